@@ -1,0 +1,1 @@
+"""Where Veristream meets the world: commands, HTTP, the embedded broker, models and stores."""

@@ -1,0 +1,57 @@
+"""The frozen, closed model every message and stored value is made of, and the one form of a time."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, PlainSerializer
+from pydantic.functional_validators import AfterValidator
+
+
+def to_milliseconds(moment: datetime) -> datetime:
+    """Return the moment in UTC, cut to whole milliseconds; a moment without a zone is refused.
+
+    Raises:
+        ValueError: The moment carries no zone.
+    """
+    if moment.tzinfo is None:
+        raise ValueError("a time needs its zone")
+    moment = moment.astimezone(UTC)
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def rfc3339(moment: datetime) -> str:
+    """Write a moment as RFC 3339 in UTC with milliseconds and `Z` (decision G3)."""
+    return to_milliseconds(moment).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+Timestamp = Annotated[
+    datetime, AfterValidator(to_milliseconds), PlainSerializer(rfc3339, return_type=str, when_used="json")
+]
+"""A moment in UTC with millisecond precision, written as RFC 3339 with `Z`."""
+
+
+class Frozen(BaseModel):
+    """A value: immutable, and closed to fields nobody declared."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def to_bytes(self) -> bytes:
+        """Return the JSON form that travels and is stored; a field that is None is left out."""
+        return self.model_dump_json(exclude_none=True).encode()
+
+    @classmethod
+    def from_bytes(cls, raw: bytes | str) -> Self:
+        """Read what `to_bytes` wrote.
+
+        Raises:
+            pydantic.ValidationError: The bytes are not this model.
+        """
+        return cls.model_validate_json(raw)
+
+
+class Command(Frozen):
+    """A wish, keyed by the id of the thing it changes; its names are imperatives."""
+
+
+class Event(Frozen):
+    """A fact that will not change; its names are past participles."""

@@ -1,0 +1,56 @@
+"""Identifiers: a prefix that names the kind and 26 characters of Crockford base32 over 128 bits (G1)."""
+
+import hashlib
+import re
+from typing import Final, NewType
+from uuid import UUID
+
+TenantId = NewType("TenantId", str)
+SubjectId = NewType("SubjectId", str)
+VerificationId = NewType("VerificationId", str)
+DecisionId = NewType("DecisionId", str)
+SessionId = NewType("SessionId", str)
+ReviewCaseId = NewType("ReviewCaseId", str)
+EvidenceId = NewType("EvidenceId", str)
+EventId = NewType("EventId", str)
+AuditEventId = NewType("AuditEventId", str)
+KeyId = NewType("KeyId", str)
+
+PLATFORM: Final = TenantId("platform")
+"""The chain and the records that belong to no tenant (G93): tenants themselves, keys by look-up prefix."""
+
+ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Crockford base32 in lower case: no i, l, o or u."""
+
+ID_PATTERN: Final = r"[a-z]{2,4}_[0-9a-hjkmnp-tv-z]{26}"
+"""The form of every identifier, for routes that must not match anything else."""
+
+_LENGTH = 26
+_FORM = re.compile(ID_PATTERN)
+
+
+def encode_id(prefix: str, value: UUID) -> str:
+    """Write a UUID as an identifier; identifiers of one kind sort as their UUIDs do."""
+    shifts = range((_LENGTH - 1) * 5, -1, -5)
+    return f"{prefix}_" + "".join(ALPHABET[(value.int >> shift) & 31] for shift in shifts)
+
+
+def derive_id(prefix: str, *parts: str) -> str:
+    """Derive an identifier from its parts, the same one every time (UUIDv8 over SHA-256, RFC 9562 5.8).
+
+    The parts are length-prefixed, so no two lists of parts share an identifier.
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        raw = part.encode()
+        digest.update(len(raw).to_bytes(4, "big"))
+        digest.update(raw)
+    number = int.from_bytes(digest.digest()[:16], "big")
+    number = number & ~(0xF << 76) | 0x8 << 76
+    number = number & ~(0x3 << 62) | 0x2 << 62
+    return encode_id(prefix, UUID(int=number))
+
+
+def is_id(prefix: str, text: str) -> bool:
+    """Tell whether the text has the form of an identifier of this kind."""
+    return text.startswith(f"{prefix}_") and _FORM.fullmatch(text) is not None

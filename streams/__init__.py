@@ -1,0 +1,1 @@
+"""What happens: Faust agents, handlers and pure rules over ports, never HTTP or a database."""

@@ -1,0 +1,163 @@
+"""What is seen: pictures, text, faces, and the promises of the engines that see them."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Pixels = NDArray[np.uint8]
+"""An upright RGB picture: shape (height, width, 3), 0-255."""
+
+Quad = tuple[tuple[float, float], tuple[float, float], tuple[float, float], tuple[float, float]]
+"""Four corners of a text line in pixels, clockwise from the line's own top left."""
+
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom in pixels."""
+
+Turn = Literal[0, 90, 180, 270]
+"""A clockwise quarter turn in degrees."""
+
+Embedding = NDArray[np.float32]
+"""A face as a vector; comparable only with vectors of the same engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A decoded image: upright, RGB, without metadata."""
+
+    pixels: Pixels
+
+    @property
+    def width(self) -> int:
+        """Width in pixels."""
+        return int(self.pixels.shape[1])
+
+    @property
+    def height(self) -> int:
+        """Height in pixels."""
+        return int(self.pixels.shape[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Sharpness:
+    """How well an image, or a region of it, can be evaluated; measured, not judged."""
+
+    blur: float
+    """90th percentile over 64-px tiles of the Laplacian's variance at 1000 px width; low is blurred."""
+    brightness: float
+    """Mean luma, 0-255."""
+    glare: float
+    """Share of the region that is burnt out, 0-1."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextLine:
+    """One recognised line of text where it stands on the upright page."""
+
+    text: str
+    score: float
+    """The recogniser's confidence, 0-1."""
+    quad: Quad
+
+
+@dataclass(frozen=True, slots=True)
+class TextPage:
+    """What a text reader saw on a page turned upright by `turn`."""
+
+    lines: tuple[TextLine, ...]
+    width: int
+    """Width of the turned page, pixels."""
+    height: int
+    """Height of the turned page, pixels."""
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """A detected face in pixels of the picture it was found on."""
+
+    box: Box
+    score: float
+    """The detector's confidence; its scale belongs to the engine."""
+    points: tuple[tuple[float, float], ...]
+    """Five landmarks in the engine's own fixed order."""
+    turn: Turn = 0
+    """The clockwise turn of the picture that made this face upright; box and points are on the turned one."""
+
+
+class ImageDecoder(Protocol):
+    """Turns request bytes into pixels, safely."""
+
+    async def decode(self, image: bytes) -> Picture:
+        """Return the upright RGB picture.
+
+        Raises:
+            ImageUndecodable: Not one still JPEG, PNG or WebP, truncated, or over the limits of G61.
+            ImageNotEvaluable: It decodes but is below the minimum size.
+        """
+        ...
+
+    async def sharpness(self, picture: Picture, box: Box | None = None) -> Sharpness:
+        """Measure the whole picture or one box of it (left, top, right, bottom)."""
+        ...
+
+    async def encode(self, picture: Picture, box: Box) -> bytes:
+        """Return one box of the picture as a JPEG without metadata."""
+        ...
+
+
+class TextReader(Protocol):
+    """Finds and recognises text; makes no sense of it."""
+
+    model_version: str
+
+    async def read_machine_zone(self, picture: Picture, turn: Turn) -> TextPage:
+        """Return the long lines that may be machine-readable, of the page turned by `turn`; quick.
+
+        Detection on one picture is done once, whatever the number of turns asked for.
+        """
+        ...
+
+    async def read_page(self, picture: Picture, turn: Turn) -> TextPage:
+        """Return every line of the page turned by `turn`."""
+        ...
+
+    async def read_codes(self, picture: Picture) -> tuple[str, ...]:
+        """Return the text of each QR code that can be read; an unreadable one says nothing."""
+        ...
+
+
+class FaceEngine(Protocol):
+    """Finds faces and tells how alike two of them are. Smaller distances are more alike, always."""
+
+    model_version: str
+    """Engine and first eight hex digits of the weights' SHA-256, such as `dlib-resnet-v1@55533b28`."""
+    pass_at: float
+    """Distances up to this one are the same person."""
+    fail_at: float
+    """Distances above this one are another person; between the two a person must look."""
+
+    async def find(self, picture: Picture) -> tuple[Face, ...]:
+        """Return the faces, best first (score, then size); small spurious ones are left out."""
+        ...
+
+    async def embed(self, picture: Picture, face: Face) -> Embedding:
+        """Align the face and return its vector."""
+        ...
+
+    def distance(self, one: Embedding, other: Embedding) -> float:
+        """Return how far apart two faces are in the engine's own metric."""
+        ...
+
+
+class LivenessEngine(Protocol):
+    """Tells how likely a face on a still image is a living person before the camera."""
+
+    model_version: str
+    pass_at: float
+    fail_at: float
+
+    async def score(self, picture: Picture, face: Face) -> float:
+        """Return the likelihood of a living person, 0-1."""
+        ...
