@@ -140,6 +140,14 @@ class StoreUnavailable(VeristreamError):
     """A store or broker cannot be reached for now; nothing is known about what was asked."""
 
 
+class DecisionPending(VeristreamError):
+    """The answer did not come in time; the same key finds it later (G2)."""
+
+
+class Unauthenticated(VeristreamError):
+    """No usable credential was presented; which part was wrong is nobody's business."""
+
+
 class Overloaded(VeristreamError):
     """Too much is under way; the same request may be sent again after a moment."""
 

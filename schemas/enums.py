@@ -1,0 +1,197 @@
+"""The closed vocabularies of the interface (section 2.7) and of the decisions that complete it."""
+
+from enum import StrEnum
+
+
+class FlowType(StrEnum):
+    """Which journey a flow is."""
+
+    BIOMETRIC = "BIOMETRIC"
+    DOCUMENT = "DOCUMENT"
+    FULL_IDENTITY = "FULL_IDENTITY"
+
+
+class CheckKind(StrEnum):
+    """What can be checked; a policy naming any other check fails to load."""
+
+    FACE_MATCH = "FACE_MATCH"
+    LIVENESS = "LIVENESS"
+    AUTHENTICITY = "AUTHENTICITY"
+    DOCUMENT_EXTRACTION = "DOCUMENT_EXTRACTION"
+    DOCUMENT_CONSISTENCY = "DOCUMENT_CONSISTENCY"
+    DOCUMENT_AUTHORITY = "DOCUMENT_AUTHORITY"
+    SANCTIONS = "SANCTIONS"
+    PEP = "PEP"
+    ADVERSE_MEDIA = "ADVERSE_MEDIA"
+    ADDRESS = "ADDRESS"
+    PHONE = "PHONE"
+    EMAIL = "EMAIL"
+
+
+class CheckVerdict(StrEnum):
+    """What one check found."""
+
+    PASSED = "PASSED"
+    WARNED = "WARNED"
+    NOT_EVALUATED = "NOT_EVALUATED"
+    UNCLEAR = "UNCLEAR"
+    FAILED = "FAILED"
+    BROKEN = "BROKEN"
+    """The check itself broke or timed out: nothing is known about the subject (G70)."""
+
+
+class DocumentType(StrEnum):
+    """The kind of identity document."""
+
+    PASSPORT = "PASSPORT"
+    DRIVING_LICENCE = "DRIVING_LICENCE"
+    NATIONAL_ID = "NATIONAL_ID"
+    RESIDENCE_PERMIT = "RESIDENCE_PERMIT"
+    NIN_SLIP = "NIN_SLIP"
+    OTHER = "OTHER"
+
+
+class ReaderClass(StrEnum):
+    """The machines that read documents; each class has a reader behind it."""
+
+    NG_NIN_SLIP = "NG_NIN_SLIP"
+    TD3_MRZ = "TD3_MRZ"
+
+
+class ExtractionStatus(StrEnum):
+    """How far a document was read (G10)."""
+
+    EXTRACTED = "EXTRACTED"
+    PARTIAL = "PARTIAL"
+    FAILED = "FAILED"
+    UNSUPPORTED = "UNSUPPORTED"
+    NOT_REQUESTED = "NOT_REQUESTED"
+
+
+class VerificationStatus(StrEnum):
+    """Where a verification ended."""
+
+    APPROVED = "APPROVED"
+    REVIEW_REQUIRED = "REVIEW_REQUIRED"
+    REJECTED = "REJECTED"
+    FAILED = "FAILED"
+
+
+class DecisionOutcome(StrEnum):
+    """The word of a decision, in the interface's order."""
+
+    ALLOW = "ALLOW"
+    WARN = "WARN"
+    BLOCK = "BLOCK"
+    HOLD = "HOLD"
+    REVIEW_REQUIRED = "REVIEW_REQUIRED"
+    FLAG = "FLAG"
+    BLOCK_RECOMMENDED = "BLOCK_RECOMMENDED"
+    SUSPEND = "SUSPEND"
+    END_STREAM = "END_STREAM"
+
+
+class ReviewStatus(StrEnum):
+    """How the review of a decision stands; it speaks of the decision, not of the person (G26)."""
+
+    PENDING = "PENDING"
+    APPROVED = "APPROVED"
+    OVERTURNED = "OVERTURNED"
+    NOT_REQUIRED = "NOT_REQUIRED"
+
+
+class Recommendation(StrEnum):
+    """What the machine would decide if nobody looked (G26)."""
+
+    APPROVED = "APPROVED"
+    REJECTED = "REJECTED"
+
+
+class RiskLevel(StrEnum):
+    """How grave the sum of the reasons is (G16)."""
+
+    LOW = "LOW"
+    MEDIUM = "MEDIUM"
+    HIGH = "HIGH"
+    CRITICAL = "CRITICAL"
+
+
+class EvidenceKind(StrEnum):
+    """What a piece of evidence is (G8)."""
+
+    IMAGE = "IMAGE"
+    PORTRAIT = "PORTRAIT"
+    SELFIE = "SELFIE"
+    EXTRACTION = "EXTRACTION"
+    LIVENESS_TRACE = "LIVENESS_TRACE"
+    SCREENING_RESULT = "SCREENING_RESULT"
+    AUTHORITY_RESPONSE = "AUTHORITY_RESPONSE"
+
+
+class RetentionPolicy(StrEnum):
+    """How long evidence is kept; the duration is in the name (G9)."""
+
+    DOCUMENT_P90D = "DOCUMENT_P90D"
+    BIOMETRIC_P30D = "BIOMETRIC_P30D"
+    LEGAL_HOLD = "LEGAL_HOLD"
+    REDACTED = "REDACTED"
+
+
+class ActorType(StrEnum):
+    """Who acted (G19)."""
+
+    API_KEY = "API_KEY"
+    REVIEWER = "REVIEWER"
+    OPERATOR = "OPERATOR"
+    SUBJECT = "SUBJECT"
+    SYSTEM = "SYSTEM"
+
+
+class SessionStatus(StrEnum):
+    """Where a verification session stands (G34)."""
+
+    CREATED = "CREATED"
+    STARTED = "STARTED"
+    SUBMITTED = "SUBMITTED"
+    PROCESSING = "PROCESSING"
+    APPROVED = "APPROVED"
+    REVIEW_REQUIRED = "REVIEW_REQUIRED"
+    REJECTED = "REJECTED"
+    FAILED = "FAILED"
+    EXPIRED = "EXPIRED"
+    CANCELLED = "CANCELLED"
+
+
+class CaseKind(StrEnum):
+    """What a review case is about (G89)."""
+
+    VERIFICATION = "VERIFICATION"
+    TRANSACTION = "TRANSACTION"
+    WALLET = "WALLET"
+    APPEAL = "APPEAL"
+
+
+class CaseStatus(StrEnum):
+    """Where a review case stands (G42)."""
+
+    OPEN = "OPEN"
+    IN_REVIEW = "IN_REVIEW"
+    AWAITING_SECOND = "AWAITING_SECOND"
+    ESCALATED = "ESCALATED"
+    CONCLUDED = "CONCLUDED"
+
+
+class Scope(StrEnum):
+    """What a tenant key may do (G91)."""
+
+    VERIFICATIONS_WRITE = "verifications:write"
+    VERIFICATIONS_READ = "verifications:read"
+    SESSIONS_WRITE = "sessions:write"
+    FLOWS_READ = "flows:read"
+    TRANSACTIONS_WRITE = "transactions:write"
+    TRANSACTIONS_READ = "transactions:read"
+    WALLETS_WRITE = "wallets:write"
+    WALLETS_READ = "wallets:read"
+    WEBHOOKS_MANAGE = "webhooks:manage"
+    EVENTS_READ = "events:read"
+    AUDIT_READ = "audit:read"

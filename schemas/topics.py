@@ -1,0 +1,44 @@
+"""The topics: what they carry, how many partitions, how long they keep it, and how they are keyed."""
+
+from enum import StrEnum
+from typing import Final
+
+from schemas.base import Frozen
+from schemas.ids import SubjectId, TenantId
+
+
+class Topic(StrEnum):
+    """The names of the log; the version is part of the name."""
+
+    VERIFICATION_COMMANDS = "idv.verifications.commands.v1"
+    DECISIONS = "idv.decisions.v1"
+    AUDIT = "idv.audit.v1"
+    REPLIES = "idv.replies.v1"
+    DEAD_LETTERS = "idv.dead-letters.v1"
+
+
+class TopicSpec(Frozen):
+    """How a topic is created."""
+
+    topic: Topic
+    partitions: int
+    retention_ms: int
+    """-1: for ever."""
+
+
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+
+TOPICS: Final = (
+    TopicSpec(topic=Topic.VERIFICATION_COMMANDS, partitions=8, retention_ms=7 * _DAY_MS),
+    TopicSpec(topic=Topic.DECISIONS, partitions=8, retention_ms=30 * _DAY_MS),
+    TopicSpec(topic=Topic.AUDIT, partitions=4, retention_ms=7 * _DAY_MS),
+    TopicSpec(topic=Topic.REPLIES, partitions=16, retention_ms=_HOUR_MS // 6),
+    TopicSpec(topic=Topic.DEAD_LETTERS, partitions=1, retention_ms=-1),
+)
+"""Partitions are the awaited concurrency of an agent; 16 reply partitions allow 16 fronts."""
+
+
+def decision_key(tenant_id: TenantId, subject_id: SubjectId) -> str:
+    """Return the key under which one subject's decisions keep their order."""
+    return f"{tenant_id}:{subject_id}"

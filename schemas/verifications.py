@@ -1,0 +1,164 @@
+"""A verification: its command, its result, and the form in which it is kept (interface section 2.8)."""
+
+from typing import Any
+
+from pydantic import Field
+
+from schemas.base import Command, Event, Frozen, Timestamp
+from schemas.enums import (
+    CheckKind,
+    CheckVerdict,
+    DecisionOutcome,
+    DocumentType,
+    EvidenceKind,
+    ExtractionStatus,
+    Recommendation,
+    RetentionPolicy,
+    ReviewStatus,
+    RiskLevel,
+    VerificationStatus,
+)
+from schemas.ids import (
+    DecisionId,
+    EvidenceId,
+    KeyId,
+    ReviewCaseId,
+    SessionId,
+    SubjectId,
+    TenantId,
+    VerificationId,
+)
+from schemas.reasons import ReasonCode
+
+SUBJECT_PATTERN = r"[A-Za-z0-9._:@-]{1,128}"
+"""The form of a tenant's name for its customer (G30)."""
+
+
+class Evidence(Frozen):
+    """A reference to kept evidence; `location` is opaque (G9)."""
+
+    id: EvidenceId
+    kind: EvidenceKind
+    location: str
+    retention_policy: RetentionPolicy
+
+
+class Reason(Frozen):
+    """Why a decision is what it is; the message is safe to show to the subject (G12)."""
+
+    code: ReasonCode
+    message: str
+
+
+class DocumentResult(Frozen):
+    """What is told of the document, never the image nor the full number."""
+
+    document_type: DocumentType
+    evidence: tuple[Evidence, ...] = ()
+    extracted_fields: dict[str, Any] = Field(default_factory=dict)
+    extraction_status: ExtractionStatus
+    expires_at: str | None = None
+    issuing_country: str | None = None
+    number_last4: str | None = None
+
+
+class Verification(Frozen):
+    """The result as tenants see it; fields of G13 are always present."""
+
+    verification_id: VerificationId
+    subject_id: SubjectId
+    created_at: Timestamp
+    status: VerificationStatus
+    decision: DecisionOutcome
+    decision_id: DecisionId
+    distance: float | None = None
+    model_version: str | None = None
+    review_case_id: ReviewCaseId | None = None
+    review_status: ReviewStatus
+    risk_level: RiskLevel
+    evidence: tuple[Evidence, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    document: DocumentResult | None = None
+
+
+class DeclaredDocument(Frozen):
+    """What the tenant says about the document: compared with what was read, never copied (G30)."""
+
+    issuing_country: str | None = None
+    number_last4: str | None = None
+    expires_at: str | None = None
+    extracted_fields: dict[str, Any] = Field(default_factory=dict)
+
+
+class Submission(Frozen):
+    """The personal part of a command; it travels only sealed under the subject's key."""
+
+    declared: DeclaredDocument
+    ip: str | None = None
+
+
+class SubmitVerification(Command):
+    """Evaluate a document and a selfie that are already kept as evidence. Keyed by verification id."""
+
+    tenant_id: TenantId
+    verification_id: VerificationId
+    subject_id: SubjectId
+    livemode: bool
+    fingerprint: str
+    """SHA-256 of the canonical request body, hexadecimal (G2)."""
+    document_evidence_id: EvidenceId
+    selfie_evidence_id: EvidenceId
+    sealed_submission: str
+    """`Submission`, sealed by the vault under the subject's key, base64."""
+    key_id: KeyId
+    request_id: str
+    requested_at: Timestamp
+
+
+class VerificationDecided(Event):
+    """The one answer to `SubmitVerification`; a replay repeats the first answer."""
+
+    verification_id: VerificationId
+    replayed: bool = False
+
+
+class CheckResult(Frozen):
+    """What one required check found and the number behind it."""
+
+    kind: CheckKind
+    verdict: CheckVerdict
+    reasons: tuple[ReasonCode, ...] = ()
+    score: float | None = None
+    detail: str = ""
+    """One sentence for a reviewer, without personal data."""
+
+
+class RiskTerm(Frozen):
+    """One term of the risk sum (G16)."""
+
+    code: ReasonCode
+    points: int
+
+
+class PersonalFields(Frozen):
+    """What a document told about a person; kept only sealed under the subject's key."""
+
+    extracted_fields: dict[str, Any] = Field(default_factory=dict)
+    expires_at: str | None = None
+    issuing_country: str | None = None
+    number_last4: str | None = None
+
+
+class StoredVerification(Frozen):
+    """A verification as it is kept: its document has no personal fields, they are in `sealed_fields`."""
+
+    verification: Verification
+    sealed_fields: str | None = None
+    """`PersonalFields`, sealed by the vault under the subject's key, base64."""
+    session_id: SessionId
+    livemode: bool
+    checks: tuple[CheckResult, ...]
+    risk_points: int
+    risk_terms: tuple[RiskTerm, ...] = ()
+    recommendation: Recommendation | None = None
+    policy_revision: int

@@ -1,0 +1,279 @@
+"""The promises the handlers need from a store and a log, in the words of the domain; `app` keeps them.
+
+Every method takes the tenant first, and another tenant's thing is `NotFound`. Each may raise
+`StoreUnavailable`; then nothing is known about what was asked, and asking again is safe.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol, TypeVar
+
+from schemas.audit import AuditEvent, AuditFilter, ChainLink
+from schemas.enums import EvidenceKind, RetentionPolicy
+from schemas.events import DecisionEvent
+from schemas.ids import (
+    AuditEventId,
+    EventId,
+    EvidenceId,
+    SubjectId,
+    TenantId,
+    VerificationId,
+)
+from schemas.problems import VeristreamError
+
+
+class Erased(VeristreamError):
+    """The subject's data key was destroyed; what it sealed is gone for good."""
+
+
+class Damaged(VeristreamError):
+    """What is kept is not what was put there; it must not be shown."""
+
+
+class Conflict(VeristreamError):
+    """The record was changed by somebody else since it was read."""
+
+
+class RecordKind(StrEnum):
+    """What a record is; part of every store key, right after the tenant."""
+
+    TENANT = "tenant"
+    API_KEY = "api_key"
+    VERIFICATION = "verification"
+    SESSION = "session"
+    REVIEW_CASE = "review_case"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a list ordered by (created_at, id)."""
+
+    created_at: datetime
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A stored value with what the store must know of it; `body` is JSON and means nothing to the store."""
+
+    tenant_id: TenantId
+    kind: RecordKind
+    id: str
+    body: bytes
+    created_at: datetime
+    version: int = 1
+    """1 when created, one more at each change."""
+    fingerprint: str = ""
+    """SHA-256 of the request that created it (G2)."""
+    indexes: tuple[tuple[str, str], ...] = ()
+    """(index name, value) pairs under which the record is listed now."""
+    first_body: bytes = b""
+    """The body as first answered; filled by the store, ignored on writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """All that one command changes, committed together or not at all; every id derives from the command.
+
+    The first record decides: when it is new (`version` 1) and already there, or when the stored
+    version is not `version - 1`, nothing of the change is written.
+    """
+
+    tenant_id: TenantId
+    records: tuple[Record, ...]
+    audit: tuple[AuditEvent, ...] = ()
+    events: tuple[DecisionEvent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What stands in the store after a commit."""
+
+    record: Record
+    """The deciding record as it is stored, whoever wrote it."""
+    won: bool
+    """False when an earlier commit had created the record; that one is what gets answered."""
+
+
+class Journal(Protocol):
+    """Commits changes, and remembers which events still have to leave the house."""
+
+    async def commit(self, change: Change) -> Committed:
+        """Write the change once; the same change again answers what the first wrote, with `won` False.
+
+        Raises:
+            Conflict: A record with `version` > 1 was changed by somebody else.
+        """
+        ...
+
+    async def pending_events(self, limit: int) -> Sequence[DecisionEvent]:
+        """Return events that were committed but not yet marked as emitted, oldest first, of all tenants."""
+        ...
+
+    async def mark_emitted(self, event_ids: Sequence[EventId]) -> None:
+        """Remember that these events are in the log; unknown ids are ignored."""
+        ...
+
+
+class Records(Protocol):
+    """Reads what was committed; a commit that was answered is visible at once."""
+
+    async def get(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
+        """Return the record, or raise `NotFound`."""
+        ...
+
+    async def page(
+        self,
+        tenant_id: TenantId,
+        kind: RecordKind,
+        index: tuple[str, str],
+        *,
+        limit: int,
+        before: Position | None = None,
+    ) -> Sequence[Record]:
+        """Return at most `limit` records listed under (index name, value), newest first.
+
+        `before` continues after the last record of the page before it.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SealedRow:
+    """A row of the audit log with its place in the chain."""
+
+    event: AuditEvent
+    link: ChainLink
+
+
+class AuditLog(Protocol):
+    """Rows are only ever added (by `Journal.commit`); sealing joins them to the tenant's chain."""
+
+    async def page(
+        self, tenant_id: TenantId, chosen: AuditFilter, *, limit: int, before: Position | None = None
+    ) -> Sequence[AuditEvent]:
+        """Return matching rows, newest first; a sealed row carries its link in `context["chain"]`."""
+        ...
+
+    async def unsealed_tenants(self) -> Sequence[TenantId]:
+        """Return the tenants that have rows outside their chain."""
+        ...
+
+    async def unsealed(self, tenant_id: TenantId, limit: int) -> Sequence[AuditEvent]:
+        """Return rows outside the chain in the order they were committed."""
+        ...
+
+    async def head(self, tenant_id: TenantId) -> ChainLink | None:
+        """Return the last link of the chain, None before the first."""
+        ...
+
+    async def seal(self, tenant_id: TenantId, rows: Sequence[tuple[AuditEventId, ChainLink]]) -> bool:
+        """Append links in order; False, and nothing written, when the head is not the one they follow."""
+        ...
+
+    async def walk(self, tenant_id: TenantId, after: int, limit: int) -> Sequence[SealedRow]:
+        """Return sealed rows in chain order, from the position after `after`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceRow:
+    """What is known of a piece of evidence without opening it."""
+
+    tenant_id: TenantId
+    subject_id: SubjectId
+    verification_id: VerificationId
+    evidence_id: EvidenceId
+    kind: EvidenceKind
+    retention_policy: RetentionPolicy
+    media_type: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceDraft:
+    """Evidence to be kept."""
+
+    row: EvidenceRow
+    content: bytes
+
+
+class EvidenceStore(Protocol):
+    """Keeps captured images and readings, sealed under the subject's key."""
+
+    async def put(self, drafts: Sequence[EvidenceDraft]) -> None:
+        """Keep all of them or none; an id that is already kept stays as it is."""
+        ...
+
+    async def get(self, tenant_id: TenantId, evidence_id: EvidenceId) -> bytes:
+        """Return the content.
+
+        Raises:
+            NotFound: No such evidence of this tenant.
+            Erased: The subject was erased.
+            Damaged: The bytes are not those that were put.
+        """
+        ...
+
+    async def describe(self, tenant_id: TenantId, evidence_id: EvidenceId) -> EvidenceRow:
+        """Return what is known of it, or raise `NotFound`."""
+        ...
+
+    async def discard(self, tenant_id: TenantId, evidence_ids: Sequence[EvidenceId]) -> None:
+        """Remove evidence that nothing refers to; unknown ids are ignored."""
+        ...
+
+
+class Vault(Protocol):
+    """Seals small personal values under the subject's own key; destroying the key erases them."""
+
+    async def seal(self, tenant_id: TenantId, subject_id: SubjectId, label: str, plain: bytes) -> str:
+        """Return the value sealed, base64; `label` must be given again to open it."""
+        ...
+
+    async def open(self, tenant_id: TenantId, subject_id: SubjectId, label: str, sealed: str) -> bytes:
+        """Return the value.
+
+        Raises:
+            Erased: The subject was erased.
+            Damaged: It was altered, or sealed for somebody else or under another label.
+        """
+        ...
+
+
+class Announcer(Protocol):
+    """Tells the log what was committed; what it forgets the reconciler tells again."""
+
+    async def announce(
+        self, tenant_id: TenantId, events: Sequence[DecisionEvent], audit_ids: Sequence[AuditEventId]
+    ) -> None:
+        """Send the events to the decision topic and ask for the rows to be sealed, after a commit."""
+        ...
+
+
+Value = TypeVar("Value")
+
+
+class WorkingState(Protocol[Value]):
+    """What an actor remembers of its keys; a miss means nothing, the store knows."""
+
+    def get(self, key: str) -> Value | None:
+        """Return what is remembered of the key."""
+        ...
+
+    def put(self, key: str, value: Value) -> None:
+        """Remember the value; old keys may be forgotten to make room."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Every store port, opened together by one adapter."""
+
+    journal: Journal
+    records: Records
+    audit_log: AuditLog
+    evidence: EvidenceStore
+    vault: Vault
