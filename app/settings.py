@@ -1,0 +1,137 @@
+"""Everything a deployment may set: `SERVICE_*` variables, secrets also from `SERVICE_*_FILE`; read once."""
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from typing_extensions import override
+
+PREFIX: Final = "SERVICE_"
+
+OPERATOR_TOKEN_MINIMUM: Final = 32
+"""Characters; anything shorter could be guessed (S32)."""
+
+
+class SettingsRefused(Exception):
+    """A setting cannot be used; the message names the variable and the mend."""
+
+
+class Fsync(StrEnum):
+    """When the embedded broker forces its log to disk."""
+
+    INTERVAL = "interval"
+    ALWAYS = "always"
+
+
+class SecretFiles(PydanticBaseSettingsSource):
+    """Reads `SERVICE_X_FILE` for a setting `X`, so that secrets can be mounted instead of exported."""
+
+    @override
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        path = os.environ.get(f"{PREFIX}{field_name.upper()}_FILE")
+        if not path:
+            return None, field_name, False
+        try:
+            return Path(path).read_text(encoding="utf-8").strip(), field_name, False
+        except OSError as error:
+            message = f"{PREFIX}{field_name.upper()}_FILE names a file that cannot be read: {error.strerror}"
+            raise SettingsRefused(message) from error
+
+    @override
+    def __call__(self) -> dict[str, Any]:
+        found = {name: self.get_field_value(info, name)[0] for name, info in self._secrets()}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _secrets(self) -> list[tuple[str, FieldInfo]]:
+        fields = self.settings_cls.model_fields.items()
+        return [(name, info) for name, info in fields if "SecretStr" in str(info.annotation)]
+
+
+class Settings(BaseSettings):
+    """The deployment as configured; unset means the embedded engines."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="__", frozen=True, extra="ignore"
+    )
+
+    data_dir: Path = Path("veristream-data")
+    """Where everything is kept: broker log, store, evidence, root key."""
+    host: str = "127.0.0.1"
+    """The address the front listens on; put a TLS proxy before anything wider than loopback."""
+    port: int = Field(default=8080, ge=0, le=65535)
+    base_url: str | None = None
+    """How tenants reach the front; it stands in problem types and links. Unset: the listening address."""
+    root_key: SecretStr | None = None
+    """32 bytes, base64 or hexadecimal; unset: a 0600 file made at first start in the data folder."""
+    platform_operator_token: SecretStr | None = None
+    rate_limits: str = "on"
+    """`on`, `off` (benchmarks), or the numbers of G62 as JSON."""
+    kafka_bootstrap: str | None = None
+    """`host:port` of an Apache Kafka; unset: the embedded broker."""
+    broker_port: int = Field(default=0, ge=0, le=65535)
+    """0: a free port, remembered in the data folder."""
+    broker_fsync: Fsync = Fsync.INTERVAL
+    front_instance: int = Field(default=0, ge=0, le=15)
+    """Which reply partition this front reads; several fronts need different numbers."""
+    answer_timeout_s: float = Field(default=30.0, gt=0, le=300)
+    """How long a request waits for its decision before 503 DECISION_PENDING."""
+    vision_workers: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=64)
+    """Threads that run the models."""
+    vision_queue: int = Field(default=32, ge=1)
+    """Model jobs that may wait; over it the answer is 503 OVERLOADED."""
+    log_format: Literal["auto", "json", "pretty"] = "auto"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @field_validator("platform_operator_token", "root_key", mode="after")
+    @classmethod
+    def _empty_is_unset(cls, secret: SecretStr | None) -> SecretStr | None:
+        return secret if secret is not None and secret.get_secret_value().strip() else None
+
+    @field_validator("platform_operator_token", mode="after")
+    @classmethod
+    def _long_enough(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is not None and len(secret.get_secret_value()) < OPERATOR_TOKEN_MINIMUM:
+            raise ValueError(
+                f"needs {OPERATOR_TOKEN_MINIMUM} characters or more; make one with: openssl rand -base64 48"
+            )
+        return secret
+
+    @classmethod
+    @override
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, SecretFiles(settings_cls)
+
+    @property
+    def store_file(self) -> Path:
+        """The SQLite store."""
+        return self.data_dir / "store" / "veristream.sqlite3"
+
+    @property
+    def broker_dir(self) -> Path:
+        """The embedded broker's log."""
+        return self.data_dir / "broker"
+
+
+def read_settings(**given: Any) -> Settings:
+    """Read the settings once; values given on the command line win over the environment.
+
+    Raises:
+        SettingsRefused: A setting is malformed; the message names the variable, never its value.
+    """
+    chosen = {name: value for name, value in given.items() if value is not None}
+    try:
+        return Settings(**chosen)
+    except ValidationError as error:
+        lines = (f"{PREFIX}{'__'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in error.errors())
+        raise SettingsRefused("; ".join(lines)) from None
