@@ -1,6 +1,8 @@
 """What is seen: pictures, text, faces, and the promises of the engines that see them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal, Protocol
 
 import numpy as np
@@ -44,7 +46,7 @@ class Sharpness:
     """How well an image, or a region of it, can be evaluated; measured, not judged."""
 
     blur: float
-    """90th percentile over 64-px tiles of the Laplacian's variance at 1000 px width; low is blurred."""
+    """90th percentile over 64-px tiles of the Laplacian's variance at 1000 px longer side; low is blurred."""
     brightness: float
     """Mean luma, 0-255."""
     glare: float
@@ -107,20 +109,38 @@ class ImageDecoder(Protocol):
         ...
 
 
+class Detail(StrEnum):
+    """How closely to look for text."""
+
+    COARSE = "coarse"
+    """Enough for the lines of a machine-readable zone; quick."""
+    FINE = "fine"
+    """Every line, small print too; twice the cost."""
+
+
 class TextReader(Protocol):
-    """Finds and recognises text; makes no sense of it."""
+    """Finds and recognises text; makes no sense of it.
+
+    Finding and recognising are two steps, so that a page lying on its side or on its head is searched
+    once, and only the lines that matter are recognised, in whichever direction the caller asks.
+    """
 
     model_version: str
+    """Engine and first eight hex digits of each model's SHA-256."""
 
-    async def read_machine_zone(self, picture: Picture, turn: Turn) -> TextPage:
-        """Return the long lines that may be machine-readable, of the page turned by `turn`; quick.
+    async def find_lines(self, picture: Picture, detail: Detail) -> tuple[Quad, ...]:
+        """Return where lines of text stand, from top to bottom; at most 200, the largest ones.
 
-        Detection on one picture is done once, whatever the number of turns asked for.
+        Corners are given as if the picture were upright. May raise `Overloaded` or `EngineFailed`.
         """
         ...
 
-    async def read_page(self, picture: Picture, turn: Turn) -> TextPage:
-        """Return every line of the page turned by `turn`."""
+    async def read_lines(self, picture: Picture, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
+        """Return one line for each quad, in order; one that cannot be read has an empty text and score 0.
+
+        A line is read from its quad's first corner towards its second, so the order of the corners
+        says how the page is turned. May raise `Overloaded` or `EngineFailed`.
+        """
         ...
 
     async def read_codes(self, picture: Picture) -> tuple[str, ...]:
