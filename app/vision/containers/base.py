@@ -1,0 +1,67 @@
+"""What every container tells: format, size, orientation, and its picture without metadata."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from schemas.problems import ImageUndecodable
+
+MAX_PARTS: Final = 20_000
+"""Segments or chunks in one file. Encoders write some 8 KB each, so 10 MB make about 1,300."""
+
+_ORIENTATION_TAG: Final = 0x0112
+"""EXIF 2.32 section 4.6.4 A; the values 1-8 are the eight ways a camera can be held."""
+
+_EXIF_PREFIX: Final = b"Exif\0\0"
+
+
+class ImageFormat(StrEnum):
+    """The accepted formats (G61)."""
+
+    JPEG = "JPEG"
+    PNG = "PNG"
+    WEBP = "WEBP"
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A file whose structure holds: what its header says, and what is worth keeping."""
+
+    format: ImageFormat
+    width: int
+    """As stored, before the orientation is applied."""
+    height: int
+    orientation: int
+    """EXIF orientation, 1-8; 1 when none is given or it makes no sense."""
+    kept: bytes
+    """The same picture in the same format without metadata, colour profile, thumbnails and trailing bytes."""
+
+
+def require(holds: bool, complaint: str) -> None:  # noqa: FBT001 - reads as a sentence at the call
+    """Raise `ImageUndecodable` with the complaint unless the condition holds."""
+    if not holds:
+        raise ImageUndecodable(complaint)
+
+
+def is_padding(tail: bytes) -> bool:
+    """Tell whether nothing but zeros follows the end of the picture."""
+    return not tail.strip(b"\0")
+
+
+def exif_orientation(exif: bytes) -> int:
+    """Return the orientation of an EXIF block (a TIFF file, perhaps prefixed), 1 when none is there."""
+    tiff = exif.removeprefix(_EXIF_PREFIX)
+    order = {b"II*\0": "little", b"MM\0*": "big"}.get(tiff[:4])
+    if order is None:
+        return 1
+
+    def number(start: int, length: int) -> int:
+        return int.from_bytes(tiff[start : start + length], "little" if order == "little" else "big")
+
+    first = number(4, 4)
+    for index in range(min(number(first, 2), 512)):
+        entry = first + 2 + 12 * index
+        if number(entry, 2) == _ORIENTATION_TAG:
+            value = number(entry + 8, 2)
+            return value if 1 <= value <= 8 else 1  # noqa: PLR2004 - the tag's range
+    return 1

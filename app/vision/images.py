@@ -1,0 +1,246 @@
+"""Request bytes to pixels: limits before decoding, one still upright RGB picture after, no metadata."""
+
+import struct
+import threading
+from contextlib import nullcontext
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any, Final
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from typing_extensions import override
+
+from app.vision.containers import jpeg, png, webp
+from app.vision.containers.base import Container, ImageFormat
+from app.vision.pool import VisionPool
+from schemas.problems import ImageNotEvaluable, ImageUndecodable
+from streams.sight import Box, ImageDecoder, Picture, Pixels, Sharpness
+
+MIN_SHORTER_SIDE_PX: Final = 160
+"""Below it there is nothing to evaluate (G61)."""
+MAX_SIDE_PX: Final = 8_000
+"""G61, G97."""
+MAX_PIXELS: Final = 25_000_000
+"""G61, G97."""
+MAX_WORK_PIXELS: Final = 12_500_000
+"""Larger pictures are decoded at half size: a 12 MP photograph stays whole, and memory is bounded."""
+
+_STRIP_ROWS: Final = 256
+"""Rows converted at a time, so that no second whole picture stands in memory; even, for halving."""
+_QUALITY_STORED: Final = 95
+_QUALITY_CROP: Final = 92
+_BLUR_WIDTH_PX: Final = 1000
+_TILE_PX: Final = 64
+_BURNT_VALUE: Final = 250
+_BURNT_SATURATION: Final = 25
+_ORIENTATIONS: Final = {
+    1: (False, False, False),
+    2: (False, False, True),
+    3: (False, True, True),
+    4: (False, True, False),
+    5: (True, False, False),
+    6: (True, False, True),
+    7: (True, True, True),
+    8: (True, True, False),
+}
+"""EXIF 2.32 section 4.6.4 A: (transposed, upside down, mirrored) for each value of the tag."""
+_ONE_LARGE_WEBP: Final = threading.Lock()
+"""Pillow holds a WebP five times while decoding (500 MB at 25 MP), so only one large one at a time."""
+_DAMAGE: Final = (OSError, SyntaxError, ValueError, struct.error, MemoryError, Image.DecompressionBombError)
+"""What Pillow raises for bytes that are not the picture they claim to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageHeader:
+    """What can be told of an image without decoding it."""
+
+    format: ImageFormat
+    width: int
+    """Upright, pixels."""
+    height: int
+    """Upright, pixels."""
+    orientation: int
+    """EXIF orientation, 1-8; from 5 on the stored picture lies on its side."""
+
+
+def check_header(data: bytes) -> ImageHeader:
+    """Read the structure and check the limits without decoding; cheap enough for the event loop.
+
+    Raises:
+        ImageUndecodable: Not one still JPEG, PNG or WebP, truncated, or over the limits of G61.
+        ImageNotEvaluable: Its shorter side is below `MIN_SHORTER_SIDE_PX`.
+    """
+    container = _parse(data)
+    sideways = container.orientation >= 5  # noqa: PLR2004 - EXIF: 5-8 swap the sides
+    width, height = container.width, container.height
+    if sideways:
+        width, height = height, width
+    return ImageHeader(container.format, width, height, container.orientation)
+
+
+def strip_metadata(data: bytes) -> bytes:
+    """Return the copy that may be stored: the same picture upright, without metadata.
+
+    The pixels of an upright image are untouched and the work is cheap; one that EXIF turns is decoded,
+    turned and written as JPEG, which takes as long as decoding and belongs in a thread.
+
+    Raises:
+        ImageUndecodable: As `check_header`, or its pixels cannot be decoded.
+        ImageNotEvaluable: As `check_header`.
+    """
+    container = _parse(data)
+    if container.orientation == 1:
+        return container.kept
+    return _write_jpeg(_decode(container).pixels, _QUALITY_STORED)
+
+
+def decode(data: bytes) -> Picture:
+    """Return the upright RGB picture; alpha is laid over white, more than 8 bits are cut to 8.
+
+    Pictures over `MAX_WORK_PIXELS` come at half size. Colour profiles are not applied.
+
+    Raises:
+        ImageUndecodable: As `check_header`, or its pixels cannot be decoded.
+        ImageNotEvaluable: As `check_header`.
+    """
+    return _decode(_parse(data))
+
+
+def measure_sharpness(picture: Picture, box: Box | None = None) -> Sharpness:
+    """Measure a picture, or one box of it, as it looks when the picture's longer side is 1000 px.
+
+    Raises:
+        ImageNotEvaluable: The box lies outside the picture.
+    """
+    region = picture.pixels if box is None else _cut(picture, box)
+    scale = _BLUR_WIDTH_PX / max(picture.width, picture.height)
+    size = max(8, round(region.shape[1] * scale)), max(8, round(region.shape[0] * scale))
+    resized = cv2.resize(region, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
+    grey = cv2.cvtColor(resized, cv2.COLOR_RGB2GRAY)
+    _, saturation, value = cv2.split(cv2.cvtColor(resized, cv2.COLOR_RGB2HSV))
+    burnt = (value > _BURNT_VALUE) & (saturation < _BURNT_SATURATION)
+    return Sharpness(blur=_blur(grey), brightness=float(grey.mean()), glare=float(burnt.mean()))
+
+
+def encode_box(picture: Picture, box: Box) -> bytes:
+    """Return one box of the picture as a JPEG without metadata.
+
+    Raises:
+        ImageNotEvaluable: The box lies outside the picture.
+    """
+    return _write_jpeg(_cut(picture, box), _QUALITY_CROP)
+
+
+class PooledImageDecoder(ImageDecoder):
+    """`ImageDecoder` on the threads of the vision pool; may raise `Overloaded`."""
+
+    def __init__(self, pool: VisionPool) -> None:
+        self._pool = pool
+
+    @override
+    async def decode(self, image: bytes) -> Picture:
+        return await self._pool.run(decode, image)
+
+    @override
+    async def sharpness(self, picture: Picture, box: Box | None = None) -> Sharpness:
+        return await self._pool.run(measure_sharpness, picture, box)
+
+    @override
+    async def encode(self, picture: Picture, box: Box) -> bytes:
+        return await self._pool.run(encode_box, picture, box)
+
+
+def _parse(data: bytes) -> Container:
+    """Read the structure by the file's first bytes, and check the limits."""
+    if data.startswith(jpeg.MAGIC):
+        container = jpeg.parse(data)
+    elif data.startswith(png.MAGIC):
+        container = png.parse(data)
+    elif webp.is_webp(data):
+        container = webp.parse(data)
+    else:
+        raise ImageUndecodable("not a JPEG, PNG or WebP image")
+    width, height = container.width, container.height
+    if max(width, height) > MAX_SIDE_PX or width * height > MAX_PIXELS:
+        raise ImageUndecodable(f"an image of {width} x {height} pixels is too large")
+    if min(width, height) < MIN_SHORTER_SIDE_PX:
+        raise ImageNotEvaluable(f"an image of {width} x {height} pixels is too small")
+    return container
+
+
+def _decode(container: Container) -> Picture:
+    """Decode what the parser kept, so no decoder ever sees a profile, a thumbnail or a comment."""
+    halve = container.width * container.height > MAX_WORK_PIXELS
+    turn_taken = _ONE_LARGE_WEBP if halve and container.format is ImageFormat.WEBP else nullcontext()
+    try:
+        with turn_taken, Image.open(BytesIO(container.kept), formats=[container.format.value]) as image:
+            if image.size != (container.width, container.height):
+                raise ImageUndecodable("the picture is not of the size its header says")
+            if halve:
+                image.draft("RGB", (container.width // 2, container.height // 2))
+            image.load()
+            pixels = _to_rgb(image, halve=halve and image.size == (container.width, container.height))
+    except _DAMAGE as error:
+        raise ImageUndecodable("the picture cannot be decoded") from error
+    return Picture(np.ascontiguousarray(_upright(pixels, container.orientation)))
+
+
+def _to_rgb(image: Image.Image, *, halve: bool) -> Pixels:
+    """Convert strip by strip; Pillow's own whole conversions hold the picture twice."""
+    step = 2 if halve else 1
+    pixels = np.empty((-(-image.height // step), -(-image.width // step), 3), np.uint8)
+    for top in range(0, image.height, _STRIP_ROWS):
+        bottom = min(top + _STRIP_ROWS, image.height)
+        strip = _strip_to_rgb(image.crop((0, top, image.width, bottom)))
+        if halve:
+            strip = strip.reduce(2)
+        pixels[top // step : -(-bottom // step)] = np.asarray(strip)
+    return pixels
+
+
+def _strip_to_rgb(strip: Image.Image) -> Image.Image:
+    if strip.mode.startswith("I"):  # 16 bits of grey, which Pillow would clip instead of scale
+        return Image.fromarray((np.asarray(strip).astype(np.uint16) >> 8).astype(np.uint8)).convert("RGB")
+    if not strip.has_transparency_data:
+        return strip.convert("RGB")
+    covered = strip.convert("RGBA")
+    white = Image.new("RGB", strip.size, "white")
+    white.paste(covered, mask=covered.getchannel("A"))
+    return white
+
+
+def _upright(pixels: Pixels, orientation: int) -> Pixels:
+    """Undo the camera's orientation: transpose first, then mirror top to bottom, then left to right."""
+    transposed, upside_down, mirrored = _ORIENTATIONS[orientation]
+    if transposed:
+        pixels = pixels.transpose(1, 0, 2)
+    return pixels[:: -1 if upside_down else 1, :: -1 if mirrored else 1]
+
+
+def _cut(picture: Picture, box: Box) -> Pixels:
+    left, top = max(0, int(box[0])), max(0, int(box[1]))
+    right, bottom = min(picture.width, round(box[2])), min(picture.height, round(box[3]))
+    if left >= right or top >= bottom:
+        raise ImageNotEvaluable("a box outside the picture")
+    return picture.pixels[top:bottom, left:right]
+
+
+def _write_jpeg(pixels: Pixels, quality: int) -> bytes:
+    written = BytesIO()
+    Image.fromarray(pixels).save(written, "JPEG", quality=quality)
+    return written.getvalue()
+
+
+def _blur(grey: NDArray[Any]) -> float:
+    """Return the 90th percentile of the tiles' Laplacian variance: one sharp part proves the focus."""
+    edges = cv2.Laplacian(grey, cv2.CV_32F)
+    rows, columns = (max(1, side // _TILE_PX) for side in edges.shape)
+    tiles = [
+        float(tile.var())
+        for band in np.array_split(edges, rows)
+        for tile in np.array_split(band, columns, axis=1)
+    ]
+    return float(np.percentile(tiles, 90))

@@ -1,0 +1,208 @@
+"""Text reading by rapidocr's detector and recogniser on onnxruntime; nothing is ever downloaded."""
+
+import logging
+from collections.abc import Sequence
+from importlib.util import find_spec
+from itertools import groupby
+from math import floor, log
+from pathlib import Path
+from typing import Any, Final
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession
+from onnxruntime.capi.onnxruntime_pybind11_state import ExecutionMode, SessionOptions
+from rapidocr import EngineType, LangRec
+from rapidocr.ch_ppocr_det import TextDetector
+from rapidocr.ch_ppocr_rec import TextRecInput, TextRecognizer
+from typing_extensions import override
+
+from app.vision.models import ModelUnusable, read_pinned
+from app.vision.pool import PerThread, VisionPool
+from streams.sight import Detail, Picture, Pixels, Quad, TextLine, TextReader
+
+DETECTOR: Final = "PP-OCRv6_det_small.onnx"
+DETECTOR_SHA256: Final = "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f"
+"""The detector in rapidocr 3.10.0 (Apache-2.0)."""
+RECOGNISER: Final = "PP-OCRv6_rec_small.onnx"
+RECOGNISER_SHA256: Final = "6f327246b50388f3c176ae304bd95767ea6dc0c9ae92153ef8cbe210b3c14884"
+"""The recogniser in rapidocr 3.10.0 (Apache-2.0)."""
+
+MAX_LINES: Final = 200
+"""Most boxes recognised on one picture: bounds the time a hostile page can take."""
+MAX_ASPECT: Final = 60.0
+"""Longer boxes are rules and borders; a line of 44 characters is about 25 times as long as high."""
+
+_SHORTER_SIDE_PX: Final = {Detail.COARSE: 480, Detail.FINE: 640}
+"""Size of the copy searched for text: at 480 both lines of the machine zone are found, at 640 small print."""
+_LONGER_SIDE_MAX_PX: Final = 2000
+_CROP_HEIGHT_PX: Final = 48
+"""What the recogniser reads; taller crops are shrunk to it without aliasing."""
+_CODE_SIDE_MAX_PX: Final = 1600
+_BATCH: Final = 6
+_WIDTH_STEP: Final = 1.3
+"""Crops are read together when their widths differ by less: each is padded to the widest of its batch."""
+
+
+class _Options(dict[str, Any]):
+    """Options as rapidocr reads them, by key and by attribute; anything not given is None."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self.get(name)
+
+
+class RapidTextReader(TextReader):
+    """`TextReader` over rapidocr: weights shared by all threads, everything else per thread."""
+
+    def __init__(self, pool: VisionPool, models: Path | None = None) -> None:
+        """Check and load the models of the installed rapidocr, or of the folder given.
+
+        Raises:
+            ModelUnusable: A model is missing or not the pinned one; nothing is fetched instead.
+        """
+        folder = models or _packaged_models()
+        detector = _open(read_pinned(folder / DETECTOR, DETECTOR_SHA256))
+        recogniser = _open(read_pinned(folder / RECOGNISER, RECOGNISER_SHA256))
+        cv2.setNumThreads(1)
+        logging.getLogger("RapidOCR").setLevel(logging.ERROR)
+        self.model_version = f"ppocrv6-small@{DETECTOR_SHA256[:8]}+{RECOGNISER_SHA256[:8]}"
+        self._pool = pool
+        self._eyes = PerThread(lambda: _Eyes(detector, recogniser))
+
+    def warm_up(self) -> None:
+        """Build this thread's instance and read a small page with it; for `VisionPool.warm`."""
+        page = np.full((480, 680, 3), 255, np.uint8)
+        cv2.putText(
+            page, "P<UTOSPECIMEN<<READY<<<<<<<<<<<<<<<<", (20, 240), cv2.FONT_HERSHEY_PLAIN, 1.6, (0, 0, 0)
+        )
+        eyes = self._eyes.get()
+        eyes.read(page, eyes.find(page, Detail.FINE))
+
+    @override
+    async def find_lines(self, picture: Picture, detail: Detail) -> tuple[Quad, ...]:
+        return await self._pool.run(lambda: self._eyes.get().find(picture.pixels, detail))
+
+    @override
+    async def read_lines(self, picture: Picture, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
+        return await self._pool.run(lambda: self._eyes.get().read(picture.pixels, quads))
+
+    @override
+    async def read_codes(self, picture: Picture) -> tuple[str, ...]:
+        return await self._pool.run(lambda: self._eyes.get().read_codes(picture.pixels))
+
+
+class _Eyes:
+    """One thread's detector and recogniser."""
+
+    def __init__(self, detector: InferenceSession, recogniser: InferenceSession) -> None:
+        common = {"engine_type": EngineType.ONNXRUNTIME, "lang_type": LangRec.CH}
+        limits = {"limit_type": "max", "limit_side_len": _LONGER_SIDE_MAX_PX}
+        self._detector = TextDetector(_Options(common, **limits, session=detector))
+        shape = [3, _CROP_HEIGHT_PX, 4 * _CROP_HEIGHT_PX]
+        self._recogniser = TextRecognizer(
+            _Options(common, session=recogniser, rec_batch_num=_BATCH, rec_img_shape=shape)
+        )
+        self._codes = cv2.QRCodeDetector()
+
+    def find(self, pixels: Pixels, detail: Detail) -> tuple[Quad, ...]:
+        """Search a copy of the asked size; the quads are in pixels of the picture itself."""
+        height, width = pixels.shape[:2]
+        scale = min(_SHORTER_SIDE_PX[detail] / min(height, width), _LONGER_SIDE_MAX_PX / max(height, width))
+        found = self._detector(cv2.cvtColor(_scaled(pixels, scale), cv2.COLOR_RGB2BGR)).boxes
+        if found is None:
+            return ()
+        quads = [_quad(box / scale) for box in np.asarray(found, np.float64)]
+        quads = [quad for quad in quads if 1 / MAX_ASPECT <= _aspect(quad) <= MAX_ASPECT]
+        largest = sorted(range(len(quads)), key=lambda index: -_area(quads[index]))[:MAX_LINES]
+        return tuple(quads[index] for index in sorted(largest))
+
+    def read(self, pixels: Pixels, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
+        """Recognise each quad's line, crops of like width together."""
+        found = ((index, _crop(pixels, quad)) for index, quad in enumerate(quads))
+        crops = sorted(((i, crop) for i, crop in found if crop is not None), key=lambda pair: _ratio(pair[1]))
+        read: dict[int, tuple[str, float]] = {}
+        for _, group in groupby(crops, key=lambda pair: floor(log(_ratio(pair[1]), _WIDTH_STEP))):
+            batch = dict(group)
+            answer = self._recogniser(TextRecInput(img=list(batch.values())))
+            read.update(zip(batch, zip(answer.txts or (), answer.scores, strict=True), strict=True))
+        lines = (read.get(index, ("", 0.0)) for index in range(len(quads)))
+        return tuple(
+            TextLine(text, float(score), quad) for quad, (text, score) in zip(quads, lines, strict=True)
+        )
+
+    def read_codes(self, pixels: Pixels) -> tuple[str, ...]:
+        """Decode QR codes on a copy of bounded size."""
+        scale = min(1.0, _CODE_SIDE_MAX_PX / max(pixels.shape[:2]))
+        grey = cv2.cvtColor(_scaled(pixels, scale), cv2.COLOR_RGB2GRAY)
+        _, texts, _, _ = self._codes.detectAndDecodeMulti(grey)
+        return tuple(text for text in texts if text)
+
+
+def _packaged_models() -> Path:
+    """Return the folder of models inside the installed rapidocr package."""
+    spec = find_spec("rapidocr")
+    if spec is None or spec.origin is None:
+        raise ModelUnusable("rapidocr is not installed; install veristream's dependencies")
+    return Path(spec.origin).parent / "models"
+
+
+def _open(graph: bytes) -> InferenceSession:
+    """One thread a run: as many runs as cores is the best throughput."""
+    options = SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.execution_mode = ExecutionMode.ORT_SEQUENTIAL
+    options.enable_cpu_mem_arena = False  # sizes vary, and the arena only grows
+    options.log_severity_level = 4
+    return InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def _scaled(pixels: Pixels, scale: float) -> Pixels:
+    if scale == 1:
+        return pixels
+    size = max(1, round(pixels.shape[1] * scale)), max(1, round(pixels.shape[0] * scale))
+    way = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
+    return np.asarray(cv2.resize(pixels, size, interpolation=way), np.uint8)
+
+
+def _quad(box: NDArray[np.float64]) -> Quad:
+    one, two, three, four = ((float(x), float(y)) for x, y in box)
+    return one, two, three, four
+
+
+def _sides(quad: Quad) -> tuple[float, float]:
+    """Return the line's length and height, the longer of each two opposite sides."""
+    corners = np.array(quad)
+    along, down = corners[[1, 2]] - corners[[0, 3]], corners[[3, 2]] - corners[[0, 1]]
+    return float(np.hypot(*along.T).max()), float(np.hypot(*down.T).max())
+
+
+def _aspect(quad: Quad) -> float:
+    length, height = _sides(quad)
+    return length / max(height, 1.0)
+
+
+def _area(quad: Quad) -> float:
+    length, height = _sides(quad)
+    return length * height
+
+
+def _ratio(crop: Pixels) -> float:
+    return float(crop.shape[1] / crop.shape[0])
+
+
+def _crop(pixels: Pixels, quad: Quad) -> Pixels | None:
+    """Cut one line out of the full-size picture and lay it level; None when nothing is left of it."""
+    length, height = (round(side) for side in _sides(quad))
+    if length < 2 or height < 2 or length > MAX_ASPECT * height:  # noqa: PLR2004 - pixels to interpolate between
+        return None
+    level = np.array([(0, 0), (length, 0), (length, height), (0, height)], np.float32)
+    warp = cv2.getPerspectiveTransform(np.array(quad, np.float32), level)
+    crop = cv2.warpPerspective(
+        pixels, warp, (length, height), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE
+    )
+    if height > _CROP_HEIGHT_PX:
+        size = max(2, round(length * _CROP_HEIGHT_PX / height)), _CROP_HEIGHT_PX
+        crop = cv2.resize(crop, size, interpolation=cv2.INTER_AREA)
+    return np.asarray(cv2.cvtColor(crop, cv2.COLOR_RGB2BGR), np.uint8)
