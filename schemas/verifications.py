@@ -162,3 +162,5 @@ class StoredVerification(Frozen):
     risk_terms: tuple[RiskTerm, ...] = ()
     recommendation: Recommendation | None = None
     policy_revision: int
+    request_id: str = ""
+    """The request that created it; the same request delivered again is not a replay."""
