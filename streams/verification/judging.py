@@ -1,0 +1,168 @@
+"""What each check makes of what was seen; pure.
+
+AUTHENTICITY claims only what can be shown on paper: check digits, dates a calendar has, one portrait.
+A passed check says that no inconsistency was found, never that the document is genuine.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+
+from schemas.enums import CheckKind, CheckVerdict, ExtractionStatus, ReaderClass
+from schemas.reasons import ReasonCode
+from schemas.verifications import CheckResult, DeclaredDocument
+from streams.sight import Sharpness
+from streams.verification.declared import disagreements
+from streams.verification.findings import Agreement, DocumentFindings, DocumentPicture, FacesSeen
+from streams.verification.policy import FaceBands, ImageThresholds, SharpnessFloor, VerificationPolicy
+from streams.verification.rules import Finding, Match, found, match, usual
+
+NIN_DIGITS = 11
+"""Length of a Nigerian National Identification Number."""
+
+
+def judge_extraction(
+    policy: VerificationPolicy, findings: DocumentFindings, picture: DocumentPicture
+) -> CheckResult:
+    """DOCUMENT_EXTRACTION: was everything read that this kind of document tells, on a fair image?"""
+    reasons = [*_unread(findings), *document_image_findings(policy.images, findings, picture)]
+    detail = f"Reader {findings.reader or 'none'}, {findings.status}, {findings.repairs} characters repaired."
+    return found(CheckKind.DOCUMENT_EXTRACTION, reasons, detail=detail)
+
+
+def judge_authenticity(
+    policy: VerificationPolicy, findings: DocumentFindings, faces: FacesSeen
+) -> CheckResult:
+    """AUTHENTICITY: does the document contradict itself in a way that needs no opinion?"""
+    reasons = [*_unread(findings), *_self_contradictions(findings)]
+    if faces.count == 0:
+        reasons += usual(ReasonCode.FACE_NOT_FOUND_DOCUMENT)
+    elif faces.several_alike:
+        reasons += usual(ReasonCode.MULTIPLE_FACES)
+    held = sum(findings.check_digits.values())
+    detail = (
+        f"{held} of {len(findings.check_digits)} check digits hold, {faces.count} faces on the document. "
+        f"Consistency and integrity were checked under policy revision {policy.revision}, not genuineness."
+    )
+    return found(CheckKind.AUTHENTICITY, reasons, detail=detail)
+
+
+def judge_consistency(
+    policy: VerificationPolicy,
+    findings: DocumentFindings,
+    declared: DeclaredDocument,
+    today: date,
+) -> CheckResult:
+    """DOCUMENT_CONSISTENCY: print, zone, QR code, declared values and the calendar tell one story?"""
+    agreeing = sum(agreement is Agreement.MATCH for agreement in findings.printed.values())
+    reasons = [*_unread(findings), *expiry_findings(policy, findings, today)]
+    if Agreement.MISMATCH in findings.printed.values():
+        reasons += usual(ReasonCode.MRZ_VISUAL_MISMATCH)
+    if findings.reader is ReaderClass.TD3_MRZ and agreeing < policy.visual_matches_required:
+        reasons += usual(ReasonCode.IMAGE_CROPPED)
+    if findings.code is Agreement.MISMATCH:
+        reasons += usual(ReasonCode.QR_MISMATCH)
+    reasons += usual(*disagreements(declared, findings))
+    detail = (
+        f"{agreeing} of {len(findings.printed)} printed fields agree with the zone, QR code {findings.code}."
+    )
+    return found(CheckKind.DOCUMENT_CONSISTENCY, reasons, detail=detail)
+
+
+def judge_faces(
+    policy: VerificationPolicy,
+    document: FacesSeen,
+    selfie: FacesSeen,
+    distance: float | None,
+    bands: FaceBands,
+) -> CheckResult:
+    """FACE_MATCH: is the person on the selfie the one on the document? Without a portrait nobody knows."""
+    reasons = list(selfie_image_findings(policy.images, selfie))
+    if document.count == 0 or distance is None:
+        reasons += usual(ReasonCode.FACE_NOT_FOUND_DOCUMENT)
+        return found(CheckKind.FACE_MATCH, reasons, detail="There was no portrait to compare with.")
+    if selfie.several_alike:
+        reasons += usual(ReasonCode.MULTIPLE_FACES)
+    band = match(distance, bands)
+    if band is Match.UNCERTAIN:
+        reasons += usual(ReasonCode.FACE_MATCH_UNCERTAIN)
+    elif band is Match.DIFFERENT:
+        ambiguous = selfie.several_alike or document.several_alike
+        verdict = CheckVerdict.UNCLEAR if ambiguous else CheckVerdict.FAILED
+        reasons.append((ReasonCode.FACE_MISMATCH, verdict))
+    detail = f"Band {band}, accept up to {bands.accept_at:g}, reject above {bands.reject_above:g}."
+    return found(CheckKind.FACE_MATCH, reasons, score=distance, detail=detail)
+
+
+def expiry_findings(policy: VerificationPolicy, findings: DocumentFindings, today: date) -> Sequence[Finding]:
+    """Judge the expiry date that was read; a date whose check digits do not hold is not judged.
+
+    The last day printed is still valid. A document that prints no date, such as a NIN slip, does not expire.
+    """
+    text = findings.fields.get("expiry_date")
+    if not isinstance(text, str) or not findings.digits_hold:
+        return ()
+    try:
+        last_day = date.fromisoformat(text)
+    except ValueError:
+        return usual(ReasonCode.DOCUMENT_TAMPERING_SUSPECTED)
+    if last_day < today:
+        return usual(ReasonCode.DOCUMENT_EXPIRED)
+    if last_day - today <= timedelta(days=policy.expiring_within_days):
+        return usual(ReasonCode.DOCUMENT_EXPIRING)
+    return ()
+
+
+def document_image_findings(
+    limits: ImageThresholds, findings: DocumentFindings, picture: DocumentPicture
+) -> Iterator[Finding]:
+    """Yield what is wrong with the document's image."""
+    yield from _blur(picture.whole, limits.document_blur)
+    if picture.whole.brightness < limits.document_dark_below:
+        yield from usual(ReasonCode.IMAGE_TOO_DARK)
+    if picture.portrait is not None and picture.portrait.glare > limits.glare_above:
+        yield from usual(ReasonCode.IMAGE_GLARE)
+    unread = findings.status is not ExtractionStatus.EXTRACTED
+    if unread and picture.shorter_side_px < limits.document_small_below_px:
+        yield from usual(ReasonCode.IMAGE_TOO_SMALL)
+
+
+def selfie_image_findings(limits: ImageThresholds, selfie: FacesSeen) -> Iterator[Finding]:
+    """Yield what is wrong with the selfie's image, inside the face only."""
+    if selfie.quality is None:
+        return
+    yield from _blur(selfie.quality, limits.selfie_blur)
+    if selfie.quality.brightness < limits.selfie_dark_below:
+        yield from usual(ReasonCode.IMAGE_TOO_DARK)
+    if selfie.quality.glare > limits.glare_above:
+        yield from usual(ReasonCode.IMAGE_GLARE)
+    if selfie.width_px < limits.selfie_face_small_below_px:
+        yield from usual(ReasonCode.IMAGE_TOO_SMALL)
+
+
+def _unread(findings: DocumentFindings) -> Sequence[Finding]:
+    """Say what no document check may pass over: that the document was not read as a whole (G71)."""
+    if findings.status is ExtractionStatus.EXTRACTED:
+        return ()
+    if not findings.legible:
+        return usual(ReasonCode.DOCUMENT_NOT_FOUND)
+    return usual(ReasonCode.EXTRACTION_INCOMPLETE)
+
+
+def _self_contradictions(findings: DocumentFindings) -> Iterator[Finding]:
+    if not findings.digits_hold:
+        yield from usual(ReasonCode.MRZ_CHECK_DIGIT_FAILED)
+    elif findings.impossible_date:
+        yield from usual(ReasonCode.DOCUMENT_TAMPERING_SUSPECTED)
+    if findings.reader is ReaderClass.NG_NIN_SLIP and not _is_nin(findings.number):
+        yield from usual(ReasonCode.NIN_FORMAT_INVALID)
+
+
+def _is_nin(number: str | None) -> bool:
+    """Tell whether a number has the form of a NIN; one that was not read is judged as not read."""
+    return number is None or (number.isascii() and number.isdecimal() and len(number) == NIN_DIGITS)
+
+
+def _blur(measured: Sharpness, floor: SharpnessFloor) -> Sequence[Finding]:
+    if measured.blur < floor.review_below:
+        return ((ReasonCode.IMAGE_BLURRED, CheckVerdict.UNCLEAR),)
+    return usual(ReasonCode.IMAGE_BLURRED) if measured.blur < floor.warn_below else ()

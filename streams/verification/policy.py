@@ -1,0 +1,129 @@
+"""A tenant's verification policy: which checks are required and where each number begins to matter."""
+
+from collections.abc import Mapping
+from typing import Annotated, Final, Self
+
+from pydantic import Field, model_validator
+
+from schemas.base import Frozen
+from schemas.enums import CheckKind
+from schemas.reasons import Severity
+
+PROVIDED: Final = frozenset(
+    {
+        CheckKind.AUTHENTICITY,
+        CheckKind.DOCUMENT_EXTRACTION,
+        CheckKind.DOCUMENT_CONSISTENCY,
+        CheckKind.FACE_MATCH,
+        CheckKind.LIVENESS,
+    }
+)
+"""The checks something stands behind. LIVENESS without an engine answers NOT_EVALUATED (G70)."""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Seconds = Annotated[float, Field(gt=0, le=300)]
+
+
+class FaceBands(Frozen):
+    """The two thresholds of one face engine, in its own metric (G14)."""
+
+    accept_at: Annotated[float, Field(ge=0)]
+    """Distances up to this one are the same person."""
+    reject_above: Annotated[float, Field(ge=0)]
+    """Distances above this one are another person; between the two a person must look."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.accept_at > self.reject_above:
+            raise ValueError("accept_at must not exceed reject_above")
+        return self
+
+
+class LivenessBands(Frozen):
+    """The two thresholds of one liveness engine; higher scores are livelier."""
+
+    pass_at: Share
+    fail_below: Share
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.fail_below > self.pass_at:
+            raise ValueError("fail_below must not exceed pass_at")
+        return self
+
+
+class SharpnessFloor(Frozen):
+    """Where blur begins to matter, in the unit of `streams.sight.Sharpness.blur`."""
+
+    warn_below: Annotated[float, Field(ge=0)]
+    review_below: Annotated[float, Field(ge=0)]
+
+
+class ImageThresholds(Frozen):
+    """When an image earns a reason; measured in the lab, see each line."""
+
+    document_blur: SharpnessFloor = SharpnessFloor(warn_below=40, review_below=12)
+    """A sharp page measures about 1,200; text still reads at 15 and fails at 1."""
+    selfie_blur: SharpnessFloor = SharpnessFloor(warn_below=12, review_below=5)
+    """Inside the face box; sharp photographs of people measure 27 to 150."""
+    document_dark_below: Annotated[float, Field(ge=0, le=255)] = 40
+    selfie_dark_below: Annotated[float, Field(ge=0, le=255)] = 20
+    """Low on purpose: the mean inside a face box is lower for dark skin, which is not a dark image."""
+    glare_above: Share = 0.3
+    """Share of the portrait or the face that is burnt out; white paper counts as glare elsewhere."""
+    document_small_below_px: int = 480
+    """Shorter side; named only when the document could not be read."""
+    selfie_face_small_below_px: int = 60
+    """Width of the face box."""
+    like_size_from: Share = 0.5
+    """A second face counts when its area is at least this share of the best one's."""
+
+
+class VerificationPolicy(Frozen):
+    """What a verification must pass. A policy with a check nothing stands behind does not load (G6)."""
+
+    revision: Annotated[int, Field(ge=1)] = 1
+    required_checks: tuple[CheckKind, ...] = (
+        CheckKind.AUTHENTICITY,
+        CheckKind.DOCUMENT_EXTRACTION,
+        CheckKind.DOCUMENT_CONSISTENCY,
+        CheckKind.FACE_MATCH,
+    )
+    """G70: without LIVENESS, because the tenant's own system took the picture."""
+    face_bands: Mapping[str, FaceBands] = Field(default_factory=dict)
+    """By engine name, the part of its version before `@`; an engine not named brings its own."""
+    liveness_bands: Mapping[str, LivenessBands] = Field(default_factory=dict)
+    """The same for liveness engines."""
+    images: ImageThresholds = ImageThresholds()
+    expiring_within_days: Annotated[int, Field(ge=0)] = 30
+    """A document that ends within so many days is DOCUMENT_EXPIRING."""
+    visual_matches_required: Annotated[int, Field(ge=0)] = 0
+    """How many printed fields must confirm a machine-readable zone whose digits hold. By default none:
+    a valid zone outranks what text reading finds elsewhere (G68), and only a contradiction counts."""
+    points: Mapping[Severity, Annotated[int, Field(ge=0)]] = Field(
+        default_factory=lambda: {
+            Severity.LOW: 5,
+            Severity.MEDIUM: 20,
+            Severity.HIGH: 50,
+            Severity.CRITICAL: 80,
+        }
+    )
+    """Points of each severity in the risk sum (G16); CRITICAL alone makes the level CRITICAL."""
+    reading_deadline_s: Seconds = 45
+    """For reading one whole document; up to four turns of about a second, behind a full queue."""
+    engine_deadline_s: Seconds = 20
+    """For every other engine call; each takes a tenth of a second on a free core."""
+    review_due_h: Annotated[int, Field(ge=1)] = 24
+    review_due_critical_h: Annotated[int, Field(ge=1)] = 4
+    """When a case is due, by its risk level (G42)."""
+
+    @model_validator(mode="after")
+    def _loads(self) -> Self:
+        if not self.required_checks or len(set(self.required_checks)) != len(self.required_checks):
+            raise ValueError("required_checks must name at least one check, each once")
+        unprovided = sorted(set(self.required_checks) - PROVIDED)
+        if unprovided:
+            raise ValueError("no provider is configured for " + ", ".join(unprovided))
+        if set(self.points) != set(Severity):
+            raise ValueError("points must be given for every severity")
+        return self

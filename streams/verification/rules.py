@@ -1,0 +1,198 @@
+"""How check results become a decision: the gravest verdict, the risk sum, the review; pure."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from schemas.enums import (
+    CheckKind,
+    CheckVerdict,
+    DecisionOutcome,
+    Recommendation,
+    ReviewStatus,
+    RiskLevel,
+    VerificationStatus,
+)
+from schemas.reasons import CATALOGUE, VERDICT_OF, ReasonCode, Severity
+from schemas.verifications import CheckResult, Reason, RiskTerm
+from streams.verification.policy import FaceBands, LivenessBands, VerificationPolicy
+
+GRAVITY: Final = tuple(CheckVerdict)
+"""From harmless to grave; the vocabulary is written in this order."""
+
+STATUS_OF: Final[Mapping[CheckVerdict, VerificationStatus]] = MappingProxyType(
+    {
+        CheckVerdict.PASSED: VerificationStatus.APPROVED,
+        CheckVerdict.WARNED: VerificationStatus.APPROVED,
+        CheckVerdict.NOT_EVALUATED: VerificationStatus.REVIEW_REQUIRED,
+        CheckVerdict.UNCLEAR: VerificationStatus.REVIEW_REQUIRED,
+        CheckVerdict.FAILED: VerificationStatus.REJECTED,
+        CheckVerdict.BROKEN: VerificationStatus.FAILED,
+    }
+)
+"""Where the gravest verdict leads (G15, G70)."""
+
+OUTCOME_OF: Final[Mapping[CheckVerdict, DecisionOutcome]] = MappingProxyType(
+    {
+        CheckVerdict.PASSED: DecisionOutcome.ALLOW,
+        CheckVerdict.WARNED: DecisionOutcome.WARN,
+        CheckVerdict.NOT_EVALUATED: DecisionOutcome.REVIEW_REQUIRED,
+        CheckVerdict.UNCLEAR: DecisionOutcome.REVIEW_REQUIRED,
+        CheckVerdict.FAILED: DecisionOutcome.BLOCK,
+        CheckVerdict.BROKEN: DecisionOutcome.HOLD,
+    }
+)
+"""The word of the decision (G15)."""
+
+RISK_FROM: Final = (
+    (80, RiskLevel.CRITICAL),
+    (50, RiskLevel.HIGH),
+    (20, RiskLevel.MEDIUM),
+    (0, RiskLevel.LOW),
+)
+"""The least points of each level (G16)."""
+
+REJECT_RECOMMENDED_FROM: Final = 50
+"""Points from which the machine alone would reject: a HIGH risk."""
+
+NOTHING_KNOWN: Final = frozenset(
+    {
+        ReasonCode.EXTRACTION_INCOMPLETE,
+        ReasonCode.DOCUMENT_NOT_FOUND,
+        ReasonCode.FACE_NOT_FOUND_DOCUMENT,
+        ReasonCode.FACE_NOT_FOUND_SELFIE,
+        ReasonCode.MODEL_UNAVAILABLE,
+    }
+)
+"""Reasons that say something needed was never seen; the machine does not recommend what it has not seen."""
+
+Finding = tuple[ReasonCode, CheckVerdict]
+"""A reason a check found and how grave it is there."""
+
+
+class Match(StrEnum):
+    """Into which band a face distance falls (G14)."""
+
+    SAME = "SAME"
+    UNCERTAIN = "UNCERTAIN"
+    DIFFERENT = "DIFFERENT"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The decision with everything that explains it."""
+
+    status: VerificationStatus
+    outcome: DecisionOutcome
+    reasons: tuple[ReasonCode, ...]
+    risk_level: RiskLevel
+    risk_points: int
+    risk_terms: tuple[RiskTerm, ...]
+    review_status: ReviewStatus
+    recommendation: Recommendation | None
+    """Only with REVIEW_REQUIRED (G26)."""
+
+
+def gravest(verdicts: Iterable[CheckVerdict]) -> CheckVerdict:
+    """Return the verdict that decides; of none at all, that nothing was evaluated."""
+    return max(set(verdicts) or {CheckVerdict.NOT_EVALUATED}, key=GRAVITY.index)
+
+
+def usual(*codes: ReasonCode) -> tuple[Finding, ...]:
+    """Pair each reason with the verdict the catalogue gives it."""
+    return tuple((code, VERDICT_OF[code]) for code in codes)
+
+
+def found(
+    kind: CheckKind, findings: Sequence[Finding], *, score: float | None = None, detail: str = ""
+) -> CheckResult:
+    """Build the result of a check: passed without findings, else as grave as the gravest of them."""
+    verdict = gravest(verdict for _, verdict in findings) if findings else CheckVerdict.PASSED
+    codes = tuple(dict.fromkeys(code for code, _ in findings))
+    return CheckResult(kind=kind, verdict=verdict, reasons=codes, score=score, detail=detail)
+
+
+def broken(kind: CheckKind) -> CheckResult:
+    """Build the result of a check whose engine broke or ran out of time (G70)."""
+    return found(kind, usual(ReasonCode.PROVIDER_UNAVAILABLE), detail="An engine broke or ran out of time.")
+
+
+def match(distance: float, bands: FaceBands) -> Match:
+    """Tell the band of a distance; a number that is none is never the same person."""
+    if distance <= bands.accept_at:
+        return Match.SAME
+    return Match.DIFFERENT if distance > bands.reject_above else Match.UNCERTAIN
+
+
+def liveness_findings(score: float, bands: LivenessBands) -> tuple[Finding, ...]:
+    """Tell what a liveness score means; a number that is none is uncertain."""
+    if score >= bands.pass_at:
+        return ()
+    failed = score < bands.fail_below
+    return usual(ReasonCode.LIVENESS_FAILED if failed else ReasonCode.LIVENESS_UNCERTAIN)
+
+
+def is_number(value: float) -> bool:
+    """Tell whether an engine's answer is a number a rule may rest on."""
+    return math.isfinite(value) and value >= 0
+
+
+def model_version(engine_version: str, policy: VerificationPolicy) -> str:
+    """Name the engine, its weights and the thresholds behind a distance (G14)."""
+    return f"{engine_version}+thr.{policy.revision}"
+
+
+def decide(policy: VerificationPolicy, results: Sequence[CheckResult]) -> Judgement:
+    """Let the gravest verdict decide; a required check that gave no result breaks the decision."""
+    present = {result.kind for result in results}
+    missing = [broken(kind) for kind in policy.required_checks if kind not in present]
+    everything = [*results, *missing]
+    verdict = gravest(result.verdict for result in everything)
+    reasons = explain(everything)
+    terms = risk_terms(policy, reasons)
+    points = sum(term.points for term in terms)
+    status = STATUS_OF[verdict]
+    in_review = status is VerificationStatus.REVIEW_REQUIRED
+    return Judgement(
+        status=status,
+        outcome=OUTCOME_OF[verdict],
+        reasons=reasons,
+        risk_level=risk_level(reasons, points),
+        risk_points=points,
+        risk_terms=terms,
+        review_status=ReviewStatus.PENDING if in_review else ReviewStatus.NOT_REQUIRED,
+        recommendation=recommend(reasons, points) if in_review else None,
+    )
+
+
+def explain(results: Sequence[CheckResult]) -> tuple[ReasonCode, ...]:
+    """Return each reason once, those of the gravest checks first."""
+    by_gravity = sorted(results, key=lambda result: GRAVITY.index(result.verdict), reverse=True)
+    return tuple(dict.fromkeys(code for result in by_gravity for code in result.reasons))
+
+
+def risk_terms(policy: VerificationPolicy, reasons: Sequence[ReasonCode]) -> tuple[RiskTerm, ...]:
+    """Give every reason the points of its severity, so that the sum can be explained (G16)."""
+    return tuple(RiskTerm(code=code, points=policy.points[CATALOGUE[code].severity]) for code in reasons)
+
+
+def risk_level(reasons: Sequence[ReasonCode], points: int) -> RiskLevel:
+    """Return the level of a sum; a CRITICAL reason, such as a sanctions match, is CRITICAL by itself."""
+    if any(CATALOGUE[code].severity is Severity.CRITICAL for code in reasons):
+        return RiskLevel.CRITICAL
+    return next(level for least, level in RISK_FROM if points >= least)
+
+
+def recommend(reasons: Sequence[ReasonCode], points: int) -> Recommendation:
+    """Tell what the machine would decide if nobody looked (G26)."""
+    if points >= REJECT_RECOMMENDED_FROM or NOTHING_KNOWN.intersection(reasons):
+        return Recommendation.REJECTED
+    return Recommendation.APPROVED
+
+
+def tell(reasons: Sequence[ReasonCode]) -> tuple[Reason, ...]:
+    """Put reasons into the words that are safe for the subject (G12)."""
+    return tuple(Reason(code=code, message=CATALOGUE[code].subject_message) for code in reasons)
