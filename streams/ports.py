@@ -78,10 +78,13 @@ class Change:
     """All that one command changes, committed together or not at all; every id derives from the command.
 
     The first record decides: when it is new (`version` 1) and already there, or when the stored
-    version is not `version - 1`, nothing of the change is written.
+    version is not `version - 1`, nothing of the change is written. Any other record that is new and
+    already there stays as it is. What a record was created with (`created_at`, `fingerprint`, its
+    first body) never changes.
     """
 
     tenant_id: TenantId
+    """Whose audit rows and events these are; a record is this tenant's or the platform's."""
     records: tuple[Record, ...]
     audit: tuple[AuditEvent, ...] = ()
     events: tuple[DecisionEvent, ...] = ()
@@ -94,7 +97,7 @@ class Committed:
     record: Record
     """The deciding record as it is stored, whoever wrote it."""
     won: bool
-    """False when an earlier commit had created the record; that one is what gets answered."""
+    """False when an earlier commit had written the record; that one is what gets answered."""
 
 
 class Journal(Protocol):
@@ -103,8 +106,11 @@ class Journal(Protocol):
     async def commit(self, change: Change) -> Committed:
         """Write the change once; the same change again answers what the first wrote, with `won` False.
 
+        A replay of a later version is known by its version and body; after further changes it is a
+        `Conflict`.
+
         Raises:
-            Conflict: A record with `version` > 1 was changed by somebody else.
+            Conflict: A record with `version` > 1 was changed by somebody else, or is not there.
         """
         ...
 
@@ -142,9 +148,10 @@ class Records(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SealedRow:
-    """A row of the audit log with its place in the chain."""
+    """A link of the chain with the row it seals."""
 
-    event: AuditEvent
+    event: AuditEvent | None
+    """None: the row is gone, or is no row any more."""
     link: ChainLink
 
 
@@ -166,11 +173,19 @@ class AuditLog(Protocol):
         ...
 
     async def head(self, tenant_id: TenantId) -> ChainLink | None:
-        """Return the last link of the chain, None before the first."""
+        """Return the last link of the chain, None before the first.
+
+        Raises:
+            Damaged: The head is not one that `seal` wrote.
+        """
         ...
 
     async def seal(self, tenant_id: TenantId, rows: Sequence[tuple[AuditEventId, ChainLink]]) -> bool:
-        """Append links in order; False, and nothing written, when the head is not the one they follow."""
+        """Append links in order; False, and nothing written, when the head is not the one they follow.
+
+        Raises:
+            Damaged: The head is not one that `seal` wrote, or a row is unknown or already in the chain.
+        """
         ...
 
     async def walk(self, tenant_id: TenantId, after: int, limit: int) -> Sequence[SealedRow]:
@@ -204,7 +219,11 @@ class EvidenceStore(Protocol):
     """Keeps captured images and readings, sealed under the subject's key."""
 
     async def put(self, drafts: Sequence[EvidenceDraft]) -> None:
-        """Keep all of them or none; an id that is already kept stays as it is."""
+        """Keep all of them or none; an id that is already kept stays as it is.
+
+        Raises:
+            Erased: A subject was erased.
+        """
         ...
 
     async def get(self, tenant_id: TenantId, evidence_id: EvidenceId) -> bytes:
@@ -225,12 +244,23 @@ class EvidenceStore(Protocol):
         """Remove evidence that nothing refers to; unknown ids are ignored."""
         ...
 
+    async def sweep_orphans(self, older_than: datetime) -> int:
+        """Remove content written before `older_than` that an interrupted `put` or `discard` left behind.
+
+        Returns how many pieces were removed.
+        """
+        ...
+
 
 class Vault(Protocol):
     """Seals small personal values under the subject's own key; destroying the key erases them."""
 
     async def seal(self, tenant_id: TenantId, subject_id: SubjectId, label: str, plain: bytes) -> str:
-        """Return the value sealed, base64; `label` must be given again to open it."""
+        """Return the value sealed, base64; `label` must be given again to open it.
+
+        Raises:
+            Erased: The subject was erased.
+        """
         ...
 
     async def open(self, tenant_id: TenantId, subject_id: SubjectId, label: str, sealed: str) -> bytes:
@@ -239,6 +269,13 @@ class Vault(Protocol):
         Raises:
             Erased: The subject was erased.
             Damaged: It was altered, or sealed for somebody else or under another label.
+        """
+        ...
+
+    async def destroy(self, tenant_id: TenantId, subject_id: SubjectId) -> None:
+        """Destroy the subject's key for good: whatever it sealed is `Erased` from now on.
+
+        Known at once here, within seconds in other processes. A subject without a key gets none.
         """
         ...
 

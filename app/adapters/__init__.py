@@ -1,0 +1,1 @@
+"""Where the promises of `streams.ports` are kept, one technology per module; nothing here decides."""

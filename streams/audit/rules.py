@@ -1,0 +1,107 @@
+"""The hash chain of the audit log: how a row is written down, linked and checked (G21, S57). Pure."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final
+
+from schemas.audit import AuditEvent, ChainLink
+from schemas.ids import TenantId
+from streams.ports import SealedRow
+
+FIRST_PREVIOUS: Final = "0" * 64
+"""What the first row follows."""
+
+CHAIN: Final = "chain"
+"""The entry a reader adds to a row's context; it is not part of the row."""
+
+
+class ChainFault(StrEnum):
+    """What is wrong with a place in the chain."""
+
+    EDITED = "edited"
+    """The row or its link was altered."""
+    REMOVED = "removed"
+    """The row that stood here is gone."""
+    REORDERED = "reordered"
+    """The row is genuine and belongs elsewhere in this chain."""
+    FOREIGN = "foreign"
+    """The row was never sealed into this chain."""
+    HEAD = "head"
+    """The head is not one that was sealed, or not the one of these rows."""
+
+
+def chain_key(key: bytes, tenant_id: TenantId) -> bytes:
+    """Return the key of one tenant's chain, so that a row does not verify in another's."""
+    return hmac.digest(key, b"chain\0" + tenant_id.encode(), hashlib.sha256)
+
+
+def canonical(event: AuditEvent) -> bytes:
+    """Write the row down in its one form: sorted, compact JSON in UTF-8 (after RFC 8785), without its link."""
+    row = event.model_dump(mode="json", exclude_none=True)
+    row["context"].pop(CHAIN, None)
+    return json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def link(previous: ChainLink | None, event: AuditEvent, key: bytes) -> ChainLink:
+    """Return the link that joins the row to the chain of `key` (see `chain_key`)."""
+    position = 1 if previous is None else previous.position + 1
+    before = FIRST_PREVIOUS if previous is None else previous.hash
+    return ChainLink(position=position, prev_hash=before, hash=_hash(position, before, event, key))
+
+
+def seal_head(head: ChainLink, key: bytes) -> str:
+    """Return the seal that stands beside the head, so that a chain cut short is noticed."""
+    text = f"head\0{head.position}\0{head.prev_hash}\0{head.hash}"
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def is_head(head: ChainLink, seal: str, key: bytes) -> bool:
+    """Tell whether the head is one that was sealed."""
+    return hmac.compare_digest(seal_head(head, key).encode(), seal.encode())
+
+
+def check(previous: ChainLink | None, row: SealedRow, key: bytes) -> ChainFault | None:
+    """Return what is wrong with the row as the one after `previous`, None when nothing is.
+
+    What only the rows behind it can tell (see `classify`) counts as edited.
+    """
+    expected = 1 if previous is None else previous.position + 1
+    if row.event is None or row.link.position > expected:
+        return ChainFault.REMOVED
+    if _same(row.link, link(previous, row.event, key)):
+        return None
+    return ChainFault.EDITED
+
+
+def classify(previous: ChainLink | None, row: SealedRow, later: Iterable[SealedRow], key: bytes) -> ChainFault:
+    """Return what is wrong with a row that `check` refuses, seen with the rows behind it."""
+    fault = check(previous, row, key)
+    if row.event is None or fault is ChainFault.REMOVED:
+        return ChainFault.REMOVED
+    behind = list(later)
+    if any(_seals(other.link, row.event, key) for other in behind):
+        return ChainFault.REORDERED
+    belongs = link(previous, row.event, key).hash
+    followers = {other.link.prev_hash for other in behind}
+    if not behind or belongs in followers or row.link.hash in followers:
+        return ChainFault.EDITED
+    return ChainFault.FOREIGN
+
+
+def _hash(position: int, before: str, event: AuditEvent, key: bytes) -> str:
+    text = f"row\0{position}\0{before}\0".encode() + canonical(event)
+    return hmac.new(key, text, hashlib.sha256).hexdigest()
+
+
+def _seals(found: ChainLink, event: AuditEvent, key: bytes) -> bool:
+    genuine = _hash(found.position, found.prev_hash, event, key)
+    return hmac.compare_digest(genuine.encode(), found.hash.encode())
+
+
+def _same(found: ChainLink, genuine: ChainLink) -> bool:
+    return found.position == genuine.position and hmac.compare_digest(
+        f"{found.prev_hash}{found.hash}".encode(), f"{genuine.prev_hash}{genuine.hash}".encode()
+    )
