@@ -1,0 +1,191 @@
+"""One client's connection: frames in, answers out in the order of their requests."""
+
+import asyncio
+import inspect
+import struct
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+from kio.schema.errors import ErrorCode
+from typing_extensions import override
+
+from app.broker.apis.table import Table
+from app.broker.apis.versions import UnsupportedApiVersions
+from app.broker.node import Call, Node
+from app.broker.wire import UNREADABLE, Codec, Head, codec, read_head, reword
+
+log = structlog.get_logger()
+
+API_VERSIONS_KEY: Final = 18
+"""The one API that answers a version it does not know instead of closing (KIP-511)."""
+
+SMALLEST_FRAME: Final = 10
+"""Key, version, correlation id and the length of the client's id."""
+
+PAUSE_BYTES: Final = 1024 * 1024
+"""A client that sends this much ahead of its answers is not read from until it is served."""
+
+_LENGTH: Final = struct.Struct(">i")
+
+
+@dataclass(slots=True)
+class Listener:
+    """What all connections of one broker share."""
+
+    node: Node
+    table: Table
+    connections: set["Connection"] = field(default_factory=set)
+    buffered: int = 0
+    """Bytes of requests that have not been read whole."""
+
+
+class Connection(asyncio.Protocol):
+    """Serves one client; a request that must wait holds up only this connection."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._settings = listener.node.settings
+        self._transport: asyncio.Transport
+        self._buffer = bytearray()
+        self._waiting: asyncio.Future[object] | None = None
+        self._choked = False
+        self._reading = True
+        self._peer = self._host = ""
+        self._port = 0
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - asyncio's own promise, for mypy
+        self._transport = transport
+        connections = self._listener.connections
+        if len(connections) >= self._settings.max_connections:
+            log.warning("broker.connection_limit", limit=self._settings.max_connections)
+            transport.abort()
+            return
+        connections.add(self)
+        self._peer = (transport.get_extra_info("peername") or ("",))[0]
+        own_host, self._port = transport.get_extra_info("sockname")[:2]
+        self._host = self._settings.advertised_host or own_host
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._listener.connections.discard(self)
+        self._listener.buffered -= len(self._buffer)
+        self._buffer.clear()
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    @override
+    def pause_writing(self) -> None:
+        self._choked = True
+
+    @override
+    def resume_writing(self) -> None:
+        self._choked = False
+        self._serve()
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        self._listener.buffered += len(data)
+        self._serve()
+        if self._listener.buffered > self._settings.max_buffered_bytes and self._buffer:
+            self._refuse("broker.buffer_limit", buffered=len(self._buffer))
+
+    def close(self) -> None:
+        """Drop the client, for the broker stops."""
+        self._transport.abort()
+
+    def _serve(self) -> None:
+        """Handle whole frames until one has to wait."""
+        while self._waiting is None and not self._choked and not self._transport.is_closing():
+            frame = self._next_frame()
+            if frame is None:
+                break
+            self._handle(frame)
+        self._regulate()
+
+    def _next_frame(self) -> bytes | None:
+        buffer = self._buffer
+        if len(buffer) < _LENGTH.size:
+            return None
+        (length,) = _LENGTH.unpack_from(buffer)
+        if not SMALLEST_FRAME <= length <= self._settings.max_frame_bytes:
+            self._refuse("broker.bad_frame", length=length)
+            return None
+        end = length + _LENGTH.size
+        if len(buffer) < end:
+            return None
+        frame = bytes(memoryview(buffer)[_LENGTH.size : end])
+        del buffer[:end]
+        self._listener.buffered -= end
+        return frame
+
+    def _regulate(self) -> None:
+        held_up = self._waiting is not None or self._choked
+        reading = not (held_up and len(self._buffer) > PAUSE_BYTES)
+        if reading != self._reading and not self._transport.is_closing():
+            self._reading = reading
+            if reading:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+    def _handle(self, frame: bytes) -> None:
+        head = read_head(frame)
+        api = self._listener.table.find(head.api_key, head.version)
+        if api is None:
+            self._handle_unknown(head)
+            return
+        spoken = codec(head.api_key, head.version)
+        try:
+            client_id, request = spoken.read(frame)
+        except UNREADABLE as error:
+            self._refuse(
+                "broker.unreadable_request", api=head.api_key, version=head.version, error=str(error)
+            )
+            return
+        if api.words is not None:
+            request = reword(request, api.words)
+        call = Call(self._listener.node, head.version, client_id, self._peer, self._host, self._port)
+        answer = api.handler(call, request)
+        if isinstance(answer, asyncio.Future) or inspect.iscoroutine(answer):
+            self._wait(answer, spoken, head)
+        elif answer is not None:
+            self._transport.write(spoken.write(head.correlation_id, answer))
+
+    def _handle_unknown(self, head: Head) -> None:
+        if head.api_key == API_VERSIONS_KEY:
+            answer = UnsupportedApiVersions(ErrorCode.unsupported_version, self._listener.table.advertised)
+            self._transport.write(codec(API_VERSIONS_KEY, 0).write(head.correlation_id, answer))
+            return
+        self._refuse("broker.unserved_request", api=head.api_key, version=head.version)
+
+    def _wait(self, answer: Awaitable[object], spoken: Codec, head: Head) -> None:
+        waiting = asyncio.ensure_future(answer)
+        self._waiting = waiting
+        waiting.add_done_callback(lambda done: self._answered(done, spoken, head))
+
+    def _answered(self, done: asyncio.Future[object], spoken: Codec, head: Head) -> None:
+        self._waiting = None
+        if done.cancelled():
+            self._transport.abort()
+            return
+        error = done.exception()
+        if error is not None:
+            log.error("broker.request_failed", api=head.api_key, version=head.version, exc_info=error)
+            self._transport.abort()
+            return
+        if not self._transport.is_closing():
+            answer = done.result()
+            if answer is not None:
+                self._transport.write(spoken.write(head.correlation_id, answer))
+            self._serve()
+
+    def _refuse(self, event: str, **facts: object) -> None:
+        log.warning(event, client=self._peer, **facts)
+        self._listener.buffered -= len(self._buffer)
+        self._buffer.clear()
+        self._transport.abort()

@@ -1,0 +1,141 @@
+"""All consumer groups of the broker and the offsets they committed."""
+
+import asyncio
+import sqlite3
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import structlog
+from kio.schema.errors import ErrorCode
+
+from app.broker.errors import Refused
+from app.broker.groups import Group, GroupState
+from app.broker.settings import BrokerSettings
+from app.broker.store import Committed, CommittedRow, Store
+
+log = structlog.get_logger()
+
+EXPIRY_INTERVAL_S: Final = 0.25
+"""How late a silent member may be found out, beyond its session timeout."""
+
+MAX_METADATA_LENGTH: Final = 4096
+"""Kafka's `offset.metadata.max.bytes`."""
+
+Positions = dict[tuple[str, int], Committed]
+
+
+class Coordinator:
+    """Finds groups by name, ends silent members, keeps committed offsets."""
+
+    def __init__(self, settings: BrokerSettings, store: Store) -> None:
+        self._settings = settings
+        self._store = store
+        self._groups: dict[str, Group] = {}
+        self._committed: dict[str, Positions] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Load what was committed and begin to watch over sessions."""
+        for row in await self._store.committed():
+            self._committed.setdefault(row.group, {})[row.topic, row.partition] = row.committed
+        self._task = asyncio.get_running_loop().create_task(self._watch(), name="broker-groups")
+
+    async def aclose(self) -> None:
+        """Answer everybody who still waits and stop."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        for group in self._groups.values():
+            group.close()
+
+    def group(self, name: str) -> Group:
+        """Return the group, made on first use; raises INVALID_GROUP_ID for an empty name."""
+        if not name:
+            raise Refused(ErrorCode.invalid_group_id)
+        group = self._groups.get(name)
+        if group is None:
+            delay, most = self._settings.group_initial_delay_s, self._settings.max_group_members
+            group = self._groups[name] = Group(name, delay, most, lambda: str(uuid.uuid4()))
+        return group
+
+    def known(self, name: str) -> Group | None:
+        """Return the group if it has members or ever committed an offset."""
+        group = self._groups.get(name)
+        if group is not None and not group.idle:
+            return group
+        return self.group(name) if name in self._committed else None
+
+    def names(self) -> list[str]:
+        """Return the names of all groups with members or committed offsets."""
+        active = {name for name, group in self._groups.items() if group.members}
+        return sorted(active | self._committed.keys())
+
+    def existing(self, name: str) -> Group:
+        """Return a group somebody has joined, or raise UNKNOWN_MEMBER_ID."""
+        group = self._groups.get(name)
+        if group is None:
+            raise Refused(ErrorCode.unknown_member_id)
+        return group
+
+    def check_commit(self, name: str, member_id: str, generation: int, instance_id: str | None) -> None:
+        """Raise `Refused` unless this member may commit now; generation -1 is a consumer without a group."""
+        now = asyncio.get_running_loop().time()
+        group = self.group(name)
+        if generation < 0 and not member_id:
+            if group.state is not GroupState.EMPTY:
+                raise Refused(ErrorCode.unknown_member_id)
+            return
+        group.check(member_id, generation, now, instance_id)
+        if group.state is GroupState.COMPLETING:
+            raise Refused(ErrorCode.rebalance_in_progress)
+
+    async def commit(self, name: str, positions: Mapping[tuple[str, int], Committed]) -> None:
+        """Keep offsets; they can be fetched once this returns. Raises COORDINATOR_NOT_AVAILABLE."""
+        rows = [CommittedRow(name, topic, index, at) for (topic, index), at in positions.items()]
+        try:
+            await self._store.commit(rows)
+        except sqlite3.Error as error:
+            log.exception("broker.commit_failed", group=name)
+            raise Refused(ErrorCode.coordinator_not_available, str(error)) from error
+        self._committed.setdefault(name, {}).update(positions)
+
+    def committed(self, name: str) -> Mapping[tuple[str, int], Committed]:
+        """Return everything the group has committed."""
+        return self._committed.get(name, {})
+
+    def forget_topic(self, topic: str) -> None:
+        """Drop what groups committed for a deleted topic (the store has done so)."""
+        for name, positions in list(self._committed.items()):
+            for key in [key for key in positions if key[0] == topic]:
+                del positions[key]
+            if not positions:
+                del self._committed[name]
+
+    async def delete(self, name: str) -> None:
+        """Remove a group without members and its offsets, or raise `Refused`."""
+        group = self.known(name)
+        if group is None:
+            raise Refused(ErrorCode.group_id_not_found)
+        if not group.idle:
+            raise Refused(ErrorCode.non_empty_group)
+        try:
+            await self._store.drop_group(name)
+        except sqlite3.Error as error:
+            raise Refused(ErrorCode.coordinator_not_available, str(error)) from error
+        self._committed.pop(name, None)
+        self._drop([name])
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(EXPIRY_INTERVAL_S)
+            now = asyncio.get_running_loop().time()
+            for group in list(self._groups.values()):
+                group.expire(now)
+            self._drop([name for name, group in self._groups.items() if group.idle])
+
+    def _drop(self, names: Iterable[str]) -> None:
+        for name in names:
+            group = self._groups.get(name)
+            if group is not None and group.idle:
+                del self._groups[name]

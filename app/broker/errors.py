@@ -1,0 +1,38 @@
+"""The conditions under which the broker does not start, and the refusals its parts raise to each other."""
+
+from pathlib import Path
+
+from kio.schema.errors import ErrorCode
+
+
+class BrokerError(Exception):
+    """The broker cannot do what it was asked; the words say how to mend it."""
+
+
+class BrokerLocked(BrokerError):
+    """Another process writes to this directory."""
+
+    def __init__(self, directory: Path, owner: str) -> None:
+        super().__init__(
+            f"the broker directory {directory} is in use by process {owner or 'unknown'}; "
+            "stop that process or choose another directory"
+        )
+
+
+class RemoteAddressRefused(BrokerError):
+    """The broker has no authentication and was asked to listen where other machines can reach it."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f"the embedded broker has no authentication and refuses to listen on {host!r}; "
+            "use 127.0.0.1, or set allow_remote when a firewall or a private network protects it"
+        )
+
+
+class Refused(Exception):
+    """A request cannot be carried out; `code` is what the client is told."""
+
+    def __init__(self, code: ErrorCode, message: str = "") -> None:
+        super().__init__(message or code.name)
+        self.code = code
+        self.message = message or code.name

@@ -1,0 +1,158 @@
+"""When appended records become durable and visible: at an interval, or before anyone hears of them."""
+
+import asyncio
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import structlog
+from kio.schema.errors import ErrorCode
+
+from app.broker.errors import Refused
+from app.broker.log import Mark, PartitionLog
+from app.broker.segments import Segment
+from app.broker.settings import Fsync
+
+log = structlog.get_logger()
+
+
+class Flusher:
+    """Syncs written logs on its own thread, one round at a time, so that many writers share an fsync."""
+
+    def __init__(self, mode: Fsync, interval_s: float) -> None:
+        self._always = mode is Fsync.ALWAYS
+        self._interval_s = interval_s
+        self._thread = ThreadPoolExecutor(1, "broker-flush")
+        self._dirty: set[PartitionLog] = set()
+        self._waiting: list[tuple[PartitionLog, asyncio.Future[None]]] = []
+        self._written = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to sync in the running loop."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="broker-flusher")
+
+    async def aclose(self) -> None:
+        """Sync what is left and stop."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._dirty:
+            await self._round()
+        self._thread.shutdown()
+
+    def written(self, partition: PartitionLog) -> asyncio.Future[None] | None:
+        """Note an append; returns what to wait for before acknowledging it, None for nothing.
+
+        The future raises `Refused` when the fsync failed: the records were taken back.
+        """
+        self._dirty.add(partition)
+        self._written.set()
+        if not self._always:
+            partition.reveal_all()
+            return None
+        durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((partition, durable))
+        return durable
+
+    def forget(self, partition: PartitionLog) -> None:
+        """Sync this log no more; it was deleted."""
+        self._dirty.discard(partition)
+
+    async def _run(self) -> None:
+        while True:
+            await self._written.wait()
+            if not self._always:
+                await asyncio.sleep(self._interval_s)
+            self._written.clear()
+            await self._round()
+
+    async def _round(self) -> None:
+        loop = asyncio.get_running_loop()
+        rounds = [(partition, partition.marks()) for partition in self._dirty if not partition.closed]
+        waiting, self._waiting = self._waiting, []
+        self._dirty.clear()
+        jobs = [(partition.directory, _descriptors(marks)) for partition, marks in rounds]
+        outcomes = await asyncio.shield(loop.run_in_executor(self._thread, _sync, jobs))
+        failed: dict[PartitionLog, OSError] = {}
+        sealed: list[tuple[Segment, bytes]] = []
+        for (partition, marks), error in zip(rounds, outcomes, strict=True):
+            if partition.closed:
+                continue
+            if error is None:
+                partition.reveal(marks)
+                sealed.extend(partition.synced(marks))
+            else:
+                failed[partition] = error
+                self._failed(partition, error)
+        for partition, durable in waiting:
+            _settle(durable, failed.get(partition))
+        if sealed:
+            await loop.run_in_executor(self._thread, _seal, sealed)
+
+    def _failed(self, partition: PartitionLog, error: OSError) -> None:
+        log.error("broker.flush_failed", directory=str(partition.directory), error=str(error))
+        if self._always:
+            partition.take_back()
+            late = [durable for waiter, durable in self._waiting if waiter is partition]
+            self._waiting = [pair for pair in self._waiting if pair[0] is not partition]
+            for durable in late:
+                _settle(durable, error)
+        else:
+            self._dirty.add(partition)
+            self._written.set()
+
+
+def _settle(durable: asyncio.Future[None], error: OSError | None) -> None:
+    if durable.done():
+        return
+    if error is None:
+        durable.set_result(None)
+    else:
+        durable.set_exception(Refused(ErrorCode.kafka_storage_error, f"the log cannot be synced: {error}"))
+
+
+def _descriptors(marks: list[Mark]) -> list[int]:
+    return [mark.segment.duplicate_fd() for mark in marks]
+
+
+def _sync(jobs: list[tuple[Path, list[int]]]) -> list[OSError | None]:
+    return [_sync_log(directory, descriptors) for directory, descriptors in jobs]
+
+
+def _sync_log(directory: Path, descriptors: list[int]) -> OSError | None:
+    error: OSError | None = None
+    rolled = len(descriptors) > 1
+    for fd in descriptors:
+        try:
+            os.fdatasync(fd)
+        except OSError as failure:
+            error = failure
+        finally:
+            os.close(fd)
+    if rolled and error is None:
+        error = sync_directory(directory)
+    return error
+
+
+def sync_directory(directory: Path) -> OSError | None:
+    """Make the names in a directory durable; returns the error instead of raising it."""
+    try:
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        return error
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        return error
+    finally:
+        os.close(fd)
+    return None
+
+
+def _seal(sealed: list[tuple[Segment, bytes]]) -> None:
+    for segment, remembered in sealed:
+        try:
+            segment.seal(remembered)
+        except OSError as error:
+            log.warning("broker.sidecar_not_written", segment=str(segment.path), error=str(error))

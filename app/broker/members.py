@@ -1,0 +1,96 @@
+"""Who belongs to a consumer group, and what each of them is waiting for."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from app.broker.errors import Refused
+
+
+class Joined(NamedTuple):
+    """The answer to a join: the generation, and for its leader everybody's subscription."""
+
+    generation: int
+    protocol_type: str
+    protocol: str
+    leader: str
+    member_id: str
+    members: tuple["Subscription", ...]
+
+
+class Subscription(NamedTuple):
+    """What a member sent under the protocol the group chose."""
+
+    member_id: str
+    instance_id: str | None
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class JoinRequest:
+    """A wish to be a member; durations in seconds, protocols in the member's order of preference."""
+
+    member_id: str
+    instance_id: str | None
+    protocol_type: str
+    protocols: Mapping[str, bytes]
+    session_timeout_s: float
+    rebalance_timeout_s: float
+    client_id: str
+    client_host: str
+    needs_member_id: bool
+    """Whether a first join must be repeated with the id it is given (KIP-394, JoinGroup from version 4)."""
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """One consumer; it is alive until `deadline`, a time of the event loop, or while it waits here."""
+
+    id: str
+    request: JoinRequest
+    deadline: float
+    assignment: bytes = b""
+    joining: asyncio.Future[Joined] | None = None
+    syncing: asyncio.Future[bytes] | None = None
+    generation: int = -1
+    """The last generation it was told of."""
+
+    known: bool = False
+    """Whether the client was ever told this id; otherwise nobody can come back under it."""
+
+    @property
+    def instance_id(self) -> str | None:
+        """The name of a static member (KIP-345)."""
+        return self.request.instance_id
+
+    @property
+    def protocols(self) -> Mapping[str, bytes]:
+        """What it can do, best first."""
+        return self.request.protocols
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the group owes it an answer."""
+        return self.joining is not None or self.syncing is not None
+
+    def seen(self, now: float) -> None:
+        """Start its session again."""
+        self.deadline = now + self.request.session_timeout_s
+
+    def fail(self, error: Exception) -> None:
+        """Answer whatever it waits for with an error."""
+        for waiting in (self.joining, self.syncing):
+            if waiting is not None and not waiting.done():
+                waiting.set_exception(error)
+        self.joining = self.syncing = None
+
+
+class MemberIdRequired(Refused):
+    """A first join is answered with the id to join again with (KIP-394)."""
+
+    def __init__(self, member_id: str) -> None:
+        super().__init__(ErrorCode.member_id_required)
+        self.member_id = member_id

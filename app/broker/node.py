@@ -1,0 +1,85 @@
+"""The parts of a running broker, as the APIs see them, and the call they answer."""
+
+import sqlite3
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from app.broker.coordinator import Coordinator
+from app.broker.errors import Refused
+from app.broker.flusher import Flusher
+from app.broker.settings import BrokerSettings
+from app.broker.store import Store
+from app.broker.topics import TopicDirectory
+
+NODE_ID: Final = 1
+"""The only broker of its cluster."""
+
+LEADER_EPOCH: Final = 0
+"""Leadership never changes hands on one node."""
+
+PRODUCER_ID_BLOCK: Final = 1000
+"""Producer ids reserved with one write; what is left of a block at a restart is skipped."""
+
+
+class ProducerIds:
+    """Gives out ids of idempotent producers, each once in the life of the directory."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._next = 0
+        self._end = 0
+
+    async def fresh(self) -> int:
+        """Return the next id; raises COORDINATOR_NOT_AVAILABLE when it cannot be reserved."""
+        while self._next >= self._end:
+            try:
+                first = await self._store.reserve_producer_ids(PRODUCER_ID_BLOCK)
+            except sqlite3.Error as error:
+                raise Refused(ErrorCode.coordinator_not_available, str(error)) from error
+            self._next, self._end = first, first + PRODUCER_ID_BLOCK
+        self._next += 1
+        return self._next - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Everything an API may use."""
+
+    settings: BrokerSettings
+    cluster_id: str
+    topics: TopicDirectory
+    groups: Coordinator
+    flusher: Flusher
+    producer_ids: ProducerIds
+
+
+class Call(NamedTuple):
+    """One request's circumstances."""
+
+    node: Node
+    version: int
+    client_id: str
+    client_host: str
+    host: str
+    """The address the client should reach this broker at."""
+
+    port: int
+
+
+Handler = Callable[[Call, Any], object | Awaitable[object]]
+"""Answers a request: with an answer, with an awaitable of one, or with None for no answer at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """An API in the versions `low` to `high`; requests reach the handler in the class `words`, if any."""
+
+    key: int
+    low: int
+    high: int
+    handler: Handler
+    words: type[Any] | None = None
+    advertised_low: int | None = None

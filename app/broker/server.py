@@ -1,0 +1,119 @@
+"""The embedded broker as a whole: opens its directory, listens, keeps house, ends cleanly."""
+
+import asyncio
+import resource
+import time
+import uuid
+from collections.abc import Callable
+from typing import Final, Self
+
+import structlog
+
+from app.broker.apis.table import build_table
+from app.broker.connection import Connection, Listener
+from app.broker.coordinator import Coordinator
+from app.broker.flusher import Flusher
+from app.broker.lock import DirectoryLock
+from app.broker.node import Node, ProducerIds
+from app.broker.settings import BrokerSettings, Fsync, refuse_remote
+from app.broker.store import Store
+from app.broker.topics import TopicDirectory
+from app.broker.upkeep import Upkeep
+
+log = structlog.get_logger()
+
+BACKLOG: Final = 512
+"""Connections the kernel may hold before they are accepted."""
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Broker:
+    """A Kafka-protocol broker over one directory, inside the running event loop.
+
+    `async with Broker(settings) as broker:` listens while the block runs. Entering raises `BrokerLocked` when
+    another process has the directory, `RemoteAddressRefused` for an unprotected address, OSError when the
+    port or the directory cannot be used.
+    """
+
+    def __init__(self, settings: BrokerSettings, *, now_ms: Callable[[], int] = _wall_clock_ms) -> None:
+        self._settings = settings
+        self._now_ms = now_ms
+        self._lock = DirectoryLock(settings.directory)
+        self._store = Store(settings.directory / "broker.sqlite", durable=settings.fsync is Fsync.ALWAYS)
+        self._flusher = Flusher(settings.fsync, settings.flush_interval_s)
+        self._topics = TopicDirectory(settings, self._store, self._flusher, now_ms)
+        self._groups = Coordinator(settings, self._store)
+        self._upkeep = Upkeep(settings, self._topics, now_ms)
+        self._listener: Listener | None = None
+        self._server: asyncio.Server | None = None
+        self._port = 0
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return self._port
+
+    @property
+    def address(self) -> str:
+        """`host:port`, as a client's bootstrap setting wants it."""
+        host = self._settings.advertised_host or self._settings.host
+        return f"[{host}]:{self._port}" if ":" in host else f"{host}:{self._port}"
+
+    async def __aenter__(self) -> Self:
+        refuse_remote(self._settings)
+        await asyncio.to_thread(self._lock.acquire)
+        try:
+            await self._open()
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def _open(self) -> None:
+        raise_file_limit()
+        store = await self._store.open()
+        cluster_id = await store.cluster_id(uuid.uuid4())
+        await self._topics.open()
+        await self._groups.start()
+        self._flusher.start()
+        self._upkeep.start()
+        producer_ids = ProducerIds(store)
+        node = Node(self._settings, cluster_id, self._topics, self._groups, self._flusher, producer_ids)
+        listener = self._listener = Listener(node, build_table())
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: Connection(listener), self._settings.host, self._settings.port, backlog=BACKLOG
+        )
+        self._port = self._server.sockets[0].getsockname()[1]
+        log.info("broker.started", address=self.address, topics=len(self._topics), cluster_id=cluster_id)
+
+    async def aclose(self) -> None:
+        """Stop listening, drop the clients, sync everything and give the directory back; may be repeated."""
+        server, self._server = self._server, None
+        if server is None or self._listener is None:
+            return
+        server.close()
+        await self._upkeep.aclose()
+        await self._groups.aclose()
+        for connection in list(self._listener.connections):
+            connection.close()
+        await server.wait_closed()
+        await self._flusher.aclose()
+        await self._topics.aclose()
+        await self._store.aclose()
+        self._lock.release()
+        log.info("broker.stopped", address=self.address)
+
+
+def raise_file_limit() -> int:
+    """Raise this process's limit of open files as far as it may; every log segment holds one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        log.info("broker.file_limit_raised", before=soft, now=hard)
+    return hard
