@@ -1,0 +1,19 @@
+"""Wires the audit agent to its topic; it has no table, the chain's head is in the store."""
+
+from collections.abc import Awaitable, Callable
+
+import faust
+
+from schemas.audit import SealAudit
+from schemas.topics import Topic
+from streams.runtime.agents import attach
+from streams.runtime.guard import Contract, Guard
+
+Seal = Callable[[SealAudit], Awaitable[None]]
+"""Joins a tenant's rows to its chain; rows that are sealed already stay as they are."""
+
+
+def register(app: faust.App, guard: Guard, seal: Seal) -> None:
+    """Attach the agent. Wishes are keyed by tenant, so each chain has one writer."""
+    contract = Contract(SealAudit, lambda wish: wish.tenant_id)
+    attach(app, guard, Topic.AUDIT, "audit", contract, seal)

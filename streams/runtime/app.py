@@ -1,0 +1,71 @@
+"""Builds the Faust app: the one settings sheet of every worker."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import faust
+from yarl import URL
+
+from streams.runtime.consumer import MendedTransport
+
+GROUP: Final = "veristream-v1"
+"""Consumer group and prefix of changelogs; its version rises when a partition count changes."""
+
+_MOST_PARTITIONS: Final = 8
+_REBALANCE_S: Final = 30.0
+_REQUEST_S: Final = 40.0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """What a worker is told. `_s` are seconds."""
+
+    bootstrap: str
+    """`host:port`, several with commas."""
+    datadir: Path
+    """Where Faust keeps what a store other than `memory://` writes; one worker per directory."""
+    group: str = GROUP
+    store: str = "memory://"
+    """Tables are bounded and come back from their changelogs; nothing needs a disk."""
+    session_timeout_s: float = 10.0
+    """How soon the partitions of a dead worker are taken over."""
+    heartbeat_s: float = 1.0
+    commit_interval_s: float = 0.5
+    """What a killed worker had settled since its last commit is delivered again."""
+    buffer: int = 256
+    """Records per partition waiting for their agent."""
+    replication_factor: int = 1
+
+
+def build_app(settings: StreamSettings) -> faust.App:
+    """Return an app with the mended consumer and no agent yet; it starts nothing and has no web server.
+
+    One app lives once: after it stopped or crashed, build another.
+    """
+    brokers = [URL(f"kafka://{host.strip()}") for host in settings.bootstrap.split(",")]
+    app = faust.App(
+        settings.group,
+        autodiscover=False,
+        broker=brokers,
+        datadir=str(settings.datadir),
+        store=settings.store,
+        processing_guarantee="at_least_once",
+        topic_partitions=_MOST_PARTITIONS,
+        topic_replication_factor=settings.replication_factor,
+        topic_disable_leader=True,
+        table_standby_replicas=0,
+        broker_session_timeout=settings.session_timeout_s,
+        broker_heartbeat_interval=settings.heartbeat_s,
+        broker_rebalance_timeout=_REBALANCE_S,
+        broker_request_timeout=_REQUEST_S,
+        broker_commit_interval=settings.commit_interval_s,
+        stream_buffer_maxsize=settings.buffer,
+        stream_wait_empty=True,
+        producer_acks=-1,
+        producer_linger_ms=0,
+        web_enabled=False,
+        worker_redirect_stdouts=False,
+    )
+    app.transport = MendedTransport(brokers, app)
+    return app

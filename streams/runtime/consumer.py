@@ -1,0 +1,155 @@
+"""Faust's Kafka consumer, mended: a rebalance skips no record, and only settled records are committed.
+
+Stock faust-streaming 0.15.3 resumes its partitions before it seeks them, so a batch fetched before the
+seek overwrites the position set by it, and the records between are committed unseen (upstream issue
+596). It also leaves partitions without a commit where they were, and acknowledges what it cancels.
+"""
+
+import asyncio
+from contextlib import aclosing, suppress
+from typing import Any, ClassVar, Final, cast
+
+import structlog
+from aiokafka.errors import ConsumerStoppedError, IllegalStateError  # type: ignore[import-untyped]  # ships no types
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP, ConsumerMessage, Message
+from faust.types.transports import ConsumerT
+from mode import ServiceT
+from typing_extensions import override
+
+log = structlog.get_logger(__name__)
+
+FETCH_WAIT_MS: Final = 100
+"""How long the broker may hold a fetch; Faust's 1500 stalls a worker with one busy partition that long."""
+
+DRAIN_S: Final = 4.0
+"""How long a stop or a rebalance waits for what is in work; what takes longer is delivered again."""
+
+_POLL_S: Final = 0.2
+_IDLE_S: Final = 0.05
+
+
+class MendedThread(driver.AIOKafkaConsumerThread):
+    """The thread that talks to the broker, asking for fetches that return soon."""
+
+    @override
+    def _create_worker_consumer(self, transport: driver.Transport) -> Any:
+        consumer = super()._create_worker_consumer(transport)
+        consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001  # no setting leads there
+        return consumer
+
+
+class MendedConsumer(driver.Consumer):
+    """Delivers a batch wholly before or wholly after a seek, and commits what `acknowledge` was told."""
+
+    _drainer: asyncio.Task[Any] | None = None
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._seek_lock = asyncio.Lock()
+        self._settled = asyncio.Event()
+
+    @override
+    def _new_consumer_thread(self) -> MendedThread:
+        return MendedThread(self, loop=self.loop, beacon=self.beacon)
+
+    def acknowledge(self, message: Message) -> None:
+        """Let the record's offset be committed: it was answered or buried.
+
+        A record delivered before the last rebalance is delivered again, so nothing is noted for it.
+        """
+        if message.generation_id == self.app.consumer_generation_id:
+            super().ack(message)
+        else:
+            self.ack(message)
+        self._settled.set()
+
+    @override
+    def ack(self, message: Message) -> bool:
+        """Forget a record Faust skipped or cancelled; its offset is not committed, it will come again."""
+        self._unacked_messages.discard(message)
+        message.acked = True
+        return False
+
+    def committed(self, tp: TP) -> int:
+        """Return the first offset of the partition that is not committed, 0 when nothing is."""
+        return self._committed_offset[tp] or 0
+
+    @override
+    async def perform_seek(self) -> None:
+        if asyncio.current_task() is self._drainer:
+            await self._seek_all()
+            return
+        async with self._seek_lock:
+            await self._seek_all()
+
+    async def _seek_all(self) -> None:
+        await super().perform_seek()
+        for tp in self.assignment():
+            if not self._is_changelog_tp(tp) and not self._committed_offset[tp]:
+                with suppress(IllegalStateError):  # revoked meanwhile
+                    self._thread.seek(tp, 0)
+
+    @override
+    async def _drain_messages(self, fetcher: ServiceT) -> None:
+        self._drainer = asyncio.current_task()
+        try:
+            while not (self.should_stop or fetcher.should_stop):
+                if not self.flow_active:
+                    await self.wait(cast("Any", self.can_resume_flow))
+                if not self._get_active_partitions():
+                    await self.sleep(_IDLE_S)
+                await asyncio.sleep(0)
+                async with self._seek_lock:
+                    if self.flow_active and self._get_active_partitions():
+                        await self._drain_batch()
+        except (ConsumerStoppedError, asyncio.CancelledError):
+            if not self.transport.app.should_stop:
+                raise
+
+    async def _drain_batch(self) -> None:
+        async with aclosing(cast("Any", self.getmany(timeout=_POLL_S))) as batch:
+            async for tp, message in batch:
+                read = self._read_offset[tp]
+                if read is not None and message.offset < read:
+                    continue
+                if read and message.offset - read > 1 and self.app.topics.acks_enabled_for(message.topic):
+                    await self._add_gap(tp, read + 1, message.offset)
+                if not await self._deliver(message):
+                    return
+                self._read_offset[tp] = message.offset
+
+    async def _deliver(self, message: ConsumerMessage) -> bool:
+        """Hand the record to its stream; False when the flow was suspended first, and a seek follows."""
+        delivery = asyncio.ensure_future(self.callback(message))
+        await self.wait_first(delivery, cast("Any", self.suspend_flow.wait()))
+        return delivery.done() and not delivery.cancelled()
+
+    @override
+    async def wait_empty(self) -> None:
+        """Wait, but not for ever, until what is in work is settled; then commit."""
+        until = self.loop.time() + DRAIN_S
+        while not self.should_stop and self._in_work():
+            self._settled.clear()
+            left = until - self.loop.time()
+            if left <= 0:
+                log.warning("consumer.left_in_work", records=self._in_work())
+                break
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._settled.wait(), min(left, _POLL_S))
+        await self.commit_and_end_transactions()
+
+    def _in_work(self) -> int:
+        return sum(1 for message in self._unacked_messages if not message.acked)
+
+
+class MendedTransport(driver.Transport):
+    """Faust's aiokafka transport with the mended consumer."""
+
+    Consumer: ClassVar[type[ConsumerT]] = MendedConsumer
+
+
+def mended(consumer: ConsumerT) -> MendedConsumer:
+    """Return the consumer of an app built by `build_app` under its own name."""
+    return cast("MendedConsumer", consumer)

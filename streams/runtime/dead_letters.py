@@ -1,0 +1,165 @@
+"""The topic of records nobody could handle: how they are buried, listed, and sent once more."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # ships no types
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
+
+from schemas.base import rfc3339
+from schemas.problems import StoreUnavailable
+from schemas.topics import Topic
+from streams.runtime.delivery import Delivery
+from streams.runtime.replies import DEADLINE, REPLY_TO
+from streams.runtime.writer import MAX_RECORD_BYTES, LogWriter, Outgoing, headers_of
+
+REDRIVE_GROUP: Final = "veristream-redrive"
+"""The group whose committed offset says up to where dead letters were sent again."""
+
+REDRIVEN: Final = "redriven"
+"""Header of a record that was sent again: its offset among the dead letters."""
+
+MOST_KEPT: Final = MAX_RECORD_BYTES - 16_384
+"""Bytes of a value that fit beside the headers of its burial."""
+
+_OWN: Final = "dead-"
+_REASON, _TOPIC, _PARTITION, _OFFSET = "dead-reason", "dead-topic", "dead-partition", "dead-offset"
+_KEY, _AT, _CUT = "dead-key", "dead-at", "dead-cut"
+_LONGEST_KEY: Final = 4_096
+_HEADER_ROOM: Final = 8_192
+"""Bytes for the headers a record came with."""
+_REASON_LENGTH: Final = 500
+_READ_MS: Final = 500
+_GRAVES: Final = TopicPartition(Topic.DEAD_LETTERS, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A buried record: what it was, where it stood, and why it lies here."""
+
+    offset: int
+    """Its place among the dead letters."""
+    reason: str
+    buried_at: str
+    delivery: Delivery
+    cut: bool
+    """Value or key was too long to be kept whole; such a record cannot be sent again."""
+    redriven: bool
+
+
+def burial(delivery: Delivery, reason: str, at: datetime, keep: int = MOST_KEPT) -> Outgoing:
+    """Return the record that buries another one: its raw bytes up to `keep`, its origin and the reason."""
+    value, key = delivery.value or b"", delivery.key
+    own = {
+        _REASON: reason[:_REASON_LENGTH].encode(),
+        _TOPIC: delivery.topic.encode(),
+        _PARTITION: str(delivery.partition).encode(),
+        _OFFSET: str(delivery.offset).encode(),
+        _AT: rfc3339(at).encode(),
+    }
+    if key is not None:
+        own[_KEY] = key[:_LONGEST_KEY]
+    if len(value) > keep or len(key or b"") > _LONGEST_KEY:
+        own[_CUT] = str(len(value)).encode()
+    headers = (*_carried(delivery), *own.items())
+    return Outgoing(Topic.DEAD_LETTERS, delivery.topic.encode(), value[:keep], headers, partition=0)
+
+
+def _carried(delivery: Delivery) -> Iterator[tuple[str, bytes]]:
+    room = _HEADER_ROOM
+    for name, content in delivery.headers.items():
+        room -= len(name.encode()) + len(content)
+        if room >= 0 and not name.startswith(_OWN):
+            yield name, content
+
+
+def unearth(offset: int, value: bytes, headers: dict[str, bytes], *, redriven: bool) -> DeadLetter:
+    """Return the dead letter a record of the topic tells of."""
+    rest = {name: content for name, content in headers.items() if not name.startswith(_OWN)}
+    delivery = Delivery(
+        topic=headers[_TOPIC].decode(),
+        partition=int(headers[_PARTITION]),
+        offset=int(headers[_OFFSET]),
+        key=headers.get(_KEY),
+        value=value,
+        headers=rest,
+    )
+    reason, at = headers[_REASON].decode(), headers[_AT].decode()
+    return DeadLetter(offset, reason, at, delivery, cut=_CUT in headers, redriven=redriven)
+
+
+async def list_dead_letters(bootstrap: str, limit: int) -> list[DeadLetter]:
+    """Return at most `limit` dead letters, the newest of them, oldest first.
+
+    Raises:
+        StoreUnavailable: No broker answers.
+    """
+    async with _reader(bootstrap) as reader:
+        end = (await reader.end_offsets([_GRAVES]))[_GRAVES]
+        return [letter async for letter in _read(reader, max(0, end - limit), end)]
+
+
+async def redrive(bootstrap: str, writer: LogWriter, limit: int | None = None) -> int:
+    """Send dead letters to where they came from, oldest first; return how many.
+
+    Each is sent once: the committed offset of a group says how far it got. A crash between sending and
+    committing sends one again, which its handler takes for the replay it is.
+
+    Raises:
+        StoreUnavailable: The broker is away; what was sent is remembered.
+    """
+    sent = 0
+    async with _reader(bootstrap) as reader:
+        start = await reader.committed(_GRAVES) or 0
+        end = (await reader.end_offsets([_GRAVES]))[_GRAVES]
+        async for letter in _read(reader, start, end if limit is None else min(end, start + limit)):
+            if not letter.cut:
+                await writer.write(_again(letter))
+                sent += 1
+            await reader.commit({_GRAVES: letter.offset + 1})
+    return sent
+
+
+def _again(letter: DeadLetter) -> Outgoing:
+    kept = {n: c for n, c in letter.delivery.headers.items() if n not in {REPLY_TO, DEADLINE}}
+    kept[REDRIVEN] = str(letter.offset).encode()
+    delivery = letter.delivery
+    return Outgoing(delivery.topic, delivery.key, delivery.value, tuple(kept.items()))
+
+
+@asynccontextmanager
+async def _reader(bootstrap: str) -> AsyncIterator[Any]:
+    reader = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap,
+        group_id=REDRIVE_GROUP,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+    )
+    try:
+        await reader.start()
+        reader.assign([_GRAVES])
+        yield reader
+    except (KafkaError, OSError) as error:
+        raise StoreUnavailable("no broker answers") from error
+    finally:
+        await reader.stop()
+
+
+async def _read(reader: Any, start: int, end: int) -> AsyncIterator[DeadLetter]:
+    """Read from `start` up to `end`, which the log held when it was asked."""
+    redriven_to = await reader.committed(_GRAVES) or 0
+    if start >= end:
+        return
+    reader.seek(_GRAVES, start)
+    while True:
+        batches = await reader.getmany(_GRAVES, timeout_ms=_READ_MS)
+        for record in batches.get(_GRAVES, ()):
+            if record.offset >= end:
+                return
+            redriven = record.offset < redriven_to
+            yield unearth(record.offset, record.value, headers_of(record.headers), redriven=redriven)
+        if await reader.position(_GRAVES) >= end:
+            return

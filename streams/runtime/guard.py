@@ -1,0 +1,181 @@
+"""The only place that catches: a record is answered, refused or buried, and only then acknowledged."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Generic, NoReturn, TypeVar
+
+import structlog
+from pydantic import BaseModel, ValidationError
+
+from schemas.base import Event
+from schemas.problems import Overloaded, ProblemCode, Refusal, Refused, StoreUnavailable
+from streams.runtime.dead_letters import burial
+from streams.runtime.delivery import Delivery
+from streams.runtime.replies import Reply, ReturnAddress, outgoing
+from streams.runtime.writer import LogWriter, Outgoing, RecordTooLarge
+
+log = structlog.get_logger(__name__)
+
+Wish = TypeVar("Wish", bound=BaseModel)
+
+Handle = Callable[[Wish], Awaitable[Event | None]]
+"""Carries a command out; an event it returns is the answer, and a replay returns the first one."""
+
+FAILED: Final = Refusal(code=ProblemCode.STORE_FAILED, detail="The command could not be carried out.")
+"""What an asker is told when its command was buried; the reason is for the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contract(Generic[Wish]):
+    """What a topic carries, and the key every such record must have."""
+
+    command: type[Wish]
+    key_of: Callable[[Wish], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often and how slowly a record is tried again. Seconds."""
+
+    first_s: float = 0.1
+    longest_s: float = 5.0
+    """An unavailable store is asked again at least this often, for as long as it takes."""
+    failures: int = 3
+    """Unexpected errors after which a record is buried."""
+
+
+class Poison(Exception):
+    """The record is not what its topic carries; the words name places and kinds, never values."""
+
+
+class Guard:
+    """Takes a record through its handler to its end: an answer, a refusal or a grave.
+
+    When a call returns, the record may be acknowledged. It raises only when it is itself cancelled (a
+    shutdown or a rebalance); then the record must not be acknowledged, and it comes again.
+    """
+
+    def __init__(
+        self,
+        writer: LogWriter,
+        *,
+        now: Callable[[], datetime],
+        uniform: Callable[[float, float], float],
+        patience: Patience | None = None,
+    ) -> None:
+        self._writer = writer
+        self._now = now
+        self._uniform = uniform
+        self._patience = patience or Patience()
+        self.ends: Counter[str] = Counter()
+        """How records ended: answered, refused, buried; for metrics."""
+
+    async def __call__(self, delivery: Delivery, contract: Contract[Wish], handle: Handle[Wish]) -> None:
+        """Settle one record."""
+        try:
+            command = read(delivery, contract)
+        except Poison as poison:
+            await self._bury(delivery, str(poison))
+            return
+        await self._carry_out(delivery, command, handle)
+
+    async def _carry_out(self, delivery: Delivery, command: Wish, handle: Handle[Wish]) -> None:
+        failures = tries = 0
+        while True:
+            try:
+                event = await handle(command)
+            except Refused as refused:
+                await self._reply(delivery, Reply(refusal=refused.refusal), "refused")
+                return
+            except (StoreUnavailable, Overloaded) as error:
+                log.warning("guard.waiting", **place(delivery), error=kind(error), tries=tries)
+            except (Exception, asyncio.CancelledError) as error:
+                if being_cancelled(error):
+                    raise
+                failures += 1
+                log.exception("guard.failed", **place(delivery), error=kind(error), failures=failures)
+                if failures > self._patience.failures:
+                    await self._bury(delivery, f"handler raised {kind(error)}")
+                    return
+            else:
+                await self._reply(delivery, Reply.of(event) if event else None, "answered")
+                return
+            tries += 1
+            await self._pause(tries)
+
+    async def _reply(self, delivery: Delivery, reply: Reply | None, end: str) -> None:
+        address = ReturnAddress.read(delivery.headers)
+        if reply and address and self._now() < address.deadline:
+            await self._write(outgoing(address, reply))
+        self.ends[end] += 1
+
+    async def _bury(self, delivery: Delivery, reason: str) -> None:
+        log.error("guard.buried", **place(delivery), reason=reason)
+        try:
+            await self._write(burial(delivery, reason, self._now()))
+        except RecordTooLarge:  # the broker takes less than it is asked to by default
+            await self._write(burial(delivery, reason, self._now(), keep=0))
+        await self._reply(delivery, Reply(refusal=FAILED), "buried")
+
+    async def _write(self, record: Outgoing) -> None:
+        """Write until the log has it: what is not written down must not be acknowledged."""
+        tries = 0
+        while True:
+            try:
+                return await self._writer.write(record)
+            except StoreUnavailable:
+                tries += 1
+                log.warning("guard.log_away", topic=record.topic, tries=tries)
+                await self._pause(tries)
+
+    async def _pause(self, tries: int) -> None:
+        longest = min(self._patience.first_s * 2 ** min(tries, 16), self._patience.longest_s)
+        await asyncio.sleep(self._uniform(longest / 2, longest))
+
+
+def read(delivery: Delivery, contract: Contract[Wish]) -> Wish:
+    """Return the command a record carries.
+
+    Raises:
+        Poison: It carries none, or one that belongs under another key.
+    """
+    if delivery.value is None:
+        raise Poison("value missing")
+    if delivery.key is None:
+        raise Poison("key missing")
+    try:
+        command = contract.command.model_validate_json(delivery.value)
+    except ValidationError as error:
+        _refuse(error, contract.command)
+    if contract.key_of(command).encode() != delivery.key:
+        raise Poison("key differs from the command's")
+    return command
+
+
+def _refuse(error: ValidationError, model: type[BaseModel]) -> NoReturn:
+    known = model.model_fields
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    places = (
+        f"{item['loc'][0] if item['loc'] and item['loc'][0] in known else '*'}: {item['type']}"
+        for item in found
+    )
+    raise Poison("; ".join(places)) from None
+
+
+def being_cancelled(error: BaseException) -> bool:
+    """Tell a cancellation of the running task from one that a handler let escape."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+def kind(error: BaseException) -> str:
+    """Return the name of an error's type; its words may name a person."""
+    return f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
+
+
+def place(delivery: Delivery) -> dict[str, str | int]:
+    """Return where a record stands, for a log line."""
+    return {"topic": delivery.topic, "partition": delivery.partition, "offset": delivery.offset}

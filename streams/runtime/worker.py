@@ -1,0 +1,171 @@
+"""Runs a Faust app beside the front in one event loop: starts, watches, rebuilds after a crash, stops."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import faust
+import structlog
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
+from faust.types import TP
+
+from streams.runtime.consumer import mended
+
+log = structlog.get_logger(__name__)
+
+STOP_S: Final = 8.0
+"""How long a stop may take; what is in work then is delivered again."""
+
+REBUILD_S: Final = 1.0
+"""Between a crash and the next start."""
+
+WATCH_S: Final = 1.0
+STALL_S: Final = 60.0
+"""A partition with records and no commit for this long is stuck, or its store is away."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """Tells a partition that is behind and moves from one that is behind and does not."""
+
+    stall_after_s: float
+    _seen: dict[TP, tuple[int, float]] = field(default_factory=dict)
+
+    def stalled(self, ends: Mapping[TP, int], committed: Mapping[TP, int], now: float) -> list[TP]:
+        """Note how far each partition is at `now`; return those that have stood still for too long."""
+        self._seen = {
+            tp: self._seen[tp]
+            if tp in self._seen and self._seen[tp][0] == committed[tp]
+            else (committed[tp], now)
+            for tp, end in ends.items()
+            if end > committed[tp]
+        }
+        return [tp for tp, (_, since) in self._seen.items() if now - since >= self.stall_after_s]
+
+
+class Worker:
+    """Keeps one app alive. Everything runs in the caller's event loop; signals and logging stay the caller's.
+
+    `build` is called for every life of the app: an app that stopped or crashed cannot start again.
+    """
+
+    def __init__(self, build: Callable[[], faust.App], *, stall_after_s: float = STALL_S) -> None:
+        self._build = build
+        self._progress = Progress(stall_after_s)
+        self._app: faust.App | None = None
+        self._started = False
+        self._stalled: list[TP] = []
+        self._lag: dict[str, int] = {}
+        self._stopping = asyncio.Event()
+        self._changed = asyncio.Condition()
+        self._supervisor: asyncio.Task[None] | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether partitions are assigned, tables recovered, and no rebalance is under way."""
+        app = self._app
+        if app is None or not self._started or app.should_stop:
+            return False
+        return bool(app.consumer.assignment()) and not (app.rebalancing or app.in_recovery)
+
+    @property
+    def healthy(self) -> bool:
+        """False while a partition has records and makes no progress; told once it has lasted."""
+        return not self._stalled
+
+    @property
+    def lag(self) -> Mapping[str, int]:
+        """Records per topic that are in the log and not yet committed, as last measured."""
+        return dict(self._lag)
+
+    def start(self) -> None:
+        """Begin to run; `wait_ready` tells when it does."""
+        self._supervisor = asyncio.create_task(self._supervise(), name="worker")
+
+    async def wait_ready(self) -> None:
+        """Return once the worker is ready."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self.ready)
+
+    async def stop(self) -> None:
+        """Finish what is in work, commit, leave the group; within `STOP_S`, and nothing is lost after it."""
+        self._stopping.set()
+        if self._supervisor is not None:
+            await self._supervisor
+
+    async def _supervise(self) -> None:
+        stopping = asyncio.create_task(self._stopping.wait())
+        while not self._stopping.is_set():
+            app = self._app = self._build()
+            life = asyncio.create_task(self._live(app), name="worker-life")
+            await asyncio.wait({life, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            self._started = False
+            await self._end(app, life)
+            if not self._stopping.is_set():
+                log.error("worker.crashed", error=repr(_reason(app, life)))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), REBUILD_S)
+        self._app = None
+
+    async def _live(self, app: faust.App) -> None:
+        app.finalize()
+        await app.start()
+        self._started = True
+        watch = asyncio.create_task(self._watch(app), name="worker-watch")
+        try:
+            await app.wait()
+        finally:
+            watch.cancel()
+
+    async def _end(self, app: faust.App, life: asyncio.Task[None]) -> None:
+        stop = asyncio.create_task(app.stop())
+        await asyncio.wait({stop}, timeout=STOP_S)
+        if not stop.done():
+            log.error("worker.stop_cut_short", after_s=STOP_S)
+            stop.cancel()
+        life.cancel()
+        await asyncio.wait({life}, timeout=1.0)
+
+    async def _watch(self, app: faust.App) -> None:
+        while True:
+            if self.ready:
+                with suppress(KafkaError, TimeoutError):
+                    await self._measure(app)
+            async with self._changed:
+                self._changed.notify_all()
+            await asyncio.sleep(WATCH_S)
+
+    async def _measure(self, app: faust.App) -> None:
+        consumer = mended(app.consumer)
+        tps = [tp for tp in consumer.assignment() if app.topics.acks_enabled_for(tp.topic)]
+        async with asyncio.timeout(STOP_S):
+            ends = await consumer.highwaters(*tps)
+        committed = {tp: consumer.committed(tp) for tp in tps}
+        self._lag = {}
+        for tp in tps:
+            self._lag[tp.topic] = self._lag.get(tp.topic, 0) + max(0, ends[tp] - committed[tp])
+        stalled = self._progress.stalled(ends, committed, asyncio.get_running_loop().time())
+        if stalled and stalled != self._stalled:
+            log.error("worker.stalled", partitions=[f"{tp.topic}/{tp.partition}" for tp in stalled])
+        self._stalled = stalled
+
+
+def _reason(app: faust.App, life: asyncio.Task[None]) -> BaseException | Any:
+    if life.done() and not life.cancelled() and life.exception() is not None:
+        return life.exception()
+    return app.crash_reason
+
+
+@asynccontextmanager
+async def running_worker(
+    build: Callable[[], faust.App], *, stall_after_s: float = STALL_S
+) -> AsyncIterator[Worker]:
+    """Run a worker for the length of the context; it may not be ready yet when the context is entered."""
+    worker = Worker(build, stall_after_s=stall_after_s)
+    worker.start()
+    try:
+        yield worker
+    finally:
+        await worker.stop()

@@ -1,0 +1,105 @@
+"""Writes to the log and waits until the broker has it; the one producer of a process."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+
+from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]  # ships no types
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError  # type: ignore[import-untyped]  # ships no types
+
+from schemas.problems import StoreUnavailable, VeristreamError
+from schemas.topics import TOPICS
+
+MAX_RECORD_BYTES: Final = 1_000_000
+"""Largest record written, keys and headers included; brokers take 1 MiB unless told otherwise."""
+
+REQUEST_TIMEOUT_MS: Final = 10_000
+"""How long a write is tried again before it counts as failed."""
+
+
+class RecordTooLarge(VeristreamError):
+    """The log takes no record of this size, now or later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A record to be written; without a partition the key decides."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+    partition: int | None = None
+
+
+class LogWriter:
+    """Writes records with `acks=all`, in order per partition; an async context, shared by whoever writes.
+
+    Not idempotent in Kafka's sense: a batch given up in a long outage leaves a hole in the sequence that
+    aiokafka's producer never recovers from. Repeats are harmless here: commands are keyed by the id of
+    what they change, events carry ids, unknown answers are ignored.
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._producer: Any = None
+
+    async def __aenter__(self) -> Self:
+        """Connect and learn where the topics are, so that the first write does not pay for it.
+
+        Raises:
+            StoreUnavailable: No broker answers.
+        """
+        producer = AIOKafkaProducer(
+            bootstrap_servers=self._bootstrap,
+            acks="all",
+            linger_ms=0,
+            max_request_size=MAX_RECORD_BYTES,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+        )
+        try:
+            await producer.start()
+            await asyncio.gather(*(producer.partitions_for(spec.topic) for spec in TOPICS))
+        except (KafkaError, OSError) as error:
+            await producer.stop()
+            raise StoreUnavailable("no broker answers") from error
+        self._producer = producer
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write what is still buffered and close."""
+        await self._producer.stop()
+
+    async def write(self, *records: Outgoing) -> None:
+        """Write the records in order; when it returns the broker has them all.
+
+        Raises:
+            StoreUnavailable: The broker did not take them all; some may be in the log.
+            RecordTooLarge: One of them is larger than the log takes.
+        """
+        try:
+            sent = [await self._send(record) for record in records]
+            await asyncio.gather(*sent)
+        except MessageSizeTooLargeError as error:
+            raise RecordTooLarge(records[0].topic) from error
+        except (KafkaError, OSError) as error:
+            raise StoreUnavailable(f"the log did not take the record: {type(error).__name__}") from error
+
+    async def _send(self, record: Outgoing) -> asyncio.Future[Any]:
+        delivery: asyncio.Future[Any] = await self._producer.send(
+            record.topic,
+            value=record.value,
+            key=record.key,
+            partition=record.partition,
+            headers=list(record.headers),
+        )
+        return delivery
+
+
+def headers_of(pairs: Sequence[tuple[str, bytes]] | None) -> dict[str, bytes]:
+    """Return a record's headers by name, the last of a repeated name."""
+    return dict(pairs or ())
