@@ -1,4 +1,4 @@
-"""How a verification is kept and found again: index names, seal labels, evidence rules. Shared with the front.
+"""How a verification is kept and found again: index names, seal labels, evidence; the front shares them.
 
 The writer and every reader of a record use these names and no others.
 """
@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from schemas.enums import EvidenceKind, RetentionPolicy
-from schemas.ids import EvidenceId, SubjectId, TenantId, VerificationId, derive_id
+from schemas.ids import EvidenceId, SubjectId, VerificationId
 from schemas.verifications import Evidence, PersonalFields, StoredVerification, Verification
 
 Index = tuple[str, str]
@@ -69,11 +69,6 @@ def indexes(livemode: bool, subject_id: SubjectId, status: str) -> tuple[Index, 
         by_status(livemode, status),
         by_subject_and_status(livemode, subject_id, status),
     )
-
-
-def evidence_id(tenant_id: TenantId, verification_id: VerificationId, kind: EvidenceKind) -> EvidenceId:
-    """Derive the id of evidence the evaluation itself makes, the same one at every try."""
-    return EvidenceId(derive_id("evd", tenant_id, verification_id, kind))
 
 
 def refer(evidence: EvidenceId, kind: EvidenceKind) -> Evidence:

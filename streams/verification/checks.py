@@ -1,0 +1,295 @@
+"""The required checks over the engines' ports: what is asked, in which order, and for how long.
+
+The cheap questions come first: a selfie without a face is refused before a page is read. Then the page is
+read beside the liveness question. An engine that breaks or runs out of time breaks the checks that rest on
+it and nothing else; `Overloaded` passes through, because then nothing is known and nothing was kept.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Coroutine
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Final, Protocol, TypeVar
+
+import numpy as np
+import structlog
+
+from schemas.enums import CheckKind
+from schemas.problems import EngineFailed, ImageNotEvaluable, ProblemCode, Refused
+from schemas.reasons import ReasonCode
+from schemas.verifications import CheckResult, DeclaredDocument
+from streams.sight import (
+    Box,
+    Embedding,
+    Face,
+    FaceEngine,
+    ImageDecoder,
+    LivenessEngine,
+    Picture,
+    Sharpness,
+    TextReader,
+)
+from streams.verification.findings import DocumentFindings, DocumentPicture, Evaluation, FacesSeen
+from streams.verification.judging import (
+    judge_authenticity,
+    judge_consistency,
+    judge_extraction,
+    judge_faces,
+)
+from streams.verification.policy import FaceBands, LivenessBands, VerificationPolicy
+from streams.verification.rules import broken, found, is_number, liveness_findings, usual
+
+DOCUMENT_POINTER: Final = "/document/image_base64"
+SELFIE_POINTER: Final = "/selfie_image_base64"
+"""Where the two images stand in the body of the request (interface section 4.4)."""
+
+PORTRAIT_MARGIN: Final = 0.35
+"""How much is kept around the face on each side, as a share of its box: hair, chin and shoulders."""
+
+log = structlog.get_logger(__name__)
+
+One = TypeVar("One")
+Other = TypeVar("Other")
+
+
+class DocumentReader(Protocol):
+    """Makes sense of a document's text."""
+
+    async def __call__(self, reader: TextReader, picture: Picture, today: date) -> DocumentFindings:
+        """Return what was read; a document nobody knows is a finding too.
+
+        Raises:
+            EngineFailed: The text reader broke.
+            Overloaded: The text reader has no room.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """Every engine an evaluation may ask."""
+
+    decoder: ImageDecoder
+    text: TextReader
+    read_document: DocumentReader
+    faces: FaceEngine
+    liveness: LivenessEngine | None = None
+    """None: LIVENESS answers NOT_EVALUATED."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaceView:
+    """What the face engine saw on one image."""
+
+    seen: FacesSeen
+    picture: Picture | None = None
+    """The image turned so that the best face is upright, None without a face."""
+    face: Face | None = None
+    embedding: Embedding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageView:
+    """What was seen of the document beside its faces."""
+
+    findings: DocumentFindings
+    picture: DocumentPicture
+    portrait: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Everything the engines told; None stands where one broke."""
+
+    page: PageView | None
+    shown: FaceView | None
+    """The faces on the document."""
+    own: FaceView | None
+    """The faces on the selfie."""
+    distance: float | None
+    """None without two faces to compare; it may be no number when the engine answered nonsense."""
+    liveness: float | None
+
+
+class RequiredChecks:
+    """Runs the checks a policy requires on two decoded images."""
+
+    def __init__(self, engines: Engines, policy: VerificationPolicy) -> None:
+        self._engines = engines
+        self._policy = policy
+
+    async def __call__(
+        self, document: Picture, selfie: Picture, declared: DeclaredDocument, today: date
+    ) -> Evaluation:
+        """Return the result of every required check.
+
+        Raises:
+            Refused: IMAGE_NOT_EVALUABLE without a face on the selfie, DOCUMENT_UNUSABLE when the document
+                image holds neither text nor a face (G71).
+            Overloaded: An engine has no room.
+        """
+        seen = await self._see(document, selfie, today)
+        distance = seen.distance
+        return Evaluation(
+            results=tuple(self._check(kind, seen, declared, today) for kind in self._policy.required_checks),
+            findings=seen.page.findings if seen.page else None,
+            distance=distance if distance is not None and is_number(distance) else None,
+            engine_version=self._engines.faces.model_version,
+            portrait=seen.page.portrait if seen.page else None,
+        )
+
+    async def _see(self, document: Picture, selfie: Picture, today: date) -> Seen:
+        shown, own = await both(
+            unless_broken("faces", self._look(document)), unless_broken("faces", self._look(selfie))
+        )
+        if own is not None and own.face is None:
+            raise Refused.at(
+                SELFIE_POINTER, ProblemCode.IMAGE_NOT_EVALUABLE, "No face was found on the selfie."
+            )
+        page, liveness = await both(
+            unless_broken("text", self._read(document, shown, today)),
+            unless_broken("liveness", self._liveness(own)),
+        )
+        if page is not None and not page.findings.legible and shown is not None and shown.face is None:
+            raise Refused.at(
+                DOCUMENT_POINTER, ProblemCode.DOCUMENT_UNUSABLE, "No document was found on the image."
+            )
+        return Seen(page, shown, own, self._distance(shown, own), liveness)
+
+    async def _look(self, picture: Picture) -> FaceView:
+        """Find the best face, measure it and take its vector."""
+        engines = self._engines
+        faces = await self._ask(engines.faces.find(picture))
+        if not faces:
+            return FaceView(FacesSeen(count=0, several_alike=False))
+        best = faces[0]
+        upright = turned(picture, best)
+        quality = await self._measure(upright, best.box)
+        embedding = await self._ask(engines.faces.embed(picture, best))
+        alike = any(
+            area(other.box) >= self._policy.images.like_size_from * area(best.box) for other in faces[1:]
+        )
+        seen = FacesSeen(len(faces), alike, width_px=best.box[2] - best.box[0], quality=quality)
+        return FaceView(seen, upright, best, embedding)
+
+    async def _read(self, document: Picture, shown: FaceView | None, today: date) -> PageView:
+        """Read the page, measure it and cut out the portrait."""
+        engines, policy = self._engines, self._policy
+        findings = await self._ask(
+            engines.read_document(engines.text, document, today), policy.reading_deadline_s
+        )
+        whole = await self._measure(document)
+        portrait = None
+        if shown is not None and shown.picture is not None and shown.face is not None:
+            box = with_margin(shown.face.box, shown.picture)
+            portrait = await self._ask(engines.decoder.encode(shown.picture, box))
+        quality = shown.seen.quality if shown else None
+        picture = DocumentPicture(whole, quality, min(document.width, document.height))
+        return PageView(findings, picture, portrait)
+
+    async def _liveness(self, own: FaceView | None) -> float | None:
+        engine = self._engines.liveness
+        wanted = CheckKind.LIVENESS in self._policy.required_checks
+        if engine is None or not wanted or own is None or own.picture is None or own.face is None:
+            return None
+        return await self._ask(engine.score(own.picture, own.face))
+
+    async def _measure(self, picture: Picture, box: Box | None = None) -> Sharpness:
+        try:
+            return await self._ask(self._engines.decoder.sharpness(picture, box))
+        except ImageNotEvaluable as error:
+            raise EngineFailed("a face lies outside its picture") from error
+
+    async def _ask(self, answer: Awaitable[One], deadline_s: float | None = None) -> One:
+        """Await an engine within its deadline; a late answer is a broken engine."""
+        try:
+            async with asyncio.timeout(deadline_s or self._policy.engine_deadline_s):
+                return await answer
+        except TimeoutError as error:
+            raise EngineFailed("an engine ran out of time") from error
+
+    def _distance(self, shown: FaceView | None, own: FaceView | None) -> float | None:
+        if shown is None or own is None or shown.embedding is None or own.embedding is None:
+            return None
+        return self._engines.faces.distance(shown.embedding, own.embedding)
+
+    def _check(self, kind: CheckKind, seen: Seen, declared: DeclaredDocument, today: date) -> CheckResult:
+        """Let the rules judge one check on what was seen; what was not seen is broken."""
+        policy, page = self._policy, seen.page
+        match kind:
+            case CheckKind.DOCUMENT_EXTRACTION if page:
+                return judge_extraction(policy, page.findings, page.picture)
+            case CheckKind.AUTHENTICITY if page and seen.shown:
+                return judge_authenticity(policy, page.findings, seen.shown.seen)
+            case CheckKind.DOCUMENT_CONSISTENCY if page:
+                return judge_consistency(policy, page.findings, declared, today)
+            case CheckKind.FACE_MATCH if seen.shown and seen.own:
+                return self._face_match(seen.shown, seen.own, seen.distance)
+            case CheckKind.LIVENESS if seen.own:
+                return self._alive(seen.liveness)
+            case _:
+                return broken(kind)
+
+    def _face_match(self, shown: FaceView, own: FaceView, distance: float | None) -> CheckResult:
+        if distance is not None and not is_number(distance):
+            return broken(CheckKind.FACE_MATCH)
+        engine = self._engines.faces
+        own_bands = FaceBands(accept_at=engine.pass_at, reject_above=engine.fail_at)
+        bands = self._policy.face_bands.get(name_of(engine.model_version), own_bands)
+        return judge_faces(self._policy, shown.seen, own.seen, distance, bands)
+
+    def _alive(self, score: float | None) -> CheckResult:
+        engine = self._engines.liveness
+        if engine is None:
+            return found(
+                CheckKind.LIVENESS,
+                usual(ReasonCode.MODEL_UNAVAILABLE),
+                detail="No liveness engine is configured.",
+            )
+        if score is None or not is_number(score):
+            return broken(CheckKind.LIVENESS)
+        own_bands = LivenessBands(pass_at=engine.pass_at, fail_below=engine.fail_at)
+        bands = self._policy.liveness_bands.get(name_of(engine.model_version), own_bands)
+        detail = f"Scored by {engine.model_version}; a still image stops no injected video."
+        return found(CheckKind.LIVENESS, liveness_findings(score, bands), score=score, detail=detail)
+
+
+async def both(one: Coroutine[Any, Any, One], other: Coroutine[Any, Any, Other]) -> tuple[One, Other]:
+    """Run two at once and return both answers; when one fails, the other is stopped first."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            first, second = group.create_task(one), group.create_task(other)
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from failures
+    return first.result(), second.result()
+
+
+async def unless_broken(engine: str, answer: Awaitable[One]) -> One | None:
+    """Return the answer, None when the engine broke or ran out of time; the log names the engine only."""
+    try:
+        return await answer
+    except EngineFailed as error:
+        log.warning("engine.failed", engine=engine, cause=type(error.__cause__ or error).__name__)
+        return None
+
+
+def name_of(model_version: str) -> str:
+    """Return the engine's name, the part of its version before the weights."""
+    return model_version.partition("@")[0]
+
+
+def area(box: Box) -> float:
+    """Return the area of a box in square pixels."""
+    return max(0.0, box[2] - box[0]) * max(0.0, box[3] - box[1])
+
+
+def turned(picture: Picture, face: Face) -> Picture:
+    """Return the picture turned as the face needs it; a view, no pixels are copied."""
+    return Picture(np.rot90(picture.pixels, k=-face.turn // 90)) if face.turn else picture
+
+
+def with_margin(box: Box, picture: Picture) -> Box:
+    """Return the box with a margin around it, within the picture."""
+    wide, high = (box[2] - box[0]) * PORTRAIT_MARGIN, (box[3] - box[1]) * PORTRAIT_MARGIN
+    left, top = max(0.0, box[0] - wide), max(0.0, box[1] - high)
+    return left, top, min(float(picture.width), box[2] + wide), min(float(picture.height), box[3] + high)

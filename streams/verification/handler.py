@@ -1,0 +1,245 @@
+"""The use case `EvaluateVerification`: from a command to a committed, told and remembered decision."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from schemas.base import to_milliseconds
+from schemas.ids import EvidenceId
+from schemas.problems import (
+    FieldProblem,
+    ImageNotEvaluable,
+    ImageUndecodable,
+    NotFound,
+    Overloaded,
+    ProblemCode,
+    Refused,
+    StoreUnavailable,
+)
+from schemas.verifications import StoredVerification, Submission, SubmitVerification, VerificationDecided
+from streams.ports import Announcer, Damaged, Erased, RecordKind, Stores, WorkingState
+from streams.sight import Picture
+from streams.verification import keeping, outcome, telling
+from streams.verification.checks import DOCUMENT_POINTER, SELFIE_POINTER, Engines, RequiredChecks, both
+from streams.verification.findings import Evaluation
+from streams.verification.outcome import Decided, Remembered
+from streams.verification.policy import VerificationPolicy
+from streams.verification.rules import decide
+from streams.verification.sandbox import Scenario, scenario_for, simulate
+
+REFUSALS_OF_IMAGES: Final = (
+    (ImageUndecodable, ProblemCode.IMAGE_UNDECODABLE, "The image cannot be decoded."),
+    (ImageNotEvaluable, ProblemCode.IMAGE_NOT_EVALUABLE, "There is nothing in the image to evaluate."),
+)
+"""What a decoder's condition means for the caller; the first kind found is the answer (G60)."""
+
+log = structlog.get_logger(__name__)
+
+
+class EvaluateVerification:
+    """Answers `SubmitVerification` once; the same command again is answered with the first decision.
+
+    It keeps nothing until the decision is committed: evidence first, then the record with its audit rows
+    and events in one commit, then the working state, then the log. A process that dies in between leaves
+    either nothing but evidence under derived ids, or a whole commit whose events the reconciler tells.
+    """
+
+    def __init__(
+        self,
+        stores: Stores,
+        engines: Engines,
+        policy: VerificationPolicy,
+        clock: Callable[[], datetime],
+        state: WorkingState[Remembered],
+        announcer: Announcer,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._stores = stores
+        self._decoder = engines.decoder
+        self._policy = policy
+        self._checks = RequiredChecks(engines, policy)
+        self._clock = clock
+        self._state = state
+        self._announcer = announcer
+        self._pause = pause
+
+    async def __call__(self, command: SubmitVerification) -> VerificationDecided:
+        """Return the decision; `replayed` when another request had already made it.
+
+        Raises:
+            Refused: The images or the subject cannot be evaluated, the key was used for another body,
+                there is no room, or what was kept for the command is gone. Nothing was created, and the
+                evidence nobody else refers to is removed.
+            StoreUnavailable: Nothing is known; the same command may be given again.
+        """
+        known = await self._known(command)
+        if known is not None:
+            return await self._again(command, known)
+        try:
+            decided, stored = await self._decide(command)
+        except Overloaded as error:
+            await self._discard(command)
+            raise Refused.because(ProblemCode.OVERLOADED, "Too much is under way; try again.") from error
+        except (NotFound, Erased, Damaged) as error:
+            log.warning(
+                "evidence.missing", verification_id=command.verification_id, cause=type(error).__name__
+            )
+            await self._discard(command)
+            raise Refused.because(
+                ProblemCode.STORE_FAILED, "The images are no longer kept; send them again."
+            ) from error
+        except Refused:
+            await self._discard(command)
+            raise
+        return await self._commit(command, decided, stored)
+
+    async def _known(self, command: SubmitVerification) -> Remembered | None:
+        """Return what is remembered of the command, from the working state or else from the store."""
+        memo = self._state.get(command.verification_id)
+        if memo is not None and memo.tenant_id == command.tenant_id:
+            return memo
+        try:
+            record = await self._stores.records.get(
+                command.tenant_id, RecordKind.VERIFICATION, command.verification_id
+            )
+        except NotFound:
+            return None
+        memo = outcome.remembered(record)
+        self._state.put(command.verification_id, memo)
+        return memo
+
+    async def _again(self, command: SubmitVerification, known: Remembered) -> VerificationDecided:
+        """Answer a command that was decided before; a delivery repeated by the log is no replay."""
+        await self._discard(command, keep=known.evidence_ids)
+        if known.fingerprint != command.fingerprint:
+            raise _key_reused()
+        replayed = known.request_id != command.request_id
+        if not replayed:
+            record = await self._stores.records.get(
+                command.tenant_id, RecordKind.VERIFICATION, command.verification_id
+            )
+            await self._announce(command, outcome.first_stored(record))
+        return VerificationDecided(verification_id=command.verification_id, replayed=replayed)
+
+    async def _decide(self, command: SubmitVerification) -> tuple[Decided, StoredVerification]:
+        scenario = scenario_for(command.subject_id, livemode=command.livemode)
+        sealed = await self._stores.vault.open(
+            command.tenant_id,
+            command.subject_id,
+            keeping.submission_label(command.verification_id),
+            command.sealed_submission,
+        )
+        submission = Submission.from_bytes(sealed)
+        document, selfie = await self._pictures(command)
+        evaluation = await self._evaluate(command, scenario, submission, document, selfie)
+        decided = Decided(
+            command=command,
+            evaluation=evaluation,
+            judgement=decide(self._policy, evaluation.results),
+            policy=self._policy,
+            at=to_milliseconds(self._clock()),
+            ip=submission.ip,
+        )
+        return decided, await self._keep(decided)
+
+    async def _pictures(self, command: SubmitVerification) -> tuple[Picture, Picture]:
+        """Fetch and decode both images.
+
+        Raises:
+            Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE, naming every image it is true of.
+        """
+        evidence, tenant_id = self._stores.evidence, command.tenant_id
+        images = (
+            (DOCUMENT_POINTER, await evidence.get(tenant_id, command.document_evidence_id)),
+            (SELFIE_POINTER, await evidence.get(tenant_id, command.selfie_evidence_id)),
+        )
+        document, selfie = await both(self._decoded(images[0][1]), self._decoded(images[1][1]))
+        if isinstance(document, Picture) and isinstance(selfie, Picture):
+            return document, selfie
+        raise _unusable_images([(DOCUMENT_POINTER, document), (SELFIE_POINTER, selfie)])
+
+    async def _decoded(self, image: bytes) -> Picture | ImageUndecodable | ImageNotEvaluable:
+        try:
+            return await self._decoder.decode(image)
+        except (ImageUndecodable, ImageNotEvaluable) as condition:
+            return condition
+
+    async def _evaluate(
+        self,
+        command: SubmitVerification,
+        scenario: Scenario | None,
+        submission: Submission,
+        document: Picture,
+        selfie: Picture,
+    ) -> Evaluation:
+        today = self._clock().date()
+        if scenario is None:
+            return await self._checks(document, selfie, submission.declared, today)
+        waited_s = (self._clock() - command.requested_at).total_seconds()
+        await self._pause(max(0.0, scenario.delay_s - max(0.0, waited_s)))
+        return simulate(scenario, self._policy, today)
+
+    async def _keep(self, decided: Decided) -> StoredVerification:
+        """Keep the evidence the evaluation made and seal what it told about the person."""
+        command, personal = decided.command, decided.evaluation.personal
+        await self._stores.evidence.put(outcome.drafts(decided))
+        sealed = await self._stores.vault.seal(
+            command.tenant_id,
+            command.subject_id,
+            keeping.fields_label(command.verification_id),
+            personal.to_bytes(),
+        )
+        return outcome.stored_verification(decided, sealed)
+
+    async def _commit(
+        self, command: SubmitVerification, decided: Decided, stored: StoredVerification
+    ) -> VerificationDecided:
+        committed = await self._stores.journal.commit(outcome.change(decided, stored))
+        memo = outcome.remembered(committed.record)
+        self._state.put(command.verification_id, memo)
+        if not committed.won:
+            return await self._again(command, memo)
+        await self._announce(command, stored)
+        log.info(
+            "verification.decided",
+            tenant_id=command.tenant_id,
+            verification_id=command.verification_id,
+            decision_id=stored.verification.decision_id,
+            status=stored.verification.status,
+            outcome=stored.verification.decision,
+        )
+        return VerificationDecided(verification_id=command.verification_id)
+
+    async def _announce(self, command: SubmitVerification, stored: StoredVerification) -> None:
+        """Tell the log; when it cannot be reached the decision stands and the reconciler tells it."""
+        events = telling.events(command.tenant_id, stored)
+        audit_ids = telling.audit_ids(command.tenant_id, stored)
+        try:
+            await self._announcer.announce(command.tenant_id, events, audit_ids)
+        except StoreUnavailable:
+            log.warning("verification.untold", verification_id=command.verification_id)
+
+    async def _discard(self, command: SubmitVerification, *, keep: Sequence[EvidenceId] = ()) -> None:
+        """Remove the evidence of the command unless a verification refers to it."""
+        spare = [one for one in outcome.brought_and_made(command) if one not in keep]
+        if spare:
+            await self._stores.evidence.discard(command.tenant_id, spare)
+
+
+def _unusable_images(images: Sequence[tuple[str, object]]) -> Refused:
+    """Build the refusal with the graver of the two conditions at every image that has it."""
+    for condition, code, message in REFUSALS_OF_IMAGES:
+        places = [pointer for pointer, image in images if isinstance(image, condition)]
+        if places:
+            errors = [FieldProblem(code=code, message=message, pointer=pointer) for pointer in places]
+            return Refused.because(code, message, *errors)
+    raise ValueError("both images were decoded")
+
+
+def _key_reused() -> Refused:
+    message = "The Idempotency-Key was used with another body."
+    problem = FieldProblem(code=ProblemCode.IDEMPOTENCY_KEY_REUSED, message=message, header="Idempotency-Key")
+    return Refused.because(ProblemCode.IDEMPOTENCY_KEY_REUSED, message, problem)

@@ -1,0 +1,239 @@
+"""What one decided command leaves behind: evidence, records and one change; pure, ids derived from it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from pydantic_core import to_json
+
+from schemas.base import Frozen
+from schemas.enums import (
+    DocumentType,
+    EvidenceKind,
+    ExtractionStatus,
+    FlowType,
+    ReaderClass,
+    RiskLevel,
+    SessionStatus,
+    VerificationStatus,
+)
+from schemas.ids import (
+    DecisionId,
+    EvidenceId,
+    SessionId,
+    TenantId,
+    derive_id,
+)
+from schemas.reviews import ReviewCase
+from schemas.sessions import VerificationSession
+from schemas.verifications import (
+    DocumentResult,
+    Evidence,
+    StoredVerification,
+    SubmitVerification,
+    Verification,
+)
+from streams.ports import Change, EvidenceDraft, EvidenceRow, Record, RecordKind
+from streams.reviews import rules as reviews
+from streams.verification import keeping, telling
+from streams.verification.findings import Evaluation
+from streams.verification.policy import VerificationPolicy
+from streams.verification.rules import Judgement, model_version, tell
+
+DOCUMENT_TYPE_OF: Final = {
+    ReaderClass.TD3_MRZ: DocumentType.PASSPORT,
+    ReaderClass.NG_NIN_SLIP: DocumentType.NIN_SLIP,
+}
+"""What a document is that a reader recognised; any other is OTHER."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A judgement about a command, and when it was made."""
+
+    command: SubmitVerification
+    evaluation: Evaluation
+    judgement: Judgement
+    policy: VerificationPolicy
+    at: datetime
+    ip: str | None = None
+
+
+class Remembered(Frozen):
+    """What the actor remembers of a decided command: enough to answer it again, nothing personal."""
+
+    tenant_id: TenantId
+    fingerprint: str
+    request_id: str
+    evidence_ids: tuple[EvidenceId, ...]
+    """Evidence the verification refers to; any other of a replayed command is spare."""
+
+
+def drafts(decided: Decided) -> tuple[EvidenceDraft, ...]:
+    """Return the evidence an evaluation makes: the portrait and the structured reading (G8)."""
+    findings, portrait = decided.evaluation.findings, decided.evaluation.portrait
+    made = []
+    if findings is not None and findings.reader is not None:
+        made.append(_draft(decided, EvidenceKind.EXTRACTION, "application/json", to_json(findings)))
+    if portrait is not None:
+        made.append(_draft(decided, EvidenceKind.PORTRAIT, "image/jpeg", portrait))
+    return tuple(made)
+
+
+def brought_and_made(command: SubmitVerification) -> tuple[EvidenceId, ...]:
+    """Return every evidence id that carrying out the command may have kept, at this try or an earlier one."""
+    made = (_made_id(command, kind) for kind in (EvidenceKind.EXTRACTION, EvidenceKind.PORTRAIT))
+    return (command.document_evidence_id, command.selfie_evidence_id, *made)
+
+
+def _made_id(command: SubmitVerification, kind: EvidenceKind) -> EvidenceId:
+    parts = (command.tenant_id, command.verification_id, command.fingerprint, kind)
+    return EvidenceId(derive_id("evd", *parts))
+
+
+def _draft(decided: Decided, kind: EvidenceKind, media_type: str, content: bytes) -> EvidenceDraft:
+    command = decided.command
+    row = EvidenceRow(
+        tenant_id=command.tenant_id,
+        subject_id=command.subject_id,
+        verification_id=command.verification_id,
+        evidence_id=_made_id(command, kind),
+        kind=kind,
+        retention_policy=keeping.RETENTION_OF[kind],
+        media_type=media_type,
+        created_at=decided.at,
+    )
+    return EvidenceDraft(row=row, content=content)
+
+
+def stored_verification(decided: Decided, sealed_fields: str | None) -> StoredVerification:
+    """Build the verification as it is kept: the document without its personal fields."""
+    command, judgement = decided.command, decided.judgement
+    return StoredVerification(
+        verification=_verification(decided),
+        sealed_fields=sealed_fields,
+        session_id=SessionId(derive_id("vs", command.tenant_id, command.verification_id)),
+        livemode=command.livemode,
+        checks=decided.evaluation.results,
+        risk_points=judgement.risk_points,
+        risk_terms=judgement.risk_terms,
+        recommendation=judgement.recommendation,
+        policy_revision=decided.policy.revision,
+        request_id=command.request_id,
+    )
+
+
+def _verification(decided: Decided) -> Verification:
+    command, judgement, evaluation = decided.command, decided.judgement, decided.evaluation
+    document = _document_evidence(decided)
+    selfie = keeping.refer(command.selfie_evidence_id, EvidenceKind.SELFIE)
+    scored = evaluation.distance is not None and evaluation.engine_version is not None
+    in_review = judgement.status is VerificationStatus.REVIEW_REQUIRED
+    return Verification(
+        verification_id=command.verification_id,
+        subject_id=command.subject_id,
+        created_at=decided.at,
+        status=judgement.status,
+        decision=judgement.outcome,
+        decision_id=DecisionId(derive_id("dec", command.tenant_id, command.verification_id)),
+        distance=evaluation.distance,
+        model_version=model_version(evaluation.engine_version or "", decided.policy) if scored else None,
+        review_case_id=reviews.case_id(command.tenant_id, command.verification_id) if in_review else None,
+        review_status=judgement.review_status,
+        risk_level=judgement.risk_level,
+        evidence=(*document, selfie),
+        reasons=tell(judgement.reasons),
+        document=_document(decided, document),
+    )
+
+
+def _document_evidence(decided: Decided) -> tuple[Evidence, ...]:
+    image = keeping.refer(decided.command.document_evidence_id, EvidenceKind.IMAGE)
+    made = (keeping.refer(draft.row.evidence_id, draft.row.kind) for draft in drafts(decided))
+    return (image, *made)
+
+
+def _document(decided: Decided, evidence: tuple[Evidence, ...]) -> DocumentResult:
+    findings = decided.evaluation.findings
+    reader = findings.reader if findings else None
+    return DocumentResult(
+        document_type=DOCUMENT_TYPE_OF[reader] if reader else DocumentType.OTHER,
+        evidence=evidence,
+        extraction_status=findings.status if findings else ExtractionStatus.FAILED,
+    )
+
+
+def change(decided: Decided, stored: StoredVerification) -> Change:
+    """Put everything the command changes into one commit; the verification's record decides."""
+    command = decided.command
+    verification = stored.verification
+    records = [
+        _record(decided, RecordKind.VERIFICATION, verification.verification_id, verification.status, stored)
+    ]
+    session = _session(stored)
+    records.append(_record(decided, RecordKind.SESSION, session.session_id, session.status, session))
+    if verification.review_case_id is not None:
+        due_after = _due_after(decided.policy, verification.risk_level)
+        case: ReviewCase = reviews.open_case(command.tenant_id, stored, due_after)
+        records.append(_record(decided, RecordKind.REVIEW_CASE, case.review_case_id, case.status, case))
+    return Change(
+        tenant_id=command.tenant_id,
+        records=tuple(records),
+        audit=telling.audit_rows(command, stored, decided.ip),
+        events=telling.events(command.tenant_id, stored),
+    )
+
+
+def _record(decided: Decided, kind: RecordKind, record_id: str, status: str, body: Frozen) -> Record:
+    command = decided.command
+    return Record(
+        tenant_id=command.tenant_id,
+        kind=kind,
+        id=record_id,
+        body=body.to_bytes(),
+        created_at=decided.at,
+        fingerprint=command.fingerprint,
+        indexes=keeping.indexes(command.livemode, command.subject_id, status),
+    )
+
+
+def _session(stored: StoredVerification) -> VerificationSession:
+    """Give a direct verification its row in the reviewers' list, finished at once (G69)."""
+    verification = stored.verification
+    return VerificationSession(
+        session_id=stored.session_id,
+        subject_id=verification.subject_id,
+        flow_type=FlowType.FULL_IDENTITY,
+        status=SessionStatus(verification.status),
+        decision=verification.decision,
+        risk_level=verification.risk_level,
+        review_status=verification.review_status,
+        review_case_id=verification.review_case_id,
+        verification_id=verification.verification_id,
+        attempts=1,
+        created_at=verification.created_at,
+        updated_at=verification.created_at,
+        completed_at=verification.created_at,
+        livemode=stored.livemode,
+    )
+
+
+def _due_after(policy: VerificationPolicy, risk_level: RiskLevel) -> timedelta:
+    critical = risk_level is RiskLevel.CRITICAL
+    return timedelta(hours=policy.review_due_critical_h if critical else policy.review_due_h)
+
+
+def remembered(record: Record) -> Remembered:
+    """Return what the actor remembers of a record, from the body as it was first answered."""
+    stored = first_stored(record)
+    return Remembered(
+        tenant_id=record.tenant_id,
+        fingerprint=record.fingerprint,
+        request_id=stored.request_id,
+        evidence_ids=tuple(evidence.id for evidence in stored.verification.evidence),
+    )
+
+
+def first_stored(record: Record) -> StoredVerification:
+    """Read the verification as it was first answered (G2)."""
+    return StoredVerification.from_bytes(record.first_body or record.body)
