@@ -1,0 +1,66 @@
+"""Cursors: a place in a list that only its own tenant, list and filters can go on from (G32, S73)."""
+
+import binascii
+import hashlib
+import hmac
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from schemas.problems import ProblemCode, Refused
+from streams.ports import Position
+
+_MAC_BYTES: Final = 16
+_TIME_BYTES: Final = 8
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_LENGTH: Final = 400
+"""Characters; ours have some seventy."""
+
+
+class Cursors:
+    """Writes and reads cursors under one key."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def write(self, position: Position, scope: Mapping[str, str]) -> str:
+        """Return the cursor that goes on after a position; `scope` names list, tenant, mode and filters."""
+        milliseconds = (position.created_at - _EPOCH) // timedelta(milliseconds=1)
+        place = milliseconds.to_bytes(_TIME_BYTES, "big") + position.id.encode()
+        return urlsafe_b64encode(self._mac(place, scope) + place).decode().rstrip("=")
+
+    def read(self, cursor: str, scope: Mapping[str, str]) -> Position:
+        """Return the position.
+
+        Raises:
+            Refused: CURSOR_INVALID; it was altered, or written for another tenant, mode, list or filter.
+        """
+        raw = _decoded(cursor)
+        mac, place = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
+        if len(place) <= _TIME_BYTES or not hmac.compare_digest(mac, self._mac(place, scope)):
+            raise _invalid()
+        milliseconds = int.from_bytes(place[:_TIME_BYTES], "big")
+        return Position(_EPOCH + timedelta(milliseconds=milliseconds), place[_TIME_BYTES:].decode())
+
+    def _mac(self, place: bytes, scope: Mapping[str, str]) -> bytes:
+        bound = json.dumps(scope, sort_keys=True).encode()
+        message = len(bound).to_bytes(4, "big") + bound + place
+        return hmac.digest(self._key, message, hashlib.sha256)[:_MAC_BYTES]
+
+
+def _decoded(cursor: str) -> bytes:
+    if len(cursor) > _MAX_LENGTH or not cursor.isascii():
+        raise _invalid()
+    try:
+        raw = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+    except binascii.Error:
+        raise _invalid() from None
+    if urlsafe_b64encode(raw).decode().rstrip("=") != cursor:
+        raise _invalid()  # two spellings of one cursor are one too many
+    return raw
+
+
+def _invalid() -> Refused:
+    return Refused.because(ProblemCode.CURSOR_INVALID, "The cursor was altered or belongs to another list.")

@@ -1,0 +1,147 @@
+"""A route as data: who may ask, what is read, what is answered; and a call, one request on its way."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Any, Final
+
+from aiohttp import web
+from pydantic import BaseModel
+
+from schemas.access import TenantCaller
+from schemas.enums import Scope
+from schemas.ids import KeyId
+from schemas.problems import ProblemCode
+
+MEBIBYTE: Final = 1024 * 1024
+
+BODY_LIMIT: Final = MEBIBYTE
+"""Bytes of a body, inflated, on routes that say nothing else (G61)."""
+
+
+class Credential(StrEnum):
+    """The credentials of interface section 5."""
+
+    TENANT_KEY = "tenantKey"
+    REVIEWER_SESSION = "reviewerSession"
+    OPERATOR_TOKEN = "operatorToken"  # noqa: S105 - the name of a scheme
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who is accepted; nobody named means everybody is."""
+
+    accepts: frozenset[Credential] = frozenset()
+    scope: Scope | None = None
+    """What a tenant key needs (G91)."""
+    permission: str | None = None
+    """What a reviewer's role needs (G47)."""
+
+
+ANYONE: Final = Access()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A query parameter; a name that no parameter of the route bears is refused (FILTER_INVALID)."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer other than a problem."""
+
+    description: str
+    schema: Mapping[str, Any] | type[BaseModel] | None = None
+    """None: no body is described."""
+    media_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Name and meaning of headers beyond those every answer has."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One request on its way through the front."""
+
+    request: web.Request
+    request_id: str
+    started: float
+    """Monotonic, seconds."""
+    address: str | None
+    """Where the caller is, a trusted proxy looked through."""
+    endpoint: "Endpoint | None" = None
+    tenant: TenantCaller | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    """What the answer carries beyond its own headers, whatever it will be."""
+    held_bytes: int = 0
+    """How much of the body budget it has taken."""
+
+    @property
+    def key_id(self) -> KeyId | None:
+        """The tenant key that asks, once it was found good."""
+        return self.tenant.key_id if self.tenant is not None else None
+
+    @property
+    def caller(self) -> TenantCaller:
+        """The tenant that asks; only routes that admit nobody else may ask for it."""
+        if self.tenant is None:
+            raise web.HTTPUnauthorized
+        return self.tenant
+
+    @property
+    def store_failure(self) -> ProblemCode:
+        """What an unreachable store is called on this route (interface section 7)."""
+        return self.endpoint.store_failure if self.endpoint else ProblemCode.STORE_UNAVAILABLE
+
+    def path_value(self, name: str) -> str:
+        """Return a path parameter, which has the form its route demands."""
+        return self.request.match_info[name]
+
+
+CALL: Final = web.RequestKey("call", Call)
+
+Handler = Callable[[Call], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A route of the front; the router, the gate and the description are made from it."""
+
+    method: str
+    path: str
+    """With `{name}` for each path parameter."""
+    handler: Handler
+    summary: str
+    answers: Mapping[HTTPStatus, Answer]
+    family: str
+    access: Access = ANYONE
+    path_forms: Mapping[str, str] = field(default_factory=dict)
+    """The regular expression of each path parameter; anything else is an unknown route (S50)."""
+    parameters: tuple[Parameter, ...] = ()
+    headers: tuple[Parameter, ...] = ()
+    """Request headers that mean something here."""
+    body: type[BaseModel] | None = None
+    body_limit: int = BODY_LIMIT
+    problems: tuple[ProblemCode, ...] = ()
+    """Beyond those that follow from access, parameters and body."""
+    store_failure: ProblemCode = ProblemCode.STORE_UNAVAILABLE
+    limited_as: str | None = None
+    """The limit of its own it counts against, beside the key's."""
+    description: str = ""
+
+    @property
+    def pattern(self) -> str:
+        """The path as the router wants it."""
+        path = self.path
+        for name, form in self.path_forms.items():
+            path = path.replace(f"{{{name}}}", f"{{{name}:{form}}}")
+        return path
+
+    @property
+    def interface(self) -> bool:
+        """Whether it is part of the versioned interface (G81)."""
+        return self.path.startswith("/v1/")

@@ -1,0 +1,110 @@
+"""Query parameters of lists: their values read, each complaint at its parameter (G31-G33, G88)."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from app.http.endpoints import Parameter
+from schemas.base import Timestamp
+from schemas.problems import FieldProblem, ProblemCode, Refused
+from streams.ports import Position
+
+_LIMIT = re.compile(r"[0-9]{1,9}")
+_TIME: Final[TypeAdapter[datetime]] = TypeAdapter(Timestamp)
+_RFC3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})")
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """How many rows a list gives: by default, and at most."""
+
+    usual: int
+    most: int
+
+    def limit(self, query: Mapping[str, str]) -> int:
+        """Return the page size asked for, cut to the maximum.
+
+        Raises:
+            Refused: FILTER_INVALID; not a whole number, or negative.
+        """
+        given = query.get("limit")
+        if given is None:
+            return self.usual
+        if _LIMIT.fullmatch(given) is None:
+            raise refused_filter("limit", "The limit must be a whole number, 0 or more.")
+        return min(int(given), self.most)
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """`limit` and `cursor` as the description shows them."""
+        limit = {"type": "integer", "minimum": 0, "default": self.usual}
+        return (
+            Parameter("limit", f"Rows per page; above {self.most} it is cut to {self.most}.", limit),
+            Parameter(
+                "cursor", "The previous page's `next_cursor`, with the same filters.", {"type": "string"}
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which page of a list is asked for."""
+
+    limit: int
+    before: Position | None
+
+
+def word(query: Mapping[str, str], name: str, vocabulary: type[Word]) -> Word | None:
+    """Return the value of a parameter that takes one word of a closed list.
+
+    Raises:
+        Refused: FILTER_INVALID.
+    """
+    given = query.get(name)
+    if given is None:
+        return None
+    if given not in set(vocabulary):
+        raise refused_filter(name, f"The value must be one of {', '.join(vocabulary)}.")
+    return vocabulary(given)
+
+
+def text(query: Mapping[str, str], name: str, form: str) -> str | None:
+    """Return the value of a parameter that has a form.
+
+    Raises:
+        Refused: FILTER_INVALID.
+    """
+    given = query.get(name)
+    if given is not None and re.fullmatch(form, given) is None:
+        raise refused_filter(name, "The value does not have the form of such an identifier.")
+    return given
+
+
+def moment(query: Mapping[str, str], name: str) -> datetime | None:
+    """Return the value of a parameter that takes an RFC 3339 time.
+
+    Raises:
+        Refused: FILTER_INVALID.
+    """
+    given = query.get(name)
+    if given is None:
+        return None
+    try:
+        if _RFC3339.fullmatch(given) is not None:
+            return _TIME.validate_python(given)
+    except ValidationError:
+        pass
+    raise refused_filter(name, "The value must be an RFC 3339 time such as 2026-01-31T12:00:00Z.")
+
+
+def refused_filter(parameter: str, message: str) -> Refused:
+    """Build the error of one parameter."""
+    code = ProblemCode.FILTER_INVALID
+    return Refused.because(code, message, FieldProblem(code=code, message=message, parameter=parameter))

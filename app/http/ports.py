@@ -1,0 +1,86 @@
+"""What the front needs from the rest of the house, and how it is set up."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from ipaddress import IPv4Network, IPv6Network
+from typing import Any, Final, Protocol, TypeVar
+from uuid import UUID
+
+from prometheus_client import CollectorRegistry
+
+from app.http.rate_limits import RateLimits
+from app.intake import Intake
+from app.telemetry import Metrics
+from schemas.access import TenantCaller
+from streams.ports import AuditLog, Records, Vault
+
+Kept = TypeVar("Kept")
+
+
+class Authenticator(Protocol):
+    """Knows the tenant keys."""
+
+    async def __call__(self, presented: str, address: str | None) -> TenantCaller:
+        """Return who presents the key from this address.
+
+        Raises:
+            Unauthenticated: The key is malformed, unknown, revoked, expired or used from elsewhere.
+            StoreUnavailable: Nobody can tell for now.
+        """
+        ...
+
+
+Probe = Callable[[], Awaitable[str | None]]
+"""Tells why a dependency cannot be used now; None when it can. It may not raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontPorts:
+    """Everything the front works with, opened by the composition root."""
+
+    authenticate: Authenticator
+    intake: Intake
+    records: Records
+    audit_log: AuditLog
+    vault: Vault
+    probes: Mapping[str, Probe]
+    """Each dependency by the name `/readyz` shows."""
+    clock: Callable[[], datetime]
+    """Now, with its zone."""
+    fresh_uuid: Callable[[], UUID]
+    """A new UUIDv7."""
+    metrics: Metrics
+    registry: CollectorRegistry
+    """Where `metrics` and everything else of the process was defined."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontSettings:
+    """How the front behaves."""
+
+    base_url: str
+    """How callers reach the front, without a trailing slash."""
+    cursor_key: bytes
+    """32 secret bytes that authenticate cursors; fronts of one deployment share them."""
+    rate_limits: RateLimits | None = None
+    """None: no limits (benchmarks)."""
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    """Peers whose `X-Forwarded-For` is believed (S49)."""
+    body_timeout_s: float = 30.0
+    """A body that has not arrived by then is given up (S48)."""
+    body_budget_bytes: int = 512 * 1024 * 1024
+    """Bodies held at one time; over it 503 OVERLOADED (S62)."""
+    probe_timeout_s: float = 2.0
+    """A probe that has not answered by then counts as down."""
+    expose_metrics: bool = True
+    """Whether `/metrics` is served (S66)."""
+
+
+KEEPALIVE_S: Final = 30.0
+"""Idle connections and half-sent headers end after it; aiohttp's own default is an hour."""
+
+MAX_CONNECTIONS: Final = 1_000
+"""Connections at one time; one more is answered 503 and closed."""
+
+Json = dict[str, Any]

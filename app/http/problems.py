@@ -1,0 +1,119 @@
+"""Which condition is answered how: error kinds to problem codes, and codes to problem answers (G58, G86)."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import ClientPayloadError, web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from app.http.endpoints import Call
+from app.http.problem_texts import TEXT_OF, problem_type
+from schemas.base import Frozen
+from schemas.problems import (
+    STATUS_OF,
+    DecisionPending,
+    FieldProblem,
+    ImageNotEvaluable,
+    ImageUndecodable,
+    NotFound,
+    Overloaded,
+    ProblemCode,
+    Refusal,
+    Refused,
+    StoreUnavailable,
+    Unauthenticated,
+)
+from streams.ports import Conflict, Damaged
+
+MEDIA_TYPE: Final = "application/problem+json"
+
+Code = ProblemCode
+
+_KINDS: Final[tuple[tuple[type[Exception], Code, str], ...]] = (
+    (NotFound, Code.NOT_FOUND, "No such thing for this caller."),
+    (Unauthenticated, Code.UNAUTHENTICATED, "No usable credentials were presented."),
+    (DecisionPending, Code.DECISION_PENDING, "The decision is not there yet; ask again with the same key."),
+    (Overloaded, Code.OVERLOADED, "Too much is under way; ask again in a moment."),
+    (ImageUndecodable, Code.IMAGE_UNDECODABLE, "An image cannot be decoded."),
+    (ImageNotEvaluable, Code.IMAGE_NOT_EVALUABLE, "An image cannot be evaluated."),
+    (Damaged, Code.STORE_FAILED, "Something that is kept cannot be read."),
+    (Conflict, Code.STORE_FAILED, "Something was changed by somebody else at the same time."),
+    (HttpProcessingError, Code.MALFORMED_JSON, "The request is not well-formed HTTP."),
+    (ClientPayloadError, Code.MALFORMED_JSON, "The body cannot be decoded as its headers say."),
+    (web.RequestPayloadError, Code.MALFORMED_JSON, "The body cannot be decoded as its headers say."),
+    (web.HTTPUnauthorized, Code.UNAUTHENTICATED, "No usable credentials were presented."),
+    (web.HTTPNotFound, Code.NOT_FOUND, "No such route."),
+    (web.HTTPMethodNotAllowed, Code.METHOD_NOT_ALLOWED, "The route does not know this method."),
+    (web.HTTPRequestEntityTooLarge, Code.PAYLOAD_TOO_LARGE, "The body is too large for this route."),
+    (web.HTTPUnsupportedMediaType, Code.UNSUPPORTED_MEDIA_TYPE, "The body must be application/json."),
+    (web.HTTPClientError, Code.MALFORMED_JSON, "The request is not usable."),
+)
+"""The first kind that fits decides; `StoreUnavailable` is the route's own, all else is STORE_FAILED."""
+
+_RETRY_AFTER_S: Final = {
+    Code.STORE_UNAVAILABLE: 5,
+    Code.DECISION_PENDING: 2,
+    Code.OVERLOADED: 1,
+    Code.RATE_LIMITED: 1,
+}
+"""When nothing better is known."""
+
+
+class Problem(Frozen):
+    """An answer that says no (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    code: ProblemCode
+    request_id: str
+    errors: tuple[FieldProblem, ...] | None = None
+
+
+def refusal_of(error: Exception, store_failure: ProblemCode) -> Refusal | None:
+    """Return what the caller is told about an error; None when nobody foresaw it."""
+    if isinstance(error, Refused):
+        return error.refusal
+    for kind, code, detail in _KINDS:
+        if isinstance(error, kind):
+            return Refusal(code=code, detail=detail)
+    if isinstance(error, StoreUnavailable):
+        return Refusal(code=store_failure, detail="A store cannot be reached for now.")
+    return None
+
+
+def refused_fields(errors: Sequence[FieldProblem]) -> Refused:
+    """Build the error of several places; the shared code stands at the top, else VALIDATION_FAILED (G86)."""
+    codes = {error.code for error in errors}
+    code = codes.pop() if len(codes) == 1 else ProblemCode.VALIDATION_FAILED
+    detail = errors[0].message if len(errors) == 1 else f"{len(errors)} places of the request are not valid."
+    return Refused.because(code, detail, *errors)
+
+
+def problem_response(refusal: Refusal, base_url: str, call: Call) -> web.Response:
+    """Write a refusal as a problem."""
+    return render(refusal, base_url, call.request.rel_url.raw_path, call.request_id)
+
+
+def render(refusal: Refusal, base_url: str, instance: str, request_id: str) -> web.Response:
+    """Write a refusal as a problem for an address and a request id."""
+    status: HTTPStatus = STATUS_OF[refusal.code]
+    problem = Problem(
+        type=problem_type(base_url, refusal.code),
+        title=TEXT_OF[refusal.code][0],
+        status=status,
+        detail=refusal.detail,
+        instance=instance,
+        code=refusal.code,
+        request_id=request_id,
+        errors=refusal.errors or None,
+    )
+    response = web.Response(status=status, body=problem.to_bytes(), content_type=MEDIA_TYPE)
+    if refusal.code in _RETRY_AFTER_S:
+        response.headers["Retry-After"] = str(_RETRY_AFTER_S[refusal.code])
+    if status == HTTPStatus.UNAUTHORIZED:
+        response.headers["WWW-Authenticate"] = 'Bearer realm="veristream"'
+    return response

@@ -1,0 +1,1 @@
+"""One module per family of routes; a handler names who, what and one call, nothing more."""

@@ -1,0 +1,196 @@
+"""`/v1/verifications`: submit one, read one, list them (interface section 4.4, G30, G31)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from app.http.bodies import BodyReader
+from app.http.cursors import Cursors
+from app.http.endpoints import MEBIBYTE, Access, Answer, Call, Credential, Endpoint, Parameter
+from app.http.filters import Page, Paging, text, word
+from app.http.headers import idempotency_key
+from app.http.ports import FrontPorts
+from app.http.presenting import Presenter
+from app.http.responses import json_answer, json_list
+from app.intake import Asked
+from app.submissions import SubmitBody
+from schemas.access import TenantCaller
+from schemas.base import Frozen
+from schemas.enums import Scope, VerificationStatus
+from schemas.ids import SubjectId
+from schemas.problems import NotFound, ProblemCode
+from schemas.verifications import SUBJECT_PATTERN, StoredVerification, Verification
+from streams.ports import Position, Record, RecordKind
+from streams.verification.keeping import Index, by_mode, by_status, by_subject, by_subject_and_status
+
+PATH: Final = "/v1/verifications"
+PAGING: Final = Paging(usual=25, most=100)
+"""G88."""
+
+BODY_LIMIT: Final = 28 * MEBIBYTE
+"""Two images of 10 MB in base64 and the rest (G61)."""
+
+VERIFICATION_FORM: Final = r"ver_[0-9a-hjkmnp-tv-z]{26}"
+
+READER: Final = Access(
+    frozenset({Credential.TENANT_KEY, Credential.REVIEWER_SESSION}),
+    scope=Scope.VERIFICATIONS_READ,
+    permission="VERIFICATIONS_READ",
+)
+WRITER: Final = Access(frozenset({Credential.TENANT_KEY}), scope=Scope.VERIFICATIONS_WRITE)
+
+REPLAYED: Final = "Idempotent-Replayed"
+
+
+class VerificationList(Frozen):
+    """A page of verifications, newest first."""
+
+    verifications: tuple[Verification, ...]
+    next_cursor: str | None
+    """Null at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationRoutes:
+    """What the routes of verifications do."""
+
+    ports: FrontPorts
+    bodies: BodyReader
+    cursors: Cursors
+    presenter: Presenter
+
+    async def submit(self, call: Call) -> web.Response:
+        """Evaluate a document and a selfie; a replayed key answers 200 with the first result."""
+        key = idempotency_key(call.request)
+        body = await self.bodies.read(call, SubmitBody)
+        asked = Asked(call.caller, call.request_id, key, call.address)
+        submitted = await self.ports.intake.submit(body, asked)
+        stored = StoredVerification.from_bytes(submitted.record.first_body or submitted.record.body)
+        answer = await self.presenter.present(call.caller.tenant_id, stored)
+        self.ports.metrics.decided.labels(stored.verification.status, str(submitted.replayed)).inc()
+        headers = {REPLAYED: "true"} if submitted.replayed else None
+        status = HTTPStatus.OK if submitted.replayed else HTTPStatus.CREATED
+        return json_answer(answer, status, headers)
+
+    async def read(self, call: Call) -> web.Response:
+        """Answer one verification of the caller's tenant and mode; any other is not found."""
+        tenant_id, verification_id = call.caller.tenant_id, call.path_value("verification_id")
+        record = await self.ports.records.get(tenant_id, RecordKind.VERIFICATION, verification_id)
+        stored = StoredVerification.from_bytes(record.body)
+        if stored.livemode is not call.caller.livemode:
+            raise NotFound
+        return json_answer(await self.presenter.present(tenant_id, stored))
+
+    async def list_page(self, call: Call) -> web.Response:
+        """Answer a page of verifications, newest first."""
+        query, caller = call.request.query, call.caller
+        subject = text(query, "subject_id", SUBJECT_PATTERN)
+        status = word(query, "status", VerificationStatus)
+        scope = scope_of(caller, subject_id=subject or "", status=status or "")
+        cursor = query.get("cursor")
+        page = Page(PAGING.limit(query), self.cursors.read(cursor, scope) if cursor is not None else None)
+        records = await self._records(caller, index_of(caller, subject, status), page)
+        rows = [
+            await self.presenter.present(caller.tenant_id, StoredVerification.from_bytes(record.body))
+            for record in records[: page.limit]
+        ]
+        last = records[page.limit - 1] if len(records) > page.limit else None
+        next_cursor = self.cursors.write(Position(last.created_at, last.id), scope) if last else None
+        return json_list("verifications", rows, next_cursor)
+
+    async def _records(self, caller: TenantCaller, index: Index, page: Page) -> Sequence[Record]:
+        """Return one record more than the page holds, if there is one."""
+        if page.limit == 0:
+            return ()
+        return await self.ports.records.page(
+            caller.tenant_id, RecordKind.VERIFICATION, index, limit=page.limit + 1, before=page.before
+        )
+
+
+def index_of(caller: TenantCaller, subject: str | None, status: VerificationStatus | None) -> Index:
+    """Return the index under which the asked-for verifications are listed."""
+    live = caller.livemode
+    if subject is None:
+        return by_mode(live) if status is None else by_status(live, status)
+    subject_id = SubjectId(subject)
+    return by_subject(live, subject_id) if status is None else by_subject_and_status(live, subject_id, status)
+
+
+def scope_of(caller: TenantCaller, **filters: str) -> Mapping[str, str]:
+    """Return what a cursor of this list is bound to."""
+    return {"list": PATH, "tenant": caller.tenant_id, "live": str(caller.livemode), **filters}
+
+
+def verification_endpoints(routes: VerificationRoutes) -> tuple[Endpoint, ...]:
+    """Return the routes as data."""
+    return (_submit(routes), _list(routes), _read(routes))
+
+
+def _submit(routes: VerificationRoutes) -> Endpoint:
+    key = Parameter(
+        "Idempotency-Key",
+        "1 to 255 printable ASCII characters, quoted or bare; the same key answers the same verification.",
+        {"type": "string", "minLength": 1, "maxLength": 257},
+    )
+    replayed = Answer(
+        "The key had been used: the first answer again.", Verification, headers={REPLAYED: "Always `true`."}
+    )
+    return Endpoint(
+        method="POST",
+        path=PATH,
+        handler=routes.submit,
+        summary="Evaluate a document and a selfie",
+        family="Verifications",
+        answers={
+            HTTPStatus.CREATED: Answer("The verification, evaluated.", Verification),
+            HTTPStatus.OK: replayed,
+        },
+        access=WRITER,
+        headers=(key,),
+        body=SubmitBody,
+        body_limit=BODY_LIMIT,
+        problems=(
+            ProblemCode.IMAGE_UNDECODABLE,
+            ProblemCode.IDEMPOTENCY_KEY_INVALID,
+            ProblemCode.IMAGE_NOT_EVALUABLE,
+            ProblemCode.DOCUMENT_UNUSABLE,
+            ProblemCode.IDEMPOTENCY_KEY_REUSED,
+            ProblemCode.DECISION_PENDING,
+            ProblemCode.OVERLOADED,
+        ),
+        store_failure=ProblemCode.STORE_FAILED,
+        limited_as="verifications",
+    )
+
+
+def _read(routes: VerificationRoutes) -> Endpoint:
+    return Endpoint(
+        method="GET",
+        path=f"{PATH}/{{verification_id}}",
+        handler=routes.read,
+        summary="Read a verification",
+        family="Verifications",
+        answers={HTTPStatus.OK: Answer("The verification as it stands.", Verification)},
+        access=READER,
+        path_forms={"verification_id": VERIFICATION_FORM},
+    )
+
+
+def _list(routes: VerificationRoutes) -> Endpoint:
+    return Endpoint(
+        method="GET",
+        path=PATH,
+        handler=routes.list_page,
+        summary="List verifications, newest first",
+        family="Verifications",
+        answers={HTTPStatus.OK: Answer("A page of verifications.", VerificationList)},
+        access=READER,
+        parameters=(
+            Parameter("subject_id", "Those of one subject.", {"type": "string", "pattern": SUBJECT_PATTERN}),
+            Parameter("status", "Those in one status.", {"enum": [*VerificationStatus]}),
+            *PAGING.parameters,
+        ),
+    )

@@ -1,0 +1,89 @@
+"""The application: every endpoint behind the gate and the watch; built, not started."""
+
+import time
+from collections.abc import Iterable
+
+from aiohttp import web
+
+from app.http.auth import Gate
+from app.http.bodies import BodyBudget, BodyReader
+from app.http.cursors import Cursors
+from app.http.endpoints import CALL, Endpoint
+from app.http.middlewares import Handler, Watch
+from app.http.ports import MAX_CONNECTIONS, FrontPorts, FrontSettings
+from app.http.presenting import Presenter
+from app.http.protocol import FrontRunner, Surroundings
+from app.http.responses import standing_headers
+from app.http.routes.verifications import VerificationRoutes, verification_endpoints
+
+
+def create_app(ports: FrontPorts, settings: FrontSettings) -> web.Application:
+    """Build the front; nothing runs and nothing is opened."""
+    budget = BodyBudget(settings.body_budget_bytes)
+    watch = Watch(
+        settings=settings,
+        standing=standing_headers(settings.base_url),
+        metrics=ports.metrics,
+        budget=budget,
+        fresh_uuid=ports.fresh_uuid,
+        now=time.monotonic,
+    )
+
+    @web.middleware
+    async def watched(request: web.Request, handler: Handler) -> web.StreamResponse:
+        return await watch.answer(request, handler)
+
+    app = web.Application(middlewares=[watched])
+    gate = Gate(ports.authenticate, settings.rate_limits, ports.metrics, time.monotonic)
+    attach(app, gate, endpoints_of(ports, settings, budget))
+    return app
+
+
+def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget) -> tuple[Endpoint, ...]:
+    """Return every route of the front."""
+    bodies = BodyReader(budget, settings.body_timeout_s)
+    cursors = Cursors(settings.cursor_key)
+    presenter = Presenter(ports.vault)
+    return (*verification_endpoints(VerificationRoutes(ports, bodies, cursors, presenter)),)
+
+
+def attach(app: web.Application, gate: Gate, endpoints: Iterable[Endpoint]) -> None:
+    """Give the application its routes; a GET route answers HEAD as well."""
+    for endpoint in endpoints:
+        handler = _gated(gate, endpoint)
+        if endpoint.method == "GET":
+            app.router.add_get(endpoint.pattern, handler, expect_handler=_later)
+        else:
+            app.router.add_route(endpoint.method, endpoint.pattern, handler, expect_handler=_later)
+
+
+def make_runner(
+    app: web.Application,
+    ports: FrontPorts,
+    settings: FrontSettings,
+    max_connections: int = MAX_CONNECTIONS,
+    shutdown_timeout_s: float = 10.0,
+) -> FrontRunner:
+    """Return what serves the application: `await runner.setup()`, then a `web.SockSite` or `TCPSite`."""
+    around = Surroundings(
+        base_url=settings.base_url,
+        standing=dict(standing_headers(settings.base_url)),
+        metrics=ports.metrics,
+        fresh_uuid=ports.fresh_uuid,
+        max_connections=max_connections,
+    )
+    return FrontRunner(app, around, shutdown_timeout_s)
+
+
+def _gated(gate: Gate, endpoint: Endpoint) -> Handler:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        call = request[CALL]
+        call.endpoint = endpoint
+        await gate.admit(call, endpoint)
+        return await endpoint.handler(call)
+
+    return handler
+
+
+async def _later(_: web.Request) -> None:
+    """Invite no body yet (`Expect: 100-continue`); whoever reads it does, once it is wanted."""

@@ -1,0 +1,167 @@
+"""Logs and metrics: one structured line per event without personal data, one registry of named metrics."""
+
+import logging
+import re
+import sys
+import traceback
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TextIO
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from structlog.typing import Processor, WrappedLogger
+
+from schemas.problems import EngineFailed, StoreUnavailable
+
+LogFormat = Literal["auto", "json", "pretty"]
+"""`auto` is `pretty` on a terminal and JSON lines anywhere else."""
+
+HIDDEN: Final = "[hidden]"
+
+_SECRET_WORDS: Final = (
+    "password", "secret", "token", "authorization", "cookie", "api_key", "image", "body", "extracted",
+    "declared", "document_number", "personal", "sealed", "otp", "recovery_code",
+)  # fmt: skip
+"""A key that contains one of them never shows its value (S60)."""
+
+_KEY_SHAPE: Final = re.compile(r"idv_(?:live|test)_[0-9A-Za-z]+(?:_[0-9A-Za-z]+)?|whsec_[0-9A-Za-z+/=]+")
+"""Credentials of our own making, wherever they turn up."""
+
+_SPEAKING: Final = (OSError, StoreUnavailable, EngineFailed)
+"""Errors whose words are about machines, not about people; of all others only the kind is logged."""
+
+_QUIET: Final = {"aiohttp.access": logging.CRITICAL, "aiokafka": logging.WARNING, "asyncio": logging.WARNING}
+"""Libraries that say too much at the level chosen for our own lines."""
+
+Event = MutableMapping[str, Any]
+
+
+def hide_secrets(_: WrappedLogger, __: str, event: Event) -> Event:
+    """Replace values that are secret by their key's name or by their shape."""
+    for key, value in event.items():
+        if any(word in key for word in _SECRET_WORDS):
+            event[key] = HIDDEN
+        elif isinstance(value, str) and ("idv_" in value or "whsec_" in value):
+            event[key] = _KEY_SHAPE.sub(HIDDEN, value)
+        elif isinstance(value, bytes | bytearray | memoryview):
+            event[key] = f"[{len(value)} bytes]"
+    return event
+
+
+def tell_exception(_: WrappedLogger, __: str, event: Event) -> Event:
+    """Write an exception as its kinds and places; never locals, and words only of errors about machines."""
+    given = event.pop("exc_info", None)
+    error = sys.exc_info()[1] if given is True else given[1] if isinstance(given, tuple) else given
+    if isinstance(error, BaseException):
+        event["error"] = " <- ".join(_told(one) for one in _chain(error))
+        event["trace"] = [
+            f"{f.filename}:{f.lineno} {f.name}" for f in traceback.extract_tb(error.__traceback__)
+        ]
+    return event
+
+
+def configure_logging(
+    log_format: LogFormat, level: str, stream: TextIO | None = None, *, cached: bool = True
+) -> None:
+    """Send every line of ours and of the libraries to one stream (standard error when none is given).
+
+    `cached` may be turned off where the stream changes later, as in tests.
+    """
+    out = stream if stream is not None else sys.stderr
+    pretty = log_format == "pretty" or (log_format == "auto" and out.isatty())
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        tell_exception,
+        hide_secrets,
+    ]
+    renderer: Processor = (
+        structlog.dev.ConsoleRenderer() if pretty else structlog.processors.JSONRenderer(sort_keys=False)
+    )
+    structlog.configure(
+        processors=[*shared, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=structlog.WriteLoggerFactory(out),
+        cache_logger_on_first_use=cached,
+    )
+    _adopt_libraries(shared, renderer, out, threshold)
+
+
+def _adopt_libraries(shared: list[Processor], renderer: Processor, out: TextIO, threshold: int) -> None:
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, structlog.stdlib.ExtraAdder(), *shared],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(threshold)
+    for name, least in _QUIET.items():
+        logging.getLogger(name).setLevel(max(least, threshold))
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    found: list[BaseException] = []
+    while error not in found:
+        found.append(error)
+        error = error.__cause__ or error.__context__ or error
+    return found
+
+
+def _told(error: BaseException) -> str:
+    kind = type(error).__name__
+    return f"{kind}: {error}" if isinstance(error, _SPEAKING) else kind
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """What the front counts; labels are closed sets, never a tenant or a subject."""
+
+    requests: Counter
+    """Answers, by method, route template and status."""
+    request_seconds: Histogram
+    """Time from the request line to the answer, by route template."""
+    in_flight: Gauge
+    """Requests that wait for their answer now."""
+    problems: Counter
+    """Problem answers, by code."""
+    malformed: Counter
+    """Connections that did not speak HTTP well enough to be answered by a route."""
+    rate_limited: Counter
+    """Requests over a limit, by the limit's name."""
+    decided: Counter
+    """Verifications answered, by status and whether it was a replay."""
+    decision_seconds: Histogram
+    """Time from the command in the log to its answer."""
+    refused_connections: Counter
+    """Connections over the cap."""
+
+
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+def build_metrics(registry: CollectorRegistry) -> Metrics:
+    """Define the front's metrics in a registry; once per registry."""
+
+    def counter(name: str, said: str, *labels: str) -> Counter:
+        return Counter(f"veristream_{name}", said, labels, registry=registry)
+
+    def seconds(name: str, said: str, *labels: str) -> Histogram:
+        return Histogram(f"veristream_{name}_seconds", said, labels, registry=registry, buckets=_SECONDS)
+
+    return Metrics(
+        requests=counter("http_requests", "Answers sent.", "method", "route", "status"),
+        request_seconds=seconds("http_request", "Time to answer.", "route"),
+        in_flight=Gauge("veristream_http_in_flight", "Requests under way.", registry=registry),
+        problems=counter("http_problems", "Problem answers.", "code"),
+        malformed=counter("http_malformed", "Malformed requests."),
+        rate_limited=counter("http_rate_limited", "Requests over a limit.", "limit"),
+        decided=counter("verifications_answered", "Verifications answered.", "status", "replayed"),
+        decision_seconds=seconds("decision", "Time from command to answer."),
+        refused_connections=counter("http_refused_connections", "Connections over the cap."),
+    )
