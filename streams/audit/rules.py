@@ -39,7 +39,7 @@ def chain_key(key: bytes, tenant_id: TenantId) -> bytes:
 
 
 def canonical(event: AuditEvent) -> bytes:
-    """Write the row down in its one form: sorted, compact JSON in UTF-8 (after RFC 8785), without its link."""
+    """Write the row in its one form: sorted, compact JSON in UTF-8 (after RFC 8785), without its link."""
     row = event.model_dump(mode="json", exclude_none=True)
     row["context"].pop(CHAIN, None)
     return json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
@@ -76,7 +76,9 @@ def check(previous: ChainLink | None, row: SealedRow, key: bytes) -> ChainFault 
     return ChainFault.EDITED
 
 
-def classify(previous: ChainLink | None, row: SealedRow, later: Iterable[SealedRow], key: bytes) -> ChainFault:
+def classify(
+    previous: ChainLink | None, row: SealedRow, later: Iterable[SealedRow], key: bytes
+) -> ChainFault:
     """Return what is wrong with a row that `check` refuses, seen with the rows behind it."""
     fault = check(previous, row, key)
     if row.event is None or fault is ChainFault.REMOVED:

@@ -1,0 +1,92 @@
+"""An audit row as columns: nothing is kept twice, so an altered column is an altered row."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+from pydantic import ValidationError
+
+from app.adapters.sqlite.columns import from_millis, to_millis
+from schemas.audit import AuditEvent, ChainLink
+from schemas.ids import TenantId
+
+AuditColumns: TypeAlias = tuple[str | int | None, ...]
+
+COLUMNS: Final = (
+    "a.event_id, a.action, a.actor_type, a.actor_id, a.subject_id, a.correlation_id, a.decision_id, "
+    "a.context, a.detail, a.created_at, a.livemode"
+)
+"""What makes an event, in the order `to_event` reads it."""
+
+LINK: Final = "c.position, c.prev_hash, c.hash"
+"""What makes a link, in the order `to_link` reads it."""
+
+INSERT_AUDIT: Final = """
+INSERT OR IGNORE INTO audit (tenant, event_id, action, actor_type, actor_id, subject_id, correlation_id,
+    decision_id, context, detail, created_at, livemode)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+INSERT_WAITING: Final = "INSERT INTO audit_waiting (tenant, seq) VALUES (?, ?)"
+
+_MODES: Final = {0: False, 1: True}
+
+
+def to_columns(tenant_id: TenantId, event: AuditEvent) -> AuditColumns:
+    """Return the row for `INSERT_AUDIT`."""
+    return (
+        tenant_id,
+        event.event_id,
+        event.action.value,
+        event.actor_type.value,
+        event.actor_id,
+        event.subject_id,
+        event.correlation_id,
+        event.decision_id,
+        event.model_dump_json(include={"context"}),
+        event.detail,
+        to_millis(event.created_at),
+        int(event.livemode),
+    )
+
+
+def to_event(row: Sequence[Any], sealed: ChainLink | None = None) -> AuditEvent:
+    """Return the event of the columns, with its link in the context when it is sealed.
+
+    Raises:
+        ValueError: The columns are no row `to_columns` wrote.
+    """
+    event_id, action, actor_type, actor_id, subject_id, correlation_id, decision_id = row[:7]
+    context, detail, created_at, livemode = row[7:11]
+    if any(isinstance(value, bytes) for value in row) or not isinstance(created_at, int):
+        raise ValueError("a column has another type than was written")
+    kept = json.loads(context)["context"]
+    if sealed is not None:
+        kept["chain"] = sealed.model_dump()
+    return AuditEvent(
+        event_id=event_id,
+        action=action,
+        actor_type=actor_type,
+        actor_id=actor_id,
+        subject_id=subject_id,
+        correlation_id=correlation_id,
+        decision_id=decision_id,
+        context=kept,
+        detail=detail,
+        created_at=from_millis(created_at),
+        livemode=_MODES.get(livemode, livemode),
+    )
+
+
+def to_event_or_none(row: Sequence[Any]) -> AuditEvent | None:
+    """Return the event, or None when there is none or the columns are no row any more."""
+    if row[0] is None:
+        return None
+    try:
+        return to_event(row)
+    except (ValidationError, ValueError, TypeError, KeyError, OverflowError):
+        return None
+
+
+def to_link(row: Sequence[Any]) -> ChainLink:
+    """Return the link of the columns."""
+    position, prev_hash, own = row
+    return ChainLink(position=position, prev_hash=prev_hash, hash=own)

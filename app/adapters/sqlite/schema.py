@@ -1,0 +1,149 @@
+"""The tables of the store, each made for the queries it serves, and how an older file is brought up."""
+
+import sqlite3
+from typing import Final
+
+from schemas.problems import VeristreamError
+
+
+class SchemaRefused(VeristreamError):
+    """The file was written by a newer version, or is another program's."""
+
+
+APPLICATION_ID: Final = 0x56535452
+"""Says in the file's header whose it is ("VSTR")."""
+
+_VERSION_1: Final = """
+-- A value by its name. key_check: what the root key derives, to refuse a wrong one at start.
+CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+
+-- A record by (tenant, kind, id). first_body is NULL while the body is still the first one.
+CREATE TABLE records (
+    seq INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL,
+    version INTEGER NOT NULL, created_at INTEGER NOT NULL, fingerprint TEXT NOT NULL,
+    indexes TEXT NOT NULL, body BLOB NOT NULL, first_body BLOB,
+    UNIQUE (tenant, kind, id)
+);
+
+-- Records of one (index name, value), newest first; created_at in microseconds.
+CREATE TABLE record_places (
+    tenant TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL,
+    created_at INTEGER NOT NULL, id TEXT NOT NULL, record INTEGER NOT NULL,
+    PRIMARY KEY (tenant, kind, name, value, created_at, id)
+) WITHOUT ROWID;
+
+-- Decision events in commit order, and by id to mark them as emitted.
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL, body BLOB NOT NULL, emitted INTEGER NOT NULL DEFAULT 0
+);
+
+-- Events that still have to leave the house, oldest first.
+CREATE INDEX events_pending ON events (seq) WHERE emitted = 0;
+
+-- Audit rows in commit order; only ever added. created_at in milliseconds.
+CREATE TABLE audit (
+    seq INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL, event_id TEXT NOT NULL, action TEXT NOT NULL, actor_type TEXT NOT NULL,
+    actor_id TEXT, subject_id TEXT NOT NULL, correlation_id TEXT, decision_id TEXT,
+    context TEXT NOT NULL, detail TEXT NOT NULL, created_at INTEGER NOT NULL, livemode INTEGER NOT NULL,
+    UNIQUE (tenant, event_id)
+);
+-- A tenant's rows of one mode, newest first; the next four: of one subject, decision, request, actor, action.
+CREATE INDEX audit_by_time ON audit (tenant, livemode, created_at, event_id);
+CREATE INDEX audit_by_subject ON audit (tenant, subject_id, created_at, event_id);
+CREATE INDEX audit_by_decision ON audit (tenant, decision_id, created_at, event_id)
+    WHERE decision_id IS NOT NULL;
+CREATE INDEX audit_by_correlation ON audit (tenant, correlation_id, created_at, event_id)
+    WHERE correlation_id IS NOT NULL;
+CREATE INDEX audit_by_actor ON audit (tenant, actor_id, created_at, event_id) WHERE actor_id IS NOT NULL;
+CREATE INDEX audit_by_action ON audit (tenant, action, created_at, event_id);
+CREATE TRIGGER audit_is_not_updated BEFORE UPDATE ON audit
+    BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END;
+CREATE TRIGGER audit_is_not_deleted BEFORE DELETE ON audit
+    BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END;
+
+-- The link of a sealed row, by the row; and a tenant's chain by position.
+CREATE TABLE audit_chain (
+    seq INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL, position INTEGER NOT NULL, prev_hash TEXT NOT NULL, hash TEXT NOT NULL,
+    UNIQUE (tenant, position)
+);
+CREATE TRIGGER audit_chain_is_not_updated BEFORE UPDATE ON audit_chain
+    BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END;
+CREATE TRIGGER audit_chain_is_not_deleted BEFORE DELETE ON audit_chain
+    BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END;
+
+-- Rows outside their chain, in commit order; emptied by sealing, so it stays small.
+CREATE TABLE audit_waiting (
+    tenant TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (tenant, seq)
+) WITHOUT ROWID;
+
+-- The last link of each chain, with its seal.
+CREATE TABLE audit_heads (
+    tenant TEXT PRIMARY KEY,
+    position INTEGER NOT NULL, prev_hash TEXT NOT NULL, hash TEXT NOT NULL, seal TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- What is known of a piece of evidence; `file` tells its blob from the leavings of an interrupted put.
+CREATE TABLE evidence (
+    tenant TEXT NOT NULL, evidence_id TEXT NOT NULL,
+    subject_id TEXT NOT NULL, verification_id TEXT NOT NULL, kind TEXT NOT NULL,
+    retention_policy TEXT NOT NULL, media_type TEXT NOT NULL, created_at INTEGER NOT NULL, file TEXT NOT NULL,
+    PRIMARY KEY (tenant, evidence_id)
+) WITHOUT ROWID;
+
+-- A subject's wrapped data key, or the tombstone of a destroyed one.
+CREATE TABLE subject_keys (
+    tenant TEXT NOT NULL, subject_id TEXT NOT NULL, wrapped BLOB NOT NULL,
+    PRIMARY KEY (tenant, subject_id)
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS: Final = (_VERSION_1,)
+"""Script `n` leads from version `n` to `n + 1`; what was released is never edited."""
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the file to the newest version; nothing happens when it is there already.
+
+    Raises:
+        SchemaRefused: A newer version, or another program, wrote the file.
+    """
+    if _version(connection) == len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for version in range(_version(connection), len(MIGRATIONS)):
+            for statement in _statements(MIGRATIONS[version]):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    owner: int = connection.execute("PRAGMA application_id").fetchone()[0]
+    tables: int = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if owner != (APPLICATION_ID if version else 0) or (tables and not version):
+        raise SchemaRefused("the database file is not Veristream's")
+    if version > len(MIGRATIONS):
+        raise SchemaRefused(f"the store has schema {version}, this version knows {len(MIGRATIONS)}: upgrade")
+    return version
+
+
+def _statements(script: str) -> list[str]:
+    """Split a script where SQLite says a statement is complete: a trigger's body has semicolons too."""
+    found: list[str] = []
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            found.append(pending)
+            pending = ""
+    return found

@@ -1,0 +1,67 @@
+"""The stores of one node, opened together over one data folder."""
+
+import asyncio
+import hmac
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+from app.adapters.blobs import BlobFiles
+from app.adapters.crypto import Purpose, RootKey, RootKeyRefused
+from app.adapters.keyring import KeyRing
+from app.adapters.layout import BLOBS_FOLDER, DATABASE_FILE
+from app.adapters.sqlite.audit_log import SqliteAuditLog
+from app.adapters.sqlite.engine import READER_CACHE_KIB, Engine, connect, prepare
+from app.adapters.sqlite.evidence import SqliteEvidenceStore
+from app.adapters.sqlite.journal import SqliteJournal, SqliteRecords
+from app.adapters.sqlite.keys import SqliteVault
+from schemas.problems import StoreUnavailable
+from streams.ports import Stores
+
+
+@asynccontextmanager
+async def open_sqlite_stores(
+    data_dir: Path, root_key: RootKey, *, durable: bool = True
+) -> AsyncIterator[Stores]:
+    """Open the stores of a data folder, made or brought up when needed; close them at the end.
+
+    Several processes may have the same folder open. Without `durable` a loss of power may cost
+    evidence files that were just written; for tests.
+
+    Raises:
+        StoreUnavailable: The folder or the database cannot be used.
+        SchemaRefused: A newer version, or another program, wrote the database.
+        RootKeyRefused: The data was sealed under another root key.
+    """
+    engine = await asyncio.to_thread(_open, data_dir, root_key, asyncio.get_running_loop())
+    ring = KeyRing(root_key)
+    try:
+        yield Stores(
+            journal=SqliteJournal(engine),
+            records=SqliteRecords(engine),
+            audit_log=SqliteAuditLog(engine, root_key.derive(Purpose.AUDIT_CHAIN)),
+            evidence=SqliteEvidenceStore(engine, ring, BlobFiles(data_dir / BLOBS_FOLDER, durable=durable)),
+            vault=SqliteVault(engine, ring),
+        )
+    finally:
+        await engine.aclose()
+
+
+def _open(data_dir: Path, root_key: RootKey, loop: asyncio.AbstractEventLoop) -> Engine:
+    path = data_dir / DATABASE_FILE
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    prepare(path)
+    _check_key(path, root_key.derive(Purpose.KEY_CHECK))
+    return Engine(path, loop)
+
+
+def _check_key(path: Path, expected: bytes) -> None:
+    try:
+        with closing(connect(path, cache_kib=READER_CACHE_KIB)) as connection:
+            connection.execute("INSERT OR IGNORE INTO settings VALUES ('key_check', ?)", (expected,))
+            (kept,) = connection.execute("SELECT value FROM settings WHERE name = 'key_check'").fetchone()
+    except sqlite3.Error as error:
+        raise StoreUnavailable(f"{path}: {error}") from error
+    if not hmac.compare_digest(kept, expected):
+        raise RootKeyRefused(f"{path} was sealed under another root key")
