@@ -1,0 +1,144 @@
+"""The synchronous heart of every face engine: a detector, an embedder and the search for the upright turn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Final, Protocol
+
+from app.vision.faces.geometry import area, turned
+from streams.sight import Embedding, Face, Picture, Pixels, Turn
+
+FACES_MAX: Final = 16
+"""A crowd is cut to its best faces."""
+
+_SCORE_STEP: Final = 0.1
+"""Scores nearer to each other than this say the same, and the larger face comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """One try at finding faces."""
+
+    side: int
+    """The longer side the picture is scaled to, pixels."""
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A face as a detector sees it."""
+
+    face: Face
+    """Of turn 0."""
+    upright: bool
+    """Whether it surely stands; a detector may also answer to a face that lies."""
+
+
+class Detector(Protocol):
+    """Finds upright faces. Any number of threads may call it at once."""
+
+    efforts: Sequence[Effort]
+    """What is tried, in this order, until a strong face is found."""
+    strong: float
+    """A face that scores as much is upright, and the search ends."""
+    weakest: float
+    """What scores less is no face."""
+
+    def detect(self, pixels: Pixels, side: int) -> list[Sighting]:
+        """Return the faces found with the picture's longer side scaled to `side`, best first.
+
+        Raises:
+            EngineFailed: The model broke or answered something that is not a number.
+        """
+        ...
+
+
+class Embedder(Protocol):
+    """Turns an aligned face into a vector. Any number of threads may call it at once."""
+
+    def embed(self, pixels: Pixels, face: Face) -> Embedding:
+        """Return the vector of a face that is upright on the picture.
+
+        Raises:
+            EngineFailed: The model broke or answered something that is not a number.
+        """
+        ...
+
+    def distance(self, one: Embedding, other: Embedding) -> float:
+        """Return how far apart two faces are; smaller is more alike."""
+        ...
+
+
+class _Grade(IntEnum):
+    """How good a try's best face is."""
+
+    NOTHING = 0
+    WEAK = 1
+    STRONG = 2
+    UPRIGHT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What one try found."""
+
+    faces: tuple[Face, ...]
+    """Best score first."""
+    grade: _Grade
+    side: int
+
+    def beats(self, other: "_Found") -> bool:
+        """Only among weak faces do scores decide: a strong face that lies can outscore one that tilts."""
+        if self.grade is other.grade is _Grade.WEAK:
+            return self.faces[0].score > other.faces[0].score
+        return self.grade > other.grade
+
+
+class FaceCore:
+    """Detector and embedder together; blocks, and may be called from any number of threads at once."""
+
+    def __init__(self, detector: Detector, embedder: Embedder) -> None:
+        self._detector = detector
+        self._embedder = embedder
+
+    def find(self, picture: Picture) -> tuple[Face, ...]:
+        """Return the faces, best first: by score, and by size where scores are alike.
+
+        A larger copy of the picture is tried only when nothing was found on the smaller ones, the next
+        quarter turn only when the best face is weak or lies; all faces returned belong to one turn.
+        """
+        best = _Found((), _Grade.NOTHING, 0)
+        for effort in self._detector.efforts:
+            if best.faces and effort.side > best.side:
+                continue
+            found = self._try(picture, effort)
+            if found.beats(best):
+                best = found
+            if best.grade is _Grade.UPRIGHT:
+                break
+        return tuple(sorted(best.faces, key=_rank)[:FACES_MAX])
+
+    def embed(self, picture: Picture, face: Face) -> Embedding:
+        """Return the vector of a face `find` returned for this picture."""
+        return self._embedder.embed(turned(picture.pixels, face.turn), face)
+
+    def distance(self, one: Embedding, other: Embedding) -> float:
+        """Return how far apart two faces are; smaller is more alike."""
+        return self._embedder.distance(one, other)
+
+    def _try(self, picture: Picture, effort: Effort) -> _Found:
+        pixels = turned(picture.pixels, effort.turn)
+        seen = [
+            s for s in self._detector.detect(pixels, effort.side) if s.face.score >= self._detector.weakest
+        ]
+        if not seen:
+            return _Found((), _Grade.NOTHING, effort.side)
+        grade = _Grade.WEAK
+        if seen[0].face.score >= self._detector.strong:
+            grade = _Grade.UPRIGHT if seen[0].upright else _Grade.STRONG
+        faces = tuple(replace(sighting.face, turn=effort.turn) for sighting in seen)
+        return _Found(faces, grade, effort.side)
+
+
+def _rank(face: Face) -> tuple[int, float]:
+    return -round(face.score / _SCORE_STEP), -area(face.box)
