@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 import structlog
+from pydantic import ValidationError
 
 from schemas.base import to_milliseconds
 from schemas.ids import EvidenceId
@@ -132,7 +133,7 @@ class EvaluateVerification:
             keeping.submission_label(command.verification_id),
             command.sealed_submission,
         )
-        submission = Submission.from_bytes(sealed)
+        submission = _submission(sealed)
         document, selfie = await self._pictures(command)
         evaluation = await self._evaluate(command, scenario, submission, document, selfie)
         decided = Decided(
@@ -227,6 +228,14 @@ class EvaluateVerification:
         spare = [one for one in outcome.brought_and_made(command) if one not in keep]
         if spare:
             await self._stores.evidence.discard(command.tenant_id, spare)
+
+
+def _submission(opened: bytes) -> Submission:
+    """Read what the front sealed; what is wrong with it is not told, because it is personal."""
+    try:
+        return Submission.from_bytes(opened)
+    except ValidationError:
+        raise Damaged("the sealed submission is not one") from None
 
 
 def _unusable_images(images: Sequence[tuple[str, object]]) -> Refused:
