@@ -1,10 +1,9 @@
 """Wires the verification agent to its topic and its table; what happens is in the handler."""
 
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final
 
 import faust
-from pydantic import BaseModel
 
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
@@ -12,26 +11,22 @@ from streams.ports import WorkingState
 from streams.runtime.agents import attach
 from streams.runtime.guard import Contract, Guard
 from streams.runtime.tables import ValueTable
+from streams.verification.outcome import Remembered
 
 TABLE: Final = "verifications"
 """The table of what the agent remembers; its changelog is created under this name."""
-
-Remembered = TypeVar("Remembered", bound=BaseModel)
 
 Evaluate = Callable[[SubmitVerification], Awaitable[VerificationDecided]]
 """Carries `SubmitVerification` out; a replay answers what the first one did."""
 
 
 def register(
-    app: faust.App,
-    guard: Guard,
-    remembered: type[Remembered],
-    build: Callable[[WorkingState[Remembered]], Evaluate],
+    app: faust.App, guard: Guard, build: Callable[[WorkingState[Remembered]], Evaluate]
 ) -> None:
     """Attach the agent. Commands are keyed by verification id, so one actor sees every replay.
 
-    `build` makes the handler from the actor's memory, whose values are of the model `remembered`.
+    `build` makes the handler from the actor's memory.
     """
-    memory = ValueTable(app, TABLE, Topic.VERIFICATION_COMMANDS, remembered)
+    memory = ValueTable(app, TABLE, Topic.VERIFICATION_COMMANDS, Remembered)
     contract = Contract(SubmitVerification, lambda command: command.verification_id)
     attach(app, guard, Topic.VERIFICATION_COMMANDS, "verification", contract, build(memory))

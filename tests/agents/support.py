@@ -1,0 +1,197 @@
+"""What the agent tests share: valid commands, a worker as a process, and questions to the broker."""
+
+import asyncio
+import itertools
+import os
+import random
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+import faust
+from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # ships no types
+
+from app.broker.server import Broker
+from app.broker.settings import BrokerSettings
+from schemas.ids import EvidenceId, KeyId, SubjectId, TenantId, VerificationId, derive_id
+from schemas.topics import Topic
+from schemas.verifications import SubmitVerification, VerificationDecided
+from streams.ports import WorkingState
+from streams.runtime.app import GROUP, StreamSettings, build_app
+from streams.runtime.guard import Guard, Patience
+from streams.runtime.tables import partitions_of
+from streams.runtime.topics import ensure_topics
+from streams.runtime.writer import LogWriter
+from streams.verification import agent
+from streams.verification.outcome import Remembered
+
+ACME = TenantId("ten_acme")
+QUICK = Patience(first_s=0.01, longest_s=0.05, failures=2)
+PROCESS = Path(__file__).with_name("worker_process.py")
+
+Evaluate = Callable[[SubmitVerification], Awaitable[VerificationDecided]]
+
+
+def now() -> datetime:
+    """The wall clock."""
+    return datetime.now(UTC)
+
+
+def submission(name: str) -> SubmitVerification:
+    """A valid command for the verification of that name."""
+    return SubmitVerification(
+        tenant_id=ACME,
+        verification_id=VerificationId(derive_id("ver", name)),
+        subject_id=SubjectId("subject"),
+        livemode=True,
+        fingerprint="0" * 64,
+        document_evidence_id=EvidenceId(derive_id("evd", name, "document")),
+        selfie_evidence_id=EvidenceId(derive_id("evd", name, "selfie")),
+        sealed_submission="c2VhbGVk",
+        key_id=KeyId("key_1"),
+        request_id=name,
+        requested_at=now(),
+    )
+
+
+def remembered(command: SubmitVerification) -> Remembered:
+    """What an actor keeps of a command."""
+    return Remembered(
+        tenant_id=command.tenant_id,
+        fingerprint=command.fingerprint,
+        request_id=command.request_id,
+        evidence_ids=(command.document_evidence_id,),
+    )
+
+
+def decided(command: SubmitVerification, *, replayed: bool = False) -> VerificationDecided:
+    """The answer to a command."""
+    return VerificationDecided(verification_id=command.verification_id, replayed=replayed)
+
+
+def quick_settings(bootstrap: str, directory: Path) -> StreamSettings:
+    """Worker settings that notice a dead worker within the patience of a test."""
+    return StreamSettings(bootstrap, directory, session_timeout_s=3.0, heartbeat_s=0.3, commit_interval_s=0.3)
+
+
+def verification_app(
+    writer: LogWriter,
+    settings: StreamSettings,
+    build: Callable[[WorkingState[Remembered]], Evaluate],
+) -> faust.App:
+    """An app with the verification agent and a guard of little patience."""
+    app = build_app(settings)
+    guard = Guard(writer, now=now, uniform=random.uniform, patience=QUICK)
+    agent.register(app, guard, build)
+    return app
+
+
+@asynccontextmanager
+async def open_broker(directory: Path, port: int = 0) -> AsyncIterator[Broker]:
+    """An embedded broker that has every topic."""
+    async with Broker(BrokerSettings(directory=directory, port=port)) as broker:
+        await ensure_topics(broker.address, GROUP, {agent.TABLE: Topic.VERIFICATION_COMMANDS})
+        yield broker
+
+
+async def lag(bootstrap: str, topic: Topic) -> int:
+    """Records of the topic that the agents have not committed."""
+    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=GROUP, enable_auto_commit=False)
+    await consumer.start()
+    try:
+        tps = [TopicPartition(topic, number) for number in range(partitions_of(topic))]
+        ends = await consumer.end_offsets(tps)
+        return sum([ends[tp] - (await consumer.committed(tp) or 0) for tp in tps])
+    finally:
+        await consumer.stop()
+
+
+async def until(condition: Callable[[], Awaitable[bool]], within_s: float = 30.0) -> None:
+    """Return as soon as the condition holds; raise TimeoutError when it does not come to hold."""
+    async with asyncio.timeout(within_s):
+        while not await condition():
+            await asyncio.sleep(0.05)
+
+
+async def until_settled(bootstrap: str, topic: Topic = Topic.VERIFICATION_COMMANDS) -> None:
+    """Return once everything in the topic is committed."""
+
+    async def settled() -> bool:
+        return await lag(bootstrap, topic) == 0
+
+    await until(settled)
+
+
+async def everything_in(bootstrap: str, topic: Topic) -> list[Any]:
+    """Every record of a topic, in the order of its partitions."""
+    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+    await consumer.start()
+    try:
+        tps = [TopicPartition(topic, number) for number in range(partitions_of(topic))]
+        consumer.assign(tps)
+        expected = sum((await consumer.end_offsets(tps)).values())
+        found: list[Any] = []
+        while len(found) < expected:
+            batches = await consumer.getmany(timeout_ms=200)
+            found.extend(itertools.chain.from_iterable(batches.values()))
+        return found
+    finally:
+        await consumer.stop()
+
+
+class WorkerProcess:
+    """A worker in a process of its own, which can be stopped or killed."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls, stream: str, bootstrap: str, directory: Path) -> Self:
+        """Start a worker of a stream; `ready` tells when it works."""
+        root = str(Path(__file__).parents[2])
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            str(PROCESS),
+            stream,
+            bootstrap,
+            str(directory),
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": root},
+        )
+        return cls(process)
+
+    async def ready(self) -> None:
+        """Wait until it has partitions and has recovered its tables."""
+        assert self._process.stdout is not None
+        async with asyncio.timeout(30):
+            assert await self._process.stdout.readline() == b"ready\n"
+
+    async def terminate(self) -> int:
+        """Stop it as a service manager does; return its exit status."""
+        self._process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(15):
+            return await self._process.wait()
+
+    async def kill(self) -> None:
+        """End it without a word."""
+        if self._process.returncode is None:
+            self._process.kill()
+        await self._process.wait()
+
+
+@asynccontextmanager
+async def ended(workers: list[WorkerProcess]) -> AsyncIterator[list[WorkerProcess]]:
+    """Kill whatever still runs at the end."""
+    try:
+        yield workers
+    finally:
+        await asyncio.gather(*(worker.kill() for worker in workers))
+
+
+def names(prefix: str, count: int) -> Iterable[str]:
+    """Distinct names for commands."""
+    return (f"{prefix}-{number}" for number in range(count))
