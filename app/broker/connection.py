@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from app.broker.apis.table import Table
 from app.broker.apis.versions import UnsupportedApiVersions
-from app.broker.node import Call, Node
+from app.broker.node import Api, Call, Node
 from app.broker.wire import UNREADABLE, Codec, Head, codec, read_head, reword
 
 log = structlog.get_logger()
@@ -150,11 +150,22 @@ class Connection(asyncio.Protocol):
         if api.words is not None:
             request = reword(request, api.words)
         call = Call(self._listener.node, head.version, client_id, self._peer, self._host, self._port)
-        answer = api.handler(call, request)
+        answer = self._ask(api, call, request)
         if isinstance(answer, asyncio.Future) or inspect.iscoroutine(answer):
             self._wait(answer, spoken, head)
         elif answer is not None:
             self._transport.write(spoken.write(head.correlation_id, answer))
+
+    def _ask(self, api: Api, call: Call, request: object) -> object:
+        """Call the handler; a fault of the broker ends this connection and is raised for the log."""
+        answered = False
+        try:
+            answer = api.handler(call, request)
+            answered = True
+        finally:
+            if not answered:
+                self._transport.abort()
+        return answer
 
     def _handle_unknown(self, head: Head) -> None:
         if head.api_key == API_VERSIONS_KEY:

@@ -22,6 +22,9 @@ EXPIRY_INTERVAL_S: Final = 0.25
 MAX_METADATA_LENGTH: Final = 4096
 """Kafka's `offset.metadata.max.bytes`."""
 
+MAX_GROUPS: Final = 10_000
+"""More would be a client inventing names."""
+
 Positions = dict[tuple[str, int], Committed]
 
 
@@ -55,6 +58,11 @@ class Coordinator:
             raise Refused(ErrorCode.invalid_group_id)
         group = self._groups.get(name)
         if group is None:
+            if (
+                len(self._groups.keys() | self._committed.keys()) >= MAX_GROUPS
+                and name not in self._committed
+            ):
+                raise Refused(ErrorCode.policy_violation, f"there are {MAX_GROUPS} groups already")
             delay, most = self._settings.group_initial_delay_s, self._settings.max_group_members
             group = self._groups[name] = Group(name, delay, most, lambda: str(uuid.uuid4()))
         return group

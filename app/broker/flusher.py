@@ -55,6 +55,11 @@ class Flusher:
         self._waiting.append((partition, durable))
         return durable
 
+    def mark(self, partition: PartitionLog) -> None:
+        """Sync this log soon; a segment was closed without a new record."""
+        self._dirty.add(partition)
+        self._written.set()
+
     def forget(self, partition: PartitionLog) -> None:
         """Sync this log no more; it was deleted."""
         self._dirty.discard(partition)

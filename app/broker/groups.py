@@ -54,8 +54,6 @@ class Group:
         """Whether it has neither members nor anybody expected to come back."""
         return not self.members and not self._promised
 
-    # -- join ---------------------------------------------------------------------------------------------
-
     def join(self, request: JoinRequest, now: float) -> asyncio.Future[Joined]:
         """Take part in the next generation; done when everybody has joined or run out of time."""
         self._check_protocols(request)
@@ -158,8 +156,6 @@ class Group:
         if not member.known:
             self._remove(member)
 
-    # -- rebalance ----------------------------------------------------------------------------------------
-
     def _rebalance(self) -> None:
         if self.state is GroupState.PREPARING:
             self._complete_if_ready()
@@ -236,8 +232,6 @@ class Group:
             return
         for member in [m for m in self.members.values() if m.syncing is None]:
             self._remove(member)
-
-    # -- sync, heartbeat, leave ---------------------------------------------------------------------------
 
     def sync(
         self, member_id: str, generation: int, assignments: Mapping[str, bytes], now: float

@@ -5,6 +5,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Self
 
@@ -14,7 +15,7 @@ from kio.serial.errors import SerialError
 
 from app.broker.batches import BatchHeader, accept, records_of, stamp
 from app.broker.errors import Refused
-from app.broker.segments import Segment
+from app.broker.segments import Segment, segment_path
 from app.broker.sequences import Sequences
 
 log = structlog.get_logger()
@@ -55,6 +56,7 @@ class PartitionLog:
         self.high_watermark = 0
         self.watchers: set[Callable[[], None]] = set()
         self.closed = False
+        self.compact_to = 0
         self._now_ms = now_ms
         self._unsynced: dict[Segment, bytes] = {}
 
@@ -114,7 +116,8 @@ class PartitionLog:
     def roll(self) -> Segment:
         """Close the active segment to writes and begin the next one; raises OSError."""
         closing = self.segments[-1]
-        created = Segment.create(self.directory, closing.next_offset, self._now_ms())
+        path = segment_path(self.directory, closing.next_offset)
+        created = Segment.create(path, closing.next_offset, self._now_ms())
         self.segments.append(created)
         self._unsynced[closing] = self.sequences.dump()
         return created
@@ -238,6 +241,31 @@ class PartitionLog:
             newest = segment.modified_ms()
         return 0 <= self.limits.retention_ms < now_ms - newest
 
+    def closed_segments(self) -> list[Segment]:
+        """Return the segments that are written no more and have been synced, oldest first."""
+        closed = self.segments[:-1]
+        return list(takewhile(lambda segment: segment not in self._unsynced and segment.sealed, closed))
+
+    def roll_if_old(self, now_ms: int) -> bool:
+        """Close the active segment once it is older than `segment_ms`; raises OSError."""
+        active = self.segments[-1]
+        if not active.size or now_ms - active.opened_ms <= self.limits.segment_ms:
+            return False
+        self.roll()
+        return True
+
+    def swap(self, sources: list[Path], replacement: Segment) -> bool:
+        """Put a compacted segment in the place of its neighbouring sources; False if the log is gone."""
+        if self.closed:
+            return False
+        paths = [segment.path for segment in self.segments]
+        at = paths.index(sources[0])
+        old = self.segments[at : at + len(sources)]
+        self.segments[at : at + len(sources)] = [replacement]
+        for segment in old:
+            segment.close()
+        return True
+
     def close(self) -> None:
         """Sync and seal everything so that the next start reads no batches, then let go of the files."""
         if self.closed:
@@ -271,7 +299,7 @@ class PartitionLog:
         if self.segments:
             self.segments[-1].unseal()
         else:
-            self.segments.append(Segment.create(self.directory, 0, self._now_ms()))
+            self.segments.append(Segment.create(segment_path(self.directory, 0), 0, self._now_ms()))
         self.high_watermark = self.next_offset
 
 

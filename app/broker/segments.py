@@ -26,6 +26,11 @@ _SIDECAR: Final = struct.Struct(">8sqqqqq")
 _SIDECAR_MAGIC: Final = b"VSINDEX1"
 
 
+def segment_path(directory: Path, base_offset: int) -> Path:
+    """Return the name of the segment that begins with this offset."""
+    return directory / f"{base_offset:020d}.log"
+
+
 class Segment:
     """An append-only file named after its first offset; bytes past `size` are left of failed writes."""
 
@@ -48,9 +53,8 @@ class Segment:
         self._peaks = array("q")
 
     @classmethod
-    def create(cls, directory: Path, base_offset: int, now_ms: int) -> Self:
+    def create(cls, path: Path, base_offset: int, now_ms: int) -> Self:
         """Make an empty segment, or raise OSError."""
-        path = directory / f"{base_offset:020d}.log"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
         return cls(path, fd, base_offset, now_ms)
 
@@ -147,6 +151,13 @@ class Segment:
         start = self._positions[max(bisect_left(self._peaks, timestamp_ms) - 1, 0)]
         return next((hit for hit in self.headers(start) if hit[1].max_timestamp >= timestamp_ms), None)
 
+    def finish(self, next_offset: int) -> None:
+        """Sync a segment that compaction wrote; the offsets it leaves out at its end count as its own."""
+        os.fsync(self._fd)
+        os.utime(self._fd, (self.opened_ms / 1000, self.opened_ms / 1000))
+        self.visible = self.size
+        self.next_offset = next_offset
+
     def cut(self, size: int, next_offset: int) -> None:
         """Forget everything from `size` on; the caller knows a batch begins there."""
         with contextlib.suppress(OSError):
@@ -175,6 +186,11 @@ class Segment:
     def sidecar(self) -> Path:
         """The index written beside a closed segment, so that opening it needs no reading."""
         return self.path.with_suffix(".index")
+
+    @property
+    def sealed(self) -> bool:
+        """Whether its sidecar has been written."""
+        return self.sidecar.exists()
 
     def seal(self, remembered: bytes) -> None:
         """Write the sidecar, with what the log wants back from `load`; call it after an fsync."""

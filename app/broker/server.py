@@ -46,7 +46,7 @@ class Broker:
         self._flusher = Flusher(settings.fsync, settings.flush_interval_s)
         self._topics = TopicDirectory(settings, self._store, self._flusher, now_ms)
         self._groups = Coordinator(settings, self._store)
-        self._upkeep = Upkeep(settings, self._topics, now_ms)
+        self._upkeep = Upkeep(settings, self._topics, self._flusher, now_ms)
         self._listener: Listener | None = None
         self._server: asyncio.Server | None = None
         self._port = 0

@@ -24,6 +24,9 @@ log = structlog.get_logger()
 MAX_PARTITIONS: Final = 1000
 """Per topic; each partition holds at least one open file."""
 
+MAX_PARTITIONS_IN_ALL: Final = 10_000
+"""Of all topics together; a client that invents names must not use up the descriptors."""
+
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -110,7 +113,7 @@ class TopicDirectory:
         if name in self._topics:
             raise Refused(ErrorCode.topic_already_exists, f"topic {name!r} already exists")
         count = self._settings.default_partitions if partitions == -1 else partitions
-        _check_partitions(count)
+        self._check_partitions(count)
         return StoredTopic(name, uuid.uuid4(), count, check_configs(configs))
 
     async def create(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> Topic:
@@ -127,7 +130,7 @@ class TopicDirectory:
             topic = self._require(name)
             if partitions <= len(topic.partitions):
                 raise Refused(ErrorCode.invalid_partitions, "a topic can only be given more partitions")
-            _check_partitions(partitions)
+            self._check_partitions(partitions - len(topic.partitions))
             stored = StoredTopic(name, topic.id, partitions, topic.stored.configs)
             topic.partitions.extend((await self._keep(stored, len(topic.partitions))).partitions)
             topic.stored = stored
@@ -159,6 +162,13 @@ class TopicDirectory:
             await asyncio.to_thread(shutil.rmtree, self._root / topic.id.hex, ignore_errors=True)
         log.info("broker.topic_deleted", topic=name)
 
+    def _check_partitions(self, more: int) -> None:
+        if not 1 <= more <= MAX_PARTITIONS:
+            raise Refused(ErrorCode.invalid_partitions, f"a topic has 1 to {MAX_PARTITIONS} partitions")
+        if sum(len(topic.partitions) for topic in self._topics.values()) + more > MAX_PARTITIONS_IN_ALL:
+            message = f"this broker holds at most {MAX_PARTITIONS_IN_ALL} partitions"
+            raise Refused(ErrorCode.policy_violation, message)
+
     def _require(self, name: str) -> Topic:
         topic = self._topics.get(name)
         if topic is None:
@@ -189,8 +199,3 @@ class TopicDirectory:
 
 def _of(directory: Path, index: int) -> Path:
     return directory / str(index)
-
-
-def _check_partitions(count: int) -> None:
-    if not 1 <= count <= MAX_PARTITIONS:
-        raise Refused(ErrorCode.invalid_partitions, f"a topic has 1 to {MAX_PARTITIONS} partitions")

@@ -5,15 +5,20 @@ from dataclasses import dataclass
 from kio.schema.api_versions.v3.response import ApiVersion
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
 from kio.schema.create_topics.v7.request import CreateTopicsRequest
+from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
 from kio.schema.delete_topics.v5.request import DeleteTopicsRequest
 from kio.schema.describe_cluster.v1.request import DescribeClusterRequest
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest
+from kio.schema.describe_groups.v5.request import DescribeGroupsRequest
 from kio.schema.errors import ErrorCode
 from kio.schema.find_coordinator.v3.request import FindCoordinatorRequest
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
+from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
 from kio.schema.init_producer_id.v4.request import InitProducerIdRequest
 from kio.schema.join_group.v9.request import JoinGroupRequest
 from kio.schema.leave_group.v2.request import LeaveGroupRequest
 from kio.schema.leave_group.v5 import request as leave_together
+from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.list_offsets.v7.request import ListOffsetsRequest
 from kio.schema.metadata.v12.request import MetadataRequest
 from kio.schema.offset_commit.v8.request import OffsetCommitRequest
@@ -23,6 +28,13 @@ from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.static.primitive import i16
 
 from app.broker.apis.commits import offset_commit, offset_fetch, offset_fetch_of_groups
+from app.broker.apis.describe import (
+    alter_configs,
+    delete_groups,
+    describe_configs,
+    describe_groups,
+    list_groups,
+)
 from app.broker.apis.fetch import fetch
 from app.broker.apis.groups import heartbeat, join_group, leave_group, leave_group_together, sync_group
 from app.broker.apis.metadata import describe_cluster, find_coordinator, find_coordinators, metadata
@@ -53,12 +65,17 @@ APIS = (
     Api(13, 0, 2, leave_group, LeaveGroupRequest),
     Api(13, 3, 5, leave_group_together, leave_together.LeaveGroupRequest),
     Api(14, 0, 5, sync_group, SyncGroupRequest),
+    Api(15, 0, 5, describe_groups, DescribeGroupsRequest),
+    Api(16, 0, 5, list_groups, ListGroupsRequest),
     Api(19, 2, 7, create_topics, CreateTopicsRequest),
     Api(20, 1, 5, delete_topics, DeleteTopicsRequest),
     Api(20, 6, 6, delete_topics_by_name_or_id),
     Api(22, 0, 4, init_producer_id, InitProducerIdRequest),
     Api(23, 2, 4, offsets_for_epochs, OffsetForLeaderEpochRequest),
+    Api(32, 1, 4, describe_configs, DescribeConfigsRequest),
     Api(37, 0, 3, create_partitions, CreatePartitionsRequest),
+    Api(42, 0, 2, delete_groups, DeleteGroupsRequest),
+    Api(44, 0, 1, alter_configs, IncrementalAlterConfigsRequest),
     Api(60, 0, 1, describe_cluster, DescribeClusterRequest),
 )
 """Everything but ApiVersions, which needs this list for its answer."""

@@ -1,7 +1,5 @@
 """CreateTopics, DeleteTopics, CreatePartitions and the configurations of topics."""
 
-from collections.abc import Mapping
-
 from kio.schema.create_partitions.v3 import request as growth
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
@@ -122,9 +120,3 @@ async def _extend(
     except Refused as refused:
         error, message = refused.code, refused.message
     return CreatePartitionsTopicResult(name=asked.name, error_code=error, error_message=message)
-
-
-def configs_of(given: Mapping[str, str], defaults: Mapping[str, str]) -> list[tuple[str, str, bool]]:
-    """Return (name, value, whether it was given) of every configuration, in the order of names."""
-    values = dict(defaults) | dict(given)
-    return [(name, values[name], name in given) for name in sorted(values)]
