@@ -11,7 +11,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as state
 from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession
 from pydantic import StringConstraints
 
-from app.vision.onnx_wire import names_external_data
+from app.vision.onnx_wire import keeps_weights_elsewhere
 from schemas.base import Frozen
 from schemas.problems import EngineFailed, VeristreamError
 
@@ -55,6 +55,14 @@ class ModelFile(Frozen):
     path: Path
     sha256: Sha256
 
+    def open(self) -> "Network":
+        """Read the file once, check those bytes and open them.
+
+        Raises:
+            ModelUnusable: It is missing, another file than the pinned one, or no single-file ONNX model.
+        """
+        return Network(read_pinned(self.path, self.sha256), self.path.name)
+
 
 def read_pinned(path: Path, sha256: str) -> bytes:
     """Return the bytes of a model file whose digest is the pinned one.
@@ -89,7 +97,7 @@ class Network:
         """
         self.name = name
         try:
-            external = names_external_data(graph)
+            external = keeps_weights_elsewhere(graph)
         except ValueError as error:
             raise ModelUnusable(f"{name}: not a whole ONNX file; fetch it again") from error
         if external:

@@ -30,7 +30,7 @@ _INSIDE: Final[Mapping[str, Mapping[int, str]]] = {
 }
 """Which fields of which message hold messages a tensor can hide in."""
 
-_EXTERNAL_DATA, _DATA_LOCATION = 13, 14
+_EXTERNAL, _DATA_LOCATION = 13, 14
 
 
 class Graph:
@@ -75,7 +75,7 @@ def tensor(name: str, element: str, shape: Sequence[int | str]) -> bytes:
     return _text(1, name) + _text(2, kind)
 
 
-def names_external_data(model: bytes) -> bool:
+def keeps_weights_elsewhere(model: bytes) -> bool:
     """Tell whether any tensor of an ONNX model lies in another file.
 
     Raises:
@@ -89,7 +89,7 @@ def _hides_external(message: memoryview, kind: str) -> bool:
         inner = _INSIDE.get(kind, {}).get(number)
         if inner and isinstance(value, memoryview) and _hides_external(value, inner):
             return True
-        if kind == "tensor" and (number == _EXTERNAL_DATA or (number == _DATA_LOCATION and value != 0)):
+        if kind == "tensor" and (number == _EXTERNAL or (number == _DATA_LOCATION and value != 0)):
             return True
     return False
 

@@ -1,20 +1,22 @@
 """The `FaceEngine` port over a face core: models run in a pool, a distance is counted at once."""
 
 from collections.abc import Callable
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Final, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from typing_extensions import override
 
 from app.vision.faces import dlib_engine
 from app.vision.faces.core import FaceCore
+from app.vision.faces.operator import OperatorFaces
 from streams.sight import Embedding, Face, FaceEngine, Picture
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_WARM_SIDE = 240
-"""Large enough for one pass through every level's code, pixels."""
+_WARM_PICTURE: Final = (240, 240, 3)
+_WARM_POINTS: Final = ((150.0, 100.0), (130.0, 100.0), (90.0, 100.0), (110.0, 100.0), (120.0, 130.0))
+"""Five different places; nobody looks at the vector."""
 
 
 class Run(Protocol):
@@ -55,24 +57,30 @@ class PooledFaceEngine(FaceEngine):
         Raises:
             EngineFailed: A model broke.
         """
-        grey = Picture(np.full((_WARM_SIDE, _WARM_SIDE, 3), 128, np.uint8))
+        grey = Picture(np.full(_WARM_PICTURE, 128, np.uint8))
         await self._run(self._core.find, grey)
         middle = Face((70.0, 70.0, 170.0, 170.0), 1.0, _WARM_POINTS)
         await self._run(self._core.embed, grey, middle)
 
 
-_WARM_POINTS = ((150.0, 100.0), (130.0, 100.0), (90.0, 100.0), (110.0, 100.0), (120.0, 130.0))
-
-
-def build_face_engine(
-    run: Run, *, pass_at: float = dlib_engine.PASS_AT, fail_at: float = dlib_engine.FAIL_AT
-) -> PooledFaceEngine:
-    """Load the face engine; blocks for about a second.
+def build_face_engine(run: Run, files: OperatorFaces | None = None) -> PooledFaceEngine:
+    """Load the face engine: the operator's models, or the default one; blocks for about a second.
 
     Raises:
         ModelUnusable: A model is missing, altered or not of its contract; the message names the mend.
     """
-    core = dlib_engine.load_core()
+    if files is None:
+        return PooledFaceEngine(
+            dlib_engine.load_core(),
+            run,
+            model_version=dlib_engine.MODEL_VERSION,
+            pass_at=dlib_engine.PASS_AT,
+            fail_at=dlib_engine.FAIL_AT,
+        )
     return PooledFaceEngine(
-        core, run, model_version=dlib_engine.MODEL_VERSION, pass_at=pass_at, fail_at=fail_at
+        files.load(),
+        run,
+        model_version=files.model_version,
+        pass_at=files.embedder.pass_at,
+        fail_at=files.embedder.fail_at,
     )
