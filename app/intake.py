@@ -36,7 +36,7 @@ class Gateway(Protocol):
     """Puts a command into the log and waits for its answer."""
 
     async def ask(
-        self, topic: Topic, key: str, command: Command, answer_type: type[Answer], timeout_s: float
+        self, topic: Topic, key: str, command: Command, answer_type: type[Answer], timeout_s: float, /
     ) -> Answer:
         """Return the answer; raises `Refused`, `DecisionPending`, `Overloaded` or `StoreUnavailable`."""
         ...
@@ -166,25 +166,15 @@ class Intake:
         return await asyncio.to_thread(make_keepable, self.images, image)
 
     async def _ask(self, command: SubmitVerification) -> Submitted:
-        try:
-            decided = await self.gateway.ask(
-                Topic.VERIFICATION_COMMANDS,
-                command.verification_id,
-                command,
-                VerificationDecided,
-                self.answer_timeout_s,
-            )
-        except Refused as refused:
-            await self._forget(command, refused)
-            raise
+        decided = await self.gateway.ask(
+            Topic.VERIFICATION_COMMANDS,
+            command.verification_id,
+            command,
+            VerificationDecided,
+            self.answer_timeout_s,
+        )
         record = await self.records.get(command.tenant_id, RecordKind.VERIFICATION, command.verification_id)
         return Submitted(record, replayed=decided.replayed)
-
-    async def _forget(self, command: SubmitVerification, refused: Refused) -> None:
-        """Remove the evidence of a refused command, unless an earlier request's record may refer to it."""
-        if refused.refusal.code is not ProblemCode.IDEMPOTENCY_KEY_REUSED:
-            evidence_ids = (command.document_evidence_id, command.selfie_evidence_id)
-            await self.evidence.discard(command.tenant_id, evidence_ids)
 
 
 def fingerprint_of(body: SubmitBody, document: Arrived, selfie: Arrived) -> str:

@@ -27,8 +27,8 @@ class Cursors:
 
     def write(self, position: Position, scope: Mapping[str, str]) -> str:
         """Return the cursor that goes on after a position; `scope` names list, tenant, mode and filters."""
-        milliseconds = (position.created_at - _EPOCH) // timedelta(milliseconds=1)
-        place = milliseconds.to_bytes(_TIME_BYTES, "big") + position.id.encode()
+        microseconds = (position.created_at - _EPOCH) // timedelta(microseconds=1)
+        place = microseconds.to_bytes(_TIME_BYTES, "big") + position.id.encode()
         return urlsafe_b64encode(self._mac(place, scope) + place).decode().rstrip("=")
 
     def read(self, cursor: str, scope: Mapping[str, str]) -> Position:
@@ -41,8 +41,8 @@ class Cursors:
         mac, place = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
         if len(place) <= _TIME_BYTES or not hmac.compare_digest(mac, self._mac(place, scope)):
             raise _invalid()
-        milliseconds = int.from_bytes(place[:_TIME_BYTES], "big")
-        return Position(_EPOCH + timedelta(milliseconds=milliseconds), place[_TIME_BYTES:].decode())
+        microseconds = int.from_bytes(place[:_TIME_BYTES], "big")
+        return Position(_EPOCH + timedelta(microseconds=microseconds), place[_TIME_BYTES:].decode())
 
     def _mac(self, place: bytes, scope: Mapping[str, str]) -> bytes:
         bound = json.dumps(scope, sort_keys=True).encode()

@@ -59,6 +59,8 @@ class Answer:
     schema: Mapping[str, Any] | type[BaseModel] | None = None
     """None: no body is described."""
     media_type: str = "application/json"
+    also: tuple[str, ...] = ()
+    """Media types beside it that `Accept` may ask for."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Name and meaning of headers beyond those every answer has."""
 

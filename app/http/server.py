@@ -14,6 +14,11 @@ from app.http.ports import MAX_CONNECTIONS, FrontPorts, FrontSettings
 from app.http.presenting import Presenter
 from app.http.protocol import FrontRunner, Surroundings
 from app.http.responses import standing_headers
+from app.http.routes.audit import AuditRoutes, audit_endpoints
+from app.http.routes.description import with_description
+from app.http.routes.health import HealthRoutes, health_endpoints
+from app.http.routes.problems import problem_endpoints
+from app.http.routes.reference import reference_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
 
 
@@ -44,7 +49,15 @@ def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget)
     bodies = BodyReader(budget, settings.body_timeout_s)
     cursors = Cursors(settings.cursor_key)
     presenter = Presenter(ports.vault)
-    return (*verification_endpoints(VerificationRoutes(ports, bodies, cursors, presenter)),)
+    health = HealthRoutes(ports, settings.probe_timeout_s)
+    endpoints = (
+        *verification_endpoints(VerificationRoutes(ports, bodies, cursors, presenter)),
+        *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),
+        *reference_endpoints(),
+        *problem_endpoints(),
+        *health_endpoints(health, expose_metrics=settings.expose_metrics),
+    )
+    return with_description(endpoints, settings.base_url)
 
 
 def attach(app: web.Application, gate: Gate, endpoints: Iterable[Endpoint]) -> None:

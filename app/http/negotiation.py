@@ -1,0 +1,26 @@
+"""Which media type an answer takes (RFC 9110 section 12.5.1), among the few a route knows."""
+
+from collections.abc import Sequence
+
+
+def preferred(accept: str, offered: Sequence[str]) -> str:
+    """Return the offered type the caller likes best; the first one when nothing fits or all are equal."""
+    weights = [_weight(accept, media_type) for media_type in offered]
+    return offered[weights.index(max(weights))]
+
+
+def _weight(accept: str, media_type: str) -> float:
+    """Return the weight of the most specific range that covers the type."""
+    found: dict[str, float] = {}
+    for entry in accept.split(","):
+        name, *parameters = (part.strip().lower() for part in entry.split(";"))
+        found[name] = next((_quality(p[2:]) for p in parameters if p.startswith("q=")), 1.0)
+    group = media_type.partition("/")[0] + "/*"
+    return found.get(media_type, found.get(group, found.get("*/*", 0.0)))
+
+
+def _quality(given: str) -> float:
+    try:
+        return min(1.0, max(0.0, float(given)))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,187 @@
+"""The description of the interface (OpenAPI 3.1), made from the route table and the models themselves."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
+
+from app.http.endpoints import ANYONE, Answer, Credential, Endpoint, Parameter
+from app.http.problems import MEDIA_TYPE, Problem
+from app.http.schemas_out import as_answered
+from schemas.events import API_VERSION
+from schemas.problems import STATUS_OF, ProblemCode
+
+Json = dict[str, Any]
+
+_REFERENCE: Final = "#/components/schemas/{model}"
+
+_SECURITY: Final[Json] = {
+    Credential.TENANT_KEY: {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A tenant's API key (`idv_live_...`, `idv_test_...`); it acts for exactly one tenant.",
+    },
+    Credential.REVIEWER_SESSION: {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "service_session",
+        "description": "A signed-in reviewer whose second factor is met.",
+    },
+    Credential.OPERATOR_TOKEN: {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "The platform operator's token; it opens no tenant route.",
+    },
+}
+
+_REQUEST_ID: Final[Json] = {
+    "description": "The request's id, the audit log's `correlation_id`.",
+    "schema": {"type": "string"},
+}
+
+
+def describe(endpoints: Sequence[Endpoint], base_url: str) -> Json:
+    """Return the document for these routes."""
+    paths: dict[str, Json] = {}
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Veristream",
+            "version": API_VERSION,
+            "summary": "Identity verification and risk.",
+            "description": "Fields are only ever added; ignore those you do not know.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": base_url}],
+        "tags": [{"name": family} for family in dict.fromkeys(e.family for e in endpoints)],
+        "paths": paths,
+        "components": {"schemas": _schemas(endpoints), "securitySchemes": _SECURITY},
+    }
+
+
+def problems_of(endpoint: Endpoint) -> tuple[ProblemCode, ...]:
+    """Return every code the route may answer, in the order of the closed list."""
+    codes = {*endpoint.problems}
+    if endpoint.access != ANYONE:
+        codes |= {ProblemCode.HEADER_DUPLICATED, ProblemCode.UNAUTHENTICATED, ProblemCode.RATE_LIMITED}
+        codes |= {endpoint.store_failure}
+    if endpoint.access.scope or endpoint.access.permission:
+        codes |= {ProblemCode.PERMISSION_DENIED}
+    if endpoint.interface:
+        codes |= {ProblemCode.FILTER_INVALID}
+    if any(parameter.name == "cursor" for parameter in endpoint.parameters):
+        codes |= {ProblemCode.CURSOR_INVALID}
+    if endpoint.path_forms:
+        codes |= {ProblemCode.NOT_FOUND}
+    if endpoint.body is not None:
+        codes |= {
+            ProblemCode.MALFORMED_JSON,
+            ProblemCode.PAYLOAD_TOO_LARGE,
+            ProblemCode.UNSUPPORTED_MEDIA_TYPE,
+            ProblemCode.VALIDATION_FAILED,
+        }
+    return tuple(code for code in ProblemCode if code in codes)
+
+
+def _operation(endpoint: Endpoint) -> Json:
+    operation: Json = {
+        "operationId": _operation_id(endpoint),
+        "summary": endpoint.summary,
+        "tags": [endpoint.family],
+        "parameters": list(_parameters(endpoint)),
+        "responses": _responses(endpoint),
+        "security": [{credential: []} for credential in Credential if credential in endpoint.access.accepts],
+    }
+    said = [endpoint.description, f"Scope: `{endpoint.access.scope}`." if endpoint.access.scope else ""]
+    if any(said):
+        operation["description"] = " ".join(filter(None, said))
+    if endpoint.body is not None:
+        content = {"application/json": {"schema": _reference(endpoint.body)}}
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation
+
+
+def _operation_id(endpoint: Endpoint) -> str:
+    words = endpoint.path.removeprefix("/v1").replace("{", "").replace("}", "").replace("-", "_")
+    return endpoint.method.lower() + words.replace("/", "_").replace(".", "_")
+
+
+def _parameters(endpoint: Endpoint) -> Iterable[Json]:
+    for name, form in endpoint.path_forms.items():
+        schema = {"type": "string", "pattern": f"^{form}$"}
+        yield {"name": name, "in": "path", "required": True, "schema": schema}
+    for place, parameters in (("query", endpoint.parameters), ("header", endpoint.headers)):
+        yield from (_parameter(place, parameter) for parameter in parameters)
+
+
+def _parameter(place: str, parameter: Parameter) -> Json:
+    return {
+        "name": parameter.name,
+        "in": place,
+        "required": False,
+        "description": parameter.description,
+        "schema": dict(parameter.schema),
+    }
+
+
+def _responses(endpoint: Endpoint) -> Json:
+    responses = {str(int(status)): _answer(answer) for status, answer in endpoint.answers.items()}
+    by_status: dict[HTTPStatus, list[ProblemCode]] = {}
+    for code in problems_of(endpoint):
+        by_status.setdefault(STATUS_OF[code], []).append(code)
+    for status, codes in by_status.items():
+        responses.setdefault(str(int(status)), _refusal(codes))
+    return dict(sorted(responses.items()))
+
+
+def _answer(answer: Answer) -> Json:
+    described: Json = {"description": answer.description, "headers": _headers(answer.headers)}
+    content: Json = {}
+    if answer.schema is not None:
+        schema = dict(answer.schema) if isinstance(answer.schema, Mapping) else _reference(answer.schema)
+        content[answer.media_type] = {"schema": schema}
+    elif answer.media_type:
+        content[answer.media_type] = {"schema": {"type": "string"}}
+    content.update({media_type: {"schema": {"type": "string"}} for media_type in answer.also})
+    return {**described, "content": content}
+
+
+def _headers(headers: Mapping[str, str]) -> Json:
+    own = {name: {"description": said, "schema": {"type": "string"}} for name, said in headers.items()}
+    return {"X-Request-Id": _REQUEST_ID, **own}
+
+
+def _refusal(codes: Sequence[ProblemCode]) -> Json:
+    waiting = STATUS_OF[codes[0]] in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
+    return {
+        "description": ", ".join(codes),
+        "headers": _headers({"Retry-After": "Seconds to wait."} if waiting else {}),
+        "content": {MEDIA_TYPE: {"schema": _reference(Problem)}},
+    }
+
+
+def _reference(model: type[BaseModel]) -> Json:
+    return {"$ref": _REFERENCE.format(model=model.__name__)}
+
+
+def _schemas(endpoints: Sequence[Endpoint]) -> Json:
+    """Return the schema of every model that travels; answers are described as they are written."""
+    bodies = {e.body for e in endpoints if e.body is not None}
+    answers: set[type[BaseModel]] = {Problem}
+    for endpoint in endpoints:
+        for answer in endpoint.answers.values():
+            if isinstance(answer.schema, type):
+                answers.add(answer.schema)
+    written = {name: as_answered(name, schema) for name, schema in _of(answers, "serialization").items()}
+    return dict(sorted({**_of(bodies, "validation"), **written}.items()))
+
+
+def _of(models: set[type[BaseModel]], mode: JsonSchemaMode) -> dict[str, Json]:
+    ordered = sorted(models, key=lambda model: model.__name__)
+    _, made = models_json_schema([(model, mode) for model in ordered], ref_template=_REFERENCE)
+    found: dict[str, Json] = made.get("$defs", {})
+    return found

@@ -1,0 +1,208 @@
+"""`/v1/audit`: the audit log, page by page or as a CSV export (interface section 4.6, G32)."""
+
+import csv
+import io
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from app.http.cursors import Cursors
+from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Parameter
+from app.http.filters import Page, Paging, moment, refused_filter, text, word
+from app.http.negotiation import preferred
+from app.http.ports import FrontPorts
+from app.http.responses import JSON, dress, json_list
+from schemas.access import TenantCaller
+from schemas.audit import AuditEvent, AuditFilter
+from schemas.base import Frozen, rfc3339
+from schemas.enums import ActorType, Scope
+from schemas.problems import ProblemCode
+from schemas.verifications import SUBJECT_PATTERN
+from streams.ports import Position
+
+PATH: Final = "/v1/audit"
+CSV: Final = "text/csv"
+PAGING: Final = Paging(usual=50, most=200)
+
+_ACTION_FORM: Final = r"[a-z_]{1,40}\.([a-z_]{1,40})?"
+_NAME_FORM: Final = r"[A-Za-z0-9._:@-]{1,128}"
+
+_COLUMNS: Final = (
+    "event_id",
+    "action",
+    "actor_type",
+    "actor_id",
+    "subject_id",
+    "correlation_id",
+    "decision_id",
+    "detail",
+    "created_at",
+    "livemode",
+    "context",
+)
+
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+"""A cell beginning with one of them runs as a formula in a spreadsheet; an apostrophe in front stops it."""
+
+
+class AuditList(Frozen):
+    """A page of the audit log, newest first."""
+
+    events: tuple[AuditEvent, ...]
+    next_cursor: str | None
+    """Null at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRoutes:
+    """What the route of the audit log does."""
+
+    ports: FrontPorts
+    cursors: Cursors
+    standing: Mapping[str, str]
+
+    async def read(self, call: Call) -> web.StreamResponse:
+        """Answer a page of the caller's log, or all of it as CSV."""
+        query, caller = call.request.query, call.caller
+        chosen = filter_of(query, caller)
+        scope = scope_of(caller, chosen)
+        cursor = query.get("cursor")
+        before = self.cursors.read(cursor, scope) if cursor is not None else None
+        if preferred(call.request.headers.get("Accept", JSON), (JSON, CSV)) == CSV:
+            most = PAGING.limit(query) if "limit" in query else None
+            return await self._export(call, self._rows(caller, chosen, before, most))
+        page = Page(PAGING.limit(query), before)
+        events = await self._events(caller, chosen, page.limit + 1, before) if page.limit else ()
+        rows = [event.to_bytes() for event in events[: page.limit]]
+        last = events[page.limit - 1] if len(events) > page.limit else None
+        next_cursor = self.cursors.write(_position(last), scope) if last is not None else None
+        return json_list("events", rows, next_cursor)
+
+    async def _events(
+        self, caller: TenantCaller, chosen: AuditFilter, limit: int, before: Position | None
+    ) -> Sequence[AuditEvent]:
+        return await self.ports.audit_log.page(caller.tenant_id, chosen, limit=limit, before=before)
+
+    async def _rows(
+        self, caller: TenantCaller, chosen: AuditFilter, before: Position | None, most: int | None
+    ) -> AsyncIterator[Sequence[AuditEvent]]:
+        """Give the rows page by page; `most` of them, or all."""
+        left = most
+        while left is None or left > 0:
+            limit = PAGING.most if left is None else min(PAGING.most, left)
+            events = await self._events(caller, chosen, limit, before)
+            yield events
+            if len(events) < limit:
+                return
+            before = _position(events[-1])
+            left = None if left is None else left - limit
+
+    async def _export(self, call: Call, pages: AsyncIterator[Sequence[AuditEvent]]) -> web.StreamResponse:
+        """Stream CSV (RFC 4180); a store that fails midway cuts the answer short, visibly."""
+        first = await anext(pages, ())
+        response = web.StreamResponse(
+            headers={
+                "Content-Disposition": 'attachment; filename="audit.csv"',
+                "Content-Type": "text/csv; charset=utf-8",
+            }
+        )
+        dress(response, call, self.standing)
+        await response.prepare(call.request)
+        await response.write(csv_lines([_COLUMNS]) + csv_lines(cells(event) for event in first))
+        async for events in pages:
+            await response.write(csv_lines(cells(event) for event in events))
+        await response.write_eof()
+        return response
+
+
+def filter_of(query: Mapping[str, str], caller: TenantCaller) -> AuditFilter:
+    """Return what the parameters choose, of the caller's own mode.
+
+    Raises:
+        Refused: FILTER_INVALID at the first parameter that is malformed.
+    """
+    since, until = moment(query, "from"), moment(query, "to")
+    if since is not None and until is not None and since > until:
+        raise refused_filter("to", "The end lies before the beginning.")
+    return AuditFilter(
+        action=text(query, "action", _ACTION_FORM),
+        actor_type=word(query, "actor_type", ActorType),
+        actor_id=text(query, "actor_id", _NAME_FORM),
+        subject_id=text(query, "subject_id", SUBJECT_PATTERN),
+        decision_id=text(query, "decision_id", _NAME_FORM),
+        correlation_id=text(query, "correlation_id", _NAME_FORM),
+        since=since,
+        until=until,
+        livemode=caller.livemode,
+    )
+
+
+def scope_of(caller: TenantCaller, chosen: AuditFilter) -> Mapping[str, str]:
+    """Return what a cursor of this list is bound to."""
+    return {"list": PATH, "tenant": caller.tenant_id, "filter": chosen.model_dump_json()}
+
+
+def cells(event: AuditEvent) -> tuple[str, ...]:
+    """Return a row's cells in the order of the header."""
+    row = event.model_dump()
+    row["created_at"] = rfc3339(event.created_at)
+    row["livemode"] = str(event.livemode).lower()
+    row["context"] = json.dumps(event.context, sort_keys=True, default=str)
+    return tuple(_harmless(str(row[name])) if row[name] is not None else "" for name in _COLUMNS)
+
+
+def csv_lines(rows: Iterable[Sequence[str]]) -> bytes:
+    """Write rows as CSV."""
+    out = io.StringIO()
+    csv.writer(out).writerows(rows)
+    return out.getvalue().encode()
+
+
+def _harmless(cell: str) -> str:
+    return f"'{cell}" if cell.startswith(_FORMULA_STARTS) else cell
+
+
+def _position(event: AuditEvent) -> Position:
+    return Position(event.created_at, event.event_id)
+
+
+def audit_endpoints(routes: AuditRoutes) -> tuple[Endpoint, ...]:
+    """Return the route as data."""
+    name = {"type": "string", "pattern": _NAME_FORM}
+    time = {"type": "string", "format": "date-time"}
+    return (
+        Endpoint(
+            method="GET",
+            path=PATH,
+            handler=routes.read,
+            summary="Read the audit log, newest first",
+            description="`Accept: text/csv` streams every matching row as an export.",
+            family="Audit",
+            answers={HTTPStatus.OK: Answer("A page of the log.", AuditList, also=(CSV,))},
+            access=Access(
+                frozenset({Credential.TENANT_KEY, Credential.REVIEWER_SESSION}),
+                scope=Scope.AUDIT_READ,
+                permission="AUDIT_READ",
+            ),
+            parameters=(
+                Parameter(
+                    "action",
+                    "One action; a resource with a trailing dot means all of its.",
+                    {"type": "string", "pattern": _ACTION_FORM},
+                ),
+                Parameter("actor_type", "Rows of one kind of actor.", {"enum": [*ActorType]}),
+                Parameter("actor_id", "Rows of one actor.", name),
+                Parameter("subject_id", "Rows about one subject, or one thing.", name),
+                Parameter("decision_id", "Rows about one decision.", name),
+                Parameter("correlation_id", "Rows of one request: its `X-Request-Id`.", name),
+                Parameter("from", "Rows at or after this time.", time),
+                Parameter("to", "Rows before this time.", time),
+                *PAGING.parameters,
+            ),
+            store_failure=ProblemCode.STORE_FAILED,
+        ),
+    )

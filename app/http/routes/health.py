@@ -1,0 +1,105 @@
+"""`/livez`, `/readyz` and `/metrics`: how the process is (G67)."""
+
+import asyncio
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from app.http.endpoints import Answer, Call, Endpoint
+from app.http.ports import FrontPorts, Probe
+from app.http.responses import json_value
+
+LATE: Final = "it did not answer in time"
+
+_FAMILY: Final = "Operation"
+_STATUS: Final = {"type": "object", "properties": {"status": {"type": "string"}}, "required": ["status"]}
+_READINESS: Final = {
+    "type": "object",
+    "properties": {
+        "status": {"enum": ["ready", "unavailable"]},
+        "dependencies": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "properties": {"status": {"enum": ["up", "down"]}, "cause": {"type": "string"}},
+                "required": ["status"],
+            },
+        },
+    },
+    "required": ["status", "dependencies"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HealthRoutes:
+    """What the routes of operation do."""
+
+    ports: FrontPorts
+    probe_timeout_s: float
+
+    async def live(self, _: Call) -> web.Response:
+        """Answer that the event loop turns."""
+        return json_value({"status": "live"})
+
+    async def ready(self, _: Call) -> web.Response:
+        """Answer each dependency by name; 503 with the cause while one cannot be used."""
+        names = list(self.ports.probes)
+        causes = await asyncio.gather(*(self._ask(self.ports.probes[name]) for name in names))
+        found = {
+            name: {"status": "up"} if cause is None else {"status": "down", "cause": cause}
+            for name, cause in zip(names, causes, strict=True)
+        }
+        if any(cause is not None for cause in causes):
+            answer = json_value(
+                {"status": "unavailable", "dependencies": found}, HTTPStatus.SERVICE_UNAVAILABLE
+            )
+            answer.headers["Retry-After"] = "1"
+            return answer
+        return json_value({"status": "ready", "dependencies": found})
+
+    async def _ask(self, probe: Probe) -> str | None:
+        try:
+            async with asyncio.timeout(self.probe_timeout_s):
+                return await probe()
+        except TimeoutError:
+            return LATE
+
+    async def metrics(self, _: Call) -> web.Response:
+        """Answer every metric of the process in the Prometheus text format."""
+        body = generate_latest(self.ports.registry)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def health_endpoints(routes: HealthRoutes, *, expose_metrics: bool) -> tuple[Endpoint, ...]:
+    """Return the routes as data; metrics only where they may be seen."""
+    down = Answer("At least one dependency cannot be used; its cause is told.", _READINESS)
+    endpoints = (
+        Endpoint(
+            method="GET",
+            path="/livez",
+            handler=routes.live,
+            summary="Tell whether the process lives",
+            family=_FAMILY,
+            answers={HTTPStatus.OK: Answer("It lives.", _STATUS)},
+        ),
+        Endpoint(
+            method="GET",
+            path="/readyz",
+            handler=routes.ready,
+            summary="Tell whether every dependency can be used",
+            family=_FAMILY,
+            answers={HTTPStatus.OK: Answer("All can.", _READINESS), HTTPStatus.SERVICE_UNAVAILABLE: down},
+        ),
+        Endpoint(
+            method="GET",
+            path="/metrics",
+            handler=routes.metrics,
+            summary="Read the metrics",
+            family=_FAMILY,
+            answers={HTTPStatus.OK: Answer("Prometheus text.", media_type="text/plain")},
+        ),
+    )
+    return endpoints if expose_metrics else endpoints[:2]

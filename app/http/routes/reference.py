@@ -1,0 +1,113 @@
+"""What every integration looks up: the reasons (G12) and the sandbox's magic subjects (G64)."""
+
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from app.http.endpoints import Access, Answer, Call, Credential, Endpoint
+from app.http.responses import json_answer
+from schemas.base import Frozen
+from schemas.enums import DecisionOutcome, VerificationStatus
+from schemas.reasons import CATALOGUE, ReasonCode, ReasonEntry
+from streams.verification.sandbox import USUAL_REASON, ScenarioName
+
+KNOWN_CALLER: Final = Access(frozenset({Credential.TENANT_KEY, Credential.REVIEWER_SESSION}))
+"""Any key, whatever its scopes (G91)."""
+
+
+class ReasonCodeList(Frozen):
+    """The whole catalogue of reasons."""
+
+    reason_codes: tuple[ReasonEntry, ...]
+    next_cursor: None = None
+
+
+class SandboxScenario(Frozen):
+    """One thing a magic subject can ask for."""
+
+    scenario: ScenarioName
+    subject_id: str
+    """An example; `@anything` after it makes it a subject of its own."""
+    status: VerificationStatus
+    decision: DecisionOutcome
+    reasons: tuple[ReasonCode, ...]
+    """What may follow the second colon; empty when the scenario takes no reason."""
+    description: str
+
+
+class SandboxScenarioList(Frozen):
+    """Every scenario the sandbox knows."""
+
+    scenarios: tuple[SandboxScenario, ...]
+    next_cursor: None = None
+
+
+_OUTCOME_OF: Final = {
+    ScenarioName.APPROVED: (VerificationStatus.APPROVED, DecisionOutcome.ALLOW, "Every check passes."),
+    ScenarioName.WARN: (VerificationStatus.APPROVED, DecisionOutcome.WARN, "Passes with a warning."),
+    ScenarioName.REVIEW: (
+        VerificationStatus.REVIEW_REQUIRED,
+        DecisionOutcome.REVIEW_REQUIRED,
+        "A person must decide; opens a review case.",
+    ),
+    ScenarioName.REJECT: (VerificationStatus.REJECTED, DecisionOutcome.BLOCK, "Fails for a final reason."),
+    ScenarioName.FAIL: (VerificationStatus.FAILED, DecisionOutcome.HOLD, "The service cannot decide."),
+    ScenarioName.SLOW: (
+        VerificationStatus.APPROVED,
+        DecisionOutcome.ALLOW,
+        "Passes after a delay, given with ms or s instead of a reason.",
+    ),
+}
+"""G15, G64."""
+
+
+def scenarios() -> SandboxScenarioList:
+    """Return every scenario with an example."""
+    return SandboxScenarioList(scenarios=tuple(_scenario(name) for name in ScenarioName))
+
+
+def _scenario(name: ScenarioName) -> SandboxScenario:
+    status, decision, description = _OUTCOME_OF[name]
+    usual = "5s" if name is ScenarioName.SLOW else USUAL_REASON.get(name)
+    return SandboxScenario(
+        scenario=name,
+        subject_id=f"sim:{name}" if usual is None else f"sim:{name}:{usual}",
+        status=status,
+        decision=decision,
+        reasons=tuple(ReasonCode) if name in USUAL_REASON else (),
+        description=description,
+    )
+
+
+def reference_endpoints() -> tuple[Endpoint, ...]:
+    """Return the routes as data; their answers never change while the process lives."""
+    reasons = ReasonCodeList(reason_codes=tuple(CATALOGUE.values())).model_dump_json().encode()
+    sandbox = scenarios().model_dump_json().encode()
+
+    async def read_reasons(_: Call) -> web.Response:
+        return json_answer(reasons)
+
+    async def read_scenarios(_: Call) -> web.Response:
+        return json_answer(sandbox)
+
+    return (
+        Endpoint(
+            method="GET",
+            path="/v1/reason-codes",
+            handler=read_reasons,
+            summary="List every reason a decision can have",
+            family="Reference",
+            answers={HTTPStatus.OK: Answer("The catalogue of reasons.", ReasonCodeList)},
+            access=KNOWN_CALLER,
+        ),
+        Endpoint(
+            method="GET",
+            path="/v1/sandbox/scenarios",
+            handler=read_scenarios,
+            summary="List what the sandbox can be asked for",
+            family="Reference",
+            answers={HTTPStatus.OK: Answer("The scenarios.", SandboxScenarioList)},
+            access=KNOWN_CALLER,
+        ),
+    )

@@ -1,0 +1,43 @@
+"""How the schema of a model differs from what is written of it: what is None is left out of an answer."""
+
+from typing import Any, Final
+
+Json = dict[str, Any]
+
+_NULLABLE: Final = frozenset({("Verification", "document")})
+"""Always written, null when there is none (G13)."""
+
+_TIMES: Final = frozenset({"created_at", "updated_at"})
+
+_NULL: Final = {"type": "null"}
+
+
+def as_answered(name: str, schema: Json) -> Json:
+    """Return the schema of a model as an answer carries it.
+
+    A field that may be None is not null but absent, every other one is always there, and further
+    fields may come (G63).
+    """
+    if schema.get("type") != "object" or "properties" not in schema:
+        return schema
+    properties, required = {}, []
+    for field, given in schema["properties"].items():
+        shown = {key: value for key, value in given.items() if key not in {"default", "title"}}
+        may_lack = "default" in given and given["default"] is None
+        if may_lack and (name, field) not in _NULLABLE and shown != _NULL:
+            shown = _without_null(shown)
+        else:
+            required.append(field)
+        if field in _TIMES and shown.get("type") == "string":
+            shown["format"] = "date-time"
+        properties[field] = shown
+    kept = {key: value for key, value in schema.items() if key not in {"additionalProperties", "title"}}
+    return {**kept, "properties": properties, "required": required}
+
+
+def _without_null(schema: Json) -> Json:
+    choices = [one for one in schema.get("anyOf", []) if one != _NULL]
+    if not choices:
+        return schema
+    rest = {key: value for key, value in schema.items() if key != "anyOf"}
+    return {**choices[0], **rest} if len(choices) == 1 else {**rest, "anyOf": choices}

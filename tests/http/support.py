@@ -1,0 +1,290 @@
+"""A front on a real socket over memory stores and the real use case, without the log between them."""
+
+import asyncio
+import base64
+import io
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+
+import aiohttp
+from aiohttp import web
+from PIL import Image
+from prometheus_client import CollectorRegistry
+from uuid_utils.compat import uuid7
+
+from app.adapters.crypto import RootKey
+from app.adapters.memory import Shelves, open_memory_stores
+from app.http.ports import FrontPorts, FrontSettings, Probe
+from app.http.server import create_app, make_runner
+from app.intake import Intake
+from app.telemetry import build_metrics
+from app.vision import images
+from app.vision.images import PooledImageDecoder
+from app.vision.pool import VisionPool
+from schemas.access import TenantCaller
+from schemas.base import Command, Event
+from schemas.enums import Scope
+from schemas.ids import KeyId, TenantId, derive_id
+from schemas.problems import Unauthenticated
+from schemas.topics import Topic
+from schemas.verifications import SubmitVerification
+from streams.ports import Stores
+from streams.verification.checks import Engines
+from streams.verification.handler import EvaluateVerification
+from streams.verification.outcome import Remembered
+from streams.verification.policy import VerificationPolicy
+from tests.builders import ACME, GLOBEX
+
+Answer = TypeVar("Answer", bound=Event)
+Json = dict[str, Any]
+
+TEST: Final = "idv_test_acme"
+LIVE: Final = "idv_live_acme"
+FOREIGN: Final = "idv_test_globex"
+REVOKED: Final = "idv_test_revoked"
+UNKNOWN: Final = "idv_test_nobody"
+BARE: Final = "idv_test_without_scopes"
+
+PATH: Final = "/v1/verifications"
+BASE_URL: Final = "https://id.example"
+
+
+def build_caller(tenant_id: TenantId = ACME, *, name: str = "first", **changes: Any) -> TenantCaller:
+    """A test key of a tenant with every scope."""
+    values: dict[str, Any] = {
+        "tenant_id": tenant_id,
+        "key_id": KeyId(derive_id("key", tenant_id, name)),
+        "livemode": False,
+        "scopes": frozenset(Scope),
+    }
+    return TenantCaller(**values | changes)
+
+
+class Keys:
+    """Knows keys by their whole text; a revoked one is simply forgotten."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, TenantCaller] = {
+            TEST: build_caller(),
+            LIVE: build_caller(name="live", livemode=True),
+            FOREIGN: build_caller(GLOBEX),
+            BARE: build_caller(name="bare", scopes=frozenset()),
+        }
+        self.failing: Exception | None = None
+        self.addresses: list[str | None] = []
+
+    async def __call__(self, presented: str, address: str | None) -> TenantCaller:
+        """Return the key's caller."""
+        self.addresses.append(address)
+        if self.failing is not None:
+            raise self.failing
+        if presented not in self.known:
+            raise Unauthenticated
+        return self.known[presented]
+
+
+class Memory:
+    """Working state that forgets nothing."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Remembered] = {}
+
+    def get(self, key: str) -> Remembered | None:
+        """Return what was put."""
+        return self._kept.get(key)
+
+    def put(self, key: str, value: Remembered) -> None:
+        """Keep it."""
+        self._kept[key] = value
+
+
+class Silence:
+    """Announces to nobody."""
+
+    async def announce(
+        self, tenant_id: TenantId, events: Any, audit_ids: Any
+    ) -> None:
+        """Do nothing."""
+
+
+class Unasked:
+    """Engines that the sandbox never asks."""
+
+    model_version = "none@00000000"
+    pass_at = 0.4
+    fail_at = 0.6
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"the sandbox asked an engine to {name}")
+
+    def __call__(self, *_: Any) -> Any:
+        raise AssertionError("the sandbox asked for a document to be read")
+
+
+class DirectGateway:
+    """The use case behind the front without a log between them; one key, one writer."""
+
+    def __init__(self, evaluate: EvaluateVerification) -> None:
+        self._evaluate = evaluate
+        self._turns: dict[str, asyncio.Lock] = {}
+        self.asked: list[SubmitVerification] = []
+        self.failing: Exception | None = None
+
+    async def ask(
+        self, topic: Topic, key: str, command: Command, answer_type: type[Answer], timeout_s: float, /
+    ) -> Answer:
+        """Carry the command out."""
+        assert topic is Topic.VERIFICATION_COMMANDS
+        assert isinstance(command, SubmitVerification)
+        assert key == command.verification_id
+        self.asked.append(command)
+        if self.failing is not None:
+            raise self.failing
+        async with self._turns.setdefault(key, asyncio.Lock()):
+            decided = await asyncio.wait_for(self._evaluate(command), timeout_s)
+        assert isinstance(decided, answer_type)
+        return decided
+
+
+@dataclass(slots=True)
+class Front:
+    """A front that serves, and everything behind it."""
+
+    url: str
+    port: int
+    app: web.Application
+    client: aiohttp.ClientSession
+    keys: Keys
+    gateway: DirectGateway
+    shelves: Shelves
+    stores: Stores
+    ports: FrontPorts
+    settings: FrontSettings
+
+    async def ask(self, method: str, path: str, key: str | None = TEST, **more: Any) -> "Told":
+        """Send a request and read the whole answer."""
+        headers = dict(more.pop("headers", {}))
+        if key is not None:
+            headers.setdefault("Authorization", f"Bearer {key}")
+        async with self.client.request(method, self.url + path, headers=headers, **more) as response:
+            return Told(response.status, response.headers.copy(), await response.read())
+
+    async def submit(self, body: Any = None, key: str = TEST, idempotency_key: str | None = None) -> "Told":
+        """Submit a verification."""
+        headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        return await self.ask("POST", PATH, key, json=body or build_body(), headers=headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        """The problem's code."""
+        return str(self.json["code"])
+
+    @property
+    def pointers(self) -> dict[str, str]:
+        """Code by pointer of the problem's errors."""
+        return {error.get("pointer", ""): error["code"] for error in self.json.get("errors", [])}
+
+
+def draw_image(width: int = 200, height: int = 200, kind: str = "PNG", **save: Any) -> bytes:
+    """A plain image."""
+    out = io.BytesIO()
+    Image.new("RGB", (width, height), (120, 130, 140)).save(out, kind, **save)
+    return out.getvalue()
+
+
+def encoded(image: bytes) -> str:
+    """The image in base64."""
+    return base64.b64encode(image).decode()
+
+
+_PLAIN: Final = encoded(draw_image())
+
+
+def build_body(subject_id: str = "sim:approved", **changes: Any) -> Json:
+    """A body that is accepted; `document` changes are merged into the document."""
+    document = {"image_base64": _PLAIN, **changes.pop("document", {})}
+    return {"subject_id": subject_id, "document": document, "selfie_image_base64": _PLAIN, **changes}
+
+
+def now() -> datetime:
+    """The moment."""
+    return datetime.now(UTC)
+
+
+@asynccontextmanager
+async def open_front(
+    probes: Mapping[str, Probe] | None = None, max_connections: int = 200, **settings: Any
+) -> AsyncIterator[Front]:
+    """Serve a front on a free port."""
+    chosen = FrontSettings(base_url=BASE_URL, cursor_key=b"c" * 32, **settings)
+    shelves, keys, pool = Shelves(), Keys(), VisionPool(1)
+    stores = open_memory_stores(RootKey(b"r" * 32), shelves)
+    gateway = DirectGateway(_use_case(stores, pool))
+    ports = _ports(stores, keys, gateway, probes or {})
+    app = create_app(ports, chosen)
+    runner = make_runner(app, ports, chosen, max_connections, shutdown_timeout_s=1.0)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+    client = aiohttp.ClientSession(auto_decompress=False)
+    try:
+        yield Front(
+            f"http://{host}:{port}", port, app, client, keys, gateway, shelves, stores, ports, chosen
+        )
+    finally:
+        await client.close()
+        await runner.cleanup()
+        await pool.aclose()
+
+
+def _use_case(stores: Stores, pool: VisionPool) -> EvaluateVerification:
+    unasked: Any = Unasked()
+    engines = Engines(PooledImageDecoder(pool), unasked, unasked, unasked)
+    return EvaluateVerification(stores, engines, VerificationPolicy(), now, Memory(), Silence())
+
+
+def _ports(
+    stores: Stores, keys: Keys, gateway: DirectGateway, probes: Mapping[str, Probe]
+) -> FrontPorts:
+    registry = CollectorRegistry()
+    intake = Intake(
+        gateway=gateway,
+        records=stores.records,
+        evidence=stores.evidence,
+        vault=stores.vault,
+        images=images,
+        clock=now,
+        fresh_uuid=uuid7,
+        answer_timeout_s=20.0,
+    )
+    return FrontPorts(
+        authenticate=keys,
+        intake=intake,
+        records=stores.records,
+        audit_log=stores.audit_log,
+        vault=stores.vault,
+        probes=probes,
+        clock=now,
+        fresh_uuid=uuid7,
+        metrics=build_metrics(registry),
+        registry=registry,
+    )
