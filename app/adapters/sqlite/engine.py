@@ -70,7 +70,7 @@ class Engine:
         self._opened = [self._connection]
 
     def write(self, job: Job[Answer]) -> asyncio.Future[Answer]:
-        """Run the job in a transaction of its own and return its answer once it is durable.
+        """Run the job in a transaction and return its answer once it is durable.
 
         Raises:
             StoreUnavailable: Nothing was written, or nothing is known.
@@ -174,30 +174,27 @@ class Engine:
             self._loop.call_soon_threadsafe(self._loop.call_exception_handler, context)
 
     def _commit(self, batch: Sequence[_Waiting]) -> list[_Outcome]:
+        """Commit everybody's work at once; when one job raises, each gets a transaction of its own.
+
+        No savepoints: they copy every page that a job touches, and jobs seldom raise.
+        """
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            outcomes = [self._attempt(waiting) for waiting in batch]
-            self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            return [_Outcome(waiting.future, error=_told(error)) for waiting in batch]
+            return self._commit_together(batch)
+        except _CARRIED as error:
+            if len(batch) == 1 or isinstance(error, sqlite3.OperationalError):
+                return [_Outcome(waiting.future, error=_told(error)) for waiting in batch]
+        return [outcome for waiting in batch for outcome in self._commit([waiting])]
+
+    def _commit_together(self, batch: Sequence[_Waiting]) -> list[_Outcome]:
+        run = self._connection.execute
+        try:
+            run("BEGIN IMMEDIATE")
+            outcomes = [_Outcome(waiting.future, waiting.job(self._connection)) for waiting in batch]
+            run("COMMIT")
         finally:
             if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+                run("ROLLBACK")
         return outcomes
-
-    def _attempt(self, waiting: _Waiting) -> _Outcome:
-        run = self._connection.execute
-        run("SAVEPOINT job")
-        try:
-            answer = waiting.job(self._connection)
-        except _CARRIED as error:
-            if not self._connection.in_transaction:
-                raise  # SQLite gave the whole transaction up: nobody's work is left
-            run("ROLLBACK TO job")
-            run("RELEASE job")
-            return _Outcome(waiting.future, error=_told(error))
-        run("RELEASE job")
-        return _Outcome(waiting.future, answer)
 
     def _settle(self, outcomes: Sequence[_Outcome]) -> None:
         self._loop.call_soon_threadsafe(_resolve, outcomes)
@@ -233,6 +230,7 @@ def connect(path: Path, *, cache_kib: int) -> sqlite3.Connection:
     )
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA secure_delete = FAST")
+    connection.execute("PRAGMA temp_store = MEMORY")
     connection.execute(f"PRAGMA cache_size = -{cache_kib}")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     return connection

@@ -86,11 +86,16 @@ CREATE TABLE audit_heads (
     position INTEGER NOT NULL, prev_hash TEXT NOT NULL, hash TEXT NOT NULL, seal TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- What is known of a piece of evidence; `file` tells its blob from the leavings of an interrupted put.
+-- Sealed evidence that is small enough to lie in here.
+CREATE TABLE contents (seq INTEGER PRIMARY KEY, sealed BLOB NOT NULL);
+
+-- What is known of a piece of evidence, and where its content lies: `content` is a row of contents,
+-- `file` tells its blob from what an interrupted put left behind; one of them is NULL.
 CREATE TABLE evidence (
     tenant TEXT NOT NULL, evidence_id TEXT NOT NULL,
     subject_id TEXT NOT NULL, verification_id TEXT NOT NULL, kind TEXT NOT NULL,
-    retention_policy TEXT NOT NULL, media_type TEXT NOT NULL, created_at INTEGER NOT NULL, file TEXT NOT NULL,
+    retention_policy TEXT NOT NULL, media_type TEXT NOT NULL, created_at INTEGER NOT NULL,
+    content INTEGER, file TEXT,
     PRIMARY KEY (tenant, evidence_id)
 ) WITHOUT ROWID;
 
