@@ -68,6 +68,8 @@ class Placed:
     score: float
     box: Box
     """Left, top, right, bottom in pixels; the page's own rotation is taken out."""
+    quad: Quad
+    """Where it stands on the page before levelling."""
 
     @property
     def left(self) -> float:
@@ -114,8 +116,15 @@ def level(page: TextPage) -> tuple[Placed, ...]:
         x, y = point
         return x * across + y * down, y * across - x * down
 
-    placed = [Placed(line.text, line.score, _frame(_map(line.quad, place))) for line in page.lines]
+    placed = [Placed(line.text, line.score, _frame(_map(line.quad, place)), line.quad) for line in page.lines]
     return tuple(sorted(placed, key=lambda line: line.middle))
+
+
+def turn_back(quad: Quad, page: TextPage) -> Quad:
+    """Return a quad of a turned page as it lies on the picture, corners still in reading order."""
+    back: Turn = {0: 0, 90: 270, 180: 180, 270: 90}[page.turn]  # type: ignore[assignment] # only turns are in it
+    line = TextLine("", 0.0, quad)
+    return turn_page([line], (page.width, page.height), back).lines[0].quad
 
 
 def share_row(one: Placed, other: Placed) -> bool:

@@ -9,6 +9,7 @@ from schemas.enums import ExtractionStatus
 from streams.sight import TextPage
 from streams.verification.readers.countries import country, is_known
 from streams.verification.readers.dates import birth_date, expiry_date, has_unknown_part
+from streams.verification.readers.grading import grade
 from streams.verification.readers.layout import Placed, level
 from streams.verification.readers.td3_lines import (
     BIRTH,
@@ -40,15 +41,13 @@ REQUIRED: Final = (
     "expiry_date",
 )
 """Without one of these a passport is read in part only (G10)."""
-ENOUGH: Final = 0.5
-"""Confidence below which a field does not count as read."""
 
 _PROVEN: Final = 0.99
 """Its own check digit and the composite one hold, as it was read."""
 _PROVEN_TYPED: Final = 0.95
 """The same after look-alikes were put right by position."""
-_PROVEN_REPAIRED: Final = 0.7
-"""The same, but the check digits themselves chose the character: one wrong choice in ten would pass too."""
+_CHOSEN: Final = 0.45
+"""The check digits themselves chose a character; one wrong choice in ten would pass too: not `ENOUGH`."""
 _BROKEN: Final = 0.3
 """Its check digit contradicts it."""
 _UNUSUAL: Final = 0.45
@@ -164,7 +163,7 @@ def _interpret(first: _First | None, second: _Second, today: date) -> Td3Reading
     kinds = [repair.kind for repair in line.repairs]
     typed = kinds.count(RepairKind.ALPHABET)
     return Td3Reading(
-        status=_status(confidence),
+        status=grade(confidence, REQUIRED),
         fields=told,
         confidence=confidence,
         number=number,
@@ -224,12 +223,5 @@ def _proof(line: SecondLine, name: str, part: slice) -> float:
         return _BROKEN
     inside = [repair.kind for repair in line.repairs if part.start <= repair.position <= part.stop]
     if RepairKind.CHECK_DIGITS in inside:
-        return _PROVEN_REPAIRED
+        return _CHOSEN
     return _PROVEN_TYPED if inside else _PROVEN
-
-
-def _status(confidence: Mapping[str, float]) -> ExtractionStatus:
-    read = [name for name in REQUIRED if confidence.get(name, 0.0) >= ENOUGH]
-    if len(read) == len(REQUIRED):
-        return ExtractionStatus.EXTRACTED
-    return ExtractionStatus.PARTIAL if read else ExtractionStatus.FAILED

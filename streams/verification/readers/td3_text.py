@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from typing import Final
 
 from streams.verification.readers.td3_lines import (
@@ -137,13 +137,9 @@ def _solve(text: str, repairs: tuple[Repair, ...]) -> SecondLine:
     line = _typed(text, repairs)
     if line.holds:
         return line
-    for count in range(1, MAX_SUBSTITUTIONS + 1):
-        solutions = {changed for changed in _substitutions(line.text, count) if all(verify(changed).values())}
-        if len(solutions) == 1:
-            return _repaired(line, solutions.pop())
-        if solutions:
-            return line
-    return line
+    changed = (text for count in range(1, MAX_SUBSTITUTIONS + 1) for text in _substitutions(line.text, count))
+    solutions = list(islice((text for text in changed if all(verify(text).values())), 2))
+    return _repaired(line, solutions[0]) if len(solutions) == 1 else line
 
 
 def _typed(text: str, repairs: tuple[Repair, ...]) -> SecondLine:

@@ -1,0 +1,109 @@
+"""Values beside their printed labels: in the same line, to the right of it, or below it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from streams.verification.readers.layout import Placed, share_row
+from streams.verification.readers.likeness import begins_with
+from streams.verification.readers.names import plain_words
+
+LabelWords = Mapping[str, tuple[str, ...]]
+"""Field name to the labels it may have, in capitals without spaces."""
+
+_SHORT: Final = 4
+"""Labels up to this long must be the whole of their part: `SEX` is no label in `ESSEX`."""
+_BELOW_MAX: Final = 3.2
+"""How far below its label a value begins at most, in heights of the label."""
+_LEFT_MAX: Final = 1.5
+"""How far a value's left edge may stand from its label's, in heights of the label."""
+
+
+class Side(Enum):
+    """Where a value may stand when no colon parts it from its label."""
+
+    SAME = auto()
+    """In the label's own line, after the words of the label."""
+    BELOW = auto()
+    RIGHT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A text found at a label."""
+
+    text: str
+    score: float
+    label: Placed
+    line: Placed
+    """Where it stands; the label's own line when both are in one."""
+
+
+def label_of(text: str, labels: LabelWords) -> str | None:
+    """Return the field a line is the label of; each part between slashes may name it, in its language."""
+    head = text.partition(":")[0]
+    for part in head.split("/"):
+        plain = "".join(plain_words(part))
+        for name, keywords in labels.items():
+            if any(_names(plain, keyword) for keyword in keywords):
+                return name
+    return None
+
+
+def after_label(text: str, labels: LabelWords) -> str:
+    """Return what follows the label's words in its own line, empty when nothing does."""
+    keywords = (keyword for keywords in labels.values() for keyword in keywords)
+    for keyword in sorted(keywords, key=len, reverse=True):
+        for end in range(len(keyword), len(text)):
+            if "".join(plain_words(text[:end])) == keyword and not text[end].isalpha():
+                return text[end:].strip()
+    return ""
+
+
+def values(lines: Sequence[Placed], labels: LabelWords, sides: Sequence[Side]) -> dict[str, Value]:
+    """Return the value of each label that has one; the first label of a name wins."""
+    named = [(line, label_of(line.text, labels)) for line in lines]
+    plain = [line for line, name in named if name is None]
+    found: dict[str, Value] = {}
+    for label, name in named:
+        if name is None or name in found:
+            continue
+        value = _beside(label, plain, sides, labels)
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def _names(plain: str, keyword: str) -> bool:
+    return plain == keyword if len(keyword) <= _SHORT else begins_with(plain, keyword)
+
+
+def _beside(
+    label: Placed, lines: Sequence[Placed], sides: Sequence[Side], labels: LabelWords
+) -> Value | None:
+    inline = label.text.partition(":")[2].strip()
+    if not inline and Side.SAME in sides:
+        inline = after_label(label.text, labels).strip(" :;.")
+    if inline:
+        return Value(inline, label.score, label, label)
+    for side in (side for side in sides if side is not Side.SAME):
+        line = _below(label, lines) if side is Side.BELOW else _right(label, lines)
+        if line is not None:
+            return Value(line.text.strip(), line.score, label, line)
+    return None
+
+
+def _below(label: Placed, lines: Sequence[Placed]) -> Placed | None:
+    reach = [
+        line
+        for line in lines
+        if 0.5 * label.height < line.middle - label.middle < _BELOW_MAX * label.height
+        and abs(line.left - label.left) < _LEFT_MAX * label.height
+    ]
+    return min(reach, key=lambda line: line.middle, default=None)
+
+
+def _right(label: Placed, lines: Sequence[Placed]) -> Placed | None:
+    reach = [line for line in lines if share_row(label, line) and line.left > label.left + 0.5 * label.width]
+    return min(reach, key=lambda line: line.left, default=None)

@@ -1,0 +1,240 @@
+"""Reads the two current paper forms of Nigeria's NIN slip: recognised lines to fields.
+
+The long slip is a table of labelled cells; the improved slip is a card with a QR code and the number in
+groups of 4, 3 and 4 digits. No check digit is published for the number, so nothing here proves it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+from typing import Any, Final
+
+from schemas.enums import ExtractionStatus
+from streams.sight import Quad, TextPage
+from streams.verification.findings import Agreement
+from streams.verification.readers.anchors import LabelWords, Side, Value, values
+from streams.verification.readers.dates import printed_dates
+from streams.verification.readers.grading import grade
+from streams.verification.readers.layout import Placed, level, share_row
+from streams.verification.readers.likeness import compact
+from streams.verification.readers.names import plain_words
+
+DIGITS: Final = 11
+"""Length of a National Identification Number."""
+REQUIRED: Final = ("document_number", "surname", "first_name")
+"""Without one of these a slip is read in part only (G10); both forms print them."""
+
+LABELS: Final[LabelWords] = {
+    "tracking_id": ("TRACKINGID",),
+    "document_number": ("NIN",),
+    "surname": ("SURNAME",),
+    "first_name": ("FIRSTNAME",),
+    "middle_name": ("MIDDLENAME",),
+    "given_names": ("GIVENNAME",),
+    "gender": ("GENDER", "SEX", "SEXE"),
+    "address": ("ADDRESS",),
+    "date_of_birth": ("DATEOFBIRTH",),
+    "": ("ISSUEDATE", "NATIONALIDENTIFICATIONNUMBER", "NOTE"),
+}
+"""The labels of both forms; the nameless ones are no values."""
+
+_TRACKING: Final = re.compile(r"[A-Z0-9]{15}")
+_MARKS: Final = ("NATIONALIDENTITYMANAGEMENT", "IDENTIFICATIONNUMBERSLIP", "DIGITALNINSLIP", "TRACKINGID")
+"""Headings only a slip has; two of the marks of both lists make a page one."""
+_WEAK_MARKS: Final = ("FEDERALREPUBLICOFNIGERIA", "NATIONALIDENTIFICATIONNUMBER", "TRUSTBUTVERIFY")
+_DIGIT_OF: Final = str.maketrans("OQDILZSBG", "000112586")
+_GROUPS: Final = (3, 4, 7, 8)
+"""Lengths a part of the number has when the detector splits it between its groups."""
+
+
+class SlipForm(StrEnum):
+    """The paper forms in use."""
+
+    LONG = "long"
+    CARD = "card"
+
+
+@dataclass(frozen=True, slots=True)
+class SlipReading:
+    """What a slip says. Personal parts never show in its representation."""
+
+    status: ExtractionStatus
+    """EXTRACTED, PARTIAL or FAILED, by `REQUIRED` and `ENOUGH`."""
+    form: SlipForm
+    fields: Mapping[str, Any] = field(repr=False)
+    """By the keys of G11; no dates. A field that cannot be told is left out."""
+    confidence: Mapping[str, float]
+    """Of each field, 0-1; `document_number` speaks of `number`."""
+    number: str | None = field(repr=False)
+    """The eleven digits; None when none or several different ones were read."""
+    ambiguous: bool
+    """Whether several different numbers were read: a question for a person, not a guess."""
+    birth: date | None = field(repr=False)
+    """As the card prints it; kept for comparing, not a field of G11."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    digits: str
+    score: float
+
+
+def read_slip(page: TextPage, extra: Sequence[tuple[str, float]] = ()) -> SlipReading | None:
+    """Return the reading of a slip, or None when the page does not bear a slip's marks.
+
+    `extra` are further readings (text, score) of the number's row, see `number_row`.
+    """
+    lines = level(page)
+    if not _is_slip(lines):
+        return None
+    form = SlipForm.CARD if any("DIGITALNIN" in compact(line.text) for line in lines) else SlipForm.LONG
+    sides = (Side.BELOW, Side.RIGHT) if form is SlipForm.CARD else (Side.SAME, Side.RIGHT, Side.BELOW)
+    at_labels = values(lines, LABELS, sides)
+    fields, confidence = _fields(at_labels, lines)
+    number, ambiguous = _number(at_labels.get("document_number"), lines, extra)
+    if number is not None:
+        confidence["document_number"] = round(number.score, 4)
+    births = printed_dates(at_labels["date_of_birth"].text) if "date_of_birth" in at_labels else ()
+    return SlipReading(
+        status=grade(confidence, REQUIRED),
+        form=form,
+        fields=fields,
+        confidence=confidence,
+        number=number.digits if number else None,
+        ambiguous=ambiguous,
+        birth=births[0] if len(births) == 1 else None,
+    )
+
+
+def number_row(page: TextPage) -> Quad | None:
+    """Return where a number in groups stands when not all of its groups were found, else None.
+
+    The row reaches one group and gap beyond what was found on both sides; read it as one line.
+    """
+    for row in _digit_rows(level(page)):
+        digits = "".join(_digits(line.text) for line in row)
+        if len(digits) < DIGITS and all(len(_digits(line.text)) in _GROUPS for line in row):
+            return _stretched(row[0].quad, row[-1].quad)
+    return None
+
+
+def compare_codes(number: str | None, codes: Sequence[str]) -> Agreement:
+    """Say how the QR codes speak of the printed number; a code without eleven digits says nothing."""
+    told = {run for code in codes for run in re.findall(rf"(?<!\d)\d{{{DIGITS}}}(?!\d)", code)}
+    if number is None or not told:
+        return Agreement.NOT_FOUND
+    return Agreement.MATCH if number in told else Agreement.MISMATCH
+
+
+def _is_slip(lines: Sequence[Placed]) -> bool:
+    texts = ["".join(plain_words(line.text)) for line in lines]
+    strong = {mark for mark in _MARKS if any(mark in text for text in texts)}
+    weak = {mark for mark in _WEAK_MARKS if any(mark in text for text in texts)}
+    return len(strong) + len(weak) > 1 and bool(strong)
+
+
+def _fields(
+    at_labels: Mapping[str, Value], lines: Sequence[Placed]
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """Return the fields of G11 and how sure each is."""
+    texts = {name: (_name(value.text), value.score) for name, value in at_labels.items() if name in _NAMES}
+    if given := texts.pop("given_names", None):
+        first, _, middle = at_labels["given_names"].text.partition(",")
+        texts |= {"first_name": (_name(first), given[1]), "middle_name": (_name(middle), given[1])}
+    if value := at_labels.get("gender"):
+        letter = value.text.strip()[:1].upper()
+        texts["gender"] = (letter if letter in "MF" else "", value.score)
+    if value := at_labels.get("tracking_id"):
+        tracking = compact(value.text)
+        texts["tracking_id"] = (tracking if _TRACKING.fullmatch(tracking) else "", value.score)
+    if value := at_labels.get("address"):
+        texts["address"] = _address(value, lines)
+    parts = [texts[name] for name in ("first_name", "middle_name", "surname") if texts.get(name, ("",))[0]]
+    if parts:
+        texts["full_name"] = " ".join(text for text, _ in parts), min(score for _, score in parts)
+    texts["issuing_state"] = "NG", 1.0
+    told = {name: (text, score) for name, (text, score) in texts.items() if text}
+    return {name: text for name, (text, _) in told.items()}, {
+        name: round(score, 4) for name, (_, score) in told.items()
+    }
+
+
+_NAMES: Final = frozenset({"surname", "first_name", "middle_name", "given_names"})
+
+
+def _name(text: str) -> str:
+    """Return a printed name in capitals, without what a recogniser adds at its ends."""
+    return " ".join(re.sub(r"[^\w' -]|[\d_]", " ", text.upper()).split()).strip("-' ")
+
+
+def _address(value: Value, lines: Sequence[Placed]) -> tuple[str, float]:
+    """Join the lines of an address: those below one another at the first one's left edge."""
+    block = [value.line]
+    for line in lines:
+        last = block[-1]
+        gap = (line.middle - last.middle) / last.height
+        if 0.5 < gap < 2.5 and abs(line.left - value.line.left) < 1.5 * last.height:  # noqa: PLR2004 - line heights
+            block.append(line)
+    texts = [value.text, *(line.text for line in block[1:])]
+    return ", ".join(text.strip(" ,") for text in texts), min(line.score for line in block)
+
+
+def _number(
+    anchored: Value | None, lines: Sequence[Placed], extra: Sequence[tuple[str, float]]
+) -> tuple[_Number | None, bool]:
+    """Choose the number: at its label, else as a row of groups, else as a run anywhere; never guess."""
+    sources = (
+        [(anchored.text, anchored.score)] if anchored else [],
+        [_joined(row) for row in _digit_rows(lines)],
+        list(extra),
+        [(line.text, line.score) for line in lines],
+    )
+    for source in sources:
+        found = [_Number(digits, score) for text, score in source if (digits := _digits(text))]
+        found = [number for number in found if len(number.digits) == DIGITS]
+        if found:
+            several = len({number.digits for number in found}) > 1
+            return (None if several else max(found, key=lambda number: number.score)), several
+    return None, False
+
+
+def _joined(row: Sequence[Placed]) -> tuple[str, float]:
+    return "".join(line.text for line in row), min(line.score for line in row)
+
+
+def _digits(text: str) -> str:
+    """Return the digits of a text that is a number, look-alikes read as digits; empty for other texts."""
+    plain = compact(text)
+    mapped = plain.translate(_DIGIT_OF)
+    mostly = 2 * sum(character.isdigit() for character in plain) > len(plain)
+    return mapped if mostly and mapped.isascii() and mapped.isdigit() else ""
+
+
+def _digit_rows(lines: Sequence[Placed]) -> Iterator[Sequence[Placed]]:
+    """Yield the lines of digits that stand side by side at one height, from left to right."""
+    numbers = [line for line in lines if _digits(line.text)]
+    while numbers:
+        first = numbers[0]
+        row = [line for line in numbers if share_row(first, line) and _like_size(first, line)]
+        numbers = [line for line in numbers if line not in row]
+        yield sorted(row, key=lambda line: line.left)
+
+
+def _like_size(one: Placed, other: Placed) -> bool:
+    return 0.7 < one.height / other.height < 1 / 0.7  # noqa: PLR2004 - one typeface, boxes of the detector
+
+
+def _stretched(first: Quad, last: Quad) -> Quad:
+    """Return the quad from the first to the last group, reaching as far again as four digits and a gap."""
+    reach = 3.6 * ((first[3][0] - first[0][0]) ** 2 + (first[3][1] - first[0][1]) ** 2) ** 0.5
+    along = (last[1][0] - first[0][0], last[1][1] - first[0][1])
+    long = max(1.0, (along[0] ** 2 + along[1] ** 2) ** 0.5)
+    step = (along[0] / long * reach, along[1] / long * reach)
+    return (
+        (first[0][0] - step[0], first[0][1] - step[1]),
+        (last[1][0] + step[0], last[1][1] + step[1]),
+        (last[2][0] + step[0], last[2][1] + step[1]),
+        (first[3][0] - step[0], first[3][1] - step[1]),
+    )

@@ -1,0 +1,253 @@
+"""Reads a document of any known class from its picture, whichever way it lies.
+
+The order is that of cost: the long lines that may be a machine-readable zone, on a small copy, in four
+turns; then the whole page. Where a zone holds, the page is read to compare the print with it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from enum import StrEnum
+from statistics import fmean
+from typing import Any, Final
+
+from schemas.enums import ExtractionStatus, ReaderClass
+from streams.sight import Detail, Picture, Quad, TextLine, TextPage, TextReader, Turn
+from streams.verification.findings import Agreement, DocumentFindings
+from streams.verification.readers import nin_slip, visual_zone
+from streams.verification.readers.layout import (
+    TURNS,
+    facing,
+    height,
+    is_lengthwise,
+    length,
+    turn_back,
+    turn_page,
+)
+from streams.verification.readers.nin_slip import SlipReading
+from streams.verification.readers.td3_mrz import Td3Reading, read_td3
+
+MACHINE_LINES_MAX: Final = 6
+"""Longest lines looked at for a zone: its two, and what else runs over the width of a page."""
+MACHINE_ASPECT_MIN: Final = 10.0
+"""A line of 44 characters is some 25 times as long as high; perspective and loose boxes take half."""
+MACHINE_SHARE_MIN: Final = 0.6
+"""A line of the zone is the longest or not much shorter."""
+PROBES: Final = 5
+"""Lines read in both directions to tell which way a page without a zone is up."""
+LEGIBLE_SCORE: Final = 0.6
+"""Recogniser's score from which a line counts as text; patterns and faces give less."""
+LEGIBLE_LETTERS: Final = 3
+"""Letters or digits a line must have to count as text."""
+
+
+class DocumentClass(StrEnum):
+    """What kind of document was found."""
+
+    TD3_PASSPORT = "TD3 passport"
+    NIN_SLIP = "NIN slip"
+    UNKNOWN = "unknown document with text"
+    NOTHING = "nothing readable"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentReading:
+    """All that reading brought to light; personal parts never show in its representation."""
+
+    document_class: DocumentClass
+    turn: Turn
+    """The clockwise quarter turn of the picture that makes the text upright."""
+    status: ExtractionStatus
+    """Of the reader; UNSUPPORTED for an unknown document, FAILED when nothing is readable."""
+    passport: Td3Reading | None = None
+    """The machine-readable zone, when one was found."""
+    slip: SlipReading | None = None
+    """The NIN slip, when the page is one."""
+    printed: Mapping[str, Agreement] = field(default_factory=dict)
+    """How the visual zone agrees with a zone that holds, by field; empty without one."""
+    codes: tuple[str, ...] = field(default=(), repr=False)
+    """Texts of the QR codes of a slip."""
+    code: Agreement = Agreement.NOT_FOUND
+    """How those codes agree with the printed number."""
+    text_score: float = 0.0
+    """Mean score of the legible lines, 0-1; the best single sign of an image's quality."""
+    model_version: str = ""
+    """Of the text reader."""
+
+    @property
+    def readable(self) -> bool:
+        """Whether any text was seen."""
+        return self.document_class is not DocumentClass.NOTHING
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """What was extracted, by the keys of G11."""
+        source = self.passport or self.slip
+        return source.fields if source else {}
+
+    @property
+    def confidence(self) -> Mapping[str, float]:
+        """How sure each field is, 0-1; `document_number` speaks of `number`."""
+        source = self.passport or self.slip
+        return source.confidence if source else {}
+
+    @property
+    def number(self) -> str | None:
+        """The full document number: sensitive, never a field."""
+        source = self.passport or self.slip
+        return source.number if source else None
+
+
+async def read_findings(reader: TextReader, picture: Picture, today: date) -> DocumentFindings:
+    """Read a document and return what the rules need; see `read_document`."""
+    return findings_of(await read_document(reader, picture, today))
+
+
+async def read_document(
+    reader: TextReader, picture: Picture, today: date, expected: ReaderClass | None = None
+) -> DocumentReading:
+    """Find out what a picture shows and read it; a document nobody knows is a reading too.
+
+    `expected` is the class the caller hopes for: it is tried first, and the other one after it. `today`
+    decides centuries. Raises what the reader's methods raise.
+    """
+    desk = _Desk(reader, picture, today)
+    if expected is ReaderClass.NG_NIN_SLIP:
+        page = await desk.read_page()
+        if (slip := nin_slip.read_slip(page)) is not None:
+            return await desk.finish_slip(page, slip)
+    found = await desk.find_zone()
+    if found is not None:
+        return await desk.finish_passport(*found)
+    page = await desk.read_page()
+    if (slip := nin_slip.read_slip(page)) is not None:
+        return await desk.finish_slip(page, slip)
+    legible = _legible(page)
+    document_class = DocumentClass.UNKNOWN if legible else DocumentClass.NOTHING
+    status = ExtractionStatus.UNSUPPORTED if legible else ExtractionStatus.FAILED
+    return desk.reading(document_class, status, page)
+
+
+def findings_of(reading: DocumentReading) -> DocumentFindings:
+    """Return what the rules need of a reading."""
+    zone, slip = reading.passport, reading.slip
+    return DocumentFindings(
+        status=reading.status,
+        reader=ReaderClass.TD3_MRZ if zone else ReaderClass.NG_NIN_SLIP if slip else None,
+        legible=reading.readable,
+        fields=reading.fields,
+        confidence=reading.confidence,
+        number=reading.number,
+        check_digits=zone.check_digits if zone else {},
+        impossible_date=bool(zone and zone.holds and not zone.calendar),
+        repairs=zone.repairs if zone else 0,
+        printed=reading.printed,
+        code=reading.code,
+    )
+
+
+class _Desk:
+    """One picture being read: what was found on it is searched and read only once."""
+
+    def __init__(self, reader: TextReader, picture: Picture, today: date) -> None:
+        self._reader = reader
+        self._picture = picture
+        self._today = today
+        self._quads: dict[Detail, tuple[Quad, ...]] = {}
+        self._page: TextPage | None = None
+
+    async def find_zone(self) -> tuple[Td3Reading, Turn] | None:
+        """Look for a zone in all four turns, then more closely; stop at the first that holds, or the best."""
+        best: tuple[Td3Reading, Turn] | None = None
+        for detail in Detail:
+            quads = await self._find(detail)
+            for turn in TURNS:
+                page = await self._read(_machine_lines(quads, turn), turn)
+                found = read_td3(page, self._today)
+                if found is not None and (best is None or _held(found) > _held(best[0])):
+                    best = found, turn
+                if found is not None and found.holds and found.lines[0]:
+                    return found, turn
+        return best
+
+    async def read_page(self) -> TextPage:
+        """Read every line, turned the way in which the longer ones make most sense."""
+        if self._page is None:
+            quads = await self._find(Detail.FINE)
+            turn = await self._upright(quads)
+            self._page = await self._read([facing(quad, turn) for quad in quads], turn)
+        return self._page
+
+    async def finish_passport(self, zone: Td3Reading, turn: Turn) -> DocumentReading:
+        """Compare the print with the zone, if the zone holds."""
+        printed: Mapping[str, Agreement] = {}
+        page = TextPage((), self._picture.width, self._picture.height, turn)
+        if zone.holds:
+            quads = [facing(quad, turn) for quad in await self._find(Detail.FINE)]
+            zone_lines = set(_machine_lines(quads, 0))
+            page = await self._read([quad for quad in quads if quad not in zone_lines], turn)
+            printed = visual_zone.compare(page, zone)
+        reading = self.reading(DocumentClass.TD3_PASSPORT, zone.status, page)
+        return replace(reading, passport=zone, printed=printed)
+
+    async def finish_slip(self, page: TextPage, slip: SlipReading) -> DocumentReading:
+        """Read a number whose groups were not all found once more, then compare it with the QR codes."""
+        if slip.number is None and not slip.ambiguous and (row := nin_slip.number_row(page)) is not None:
+            again = await self._reader.read_lines(self._picture, [turn_back(row, page)])
+            slip = nin_slip.read_slip(page, [(line.text, line.score) for line in again]) or slip
+        codes = await self._reader.read_codes(self._picture)
+        reading = self.reading(DocumentClass.NIN_SLIP, slip.status, page)
+        return replace(reading, slip=slip, codes=codes, code=nin_slip.compare_codes(slip.number, codes))
+
+    def reading(
+        self, document_class: DocumentClass, status: ExtractionStatus, page: TextPage
+    ) -> DocumentReading:
+        """Return a reading with what every class has."""
+        scores = [line.score for line in _legible(page)]
+        return DocumentReading(
+            document_class=document_class,
+            turn=page.turn,
+            status=status,
+            text_score=round(fmean(scores), 4) if scores else 0.0,
+            model_version=self._reader.model_version,
+        )
+
+    async def _find(self, detail: Detail) -> tuple[Quad, ...]:
+        if detail not in self._quads:
+            self._quads[detail] = await self._reader.find_lines(self._picture, detail)
+        return self._quads[detail]
+
+    async def _read(self, quads: Sequence[Quad], turn: Turn) -> TextPage:
+        lines = await self._reader.read_lines(self._picture, quads) if quads else ()
+        return turn_page(lines, (self._picture.width, self._picture.height), turn)
+
+    async def _upright(self, quads: Sequence[Quad]) -> Turn:
+        """Tell the turn of the page: by the direction most lines run in, then by which way they read."""
+        across = sum(is_lengthwise(quad, 0) for quad in quads)
+        turns: tuple[Turn, Turn] = (0, 180) if 2 * across >= len(quads) else (90, 270)
+        longest = sorted((quad for quad in quads if is_lengthwise(quad, turns[0])), key=length)[-PROBES:]
+        sense: dict[Turn, float] = {}
+        for turn in turns:
+            page = await self._read([facing(quad, turn) for quad in longest], turn)
+            sense[turn] = sum(line.score * len(line.text) for line in page.lines)
+        return max(turns, key=lambda turn: sense[turn])
+
+
+def _machine_lines(quads: Sequence[Quad], turn: Turn) -> list[Quad]:
+    """Return the lines that may be a zone's on the page turned by `turn`, longest first."""
+    turned = sorted((facing(quad, turn) for quad in quads), key=length, reverse=True)
+    long = [quad for quad in turned if length(quad) > MACHINE_ASPECT_MIN * height(quad)][:MACHINE_LINES_MAX]
+    return [quad for quad in long if length(quad) > MACHINE_SHARE_MIN * length(long[0])]
+
+
+def _held(zone: Td3Reading) -> tuple[int, bool]:
+    return sum(zone.check_digits.values()), bool(zone.lines[0])
+
+
+def _legible(page: TextPage) -> list[TextLine]:
+    """Return the lines that are text beyond doubt."""
+    return [
+        line
+        for line in page.lines
+        if line.score >= LEGIBLE_SCORE and sum(map(str.isalnum, line.text)) >= LEGIBLE_LETTERS
+    ]
