@@ -288,18 +288,20 @@ class PartitionLog:
     def _recover(self) -> None:
         for leftover in (*self.directory.glob("*.draft"), *self.directory.glob("*.cleaned")):
             leftover.unlink()
-        for path in sorted(self.directory.glob("*.log")):
+        paths = sorted(self.directory.glob("*.log"))
+        for path in paths:
             if self.segments and int(path.stem) < self.next_offset:
                 path.unlink()  # a compaction had merged it into the one before and was cut off here
                 continue
-            segment, remembered = Segment.load(path, self._remember)
+            segment, remembered = Segment.load(path, self._remember, gapless=path == paths[-1])
             if remembered is not None:
                 self.sequences.load(remembered)
             self.segments.append(segment)
-        if self.segments:
-            self.segments[-1].unseal()
-        else:
+        if not self.segments:
             self.segments.append(Segment.create(segment_path(self.directory, 0), 0, self._now_ms()))
+        self.segments[-1].unseal()
+        if self.segments[-1].mended:
+            self.roll()  # the next start expects no gaps in the last segment
         self.high_watermark = self.next_offset
 
 

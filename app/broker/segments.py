@@ -35,8 +35,18 @@ class Segment:
     """An append-only file named after its first offset; bytes past `size` are left of failed writes."""
 
     __slots__ = (
-        "_bases", "_fd", "_peaks", "_positions", "base_offset", "max_timestamp", "next_offset", "opened_ms",
-        "path", "size", "visible",
+        "_bases",
+        "_fd",
+        "_peaks",
+        "_positions",
+        "base_offset",
+        "max_timestamp",
+        "mended",
+        "next_offset",
+        "opened_ms",
+        "path",
+        "size",
+        "visible",
     )  # fmt: skip
 
     def __init__(self, path: Path, fd: int, base_offset: int, opened_ms: int) -> None:
@@ -47,6 +57,7 @@ class Segment:
         self.size = 0
         self.visible = 0
         self.max_timestamp = -1
+        self.mended = False
         self._fd = fd
         self._bases = array("q")
         self._positions = array("q")
@@ -59,18 +70,22 @@ class Segment:
         return cls(path, fd, base_offset, now_ms)
 
     @classmethod
-    def load(cls, path: Path, remember: Callable[[BatchHeader], None]) -> tuple[Self, bytes | None]:
+    def load(
+        cls, path: Path, remember: Callable[[BatchHeader], None], *, gapless: bool = False
+    ) -> tuple[Self, bytes | None]:
         """Open an existing segment; `remember` sees every batch unless its sidecar spares the reading.
 
         Returns the segment and what `seal` was given, if the sidecar fits. Without one every checksum is
-        verified, a torn tail is cut off and batches damaged in the middle are taken out.
+        verified, a torn tail is cut off and batches damaged in the middle are taken out. The checksum does
+        not cover offsets: `gapless` says that each batch must begin where the one before ended, which holds
+        until compaction or a mended damage.
         """
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         status = os.fstat(fd)
         segment = cls(path, fd, int(path.stem), int(status.st_mtime * 1000))
         sealed = segment._read_sidecar(status.st_size)
         if sealed is None:
-            segment._scan(status.st_size, remember)
+            segment._scan(status.st_size, remember, gapless=gapless)
         segment.visible = segment.size
         return segment, sealed
 
@@ -222,11 +237,11 @@ class Segment:
             position += entries * 8
         return body[position : position + remembered]
 
-    def _scan(self, file_size: int, remember: Callable[[BatchHeader], None]) -> None:
+    def _scan(self, file_size: int, remember: Callable[[BatchHeader], None], *, gapless: bool) -> None:
         damaged = False
         if file_size:
             with mmap.mmap(self._fd, file_size, prot=mmap.PROT_READ) as mapped, memoryview(mapped) as view:
-                spans, damaged = _good_batches(view)
+                spans, damaged = _good_batches(view, self.base_offset, gapless=gapless)
                 if damaged:
                     self._salvage(view, [span for span, _ in spans])
                 for _, header in spans:
@@ -237,6 +252,7 @@ class Segment:
             os.ftruncate(self._fd, self.size)
 
     def _salvage(self, view: memoryview, spans: list[slice]) -> None:
+        self.mended = True
         kept = self.path.with_suffix(".damaged")
         draft = self.path.with_suffix(".draft")
         draft.write_bytes(b"".join(view[span] for span in spans))
@@ -247,15 +263,19 @@ class Segment:
         log.error("broker.damaged_batches_taken_out", segment=str(self.path), original=str(kept))
 
 
-def _good_batches(view: memoryview) -> tuple[list[tuple[slice, BatchHeader]], bool]:
+def _good_batches(
+    view: memoryview, expected: int, *, gapless: bool
+) -> tuple[list[tuple[slice, BatchHeader]], bool]:
     """Return the intact batches and whether a damaged one lies between them."""
     good: list[tuple[slice, BatchHeader]] = []
     position, damaged, suspect = 0, False, False
     while (header := read_header(view, position)) is not None:
         span = slice(position, position + header.size)
-        if intact(header, view[span]):
+        placed = header.base_offset == expected if gapless and not suspect else header.base_offset >= expected
+        if placed and intact(header, view[span]):
             good.append((span, header))
-            damaged = damaged or suspect
+            damaged, suspect = damaged or suspect, False
+            expected = header.last_offset + 1
         elif suspect or span.stop >= len(view):
             break
         else:
