@@ -4,7 +4,7 @@ import binascii
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from app.submissions import SubmitBody
 from schemas.problems import ImageNotEvaluable, ImageUndecodable, ProblemCode, Refused
@@ -23,14 +23,15 @@ SELFIE: Final = "/selfie_image_base64"
 
 
 class ImageGate(Protocol):
-    """Looks at images without trusting them (`app.vision.images` has both functions)."""
-
-    def check_header(self, data: bytes) -> Any:
-        """Raise `ImageUndecodable` or `ImageNotEvaluable` for bytes that need not be looked at further."""
-        ...
+    """Looks at images without trusting them (`app.vision.images` is one)."""
 
     def strip_metadata(self, data: bytes) -> bytes:
-        """Return the copy that may be kept; raises as `check_header`."""
+        """Check structure and limits, and return the copy that may be kept.
+
+        Raises:
+            ImageUndecodable: Not one still JPEG, PNG or WebP within the limits.
+            ImageNotEvaluable: Too small.
+        """
         ...
 
 
@@ -73,7 +74,6 @@ def make_keepable(gate: ImageGate, image: Arrived) -> Keepable:
         Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE at its place.
     """
     try:
-        gate.check_header(image.content)
         kept = gate.strip_metadata(image.content)
     except ImageUndecodable:
         message = "Not one still JPEG, PNG or WebP within the limits."

@@ -6,6 +6,7 @@ import sys
 import traceback
 from collections.abc import MutableMapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal, TextIO
 
 import structlog
@@ -40,13 +41,18 @@ Event = MutableMapping[str, Any]
 def hide_secrets(_: WrappedLogger, __: str, event: Event) -> Event:
     """Replace values that are secret by their key's name or by their shape."""
     for key, value in event.items():
-        if any(word in key for word in _SECRET_WORDS):
+        if _is_secret(key):
             event[key] = HIDDEN
         elif isinstance(value, str) and ("idv_" in value or "whsec_" in value):
             event[key] = _KEY_SHAPE.sub(HIDDEN, value)
         elif isinstance(value, bytes | bytearray | memoryview):
             event[key] = f"[{len(value)} bytes]"
     return event
+
+
+@lru_cache(maxsize=1024)
+def _is_secret(key: str) -> bool:
+    return any(word in key for word in _SECRET_WORDS)
 
 
 def tell_exception(_: WrappedLogger, __: str, event: Event) -> Event:
