@@ -161,7 +161,11 @@ class AuditLog(Protocol):
     async def page(
         self, tenant_id: TenantId, chosen: AuditFilter, *, limit: int, before: Position | None = None
     ) -> Sequence[AuditEvent]:
-        """Return matching rows, newest first; a sealed row carries its link in `context["chain"]`."""
+        """Return matching rows, newest first; a sealed row carries its link in `context["chain"]`.
+
+        Raises:
+            Damaged: A row was altered so far that it cannot be read.
+        """
         ...
 
     async def unsealed_tenants(self) -> Sequence[TenantId]:
@@ -169,7 +173,11 @@ class AuditLog(Protocol):
         ...
 
     async def unsealed(self, tenant_id: TenantId, limit: int) -> Sequence[AuditEvent]:
-        """Return rows outside the chain in the order they were committed."""
+        """Return rows outside the chain in the order they were committed.
+
+        Raises:
+            Damaged: A row was altered so far that it cannot be read.
+        """
         ...
 
     async def head(self, tenant_id: TenantId) -> ChainLink | None:

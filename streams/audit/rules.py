@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -77,30 +77,32 @@ def check(previous: ChainLink | None, row: SealedRow, key: bytes) -> ChainFault 
 
 
 def classify(
-    previous: ChainLink | None, row: SealedRow, later: Iterable[SealedRow], key: bytes
+    previous: ChainLink | None,
+    row: SealedRow,
+    behind: Sequence[SealedRow],
+    head: ChainLink | None,
+    key: bytes,
 ) -> ChainFault:
-    """Return what is wrong with a row that `check` refuses, seen with the rows behind it."""
-    fault = check(previous, row, key)
-    if row.event is None or fault is ChainFault.REMOVED:
+    """Return what is wrong with a row that `check` refuses, seen with the rows behind it and the head."""
+    if row.event is None or check(previous, row, key) is ChainFault.REMOVED:
         return ChainFault.REMOVED
-    behind = list(later)
-    if any(_seals(other.link, row.event, key) for other in behind):
+    if any(_belongs_at(other.link, row.link, row.event, key) for other in behind):
         return ChainFault.REORDERED
-    belongs = link(previous, row.event, key).hash
-    followers = {other.link.prev_hash for other in behind}
-    if not behind or belongs in followers or row.link.hash in followers:
+    followed = {other.link.prev_hash for other in behind} | ({head.hash} if head else set())
+    if not followed or followed & {row.link.hash, link(previous, row.event, key).hash}:
         return ChainFault.EDITED
     return ChainFault.FOREIGN
+
+
+def _belongs_at(other: ChainLink, own: ChainLink, event: AuditEvent, key: bytes) -> bool:
+    """Tell whether the row was sealed at the place of `other`, with the link that stands there or its own."""
+    sealed_there = _hash(other.position, other.prev_hash, event, key) == other.hash
+    return sealed_there or _hash(other.position, own.prev_hash, event, key) == own.hash
 
 
 def _hash(position: int, before: str, event: AuditEvent, key: bytes) -> str:
     text = f"row\0{position}\0{before}\0".encode() + canonical(event)
     return hmac.new(key, text, hashlib.sha256).hexdigest()
-
-
-def _seals(found: ChainLink, event: AuditEvent, key: bytes) -> bool:
-    genuine = _hash(found.position, found.prev_hash, event, key)
-    return hmac.compare_digest(genuine.encode(), found.hash.encode())
 
 
 def _same(found: ChainLink, genuine: ChainLink) -> bool:

@@ -9,6 +9,8 @@ from pydantic import ValidationError
 from app.adapters.sqlite.columns import from_millis, to_millis
 from schemas.audit import AuditEvent, ChainLink
 from schemas.ids import TenantId
+from streams.audit.rules import CHAIN
+from streams.ports import Damaged
 
 AuditColumns: TypeAlias = tuple[str | int | None, ...]
 
@@ -52,41 +54,47 @@ def to_event(row: Sequence[Any], sealed: ChainLink | None = None) -> AuditEvent:
     """Return the event of the columns, with its link in the context when it is sealed.
 
     Raises:
-        ValueError: The columns are no row `to_columns` wrote.
+        Damaged: The columns are no row `to_columns` wrote.
     """
-    event_id, action, actor_type, actor_id, subject_id, correlation_id, decision_id = row[:7]
+    try:
+        return _read(row, sealed)
+    except (ValidationError, ValueError, TypeError, LookupError, OverflowError) as error:
+        raise Damaged("a row of the audit log was altered and cannot be read") from error
+
+
+def _read(row: Sequence[Any], sealed: ChainLink | None) -> AuditEvent:
     context, detail, created_at, livemode = row[7:11]
-    if any(isinstance(value, bytes) for value in row) or not isinstance(created_at, int):
-        raise ValueError("a column has another type than was written")
+    if any(isinstance(value, bytes) for value in row[:11]):
+        raise TypeError("a column has another type than was written")
     kept = json.loads(context)["context"]
     if sealed is not None:
-        kept["chain"] = sealed.model_dump()
+        kept[CHAIN] = sealed.model_dump()
     return AuditEvent(
-        event_id=event_id,
-        action=action,
-        actor_type=actor_type,
-        actor_id=actor_id,
-        subject_id=subject_id,
-        correlation_id=correlation_id,
-        decision_id=decision_id,
+        event_id=row[0],
+        action=row[1],
+        actor_type=row[2],
+        actor_id=row[3],
+        subject_id=row[4],
+        correlation_id=row[5],
+        decision_id=row[6],
         context=kept,
         detail=detail,
         created_at=from_millis(created_at),
-        livemode=_MODES.get(livemode, livemode),
+        livemode=_MODES[livemode],
     )
 
 
 def to_event_or_none(row: Sequence[Any]) -> AuditEvent | None:
     """Return the event, or None when there is none or the columns are no row any more."""
-    if row[0] is None:
-        return None
     try:
-        return to_event(row)
-    except (ValidationError, ValueError, TypeError, KeyError, OverflowError):
+        return None if row[0] is None else to_event(row)
+    except Damaged:
         return None
 
 
 def to_link(row: Sequence[Any]) -> ChainLink:
-    """Return the link of the columns."""
+    """Return the link of the columns; altered ones give a link that no check accepts."""
     position, prev_hash, own = row
-    return ChainLink(position=position, prev_hash=prev_hash, hash=own)
+    return ChainLink(
+        position=position if isinstance(position, int) else -1, prev_hash=str(prev_hash), hash=str(own)
+    )

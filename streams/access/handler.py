@@ -1,0 +1,248 @@
+"""Creates tenants and keys, revokes keys, and tells who presents one; every change leaves an audit row."""
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from ipaddress import IPv4Network, IPv6Network
+
+from schemas.access import ApiKey, Tenant, TenantCaller
+from schemas.audit import AuditAction, AuditEvent
+from schemas.base import Frozen
+from schemas.enums import ActorType, Scope
+from schemas.ids import PLATFORM, AuditEventId, KeyId, TenantId
+from schemas.problems import NotFound
+from streams.access.rules import PREFIX_BYTES, SECRET_BYTES, admit, hash_key, read_key, write_key
+from streams.ports import Change, Conflict, Journal, Record, RecordKind, Records
+
+Clock = Callable[[], datetime]
+"""Now, with its zone."""
+
+NewId = Callable[[str], str]
+"""A fresh identifier with this prefix."""
+
+Draw = Callable[[int], bytes]
+"""So many random bytes."""
+
+TENANTS_INDEX = ("all", "tenant")
+"""Lists every tenant."""
+
+TENANT_INDEX = "tenant"
+"""Lists a tenant's keys."""
+
+KEY_INDEX = "key"
+"""Finds a key by its key id; the record itself is under its look-up prefix."""
+
+_DETAIL_OF = {
+    AuditAction.TENANT_CREATED: "A tenant was created.",
+    AuditAction.API_KEY_CREATED: "An API key was created.",
+    AuditAction.API_KEY_REVOKED: "An API key was revoked.",
+}
+
+
+class Actor(Frozen):
+    """Who acts, for the audit row."""
+
+    actor_type: ActorType = ActorType.OPERATOR
+    actor_id: str | None = None
+    request_id: str | None = None
+    ip: str | None = None
+
+
+OPERATOR = Actor()
+"""The operator at the command line."""
+
+
+def _audit_row(
+    event_id: str, actor: Actor, action: AuditAction, subject_id: str, now: datetime, *, livemode: bool
+) -> AuditEvent:
+    context = {"request_id": actor.request_id, "ip": actor.ip}
+    return AuditEvent(
+        event_id=AuditEventId(event_id),
+        action=action,
+        actor_type=actor.actor_type,
+        actor_id=actor.actor_id,
+        subject_id=subject_id,
+        correlation_id=actor.request_id,
+        context={name: value for name, value in context.items() if value is not None},
+        detail=_DETAIL_OF[action],
+        created_at=now,
+        livemode=livemode,
+    )
+
+
+class CreateTenant:
+    """Adds a tenant; its row is in the platform's own chain (G93)."""
+
+    def __init__(self, journal: Journal, clock: Clock, new_id: NewId) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._new_id = new_id
+
+    async def __call__(self, name: str, actor: Actor = OPERATOR) -> Tenant:
+        """Return the new tenant."""
+        tenant = Tenant(tenant_id=TenantId(self._new_id("ten")), name=name, created_at=self._clock())
+        record = Record(
+            tenant_id=PLATFORM,
+            kind=RecordKind.TENANT,
+            id=tenant.tenant_id,
+            body=tenant.to_bytes(),
+            created_at=tenant.created_at,
+            indexes=(TENANTS_INDEX,),
+        )
+        row = _audit_row(
+            self._new_id("aud"),
+            actor,
+            AuditAction.TENANT_CREATED,
+            tenant.tenant_id,
+            tenant.created_at,
+            livemode=True,
+        )
+        await self._journal.commit(Change(PLATFORM, (record,), (row,)))
+        return tenant
+
+
+def _key_record(key: ApiKey, version: int) -> Record:
+    return Record(
+        tenant_id=PLATFORM,
+        kind=RecordKind.API_KEY,
+        id=key.prefix,
+        body=key.to_bytes(),
+        created_at=key.created_at,
+        version=version,
+        indexes=((TENANT_INDEX, key.tenant_id), (KEY_INDEX, key.key_id)),
+    )
+
+
+class CreateKey:
+    """Adds a key to a tenant; its row is in the tenant's chain."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        pepper: bytes,
+        clock: Clock,
+        new_id: NewId,
+        draw: Draw = secrets.token_bytes,
+    ) -> None:
+        self._journal = journal
+        self._pepper = pepper
+        self._clock = clock
+        self._new_id = new_id
+        self._draw = draw
+
+    async def __call__(
+        self,
+        tenant_id: TenantId,
+        *,
+        name: str,
+        livemode: bool,
+        expires_at: datetime | None,
+        scopes: Sequence[Scope] = tuple(Scope),
+        allowed_cidrs: Sequence[IPv4Network | IPv6Network] = (),
+        actor: Actor = OPERATOR,
+    ) -> tuple[ApiKey, str]:
+        """Return the key as it is kept and the key itself, which is shown this once.
+
+        That the tenant exists is the caller's business; `expires_at` None means never.
+        """
+        key_id = KeyId(self._new_id("key"))
+        while True:
+            written = write_key(
+                livemode=livemode, prefix_entropy=self._draw(PREFIX_BYTES), secret=self._draw(SECRET_BYTES)
+            )
+            key = ApiKey(
+                key_id=key_id,
+                tenant_id=tenant_id,
+                prefix=written.prefix,
+                secret_hash=hash_key(written, self._pepper),
+                name=name,
+                livemode=livemode,
+                scopes=tuple(scopes),
+                allowed_cidrs=tuple(allowed_cidrs),
+                created_at=self._clock(),
+                expires_at=expires_at,
+            )
+            if await self._add(key, actor):
+                return key, written.text
+
+    async def _add(self, key: ApiKey, actor: Actor) -> bool:
+        """Commit the key; False when another key has its look-up prefix."""
+        row = _audit_row(
+            self._new_id("aud"),
+            actor,
+            AuditAction.API_KEY_CREATED,
+            key.key_id,
+            key.created_at,
+            livemode=key.livemode,
+        )
+        committed = await self._journal.commit(Change(key.tenant_id, (_key_record(key, 1),), (row,)))
+        return committed.won
+
+
+class RevokeKey:
+    """Ends a key at once; its row is in the tenant's chain."""
+
+    def __init__(self, records: Records, journal: Journal, clock: Clock, new_id: NewId) -> None:
+        self._records = records
+        self._journal = journal
+        self._clock = clock
+        self._new_id = new_id
+
+    async def __call__(self, tenant_id: TenantId, key_id: KeyId, actor: Actor = OPERATOR) -> ApiKey:
+        """Return the revoked key; a key that was revoked before stays as it was.
+
+        Raises:
+            NotFound: The tenant has no such key.
+        """
+        while True:
+            try:
+                return await self._revoke(tenant_id, key_id, actor)
+            except Conflict:
+                continue  # somebody else changed the key just now: look again
+
+    async def _revoke(self, tenant_id: TenantId, key_id: KeyId, actor: Actor) -> ApiKey:
+        found = await self._records.page(PLATFORM, RecordKind.API_KEY, (KEY_INDEX, key_id), limit=1)
+        keys = [ApiKey.from_bytes(record.body) for record in found]
+        if not keys or keys[0].tenant_id != tenant_id:
+            raise NotFound(key_id)
+        if keys[0].revoked_at is not None:
+            return keys[0]
+        now = self._clock()
+        revoked = keys[0].model_copy(update={"revoked_at": now})
+        row = _audit_row(
+            self._new_id("aud"),
+            actor,
+            AuditAction.API_KEY_REVOKED,
+            key_id,
+            now,
+            livemode=revoked.livemode,
+        )
+        record = replace(found[0], body=revoked.to_bytes(), version=found[0].version + 1)
+        await self._journal.commit(Change(tenant_id, (record,), (row,)))
+        return revoked
+
+
+class Authenticate:
+    """Tells who presents a key, by one read; nothing is remembered, so a revocation counts at once."""
+
+    def __init__(self, records: Records, pepper: bytes, clock: Clock) -> None:
+        self._records = records
+        self._pepper = pepper
+        self._clock = clock
+
+    async def __call__(self, presented: str, address: str | None = None) -> TenantCaller:
+        """Return the caller behind a key used from this address.
+
+        Raises:
+            Unauthenticated: Malformed, unknown, revoked, expired, or used from elsewhere.
+            StoreUnavailable: Nobody can tell for now.
+        """
+        read = read_key(presented)
+        secret_hash = hash_key(read, self._pepper)
+        try:
+            record = await self._records.get(PLATFORM, RecordKind.API_KEY, read.prefix)
+            key = ApiKey.from_bytes(record.body)
+        except NotFound:
+            key = None
+        return admit(key, secret_hash, address, self._clock())

@@ -1,0 +1,164 @@
+"""Joins audit rows to their tenant's chain, and walks a chain to say whether it still holds."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+from schemas.audit import AuditEvent, AuditFilter, ChainLink, SealAudit
+from schemas.base import Frozen
+from schemas.ids import AuditEventId, TenantId
+from streams.audit.rules import CHAIN, ChainFault, chain_key, check, classify, link
+from streams.ports import AuditLog, Damaged, Position, SealedRow
+
+BATCH: Final = 200
+"""Rows sealed, or read, at a time."""
+
+LOOKED_AT: Final = 2_000
+"""Rows behind a bad one that are searched to say what is wrong with it; that it is wrong needs none."""
+
+
+class SealChain:
+    """Seals what waits; run twice, or by two at once, every row is still sealed once and in order."""
+
+    def __init__(self, audit_log: AuditLog, key: bytes) -> None:
+        self._log = audit_log
+        self._key = key
+
+    async def __call__(self, command: SealAudit) -> None:
+        """Seal every row of the tenant that waits, whichever rows the command names.
+
+        Raises:
+            Damaged: The chain's head was tampered with; nothing more is sealed onto it.
+        """
+        tenant_id = command.tenant_id
+        key = chain_key(self._key, tenant_id)
+        while waiting := await self._log.unsealed(tenant_id, BATCH):
+            head = await self._log.head(tenant_id)
+            # False: somebody else was faster, and what waits now is less.
+            await self._log.seal(tenant_id, _links(head, waiting, key))
+
+
+def _links(
+    head: ChainLink | None, rows: Sequence[AuditEvent], key: bytes
+) -> list[tuple[AuditEventId, ChainLink]]:
+    links = []
+    for row in rows:
+        head = link(head, row, key)
+        links.append((row.event_id, head))
+    return links
+
+
+class ChainReport(Frozen):
+    """What a walk over a tenant's chain found; `fault` is None when it holds."""
+
+    tenant_id: TenantId
+    rows: int
+    """Rows found good before the walk ended."""
+    waiting: int = 0
+    """Rows that are not sealed yet, which is nothing bad."""
+    fault: ChainFault | None = None
+    position: int | None = None
+    """The first bad place in the chain; None for a row outside it."""
+    event_id: AuditEventId | None = None
+    """The first bad row, unless it is gone."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.fault is None
+
+
+async def verify_chain(audit_log: AuditLog, tenant_id: TenantId, key: bytes) -> ChainReport:
+    """Walk the whole chain, then look for rows outside it; safe while rows are written and sealed.
+
+    What cannot be noticed from within: that everything, the head included, was set back to an
+    earlier state. Keep a head elsewhere to notice that.
+    """
+    walk = _Walk(audit_log, tenant_id, chain_key(key, tenant_id))
+    return await walk.find_broken_link() or await walk.find_stray_row()
+
+
+class _Walk:
+    """One walk along a chain; it remembers how far the chain is good."""
+
+    def __init__(self, audit_log: AuditLog, tenant_id: TenantId, key: bytes) -> None:
+        self._log = audit_log
+        self._tenant_id = tenant_id
+        self._key = key
+        self._last: ChainLink | None = None
+        self._met: set[AuditEventId] = set()
+
+    async def find_broken_link(self) -> ChainReport | None:
+        """Go on to the head; the head is read after the rows, so it is never behind honest ones."""
+        promised = 0
+        while True:
+            bad = await self._go_on()
+            if bad is not None:
+                return await self._explain(bad)
+            if _position(self._last) < promised:
+                return self._report(ChainFault.REMOVED, _position(self._last) + 1)
+            try:
+                head = await self._log.head(self._tenant_id)
+            except Damaged:
+                return self._report(ChainFault.HEAD)
+            if _position(head) <= _position(self._last):
+                return None if head == self._last else self._report(ChainFault.HEAD)
+            promised = _position(head)
+
+    async def find_stray_row(self) -> ChainReport:
+        """Look for rows that are neither sealed nor waiting; the report of a good chain if there are none."""
+        self._met.clear()
+        try:
+            loose = [row.event_id async for row in self._all_rows() if CHAIN not in row.context]
+            waiting = {row.event_id for row in await self._log.unsealed(self._tenant_id, len(loose))}
+        except Damaged:
+            return self._report(ChainFault.FOREIGN)
+        broken = await self.find_broken_link()  # meets what was sealed meanwhile
+        if broken is not None:
+            return broken
+        strays = [event_id for event_id in loose if event_id not in waiting | self._met]
+        if strays:
+            return self._report(ChainFault.FOREIGN, event_id=strays[-1])
+        rows = _position(self._last)
+        return ChainReport(tenant_id=self._tenant_id, rows=rows, waiting=len(waiting - self._met))
+
+    async def _go_on(self) -> SealedRow | None:
+        """Check the rows behind the last good one; return the first bad row."""
+        while rows := await self._log.walk(self._tenant_id, _position(self._last), BATCH):
+            for row in rows:
+                if row.event is None or check(self._last, row, self._key) is not None:
+                    return row
+                self._last = row.link
+                self._met.add(row.event.event_id)
+        return None
+
+    async def _all_rows(self) -> AsyncIterator[AuditEvent]:
+        before: Position | None = None
+        while rows := await self._log.page(self._tenant_id, AuditFilter(), limit=BATCH, before=before):
+            for row in rows:
+                yield row
+            before = Position(rows[-1].created_at, rows[-1].event_id)
+
+    async def _explain(self, bad: SealedRow) -> ChainReport:
+        behind = await self._log.walk(self._tenant_id, bad.link.position, LOOKED_AT)
+        fault = classify(self._last, bad, behind, await self._head_or_none(), self._key)
+        gone = bad.event is None or fault is ChainFault.REMOVED
+        event_id = None if gone or bad.event is None else bad.event.event_id
+        return self._report(fault, _position(self._last) + 1, event_id)
+
+    async def _head_or_none(self) -> ChainLink | None:
+        try:
+            return await self._log.head(self._tenant_id)
+        except Damaged:
+            return None
+
+    def _report(
+        self, fault: ChainFault, position: int | None = None, event_id: AuditEventId | None = None
+    ) -> ChainReport:
+        rows = _position(self._last)
+        return ChainReport(
+            tenant_id=self._tenant_id, rows=rows, fault=fault, position=position, event_id=event_id
+        )
+
+
+def _position(link_or_none: ChainLink | None) -> int:
+    return 0 if link_or_none is None else link_or_none.position
