@@ -10,7 +10,7 @@ from schemas.access import ApiKey, Tenant, TenantCaller
 from schemas.audit import AuditAction, AuditEvent
 from schemas.base import Frozen
 from schemas.enums import ActorType, Scope
-from schemas.ids import PLATFORM, AuditEventId, KeyId, TenantId
+from schemas.ids import PLATFORM, AuditEventId, KeyId, TenantId, derive_id
 from schemas.problems import NotFound
 from streams.access.rules import PREFIX_BYTES, SECRET_BYTES, admit, hash_key, read_key, write_key
 from streams.ports import Change, Conflict, Journal, Record, RecordKind, Records
@@ -183,11 +183,10 @@ class CreateKey:
 class RevokeKey:
     """Ends a key at once; its row is in the tenant's chain."""
 
-    def __init__(self, records: Records, journal: Journal, clock: Clock, new_id: NewId) -> None:
+    def __init__(self, records: Records, journal: Journal, clock: Clock) -> None:
         self._records = records
         self._journal = journal
         self._clock = clock
-        self._new_id = new_id
 
     async def __call__(self, tenant_id: TenantId, key_id: KeyId, actor: Actor = OPERATOR) -> ApiKey:
         """Return the revoked key; a key that was revoked before stays as it was.
@@ -211,7 +210,7 @@ class RevokeKey:
         now = self._clock()
         revoked = keys[0].model_copy(update={"revoked_at": now})
         row = _audit_row(
-            self._new_id("aud"),
+            derive_id("aud", key_id, AuditAction.API_KEY_REVOKED),
             actor,
             AuditAction.API_KEY_REVOKED,
             key_id,
