@@ -82,9 +82,8 @@ class FaceView:
     """What the face engine saw on one image."""
 
     seen: FacesSeen
-    picture: Picture | None = None
-    """The image turned so that the best face is upright, None without a face."""
     face: Face | None = None
+    """The best one."""
     embedding: Embedding | None = None
 
 
@@ -138,6 +137,10 @@ class RequiredChecks:
             portrait=seen.page.portrait if seen.page else None,
         )
 
+    def unseen(self) -> Evaluation:
+        """Return the evaluation of images that nothing could be seen of: every check is broken."""
+        return Evaluation(results=tuple(broken(kind) for kind in self._policy.required_checks), findings=None)
+
     async def _see(self, document: Picture, selfie: Picture, today: date) -> Seen:
         shown, own = await both(
             unless_broken("faces", self._look(document)), unless_broken("faces", self._look(selfie))
@@ -148,7 +151,7 @@ class RequiredChecks:
             )
         page, liveness = await both(
             unless_broken("text", self._read(document, shown, today)),
-            unless_broken("liveness", self._liveness(own)),
+            unless_broken("liveness", self._liveness(selfie, own)),
         )
         if page is not None and not page.findings.legible and shown is not None and shown.face is None:
             raise Refused.at(
@@ -159,49 +162,53 @@ class RequiredChecks:
     async def _look(self, picture: Picture) -> FaceView:
         """Find the best face, measure it and take its vector."""
         engines = self._engines
-        faces = await self._ask(engines.faces.find(picture))
+        faces = await self.ask(engines.faces.find(picture))
         if not faces:
             return FaceView(FacesSeen(count=0, several_alike=False))
         best = faces[0]
-        upright = turned(picture, best)
-        quality = await self._measure(upright, best.box)
-        embedding = await self._ask(engines.faces.embed(picture, best))
+        quality = await self._measure(turned(picture, best), best.box)
+        embedding = await self.ask(engines.faces.embed(picture, best))
         alike = any(
             area(other.box) >= self._policy.images.like_size_from * area(best.box) for other in faces[1:]
         )
         seen = FacesSeen(len(faces), alike, width_px=best.box[2] - best.box[0], quality=quality)
-        return FaceView(seen, upright, best, embedding)
+        return FaceView(seen, best, embedding)
 
     async def _read(self, document: Picture, shown: FaceView | None, today: date) -> PageView:
         """Read the page, measure it and cut out the portrait."""
         engines, policy = self._engines, self._policy
-        findings = await self._ask(
+        findings = await self.ask(
             engines.read_document(engines.text, document, today), policy.reading_deadline_s
         )
         whole = await self._measure(document)
         portrait = None
-        if shown is not None and shown.picture is not None and shown.face is not None:
-            box = with_margin(shown.face.box, shown.picture)
-            portrait = await self._ask(engines.decoder.encode(shown.picture, box))
+        if shown is not None and shown.face is not None:
+            upright = turned(document, shown.face)
+            box = with_margin(shown.face.box, upright)
+            portrait = await self.ask(engines.decoder.encode(upright, box))
         quality = shown.seen.quality if shown else None
         picture = DocumentPicture(whole, quality, min(document.width, document.height))
         return PageView(findings, picture, portrait)
 
-    async def _liveness(self, own: FaceView | None) -> float | None:
+    async def _liveness(self, selfie: Picture, own: FaceView | None) -> float | None:
         engine = self._engines.liveness
         wanted = CheckKind.LIVENESS in self._policy.required_checks
-        if engine is None or not wanted or own is None or own.picture is None or own.face is None:
+        if engine is None or not wanted or own is None or own.face is None:
             return None
-        return await self._ask(engine.score(own.picture, own.face))
+        return await self.ask(engine.score(selfie, own.face))
 
     async def _measure(self, picture: Picture, box: Box | None = None) -> Sharpness:
         try:
-            return await self._ask(self._engines.decoder.sharpness(picture, box))
+            return await self.ask(self._engines.decoder.sharpness(picture, box))
         except ImageNotEvaluable as error:
             raise EngineFailed("a face lies outside its picture") from error
 
-    async def _ask(self, answer: Awaitable[One], deadline_s: float | None = None) -> One:
-        """Await an engine within its deadline; a late answer is a broken engine."""
+    async def ask(self, answer: Awaitable[One], deadline_s: float | None = None) -> One:
+        """Await an engine within its deadline, by default that of a single call.
+
+        Raises:
+            EngineFailed: The answer did not come in time.
+        """
         try:
             async with asyncio.timeout(deadline_s or self._policy.engine_deadline_s):
                 return await answer

@@ -24,7 +24,14 @@ from schemas.verifications import StoredVerification, Submission, SubmitVerifica
 from streams.ports import Announcer, Damaged, Erased, RecordKind, Stores, WorkingState
 from streams.sight import Picture
 from streams.verification import keeping, outcome, telling
-from streams.verification.checks import DOCUMENT_POINTER, SELFIE_POINTER, Engines, RequiredChecks, both
+from streams.verification.checks import (
+    DOCUMENT_POINTER,
+    SELFIE_POINTER,
+    Engines,
+    RequiredChecks,
+    both,
+    unless_broken,
+)
 from streams.verification.findings import Evaluation
 from streams.verification.outcome import Decided, Remembered
 from streams.verification.policy import VerificationPolicy
@@ -73,7 +80,7 @@ class EvaluateVerification:
         Raises:
             Refused: The images or the subject cannot be evaluated, the key was used for another body,
                 there is no room, or what was kept for the command is gone. Nothing was created, and the
-                evidence nobody else refers to is removed.
+                evidence nobody else refers to is removed, except after OVERLOADED: it will be sent again.
             StoreUnavailable: Nothing is known; the same command may be given again.
         """
         known = await self._known(command)
@@ -82,17 +89,17 @@ class EvaluateVerification:
         try:
             decided, stored = await self._decide(command)
         except Overloaded as error:
-            await self._discard(command)
             raise Refused.because(ProblemCode.OVERLOADED, "Too much is under way; try again.") from error
         except (NotFound, Erased, Damaged) as error:
-            log.warning(
-                "evidence.missing", verification_id=command.verification_id, cause=type(error).__name__
-            )
+            cause = type(error).__name__
+            log.warning("evidence.missing", verification_id=command.verification_id, cause=cause)
             await self._discard(command)
             raise Refused.because(
                 ProblemCode.STORE_FAILED, "The images are no longer kept; send them again."
             ) from error
-        except Refused:
+        except Refused as error:
+            memo = outcome.refused(command, error.refusal, self._clock())
+            self._state.put(command.verification_id, memo)
             await self._discard(command)
             raise
         return await self._commit(command, decided, stored)
@@ -100,7 +107,7 @@ class EvaluateVerification:
     async def _known(self, command: SubmitVerification) -> Remembered | None:
         """Return what is remembered of the command, from the working state or else from the store."""
         memo = self._state.get(command.verification_id)
-        if memo is not None and memo.tenant_id == command.tenant_id:
+        if memo is not None and memo.answers(command):
             return memo
         try:
             record = await self._stores.records.get(
@@ -115,6 +122,8 @@ class EvaluateVerification:
     async def _again(self, command: SubmitVerification, known: Remembered) -> VerificationDecided:
         """Answer a command that was decided before; a delivery repeated by the log is no replay."""
         await self._discard(command, keep=known.evidence_ids)
+        if known.refusal is not None:
+            raise Refused(known.refusal)
         if known.fingerprint != command.fingerprint:
             raise _key_reused()
         replayed = known.request_id != command.request_id
@@ -134,8 +143,7 @@ class EvaluateVerification:
             command.sealed_submission,
         )
         submission = _submission(sealed)
-        document, selfie = await self._pictures(command)
-        evaluation = await self._evaluate(command, scenario, submission, document, selfie)
+        evaluation = await self._evaluate(command, scenario, submission, await self._pictures(command))
         decided = Decided(
             command=command,
             evaluation=evaluation,
@@ -146,25 +154,26 @@ class EvaluateVerification:
         )
         return decided, await self._keep(decided)
 
-    async def _pictures(self, command: SubmitVerification) -> tuple[Picture, Picture]:
-        """Fetch and decode both images.
+    async def _pictures(self, command: SubmitVerification) -> tuple[Picture, Picture] | None:
+        """Fetch and decode both images; None when the decoder itself broke.
 
         Raises:
             Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE, naming every image it is true of.
         """
         evidence, tenant_id = self._stores.evidence, command.tenant_id
-        images = (
-            (DOCUMENT_POINTER, await evidence.get(tenant_id, command.document_evidence_id)),
-            (SELFIE_POINTER, await evidence.get(tenant_id, command.selfie_evidence_id)),
-        )
-        document, selfie = await both(self._decoded(images[0][1]), self._decoded(images[1][1]))
+        shown = await evidence.get(tenant_id, command.document_evidence_id)
+        own = await evidence.get(tenant_id, command.selfie_evidence_id)
+        document, selfie = await both(self._decoded(shown), self._decoded(own))
+        refusal = _unusable_images([(DOCUMENT_POINTER, document), (SELFIE_POINTER, selfie)])
+        if refusal is not None:
+            raise refusal
         if isinstance(document, Picture) and isinstance(selfie, Picture):
             return document, selfie
-        raise _unusable_images([(DOCUMENT_POINTER, document), (SELFIE_POINTER, selfie)])
+        return None
 
-    async def _decoded(self, image: bytes) -> Picture | ImageUndecodable | ImageNotEvaluable:
+    async def _decoded(self, image: bytes) -> Picture | ImageUndecodable | ImageNotEvaluable | None:
         try:
-            return await self._decoder.decode(image)
+            return await unless_broken("images", self._checks.ask(self._decoder.decode(image)))
         except (ImageUndecodable, ImageNotEvaluable) as condition:
             return condition
 
@@ -173,12 +182,13 @@ class EvaluateVerification:
         command: SubmitVerification,
         scenario: Scenario | None,
         submission: Submission,
-        document: Picture,
-        selfie: Picture,
+        pictures: tuple[Picture, Picture] | None,
     ) -> Evaluation:
         today = self._clock().date()
+        if pictures is None:
+            return self._checks.unseen()
         if scenario is None:
-            return await self._checks(document, selfie, submission.declared, today)
+            return await self._checks(*pictures, submission.declared, today)
         waited_s = (self._clock() - command.requested_at).total_seconds()
         await self._pause(max(0.0, scenario.delay_s - max(0.0, waited_s)))
         return simulate(scenario, self._policy, today)
@@ -238,14 +248,14 @@ def _submission(opened: bytes) -> Submission:
         raise Damaged("the sealed submission is not one") from None
 
 
-def _unusable_images(images: Sequence[tuple[str, object]]) -> Refused:
-    """Build the refusal with the graver of the two conditions at every image that has it."""
+def _unusable_images(images: Sequence[tuple[str, object]]) -> Refused | None:
+    """Build the refusal with the graver of the two conditions, at every image that has it."""
     for condition, code, message in REFUSALS_OF_IMAGES:
         places = [pointer for pointer, image in images if isinstance(image, condition)]
         if places:
             errors = [FieldProblem(code=code, message=message, pointer=pointer) for pointer in places]
             return Refused.because(code, message, *errors)
-    raise ValueError("both images were decoded")
+    return None
 
 
 def _key_reused() -> Refused:

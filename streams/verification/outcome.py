@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from schemas.base import Frozen
+from schemas.base import Frozen, Timestamp
 from schemas.enums import (
     DocumentType,
     EvidenceKind,
@@ -24,6 +24,7 @@ from schemas.ids import (
     TenantId,
     derive_id,
 )
+from schemas.problems import Refusal
 from schemas.reviews import ReviewCase
 from schemas.sessions import VerificationSession
 from schemas.verifications import (
@@ -60,13 +61,28 @@ class Decided:
 
 
 class Remembered(Frozen):
-    """What the actor remembers of a decided command: enough to answer it again, nothing personal."""
+    """What the actor remembers of a command: enough to answer it again, nothing personal."""
 
     tenant_id: TenantId
     fingerprint: str
     request_id: str
-    evidence_ids: tuple[EvidenceId, ...]
+    evidence_ids: tuple[EvidenceId, ...] = ()
     """Evidence the verification refers to; any other of a replayed command is spare."""
+    refusal: Refusal | None = None
+    """Why the command was refused; then nothing was created and the evidence is gone."""
+    refused_at: Timestamp | None = None
+
+    def answers(self, command: SubmitVerification) -> bool:
+        """Tell whether the command needs no evaluation.
+
+        A decision answers every command under its id. A refusal leaves the key free: it answers only the
+        same request when that was sent before the refusal, for those sent together find no evidence left.
+        """
+        if command.tenant_id != self.tenant_id:
+            return False
+        if self.refusal is None or self.refused_at is None:
+            return True
+        return command.fingerprint == self.fingerprint and command.requested_at <= self.refused_at
 
 
 def drafts(decided: Decided) -> tuple[EvidenceDraft, ...]:
@@ -231,6 +247,17 @@ def remembered(record: Record) -> Remembered:
         fingerprint=record.fingerprint,
         request_id=stored.request_id,
         evidence_ids=tuple(evidence.id for evidence in stored.verification.evidence),
+    )
+
+
+def refused(command: SubmitVerification, refusal: Refusal, at: datetime) -> Remembered:
+    """Return what the actor remembers of a refusal that the same images will always meet."""
+    return Remembered(
+        tenant_id=command.tenant_id,
+        fingerprint=command.fingerprint,
+        request_id=command.request_id,
+        refusal=refusal,
+        refused_at=at,
     )
 
 
