@@ -1,13 +1,15 @@
 """Everything a deployment may set: `SERVICE_*` variables, secrets also from `SERVICE_*_FILE`; read once."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 from typing_extensions import override
 
 PREFIX: Final = "SERVICE_"
@@ -83,6 +85,10 @@ class Settings(BaseSettings):
     """Threads that run the models."""
     vision_queue: int = Field(default=32, ge=1)
     """Model jobs that may wait; over it the answer is 503 OVERLOADED."""
+    faces: dict[str, Any] | None = None
+    """An operator's face models as JSON, each with its SHA-256; unset: the default engine."""
+    liveness: dict[str, Any] | None = None
+    """An operator's liveness models as JSON; unset: LIVENESS is not evaluated."""
     log_format: Literal["auto", "json", "pretty"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
@@ -113,11 +119,6 @@ class Settings(BaseSettings):
         return init_settings, env_settings, SecretFiles(settings_cls)
 
     @property
-    def store_file(self) -> Path:
-        """The SQLite store."""
-        return self.data_dir / "store" / "veristream.sqlite3"
-
-    @property
     def broker_dir(self) -> Path:
         """The embedded broker's log."""
         return self.data_dir / "broker"
@@ -130,8 +131,17 @@ def read_settings(**given: Any) -> Settings:
         SettingsRefused: A setting is malformed; the message names the variable, never its value.
     """
     chosen = {name: value for name, value in given.items() if value is not None}
-    try:
+    with refused_settings():
         return Settings(**chosen)
+
+
+@contextmanager
+def refused_settings() -> Iterator[None]:
+    """Turn a malformed value into `SettingsRefused`; it names the variable, never the value."""
+    try:
+        yield
     except ValidationError as error:
         lines = (f"{PREFIX}{'__'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in error.errors())
         raise SettingsRefused("; ".join(lines)) from None
+    except SettingsError as error:
+        raise SettingsRefused(f"a {PREFIX}* variable holds malformed JSON: {error}") from None

@@ -1,0 +1,21 @@
+"""`veristream` and `python -m app`: the command line."""
+
+import sys
+
+from app.cli import app
+from app.console import say_error
+from app.settings import SettingsRefused
+from app.startup import CannotStart
+
+
+def main() -> None:
+    """Run the command line; a refused setting or start is one sentence on stderr and exit status 2."""
+    try:
+        app()
+    except (SettingsRefused, CannotStart) as refusal:
+        say_error(str(refusal))
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

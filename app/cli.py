@@ -1,0 +1,240 @@
+"""The `veristream` commands: each does one thing, says what it did, and names the mend when it cannot."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app import commands
+from app.console import say_json, say_pairs
+from app.settings import Settings, read_settings
+from schemas.enums import Scope
+
+app = typer.Typer(
+    name="veristream",
+    help="Identity verification you run yourself. Start with [bold]veristream demo[/].",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=True,
+)
+tenants = typer.Typer(no_args_is_help=True, help="Tenants: the companies that integrate this service.")
+keys = typer.Typer(no_args_is_help=True, help="API keys of a tenant.")
+audit = typer.Typer(no_args_is_help=True, help="The audit log.")
+dead_letters = typer.Typer(no_args_is_help=True, help="Messages that could not be understood.")
+app.add_typer(tenants, name="tenant")
+app.add_typer(keys, name="key")
+app.add_typer(audit, name="audit")
+app.add_typer(dead_letters, name="dlq")
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir", help="Where everything is kept [default: SERVICE_DATA_DIR or veristream-data]."
+    ),
+]
+Port = Annotated[
+    int | None, typer.Option("--port", help="Port of the HTTP front [default: 8080; 0: a free one].")
+]
+BrokerPort = Annotated[
+    int | None,
+    typer.Option("--broker-port", help="Port of the embedded broker [default: a free one, remembered]."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+TenantOption = Annotated[str, typer.Option("--tenant", help="Tenant id, ten_….")]
+
+
+def _settings(data_dir: Path | None, **given: object) -> Settings:
+    return read_settings(data_dir=data_dir, **given)
+
+
+@app.command()
+def up(data_dir: DataDir = None, port: Port = None, broker_port: BrokerPort = None) -> None:
+    """Run everything in one process: broker, HTTP front and stream agents.
+
+    Try:
+
+      veristream up
+
+      veristream up --port 9000 --data-dir /var/lib/veristream
+    """
+    asyncio.run(commands.up(_settings(data_dir, port=port, broker_port=broker_port)))
+
+
+@app.command()
+def demo(
+    data_dir: DataDir = None,
+    port: Port = None,
+    broker_port: BrokerPort = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Stop after the verification instead of serving.")
+    ] = False,
+) -> None:
+    """Start the service, verify a specimen passport, show what came of it, and keep serving.
+
+    Try:
+
+      veristream demo
+
+      veristream demo --port 9000 --once
+    """
+    from app.demo import run_demo  # noqa: PLC0415 - drawing the specimen needs the `demo` extra
+
+    asyncio.run(run_demo(_settings(data_dir, port=port, broker_port=broker_port), once=once))
+
+
+@app.command()
+def broker(data_dir: DataDir = None, broker_port: BrokerPort = None) -> None:
+    """Run only the embedded Kafka-protocol broker.
+
+    Try:
+
+      veristream broker --broker-port 9092
+    """
+    asyncio.run(commands.broker(_settings(data_dir, broker_port=broker_port)))
+
+
+@app.command()
+def front(data_dir: DataDir = None, port: Port = None) -> None:
+    """Run only the HTTP front, against the broker of the same data folder or SERVICE_KAFKA_BOOTSTRAP.
+
+    Try:
+
+      veristream front --port 8080
+    """
+    asyncio.run(commands.front(_settings(data_dir, port=port)))
+
+
+@app.command()
+def worker(
+    data_dir: DataDir = None,
+    streams: Annotated[str, typer.Option("--streams", help="Which agents, separated by commas.")] = "all",
+) -> None:
+    """Run only stream agents, against the broker of the same data folder or SERVICE_KAFKA_BOOTSTRAP.
+
+    Try:
+
+      veristream worker
+
+      veristream worker --streams verification
+    """
+    asyncio.run(commands.worker(_settings(data_dir), commands.chosen_streams(streams)))
+
+
+@tenants.command("create")
+def tenant_create(name: str, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Create a tenant; works while the service runs.
+
+    Try:
+
+      veristream tenant create "Acme Bank" --json
+    """
+    say_pairs(asyncio.run(commands.create_tenant(_settings(data_dir), name)), as_json=as_json)
+
+
+@keys.command("create")
+def key_create(
+    tenant: TenantOption,
+    name: Annotated[str, typer.Option("--name", help="What the key is for.")] = "command line",
+    test: Annotated[bool, typer.Option("--test", help="A key that sees and makes only test data.")] = False,
+    scopes: Annotated[
+        str | None, typer.Option("--scopes", help="Separated by commas [default: all].")
+    ] = None,
+    expires_days: Annotated[
+        int | None, typer.Option("--expires-days", min=1, help="[default: never]")
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create an API key and show it once; works while the service runs.
+
+    Try:
+
+      veristream key create --tenant ten_… --test
+
+      veristream key create --tenant ten_… --scopes verifications:write,verifications:read --json
+    """
+    chosen = commands.chosen_scopes(scopes) if scopes else tuple(Scope)
+    made = commands.create_key(
+        _settings(data_dir), tenant, name=name, livemode=not test, scopes=chosen, expires_days=expires_days
+    )
+    say_pairs(asyncio.run(made), as_json=as_json)
+
+
+@keys.command("revoke")
+def key_revoke(key_id: str, tenant: TenantOption, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Revoke an API key; its next request is refused.
+
+    Try:
+
+      veristream key revoke key_… --tenant ten_…
+    """
+    say_pairs(asyncio.run(commands.revoke_key(_settings(data_dir), tenant, key_id)), as_json=as_json)
+
+
+@audit.command("verify")
+def audit_verify(
+    tenant: Annotated[str | None, typer.Option("--tenant", help="Tenant id [default: every tenant].")] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Walk the audit chains and name the first row that was edited, removed, reordered or forged.
+
+    Try:
+
+      veristream audit verify
+
+      veristream audit verify --tenant ten_… --json
+    """
+    reports = asyncio.run(commands.verify_audit(_settings(data_dir), tenant))
+    commands.say_audit_reports(reports, as_json=as_json)
+    raise typer.Exit(0 if all(report.ok for report in reports) else 1)
+
+
+@dead_letters.command("list")
+def dlq_list(
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 100,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """List messages that were buried, with the reason and where they came from.
+
+    Try:
+
+      veristream dlq list --limit 20
+    """
+    commands.say_dead_letters(asyncio.run(commands.dead_letters(_settings(data_dir), limit)), as_json=as_json)
+
+
+@dead_letters.command("redrive")
+def dlq_redrive(
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 100,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send buried messages back to where they came from, each once.
+
+    Try:
+
+      veristream dlq redrive --limit 20
+    """
+    say_pairs({"redriven": asyncio.run(commands.redrive(_settings(data_dir), limit))}, as_json=as_json)
+
+
+@app.command()
+def doctor(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Check settings, disk, keys, models, store, broker and audit chains; each failure names its mend.
+
+    Try:
+
+      veristream doctor --json
+    """
+    from app.doctor import examine, say_findings  # noqa: PLC0415 - models are loaded only when asked for
+
+    findings = asyncio.run(examine(_settings(data_dir)))
+    if as_json:
+        say_json([finding.model_dump() for finding in findings])
+    else:
+        say_findings(findings)
+    raise typer.Exit(0 if all(finding.ok for finding in findings) else 1)

@@ -1,0 +1,270 @@
+"""What each command does, between the command line and the composition root."""
+
+from collections.abc import Awaitable, Sequence
+from datetime import timedelta
+from typing import Final, TypeVar
+
+from app.adapters.crypto import Purpose
+from app.console import err, out, say_json, table
+from app.settings import Settings
+from app.startup import CannotStart, until_told_to_stop
+from app.telemetry import configure_logging
+from app.wiring import (
+    STREAMS,
+    House,
+    Running,
+    bootstrap_of,
+    new_id,
+    now,
+    open_broker,
+    open_front,
+    open_house,
+    open_worker,
+    prepare_topics,
+    running_all,
+)
+from schemas.enums import Scope
+from schemas.ids import PLATFORM, KeyId, TenantId, derive_id
+from schemas.problems import NotFound, StoreUnavailable
+from streams.access.handler import TENANTS_INDEX, CreateKey, CreateTenant, RevokeKey
+from streams.audit.handler import ChainReport, verify_chain
+from streams.ports import Position, RecordKind
+from streams.runtime.dead_letters import DeadLetter, list_dead_letters
+from streams.runtime.dead_letters import redrive as redrive_letters
+from streams.runtime.writer import LogWriter
+
+T = TypeVar("T")
+
+DEMO_TENANT: Final = TenantId(derive_id("ten", "demo"))
+"""The demonstration's tenant, the same at every run."""
+
+
+async def up(settings: Settings) -> None:
+    """Run everything until told to stop; the first line on stdout is the address, once ready."""
+    configure_logging(settings.log_format, settings.log_level)
+    with err.status("starting broker, models and agents") as status:
+        async with running_all(settings, tell=status.update) as running:
+            status.stop()
+            _say_ready("veristream", f"{running.url}  (kafka {running.bootstrap})")
+            await until_told_to_stop()
+            err.print("stopping")
+
+
+async def broker(settings: Settings) -> None:
+    """Run the embedded broker until told to stop."""
+    configure_logging(settings.log_format, settings.log_level)
+    async with open_broker(settings) as bootstrap:
+        _say_ready("broker", bootstrap)
+        await until_told_to_stop()
+
+
+async def front(settings: Settings) -> None:
+    """Run the HTTP front until told to stop."""
+    configure_logging(settings.log_format, settings.log_level)
+    bootstrap = bootstrap_of(settings)
+    async with open_house(settings) as house:
+        await prepare_topics(bootstrap)
+        async with open_front(settings, house, bootstrap) as url:
+            _say_ready("front", url)
+            await until_told_to_stop()
+
+
+async def worker(settings: Settings, streams: Sequence[str]) -> None:
+    """Run agents until told to stop."""
+    configure_logging(settings.log_format, settings.log_level)
+    bootstrap = bootstrap_of(settings)
+    async with open_house(settings) as house:
+        await prepare_topics(bootstrap)
+        async with open_worker(settings, house, bootstrap, streams):
+            _say_ready("worker", ",".join(streams))
+            await until_told_to_stop()
+
+
+def _say_ready(role: str, where: str) -> None:
+    out.print(f"{role} is ready: {where}", soft_wrap=True, highlight=False)
+
+
+def chosen_streams(text: str) -> tuple[str, ...]:
+    """Return the agents named, or all of them.
+
+    Raises:
+        CannotStart: One is unknown.
+    """
+    named = STREAMS if text == "all" else tuple(part.strip() for part in text.split(","))
+    unknown = sorted(set(named) - set(STREAMS))
+    if unknown:
+        raise CannotStart(f"no such stream: {', '.join(unknown)}; there are: {', '.join(STREAMS)}")
+    return named
+
+
+def chosen_scopes(text: str) -> tuple[Scope, ...]:
+    """Return the scopes named.
+
+    Raises:
+        CannotStart: One is unknown.
+    """
+    named = [part.strip() for part in text.split(",")]
+    unknown = sorted(set(named) - set(Scope))
+    if unknown:
+        raise CannotStart(f"no such scope: {', '.join(unknown)}; there are: {', '.join(Scope)}")
+    return tuple(map(Scope, named))
+
+
+async def create_tenant(settings: Settings, name: str) -> dict[str, str]:
+    """Create a tenant and return its id."""
+    async with open_house(settings) as house:
+        tenant = await CreateTenant(house.stores.journal, now, new_id)(name)
+        return {"tenant_id": tenant.tenant_id}
+
+
+async def create_key(
+    settings: Settings,
+    tenant: str,
+    *,
+    name: str,
+    livemode: bool,
+    scopes: Sequence[Scope],
+    expires_days: int | None,
+) -> dict[str, str]:
+    """Create a key of a tenant; the key itself is shown this once.
+
+    Raises:
+        CannotStart: No such tenant.
+    """
+    async with open_house(settings) as house:
+        expires_at = None if expires_days is None else now() + timedelta(days=expires_days)
+        made, shown = await _create_key(house)(
+            await _known_tenant(house, tenant),
+            name=name,
+            livemode=livemode,
+            scopes=tuple(scopes),
+            expires_at=expires_at,
+        )
+        return {"key_id": made.key_id, "api_key": shown}
+
+
+async def revoke_key(settings: Settings, tenant: str, key_id: str) -> dict[str, str]:
+    """Revoke a key; revoking it again changes nothing.
+
+    Raises:
+        CannotStart: The tenant has no such key.
+    """
+    async with open_house(settings) as house:
+        try:
+            await RevokeKey(house.stores.records, house.stores.journal, now)(TenantId(tenant), KeyId(key_id))
+        except NotFound as error:
+            raise CannotStart(f"tenant {tenant} has no key {key_id}") from error
+        return {"key_id": key_id, "revoked": "true"}
+
+
+def _create_key(house: House) -> CreateKey:
+    pepper = house.root_key.derive(Purpose.API_KEY_PEPPER)
+    return CreateKey(house.stores.journal, pepper, now, new_id)
+
+
+async def _known_tenant(house: House, tenant: str) -> TenantId:
+    try:
+        await house.stores.records.get(PLATFORM, RecordKind.TENANT, tenant)
+    except NotFound as error:
+        raise CannotStart(
+            f"no such tenant: {tenant}; make one with: veristream tenant create NAME"
+        ) from error
+    return TenantId(tenant)
+
+
+async def demo_credentials(running: Running) -> tuple[str, str]:
+    """Return a live and a test key of the demonstration's tenant, made on first use.
+
+    Keys are shown once, so every demonstration makes its own; they end after a week.
+    """
+    house = running.house
+    try:
+        await _known_tenant(house, DEMO_TENANT)
+    except CannotStart:
+        await CreateTenant(house.stores.journal, now, lambda _: DEMO_TENANT)("Demonstration")
+    make, until = _create_key(house), now() + timedelta(days=7)
+    shown = [
+        (await make(DEMO_TENANT, name="demo", livemode=live, scopes=tuple(Scope), expires_at=until))[1]
+        for live in (True, False)
+    ]
+    return shown[0], shown[1]
+
+
+async def verify_audit(settings: Settings, tenant: str | None) -> list[ChainReport]:
+    """Walk the chain of one tenant or of all, the platform's own among them."""
+    async with open_house(settings) as house:
+        key = house.root_key.derive(Purpose.AUDIT_CHAIN)
+        named = [TenantId(tenant)] if tenant else [PLATFORM, *await every_tenant(house)]
+        return [await verify_chain(house.stores.audit_log, one, key) for one in named]
+
+
+async def every_tenant(house: House) -> list[TenantId]:
+    """Return the ids of all tenants, newest first."""
+    found: list[TenantId] = []
+    before: Position | None = None
+    while page := await house.stores.records.page(
+        PLATFORM, RecordKind.TENANT, TENANTS_INDEX, limit=100, before=before
+    ):
+        found += [TenantId(record.id) for record in page]
+        before = Position(page[-1].created_at, page[-1].id)
+    return found
+
+
+def say_audit_reports(reports: Sequence[ChainReport], *, as_json: bool) -> None:
+    """Print what the walks found."""
+    if as_json:
+        say_json([{**report.model_dump(mode="json"), "ok": report.ok} for report in reports])
+        return
+    columns = ("tenant", "rows", "not yet sealed", "verdict")
+    out.print(table("Audit chains", columns, [_report_row(report) for report in reports]))
+
+
+def _report_row(report: ChainReport) -> tuple[object, ...]:
+    row = report.event_id or "the row is gone"
+    bad = f"[bold red]{report.fault}[/] at position {report.position}: {row}"
+    verdict = "[green]holds[/]" if report.ok else bad
+    return report.tenant_id, report.rows, report.waiting, verdict
+
+
+async def dead_letters(settings: Settings, limit: int) -> list[DeadLetter]:
+    """Return the buried messages, oldest first."""
+    bootstrap = bootstrap_of(settings)
+    return await _with_broker(bootstrap, list_dead_letters(bootstrap, limit))
+
+
+async def redrive(settings: Settings, limit: int) -> int:
+    """Send buried messages back once; return how many."""
+    bootstrap = bootstrap_of(settings)
+
+    async def sent() -> int:
+        async with LogWriter(bootstrap) as writer:
+            return await redrive_letters(bootstrap, writer, limit)
+
+    return await _with_broker(bootstrap, sent())
+
+
+async def _with_broker(bootstrap: str, asked: Awaitable[T]) -> T:
+    try:
+        return await asked
+    except StoreUnavailable as error:
+        raise CannotStart(f"no broker answers at {bootstrap}; start one with: veristream up") from error
+
+
+def say_dead_letters(letters: Sequence[DeadLetter], *, as_json: bool) -> None:
+    """Print buried messages, without what they carry."""
+    rows = [
+        {
+            "offset": letter.offset,
+            "source": f"{letter.delivery.topic}/{letter.delivery.partition}@{letter.delivery.offset}",
+            "buried_at": letter.buried_at,
+            "reason": letter.reason,
+            "redriven": letter.redriven,
+        }
+        for letter in letters
+    ]
+    if as_json:
+        say_json(rows)
+    elif not rows:
+        out.print("No dead letters.")
+    else:
+        out.print(table("Dead letters", tuple(rows[0]), [tuple(row.values()) for row in rows]))

@@ -1,0 +1,160 @@
+"""`veristream doctor`: looks at all that a start and the service rest on; each finding names its mend."""
+
+import asyncio
+import platform
+import resource
+import shutil
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]  # ships no types
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
+
+from app.adapters.crypto import Purpose
+from app.commands import every_tenant
+from app.console import out, table
+from app.settings import Settings
+from app.startup import CannotStart
+from app.vision.faces.dlib_engine import load_core
+from app.vision.ocr import RapidTextReader
+from app.vision.pool import VisionPool
+from app.wiring import House, bootstrap_of, open_house
+from schemas.base import Frozen
+from schemas.ids import PLATFORM
+from schemas.problems import StoreUnavailable, VeristreamError
+from schemas.topics import TOPICS
+from streams.audit.handler import verify_chain
+from streams.runtime.dead_letters import list_dead_letters
+
+FREE_BYTES_MIN: Final = 1 << 30
+"""Below it evidence and logs soon have no room."""
+
+OPEN_FILES_MIN: Final = 1024
+"""The embedded broker keeps a file open per log segment."""
+
+DEAD_LETTERS_SHOWN: Final = 1_000
+
+
+class Finding(Frozen):
+    """What one look found."""
+
+    looked_at: str
+    ok: bool
+    found: str
+    mend: str | None = None
+
+
+Look = Callable[[], Awaitable[Finding]]
+
+
+async def examine(settings: Settings) -> list[Finding]:
+    """Look at everything; a look that cannot be taken is a finding as well."""
+    findings = [_python(), _open_files(), _disk(settings.data_dir)]
+    findings.append(await asyncio.to_thread(_models))
+    try:
+        async with open_house(settings) as house:
+            findings.append(Finding(looked_at="store and root key", ok=True, found="open"))
+            findings += await _chains(house)
+            findings.append(await _outbox(house))
+    except CannotStart as error:
+        findings.append(
+            Finding(
+                looked_at="store and root key",
+                ok=False,
+                found=str(error),
+                mend="do what the message says; a lost root key cannot be replaced",
+            )
+        )
+    return [*findings, *await _broker(settings)]
+
+
+def say_findings(findings: Sequence[Finding]) -> None:
+    """Print the findings for a person."""
+    rows = [
+        ("[green]ok[/]" if f.ok else "[bold red]not ok[/]", f.looked_at, f.found, f.mend) for f in findings
+    ]
+    out.print(table("Veristream", ("", "looked at", "found", "mend"), rows))
+
+
+def _python() -> Finding:
+    good = sys.version_info >= (3, 11)
+    mend = None if good else "install Python 3.11 or newer"
+    return Finding(looked_at="Python", ok=good, found=platform.python_version(), mend=mend)
+
+
+def _open_files() -> Finding:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    good = hard >= OPEN_FILES_MIN or hard == resource.RLIM_INFINITY
+    mend = None if good else f"raise the limit of open files to {OPEN_FILES_MIN} or more (ulimit -Hn)"
+    return Finding(looked_at="open files", ok=good, found=f"{soft} now, {hard} at most", mend=mend)
+
+
+def _disk(data_dir: Path) -> Finding:
+    existing = next(path for path in (data_dir.absolute(), *data_dir.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    good = free >= FREE_BYTES_MIN
+    mend = None if good else f"make room on the disk of {existing}, or choose another --data-dir"
+    return Finding(looked_at="disk", ok=good, found=f"{free / 2**30:.1f} GiB free at {existing}", mend=mend)
+
+
+def _models() -> Finding:
+    pool = VisionPool(1)
+    try:
+        version = RapidTextReader(pool).model_version
+        load_core()
+    except VeristreamError as error:
+        mend = "install the pinned packages again: pip install --require-hashes -r requirements.lock"
+        return Finding(looked_at="models", ok=False, found=str(error), mend=mend)
+    return Finding(looked_at="models", ok=True, found=f"all hashes hold ({version}, dlib)")
+
+
+async def _chains(house: House) -> list[Finding]:
+    key = house.root_key.derive(Purpose.AUDIT_CHAIN)
+    reports = [
+        await verify_chain(house.stores.audit_log, tenant, key)
+        for tenant in [PLATFORM, *await every_tenant(house)]
+    ]
+    bad = [report.tenant_id for report in reports if not report.ok]
+    rows = sum(report.rows for report in reports)
+    found = f"{len(reports)} chains, {rows} rows" + (f", broken: {', '.join(bad)}" if bad else "")
+    mend = "run: veristream audit verify; then compare with a backup" if bad else None
+    return [Finding(looked_at="audit log", ok=not bad, found=found, mend=mend)]
+
+
+async def _outbox(house: House) -> Finding:
+    waiting = await house.stores.journal.pending_events(DEAD_LETTERS_SHOWN)
+    return Finding(looked_at="outbox", ok=True, found=f"{len(waiting)} events wait to leave")
+
+
+async def _broker(settings: Settings) -> Iterable[Finding]:
+    try:
+        bootstrap = bootstrap_of(settings)
+        admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=5_000)
+        try:
+            await admin.start()
+            there = set(await admin.list_topics())
+        finally:
+            await admin.close()
+        letters = await list_dead_letters(bootstrap, DEAD_LETTERS_SHOWN)
+    except (CannotStart, KafkaError, StoreUnavailable, OSError) as error:
+        mend = "start the service: veristream up"
+        return [Finding(looked_at="broker", ok=False, found=str(error) or type(error).__name__, mend=mend)]
+    missing = sorted({spec.topic for spec in TOPICS} - there)
+    waiting = sum(not letter.redriven for letter in letters)
+    return [
+        Finding(
+            looked_at="broker",
+            ok=not missing,
+            found=f"{bootstrap}, {len(there)} topics"
+            + (f", missing: {', '.join(missing)}" if missing else ""),
+            mend="start the service once, it creates its topics: veristream up" if missing else None,
+        ),
+        Finding(
+            looked_at="dead letters",
+            ok=not waiting,
+            found=f"{waiting} wait",
+            mend="look at them: veristream dlq list; then: veristream dlq redrive" if waiting else None,
+        ),
+    ]

@@ -1,0 +1,368 @@
+"""The one place where stores, engines, agents and front are put together, for commands and tests alike."""
+
+import asyncio
+import random
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import faust
+import structlog
+from aiohttp import web
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from uuid_utils.compat import uuid7
+
+from app.adapters.crypto import Purpose, RootKey, load_root_key
+from app.adapters.layout import ROOT_KEY_FILE
+from app.adapters.sqlite.stores import open_sqlite_stores
+from app.broker.server import Broker
+from app.broker.settings import BrokerSettings, Fsync
+from app.gateway import Gateway
+from app.http.ports import FrontPorts, FrontSettings, Probe
+from app.http.rate_limits import parse_rate_limits
+from app.http.server import create_app, make_runner
+from app.intake import Intake
+from app.settings import Settings, refused_settings
+from app.startup import CannotStart
+from app.telemetry import build_metrics
+from app.vision import images
+from app.vision.engines import EngineChoice, open_engines
+from schemas.ids import encode_id
+from schemas.problems import StoreUnavailable, VeristreamError
+from schemas.topics import Topic
+from streams.access.handler import Authenticate
+from streams.audit import agent as audit_agent
+from streams.audit.handler import SealChain
+from streams.ports import Stores
+from streams.runtime.announcer import KafkaAnnouncer
+from streams.runtime.app import GROUP, StreamSettings, build_app
+from streams.runtime.guard import Guard
+from streams.runtime.reconciler import Reconciler, reconciling
+from streams.runtime.topics import ensure_topics
+from streams.runtime.worker import Worker, running_worker
+from streams.runtime.writer import LogWriter
+from streams.verification import agent as verification_agent
+from streams.verification.checks import Engines
+from streams.verification.handler import EvaluateVerification
+from streams.verification.policy import VerificationPolicy
+
+log = structlog.get_logger("veristream")
+
+ADDRESS_FILE: Final = "address"
+"""Beside the broker's log: where clients on this machine find it (G103)."""
+
+READY_S: Final = 60.0
+"""A start that takes longer has failed."""
+
+STREAMS: Final = ("verification", "audit")
+"""Every agent a worker can run."""
+
+Tell = Callable[[str], None]
+
+
+def now() -> datetime:
+    """The moment, in UTC."""
+    return datetime.now(UTC)
+
+
+def new_id(prefix: str) -> str:
+    """A fresh identifier; later ones sort after earlier ones."""
+    return encode_id(prefix, uuid7())
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """The stores, opened, and the keys derived from the root key."""
+
+    stores: Stores
+    root_key: RootKey
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A service that is ready."""
+
+    url: str
+    bootstrap: str
+    house: House
+
+
+@asynccontextmanager
+async def open_house(settings: Settings) -> AsyncIterator[House]:
+    """Open the stores of the data folder, which is made when it is not there.
+
+    Raises:
+        CannotStart: The folder, the root key or the store cannot be used.
+    """
+    try:
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        root_key = await asyncio.to_thread(
+            load_root_key, settings.root_key, settings.data_dir / ROOT_KEY_FILE
+        )
+        opening = open_sqlite_stores(settings.data_dir, root_key)
+        stores = await opening.__aenter__()
+    except (OSError, VeristreamError) as error:
+        raise CannotStart(f"{error}; see: veristream doctor --data-dir {settings.data_dir}") from error
+    try:
+        yield House(stores, root_key)
+    finally:
+        await opening.__aexit__(None, None, None)
+
+
+@asynccontextmanager
+async def open_broker(settings: Settings) -> AsyncIterator[str]:
+    """Run the embedded broker on its remembered port, or give the address of the configured Kafka.
+
+    Raises:
+        CannotStart: Another process has the log, or the port is taken.
+    """
+    if settings.kafka_bootstrap is not None:
+        yield settings.kafka_bootstrap
+        return
+    remembered = settings.broker_dir / ADDRESS_FILE
+    port = settings.broker_port or _free_again(remembered)
+    wanted = BrokerSettings(
+        directory=settings.broker_dir, port=port, fsync=Fsync(settings.broker_fsync), auto_create_topics=False
+    )
+    try:
+        opened = Broker(wanted)
+        await opened.__aenter__()
+    except (OSError, VeristreamError) as error:
+        raise CannotStart(f"the embedded broker cannot start: {error}") from error
+    try:
+        remembered.write_text(opened.address + "\n", encoding="ascii")
+        yield opened.address
+    finally:
+        await opened.__aexit__(None, None, None)
+
+
+def _free_again(remembered: Path) -> int:
+    """Return the port used last when it can be had again, else 0."""
+    try:
+        port = int(remembered.read_text(encoding="ascii").strip().rpartition(":")[2])
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+    except (OSError, ValueError):
+        return 0
+    return port
+
+
+def bootstrap_of(settings: Settings) -> str:
+    """Return where the broker of this deployment is.
+
+    Raises:
+        CannotStart: None is configured and none ever ran in the data folder.
+    """
+    if settings.kafka_bootstrap is not None:
+        return settings.kafka_bootstrap
+    remembered = settings.broker_dir / ADDRESS_FILE
+    try:
+        return remembered.read_text(encoding="ascii").strip()
+    except OSError as error:
+        mend = f"start one with: veristream broker --data-dir {settings.data_dir}"
+        raise CannotStart(f"no broker runs in {settings.broker_dir}; {mend}") from error
+
+
+async def prepare_topics(bootstrap: str, patience_s: float = READY_S) -> None:
+    """Create the topics; a broker that is still starting is waited for.
+
+    Raises:
+        CannotStart: No broker answers.
+    """
+    deadline = asyncio.get_running_loop().time() + patience_s
+    while True:
+        try:
+            await ensure_topics(bootstrap, GROUP, {verification_agent.TABLE: Topic.VERIFICATION_COMMANDS})
+        except StoreUnavailable as error:
+            if asyncio.get_running_loop().time() > deadline:
+                raise CannotStart(f"no broker answers at {bootstrap}: {error}") from error
+            await asyncio.sleep(0.5)
+        else:
+            return
+
+
+@asynccontextmanager
+async def open_worker(
+    settings: Settings, house: House, bootstrap: str, streams: Iterable[str] = STREAMS
+) -> AsyncIterator[Worker]:
+    """Run the agents; models are loaded and warm, and partitions assigned, when the context is entered.
+
+    Raises:
+        CannotStart: A model cannot be used, or the agents do not become ready.
+    """
+    chosen = tuple(streams)
+    async with AsyncExitStack() as stack:
+        engines = await _engines(stack, settings) if "verification" in chosen else None
+        writer = await stack.enter_async_context(LogWriter(bootstrap))
+        announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
+        guard = Guard(writer, now=now, uniform=random.SystemRandom().uniform)
+
+        def build() -> faust.App:
+            app = build_app(StreamSettings(bootstrap=bootstrap, datadir=settings.data_dir / "streams"))
+            if engines is not None:
+                _register_verification(app, guard, house.stores, engines, announcer)
+            if "audit" in chosen:
+                seal = SealChain(house.stores.audit_log, house.root_key.derive(Purpose.AUDIT_CHAIN))
+                audit_agent.register(app, guard, seal)
+            return app
+
+        worker = await stack.enter_async_context(running_worker(build))
+        if "audit" in chosen:
+            reconciler = Reconciler(house.stores.journal, house.stores.audit_log, writer, now)
+            await stack.enter_async_context(reconciling(reconciler))
+        try:
+            async with asyncio.timeout(READY_S):
+                await worker.wait_ready()
+        except TimeoutError:
+            raise CannotStart("the agents did not become ready; see the log above") from None
+        yield worker
+
+
+async def _engines(stack: AsyncExitStack, settings: Settings) -> Engines:
+    with refused_settings():
+        choice = EngineChoice.model_validate(
+            {
+                "faces": settings.faces,
+                "liveness": settings.liveness,
+                "workers": settings.vision_workers,
+                "waiting": settings.vision_queue,
+            }
+        )
+    try:
+        return await stack.enter_async_context(open_engines(choice))
+    except VeristreamError as error:
+        raise CannotStart(f"a model cannot be used: {error}") from error
+
+
+def _register_verification(
+    app: faust.App, guard: Guard, stores: Stores, engines: Engines, announcer: KafkaAnnouncer
+) -> None:
+    verification_agent.register(
+        app,
+        guard,
+        lambda state: EvaluateVerification(stores, engines, VerificationPolicy(), now, state, announcer),
+    )
+
+
+@asynccontextmanager
+async def open_front(
+    settings: Settings, house: House, bootstrap: str, worker: Worker | None = None
+) -> AsyncIterator[str]:
+    """Serve HTTP; yields the address callers use.
+
+    Raises:
+        CannotStart: The port is taken, or no broker answers.
+    """
+    async with AsyncExitStack() as stack:
+        listening = _listen(settings)
+        url = settings.base_url or f"http://{settings.host}:{listening.getsockname()[1]}"
+        writer = await stack.enter_async_context(LogWriter(bootstrap))
+        name = f"front-{secrets.token_hex(6)}"
+        gateway = await stack.enter_async_context(
+            Gateway(bootstrap, writer, name=name, now=now, instance=settings.front_instance)
+        )
+        ports = _front_ports(settings, house, gateway, _probes(house, bootstrap, worker))
+        chosen = FrontSettings(
+            base_url=url.rstrip("/"),
+            cursor_key=house.root_key.derive(Purpose.CURSORS),
+            rate_limits=parse_rate_limits(settings.rate_limits),
+        )
+        runner = make_runner(create_app(ports, chosen), ports, chosen, shutdown_timeout_s=5.0)
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        await web.SockSite(runner, listening).start()
+        yield url
+
+
+def _listen(settings: Settings) -> socket.socket:
+    listening = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+    except OSError as error:
+        listening.close()
+        mend = "stop what uses it, or choose another with --port (0: a free one)"
+        raise CannotStart(f"port {settings.port} of {settings.host} cannot be had; {mend}") from error
+    return listening
+
+
+def _front_ports(settings: Settings, house: House, gateway: Gateway, probes: dict[str, Probe]) -> FrontPorts:
+    stores, registry = house.stores, CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    GCCollector(registry=registry)
+    intake = Intake(
+        gateway=gateway,
+        records=stores.records,
+        evidence=stores.evidence,
+        vault=stores.vault,
+        images=images,
+        clock=now,
+        fresh_uuid=uuid7,
+        answer_timeout_s=settings.answer_timeout_s,
+    )
+    return FrontPorts(
+        authenticate=Authenticate(stores.records, house.root_key.derive(Purpose.API_KEY_PEPPER), now),
+        intake=intake,
+        records=stores.records,
+        audit_log=stores.audit_log,
+        vault=stores.vault,
+        probes=probes,
+        clock=now,
+        fresh_uuid=uuid7,
+        metrics=build_metrics(registry),
+        registry=registry,
+    )
+
+
+@asynccontextmanager
+async def running_all(settings: Settings, tell: Tell = lambda _: None) -> AsyncIterator[Running]:
+    """Run broker, agents and front in this process; ready when the context is entered.
+
+    Raises:
+        CannotStart: A part cannot start; the message names the mend.
+    """
+    async with open_house(settings) as house, open_broker(settings) as bootstrap:
+        tell("creating topics")
+        await prepare_topics(bootstrap)
+        tell("loading and warming the models, starting the agents")
+        async with (
+            open_worker(settings, house, bootstrap) as worker,
+            open_front(settings, house, bootstrap, worker) as url,
+        ):
+            yield Running(url=url, bootstrap=bootstrap, house=house)
+
+
+def _probes(house: House, bootstrap: str, worker: Worker | None) -> dict[str, Probe]:
+    async def store() -> str | None:
+        try:
+            await house.stores.audit_log.unsealed_tenants()
+        except StoreUnavailable as error:
+            return str(error)
+        return None
+
+    async def broker() -> str | None:
+        host, _, port = bootstrap.partition(",")[0].rpartition(":")
+        try:
+            _, writer = await asyncio.open_connection(host, int(port))
+        except OSError as error:
+            return f"no broker answers at {bootstrap}: {error.strerror}"
+        writer.close()
+        return None
+
+    probes: dict[str, Probe] = {"store": store, "broker": broker}
+    if worker is not None:
+
+        async def agents() -> str | None:
+            if not worker.ready:
+                return "partitions are being assigned or tables recovered"
+            return None if worker.healthy else "records wait and none is finished"
+
+        probes["agents"] = agents
+    return probes

@@ -1,0 +1,102 @@
+"""The bare echo: HTTP -> broker -> Faust table -> HTTP in one process, with nothing of the product's work in it.
+
+It is what the sandbox verifications are measured against: the same front library, broker, consumer and
+one table write, and not one line of the product's handlers, stores or middlewares.
+"""
+
+import asyncio
+import itertools
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import faust
+from aiohttp import web
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from app.broker.server import Broker
+from app.broker.settings import BrokerSettings
+from app.startup import until_told_to_stop
+from streams.runtime.app import StreamSettings, build_app
+
+PARTITIONS = 8
+
+
+def echo_app(bootstrap: str, folder: Path) -> faust.App:
+    """A Faust app that counts each key in a table and sends the value back."""
+    app = build_app(StreamSettings(bootstrap=bootstrap, datadir=folder / "faust", group="echo"))
+    raw: dict[str, Any] = {
+        "key_type": bytes,
+        "value_type": bytes,
+        "key_serializer": "raw",
+        "value_serializer": "raw",
+    }
+    commands, replies = app.topic("echo.commands", **raw), app.topic("echo.replies", **raw)
+    counts = app.Table("counts", default=int, key_type=cast("Any", str), partitions=PARTITIONS)
+
+    async def echo(stream: Any) -> None:
+        async for event in stream.events():
+            counts[event.key.decode()] += 1
+            await replies.send(key=event.headers["cid"], value=event.value, partition=0)
+
+    app.agent(commands, name="echo", isolated_partitions=True)(echo)
+    return app
+
+
+async def serve(folder: Path) -> None:
+    """Run broker, agent and front until told to stop; prints the address when ready."""
+    async with Broker(BrokerSettings(directory=folder / "broker")) as broker:
+        admin = AIOKafkaAdminClient(bootstrap_servers=broker.address)
+        await admin.start()
+        wanted = [NewTopic("echo.commands", PARTITIONS, 1), NewTopic("echo.replies", 1, 1)]
+        await admin.create_topics(wanted)
+        await admin.close()
+        app = echo_app(broker.address, folder)
+        app.finalize()
+        await app.start()
+        while not app.consumer.assignment() or app.rebalancing or app.in_recovery:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        producer = AIOKafkaProducer(bootstrap_servers=broker.address, acks="all", linger_ms=0)
+        await producer.start()
+        consumer = AIOKafkaConsumer(bootstrap_servers=broker.address)
+        await consumer.start()
+        partition = TopicPartition("echo.replies", 0)
+        consumer.assign([partition])
+        await consumer.seek_to_end(partition)
+        await consumer.position(partition)
+        pending: dict[bytes, asyncio.Future[bytes]] = {}
+        numbers = itertools.count()
+
+        async def read_replies() -> None:
+            async for message in consumer:
+                waiting = pending.pop(message.key, None)
+                if waiting is not None:
+                    waiting.set_result(message.value)
+
+        async def post(request: web.Request) -> web.Response:
+            body = await request.read()
+            number = b"%d" % next(numbers)
+            waiting = pending[number] = asyncio.get_running_loop().create_future()
+            await producer.send("echo.commands", body[:400], key=number, headers=[("cid", number)])
+            return web.Response(body=await waiting, status=201)
+
+        reader = asyncio.create_task(read_replies())
+        front = web.Application(client_max_size=32 << 20)
+        front.router.add_post("/echo", post)
+        runner = web.AppRunner(front, access_log=None)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        sys.stdout.write(f"echo is ready: http://127.0.0.1:{runner.addresses[0][1]}\n")
+        sys.stdout.flush()
+        await until_told_to_stop()
+        reader.cancel()
+        await runner.cleanup()
+        await consumer.stop()
+        await producer.stop()
+        await app.stop()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(Path(sys.argv[1])))
