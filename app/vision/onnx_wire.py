@@ -1,6 +1,5 @@
 """The few ONNX protobuf messages this project writes and looks into (onnx.proto3, IR version 9)."""
 
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ OPSET: Final = 17
 ELEMENT_TYPES: Final = {"float32": 1, "uint8": 2, "int64": 7}
 """TensorProto.DataType."""
 
-Attribute = int | float | Sequence[int]
+Attribute = int | Sequence[int]
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _VARINT_BITS_MAX: Final = 63
@@ -127,13 +126,9 @@ def _read_varint(message: memoryview, at: int) -> tuple[int, int]:
 
 
 def _attribute(name: str, value: Attribute) -> bytes:
-    match value:
-        case int():
-            return _text(1, name) + _integer(3, value) + _integer(20, 2)
-        case float():
-            return _text(1, name) + _varint(2 << 3 | _FIXED32) + struct.pack("<f", value) + _integer(20, 1)
-        case _:
-            return _text(1, name) + b"".join(_integer(8, item) for item in value) + _integer(20, 7)
+    if isinstance(value, int):
+        return _text(1, name) + _integer(3, value) + _integer(20, 2)
+    return _text(1, name) + b"".join(_integer(8, item) for item in value) + _integer(20, 7)
 
 
 def _integer(field: int, value: int) -> bytes:

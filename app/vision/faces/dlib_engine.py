@@ -74,15 +74,15 @@ class DlibEmbedder:
         return float(np.linalg.norm(one - other))
 
 
-def weights_folder() -> Path:
+def weights_folder(package: str = PACKAGE) -> Path:
     """Return where the weights lie; the package is found but never imported, for it cannot be any more.
 
     Raises:
         ModelUnusable: The package is not installed.
     """
-    spec = find_spec(PACKAGE)
+    spec = find_spec(package)
     if spec is None or spec.origin is None:
-        raise ModelUnusable(f"the package {PACKAGE} is missing; run: pip install {PACKAGE}==0.3.0")
+        raise ModelUnusable(f"the package {package} is missing; run: pip install {PACKAGE}==0.3.0")
     return Path(spec.origin).parent / "models"
 
 

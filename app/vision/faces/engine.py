@@ -1,9 +1,8 @@
 """The `FaceEngine` port over a face core: models run in a pool, a distance is counted at once."""
 
 from collections.abc import Callable
-from typing import Final, ParamSpec, Protocol, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
-import numpy as np
 from typing_extensions import override
 
 from app.vision.faces import dlib_engine
@@ -13,10 +12,6 @@ from streams.sight import Embedding, Face, FaceEngine, Picture
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_WARM_PICTURE: Final = (240, 240, 3)
-_WARM_POINTS: Final = ((150.0, 100.0), (130.0, 100.0), (90.0, 100.0), (110.0, 100.0), (120.0, 130.0))
-"""Five different places; nobody looks at the vector."""
 
 
 class Run(Protocol):
@@ -57,10 +52,7 @@ class PooledFaceEngine(FaceEngine):
         Raises:
             EngineFailed: A model broke.
         """
-        grey = Picture(np.full(_WARM_PICTURE, 128, np.uint8))
-        await self._run(self._core.find, grey)
-        middle = Face((70.0, 70.0, 170.0, 170.0), 1.0, _WARM_POINTS)
-        await self._run(self._core.embed, grey, middle)
+        await self._run(self._core.warm)
 
 
 def build_face_engine(run: Run, files: OperatorFaces | None = None) -> PooledFaceEngine:

@@ -1,0 +1,103 @@
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from app.vision.faces.core import FACES_MAX, Effort, FaceCore, Sighting
+from app.vision.faces.dlib_engine import load_embedder, weights_folder
+from streams.sight import Face, Picture, Pixels
+
+PICTURE = Picture(np.zeros((100, 200, 3), np.uint8))
+EFFORTS = (Effort(480, 0), Effort(960, 0), Effort(480, 90), Effort(960, 90), Effort(1600, 0))
+EMBEDDER = load_embedder(weights_folder())
+
+
+class ScriptedDetector:
+    """Answers what is written for a side and a turn of the picture, and remembers the sides asked for."""
+
+    efforts: Sequence[Effort] = EFFORTS
+    strong = 0.5
+    weakest = 0.2
+
+    def __init__(self, script: Mapping[Effort, Sequence[Sighting]]) -> None:
+        self._script = script
+        self.asked: list[Effort] = []
+
+    def detect(self, pixels: Pixels, side: int) -> list[Sighting]:
+        """Tell the turn by the shape of the picture."""
+        effort = Effort(side, 0 if pixels.shape[1] > pixels.shape[0] else 90)
+        self.asked.append(effort)
+        return list(self._script.get(effort, ()))
+
+
+def sighting(score: float, *, upright: bool = True, side: float = 10.0) -> Sighting:
+    """A face of some size at the corner."""
+    return Sighting(Face((0.0, 0.0, side, side), score, ()), upright)
+
+
+@pytest.mark.parametrize(
+    ("script", "turn", "score"),
+    [
+        pytest.param({EFFORTS[0]: [sighting(0.6)]}, 0, 0.6, id="a strong upright face ends the search"),
+        pytest.param(
+            {EFFORTS[0]: [sighting(0.4)], EFFORTS[2]: [sighting(0.9)]},
+            90,
+            0.9,
+            id="a weak one goes on to turns",
+        ),
+        pytest.param(
+            {EFFORTS[0]: [sighting(0.4)], EFFORTS[2]: [sighting(0.3)]},
+            0,
+            0.4,
+            id="of weak ones the better counts",
+        ),
+        pytest.param(
+            {EFFORTS[0]: [sighting(0.9, upright=False)], EFFORTS[2]: [sighting(0.7)]},
+            *(90, 0.7),
+            id="an upright face beats one that lies",
+        ),
+        pytest.param(
+            {EFFORTS[0]: [sighting(0.7, upright=False)], EFFORTS[2]: [sighting(1.1, upright=False)]},
+            *(0, 0.7),
+            id="of faces that may lie the first counts",
+        ),
+        pytest.param({EFFORTS[4]: [sighting(0.8)]}, 0, 0.8, id="the largest copy is the last resort"),
+    ],
+)
+def test_the_search_ends_at_the_right_face(
+    script: Mapping[Effort, Sequence[Sighting]], turn: int, score: float
+) -> None:
+    (face,) = FaceCore(ScriptedDetector(script), EMBEDDER).find(PICTURE)
+
+    assert (face.turn, face.score) == (turn, score)
+
+
+def test_a_larger_copy_is_not_tried_once_something_was_found() -> None:
+    detector = ScriptedDetector({EFFORTS[0]: [sighting(0.4)]})
+    FaceCore(detector, EMBEDDER).find(PICTURE)
+
+    assert detector.asked == [Effort(480, 0), Effort(480, 90)]
+
+
+def test_what_scores_too_little_is_no_face() -> None:
+    assert FaceCore(ScriptedDetector({EFFORTS[0]: [sighting(0.1)]}), EMBEDDER).find(PICTURE) == ()
+
+
+def test_a_small_face_that_scores_hardly_better_comes_second() -> None:
+    seen = [sighting(1.02, side=10.0), sighting(1.0, side=50.0)]
+    found = FaceCore(ScriptedDetector({EFFORTS[0]: seen}), EMBEDDER).find(PICTURE)
+
+    assert [face.score for face in found] == [1.0, 1.02]
+
+
+def test_a_large_face_that_scores_much_less_comes_second() -> None:
+    seen = [sighting(1.1, side=10.0), sighting(0.3, side=50.0)]
+    found = FaceCore(ScriptedDetector({EFFORTS[0]: seen}), EMBEDDER).find(PICTURE)
+
+    assert [face.score for face in found] == [1.1, 0.3]
+
+
+def test_a_crowd_is_cut_to_its_best() -> None:
+    crowd = [sighting(1.0)] * (FACES_MAX + 5)
+
+    assert len(FaceCore(ScriptedDetector({EFFORTS[0]: crowd}), EMBEDDER).find(PICTURE)) == FACES_MAX
