@@ -276,7 +276,27 @@ def test_several_faces_on_the_selfie_are_a_question_even_when_the_best_one_match
 def test_a_mismatch_among_several_faces_rejects_nobody() -> None:
     selfie = build_faces(count=2, several_alike=True)
 
-    assert judge_faces(POLICY, build_faces(), selfie, 0.9, BANDS).verdict is CheckVerdict.UNCLEAR
+    result = judge_faces(POLICY, build_faces(), selfie, 0.9, BANDS)
+
+    assert result.verdict is CheckVerdict.UNCLEAR
+    assert ReasonCode.FACE_MISMATCH not in result.reasons
+
+
+@pytest.mark.parametrize(
+    ("portrait_blur", "selfie_blur", "verdict"),
+    [
+        (12.0, 5.0, CheckVerdict.FAILED),
+        (11.9, 100.0, CheckVerdict.UNCLEAR),
+        (100.0, 4.9, CheckVerdict.UNCLEAR),
+    ],
+)
+def test_a_mismatch_of_blurred_faces_rejects_nobody(
+    portrait_blur: float, selfie_blur: float, verdict: CheckVerdict
+) -> None:
+    document = build_faces(quality=build_sharpness(blur=portrait_blur))
+    selfie = build_faces(quality=build_sharpness(blur=selfie_blur))
+
+    assert judge_faces(POLICY, document, selfie, 0.9, BANDS).verdict is verdict
 
 
 @pytest.mark.parametrize(
