@@ -33,6 +33,8 @@ class StreamSettings:
     heartbeat_s: float = 1.0
     commit_interval_s: float = 0.5
     """What a killed worker had settled since its last commit is delivered again."""
+    drain_s: float = 4.0
+    """How long a stop or a rebalance waits for what is in work; what takes longer is delivered again."""
     buffer: int = 256
     """Records per partition waiting for their agent."""
     replication_factor: int = 1
@@ -67,5 +69,7 @@ def build_app(settings: StreamSettings) -> faust.App:
         web_enabled=False,
         worker_redirect_stdouts=False,
     )
-    app.transport = MendedTransport(brokers, app)
+    transport = MendedTransport(brokers, app)
+    transport.drain_s = settings.drain_s
+    app.transport = transport
     return app

@@ -22,9 +22,6 @@ log = structlog.get_logger(__name__)
 FETCH_WAIT_MS: Final = 100
 """How long the broker may hold a fetch; Faust's 1500 stalls a worker with one busy partition that long."""
 
-DRAIN_S: Final = 4.0
-"""How long a stop or a rebalance waits for what is in work; what takes longer is delivered again."""
-
 _POLL_S: Final = 0.2
 _IDLE_S: Final = 0.05
 
@@ -129,7 +126,7 @@ class MendedConsumer(driver.Consumer):
     @override
     async def wait_empty(self) -> None:
         """Wait, but not for ever, until what is in work is settled; then commit."""
-        until = self.loop.time() + DRAIN_S
+        until = self.loop.time() + cast("MendedTransport", self.transport).drain_s
         while not self.should_stop and self._in_work():
             self._settled.clear()
             left = until - self.loop.time()
@@ -146,6 +143,9 @@ class MendedConsumer(driver.Consumer):
 
 class MendedTransport(driver.Transport):
     """Faust's aiokafka transport with the mended consumer."""
+
+    drain_s: float = 4.0
+    """How long a stop or a rebalance waits for what is in work; what takes longer is delivered again."""
 
     Consumer: ClassVar[type[ConsumerT]] = MendedConsumer
 

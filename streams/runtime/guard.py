@@ -1,6 +1,7 @@
 """The only place that catches: a record is answered, refused or buried, and only then acknowledged."""
 
 import asyncio
+import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ Handle = Callable[[Wish], Awaitable[Event | None]]
 
 FAILED: Final = Refusal(code=ProblemCode.STORE_FAILED, detail="The command could not be carried out.")
 """What an asker is told when its command was buried; the reason is for the operator."""
+
+_FRAMES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ class Guard:
                 if being_cancelled(error):
                     raise
                 failures += 1
-                log.exception("guard.failed", **place(delivery), error=kind(error), failures=failures)
+                log.error("guard.failed", **place(delivery), **trace(error), failures=failures)  # noqa: TRY400
                 if failures > self._patience.failures:
                     await self._bury(delivery, f"handler raised {kind(error)}")
                     return
@@ -174,6 +177,12 @@ def being_cancelled(error: BaseException) -> bool:
 def kind(error: BaseException) -> str:
     """Return the name of an error's type; its words may name a person."""
     return f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
+
+
+def trace(error: BaseException) -> dict[str, str | list[str]]:
+    """Return an error's kind and the lines it went through, for a log line, without its words."""
+    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
+    return {"error": kind(error), "at": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]}
 
 
 def place(delivery: Delivery) -> dict[str, str | int]:

@@ -9,6 +9,8 @@ from pydantic import model_validator
 
 from schemas.base import Event, Frozen
 from schemas.problems import Refusal
+from schemas.topics import Topic
+from streams.runtime.tables import partitions_of
 from streams.runtime.writer import Outgoing
 
 CORRELATION: Final = "cid"
@@ -43,13 +45,15 @@ class ReturnAddress:
 
     @classmethod
     def read(cls, headers: Mapping[str, bytes]) -> Self | None:
-        """Return the address a command came with; None when it has none that can be read."""
+        """Return the address a command came with; None when it has none a front could read from."""
         try:
             topic, _, partition = headers[REPLY_TO].decode().rpartition("/")
             deadline = _EPOCH + timedelta(milliseconds=int(headers[DEADLINE]))
-            return cls(headers[CORRELATION].decode(), topic, int(partition), deadline)
+            address = cls(headers[CORRELATION].decode(), topic, int(partition), deadline)
         except (KeyError, ValueError, OverflowError):
             return None
+        known = topic == Topic.REPLIES and 0 <= address.partition < partitions_of(Topic.REPLIES)
+        return address if known else None
 
 
 class Reply(Frozen):

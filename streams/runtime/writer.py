@@ -45,6 +45,9 @@ class LogWriter:
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
         self._producer: Any = None
+        self._suspect = False
+        self._opening = asyncio.Lock()
+        self._closing: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         """Connect and learn where the topics are, so that the first write does not pay for it.
@@ -52,6 +55,17 @@ class LogWriter:
         Raises:
             StoreUnavailable: No broker answers.
         """
+        self._producer = await self._open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write what is still buffered and close."""
+        await self._producer.stop()
+        await asyncio.gather(*self._closing)
+
+    async def _open(self) -> Any:
         producer = AIOKafkaProducer(
             bootstrap_servers=self._bootstrap,
             acks="all",
@@ -65,14 +79,17 @@ class LogWriter:
         except (KafkaError, OSError) as error:
             await producer.stop()
             raise StoreUnavailable("no broker answers") from error
-        self._producer = producer
-        return self
+        return producer
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Write what is still buffered and close."""
-        await self._producer.stop()
+    async def _renew(self) -> None:
+        """Replace a producer that failed: one whose sender died would fail for ever."""
+        async with self._opening:
+            if self._suspect:
+                former, self._producer = self._producer, await self._open()
+                self._suspect = False
+                closing = asyncio.create_task(former.stop())
+                self._closing.add(closing)
+                closing.add_done_callback(self._closing.discard)
 
     async def write(self, *records: Outgoing) -> None:
         """Write the records in order; when it returns the broker has them all.
@@ -81,12 +98,15 @@ class LogWriter:
             StoreUnavailable: The broker did not take them all; some may be in the log.
             RecordTooLarge: One of them is larger than the log takes.
         """
+        if self._suspect:
+            await self._renew()
         try:
             sent = [await self._send(record) for record in records]
             await asyncio.gather(*sent)
         except MessageSizeTooLargeError as error:
             raise RecordTooLarge(records[0].topic) from error
         except (KafkaError, OSError) as error:
+            self._suspect = True
             raise StoreUnavailable(f"the log did not take the record: {type(error).__name__}") from error
 
     async def _send(self, record: Outgoing) -> asyncio.Future[Any]:
@@ -100,6 +120,6 @@ class LogWriter:
         return delivery
 
 
-def headers_of(pairs: Sequence[tuple[str, bytes]] | None) -> dict[str, bytes]:
-    """Return a record's headers by name, the last of a repeated name."""
-    return dict(pairs or ())
+def headers_of(pairs: Sequence[tuple[str, bytes | None]] | None) -> dict[str, bytes]:
+    """Return a record's headers by name, the last of a repeated name; one without a value is empty."""
+    return {name: value or b"" for name, value in pairs or ()}

@@ -6,7 +6,7 @@ import os
 import random
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-unt
 
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings
+from app.gateway import Gateway
 from schemas.ids import EvidenceId, KeyId, SubjectId, TenantId, VerificationId, derive_id
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
@@ -73,6 +74,13 @@ def decided(command: SubmitVerification, *, replayed: bool = False) -> Verificat
     return VerificationDecided(verification_id=command.verification_id, replayed=replayed)
 
 
+async def ask(gateway: Gateway, name: str, timeout_s: float = 60) -> VerificationDecided:
+    """Ask for the verification of that name to be decided."""
+    command = submission(name)
+    topic = Topic.VERIFICATION_COMMANDS
+    return await gateway.ask(topic, command.verification_id, command, VerificationDecided, timeout_s)
+
+
 def quick_settings(bootstrap: str, directory: Path) -> StreamSettings:
     """Worker settings that notice a dead worker within the patience of a test."""
     return StreamSettings(bootstrap, directory, session_timeout_s=3.0, heartbeat_s=0.3, commit_interval_s=0.3)
@@ -113,7 +121,7 @@ async def lag(bootstrap: str, topic: Topic) -> int:
 async def until(condition: Callable[[], Awaitable[bool]], within_s: float = 30.0) -> None:
     """Return as soon as the condition holds; raise TimeoutError when it does not come to hold."""
     async with asyncio.timeout(within_s):
-        while not await condition():
+        while not await condition():  # noqa: ASYNC110  # what is waited for is in another process
             await asyncio.sleep(0.05)
 
 
@@ -192,6 +200,6 @@ async def ended(workers: list[WorkerProcess]) -> AsyncIterator[list[WorkerProces
         await asyncio.gather(*(worker.kill() for worker in workers))
 
 
-def names(prefix: str, count: int) -> Iterable[str]:
+def names(prefix: str, count: int) -> Sequence[str]:
     """Distinct names for commands."""
-    return (f"{prefix}-{number}" for number in range(count))
+    return [f"{prefix}-{number}" for number in range(count)]

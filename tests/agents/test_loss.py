@@ -7,10 +7,9 @@ from app.broker.server import Broker
 from app.gateway import Gateway
 from schemas.ids import AuditEventId, TenantId
 from schemas.topics import Topic
-from schemas.verifications import VerificationDecided
 from streams.runtime.announcer import seal_record
 from streams.runtime.writer import LogWriter
-from tests.agents.support import WorkerProcess, ended, names, submission, until, until_settled
+from tests.agents.support import WorkerProcess, ask, ended, names, submission, until, until_settled
 
 COMMANDS = 500
 WISHES = 300
@@ -34,14 +33,10 @@ async def test_every_command_is_answered_once_while_workers_stop_die_and_join(
     broker: Broker, gateway: Gateway, store: Path
 ) -> None:
     """Duplicates are answered as replays, and the group ends with nothing uncommitted."""
-    topic, expected = Topic.VERIFICATION_COMMANDS, list(names("loss", COMMANDS))
-
-    async def ask(name: str) -> VerificationDecided:
-        command = submission(name)
-        return await gateway.ask(topic, command.verification_id, command, VerificationDecided, 60)
+    expected = names("loss", COMMANDS)
 
     async with ended([]) as workers, asyncio.TaskGroup() as asking:
-        answers = [asking.create_task(ask(name)) for name in expected]
+        answers = [asking.create_task(ask(gateway, name)) for name in expected]
         for count, how in ((100, "stop"), (200, "kill"), (300, "join"), (400, "stop")):
             worker = await WorkerProcess.start("verification", broker.address, store)
             workers.append(worker)

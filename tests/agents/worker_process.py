@@ -1,4 +1,4 @@
-"""A worker as a process: `worker_process.py verification|audit BOOTSTRAP DIRECTORY`; a file per command is its store."""
+"""A worker as a process, `worker_process.py verification|audit BOOTSTRAP DIRECTORY`; files are its store."""
 
 import asyncio
 import os
@@ -69,12 +69,14 @@ async def main(stream: str, bootstrap: str, directory: Path) -> None:
     """Run until SIGTERM."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    async with LogWriter(bootstrap) as writer:
-        async with running_worker(lambda: build(stream, writer, bootstrap, directory)) as worker:
-            await worker.wait_ready()
-            sys.stdout.write("ready\n")
-            sys.stdout.flush()
-            await stop.wait()
+    async with (
+        LogWriter(bootstrap) as writer,
+        running_worker(lambda: build(stream, writer, bootstrap, directory)) as worker,
+    ):
+        await worker.wait_ready()
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        await stop.wait()
 
 
 if __name__ == "__main__":

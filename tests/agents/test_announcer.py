@@ -1,0 +1,133 @@
+"""Announcer and reconciler: what was committed is told, at once or in the end, and marked when it was."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from app.adapters.crypto import RootKey
+from app.adapters.memory import open_memory_stores
+from app.broker.server import Broker
+from schemas.audit import AuditAction, AuditEvent, SealAudit
+from schemas.enums import ActorType
+from schemas.events import DecisionEvent, EventData, EventType
+from schemas.ids import AuditEventId, EventId, TenantId, derive_id
+from schemas.topics import Topic
+from streams.ports import Change, Record, RecordKind, Stores
+from streams.runtime.announcer import KafkaAnnouncer
+from streams.runtime.reconciler import SETTLED_AFTER, Reconciler
+from streams.runtime.writer import LogWriter
+from tests.agents.support import ACME, everything_in, now
+
+GLOBEX = TenantId("ten_globex")
+NOON = datetime.fromisoformat("2026-01-01T12:00:00+00:00")
+
+
+@pytest.fixture
+def stores() -> Stores:
+    """Stores in memory."""
+    return open_memory_stores(RootKey(b"r" * 32))
+
+
+def event(name: str, tenant_id: TenantId = ACME, at: datetime = NOON) -> DecisionEvent:
+    """A decision event about the subject of that name."""
+    return DecisionEvent(
+        id=EventId(derive_id("evt", name)),
+        type=EventType.VERIFICATION_COMPLETED,
+        timestamp=at,
+        tenant_id=tenant_id,
+        livemode=True,
+        sequence=1,
+        data=EventData(subject_id=name),
+    )
+
+
+def row(name: str) -> AuditEvent:
+    """An audit row about the subject of that name."""
+    return AuditEvent(
+        event_id=AuditEventId(derive_id("aud", name)),
+        action=AuditAction.VERIFICATION_EVALUATED,
+        actor_type=ActorType.API_KEY,
+        subject_id=name,
+        detail="A verification was evaluated.",
+        created_at=NOON,
+    )
+
+
+async def commit(stores: Stores, *names: str, tenant_id: TenantId = ACME) -> None:
+    """Commit one record per name, with its event and its audit row."""
+    for name in names:
+        record = Record(tenant_id, RecordKind.VERIFICATION, derive_id("ver", name), b"{}", NOON)
+        change = Change(tenant_id, (record,), (row(name),), (event(name, tenant_id),))
+        await stores.journal.commit(change)
+
+
+async def seals(broker: Broker) -> list[SealAudit]:
+    """Every wish to seal in the log."""
+    return [SealAudit.from_bytes(record.value) for record in await everything_in(broker.address, Topic.AUDIT)]
+
+
+async def test_events_are_told_under_their_subject_and_marked(
+    broker: Broker, writer: LogWriter, stores: Stores
+) -> None:
+    await commit(stores, "ada", "grace")
+
+    async with KafkaAnnouncer(writer, stores.journal) as announcer:
+        await announcer.announce(ACME, [event("ada"), event("grace")], [])
+
+    told = {record.key: record.value for record in await everything_in(broker.address, Topic.DECISIONS)}
+    assert told == {b"ten_acme:ada": event("ada").to_bytes(), b"ten_acme:grace": event("grace").to_bytes()}
+    assert await stores.journal.pending_events(10) == []
+
+
+async def test_wishes_of_one_tenant_become_one_command(
+    broker: Broker, writer: LogWriter, stores: Stores
+) -> None:
+    ids = {name: row(name).event_id for name in ("ada", "grace", "mary")}
+
+    async with KafkaAnnouncer(writer, stores.journal) as announcer:
+        await announcer.announce(ACME, [], [ids["ada"]])
+        await announcer.announce(GLOBEX, [], [ids["mary"]])
+        await announcer.announce(ACME, [], [ids["grace"]])
+
+    assert sorted(await seals(broker), key=lambda wish: wish.tenant_id) == [
+        SealAudit(tenant_id=ACME, event_ids=(ids["ada"], ids["grace"])),
+        SealAudit(tenant_id=GLOBEX, event_ids=(ids["mary"],)),
+    ]
+
+
+async def test_the_reconciler_tells_what_was_forgotten_once(
+    broker: Broker, writer: LogWriter, stores: Stores
+) -> None:
+    await commit(stores, "ada", "grace")
+    reconciler = Reconciler(stores.journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
+
+    await reconciler.reconcile()
+    await reconciler.reconcile()
+
+    assert len(await everything_in(broker.address, Topic.DECISIONS)) == 2
+    assert await stores.journal.pending_events(10) == []
+
+
+async def test_the_reconciler_leaves_young_events_to_the_announcer(
+    broker: Broker, writer: LogWriter, stores: Stores
+) -> None:
+    await commit(stores, "ada")
+    just_before = NOON + SETTLED_AFTER - timedelta(milliseconds=1)
+
+    await Reconciler(stores.journal, stores.audit_log, writer, lambda: just_before).reconcile()
+
+    assert await everything_in(broker.address, Topic.DECISIONS) == []
+
+
+async def test_the_reconciler_asks_for_chains_found_open_twice(
+    broker: Broker, writer: LogWriter, stores: Stores
+) -> None:
+    reconciler = Reconciler(stores.journal, stores.audit_log, writer, now)
+    await commit(stores, "ada")
+    await reconciler.reconcile()
+    assert await seals(broker) == []
+
+    await commit(stores, "mary", tenant_id=GLOBEX)
+    await reconciler.reconcile()
+
+    assert await seals(broker) == [SealAudit(tenant_id=ACME)]

@@ -1,0 +1,168 @@
+"""The gateway: each question gets its own answer, or the right word for not having one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from app.broker.server import Broker
+from app.gateway import Gateway
+from schemas.problems import (
+    DecisionPending,
+    Overloaded,
+    ProblemCode,
+    Refused,
+    StoreUnavailable,
+)
+from schemas.topics import Topic
+from schemas.verifications import SubmitVerification, VerificationDecided
+from streams.runtime.worker import Worker, running_worker
+from streams.runtime.writer import LogWriter, Outgoing
+from tests.agents.support import (
+    ask,
+    decided,
+    names,
+    now,
+    open_broker,
+    quick_settings,
+    submission,
+    verification_app,
+)
+
+
+class Doorkeeper:
+    """A handler that decides only while its door is open."""
+
+    def __init__(self) -> None:
+        self.door = asyncio.Event()
+        self.door.set()
+
+    async def __call__(self, command: SubmitVerification) -> VerificationDecided:
+        """Decide; refuse a request of that name."""
+        await self.door.wait()
+        if command.request_id == "refused":
+            raise Refused.because(ProblemCode.IDEMPOTENCY_KEY_REUSED, "The key was used for another body.")
+        return decided(command)
+
+
+@pytest.fixture
+def handler() -> Doorkeeper:
+    """A handler with a door."""
+    return Doorkeeper()
+
+
+@pytest.fixture
+async def worker(
+    broker: Broker, writer: LogWriter, handler: Doorkeeper, tmp_path: Path
+) -> AsyncIterator[Worker]:
+    """A worker that answers."""
+    settings = quick_settings(broker.address, tmp_path)
+    async with running_worker(lambda: verification_app(writer, settings, lambda _: handler)) as running:
+        await running.wait_ready()
+        yield running
+
+
+@pytest.mark.usefixtures("worker")
+async def test_many_questions_at_once_get_their_own_answers(gateway: Gateway) -> None:
+    asked = names("many", 300)
+
+    answers = await asyncio.gather(*(ask(gateway, name) for name in asked))
+
+    assert list(answers) == [decided(submission(name)) for name in asked]
+    assert gateway.pending == 0
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_refusal_is_raised_in_its_own_words(gateway: Gateway) -> None:
+    with pytest.raises(Refused) as refused:
+        await ask(gateway, "refused")
+
+    assert refused.value.refusal.code is ProblemCode.IDEMPOTENCY_KEY_REUSED
+
+
+@pytest.mark.usefixtures("worker")
+async def test_two_fronts_do_not_take_each_others_answers(
+    broker: Broker, writer: LogWriter, gateway: Gateway
+) -> None:
+    async with Gateway(broker.address, writer, name="other", now=now, instance=1) as other:
+        await asyncio.gather(*(ask(front, "shared") for front in (gateway, other, gateway, other)))
+
+        assert (gateway.late_answers, other.late_answers) == (0, 0)
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_late_answer_is_counted_and_dropped(
+    broker: Broker, writer: LogWriter, handler: Doorkeeper
+) -> None:
+    """The front's clock is ahead here, so that the agent still answers after the front gave up."""
+    handler.door.clear()
+    async with Gateway(
+        broker.address, writer, name="ahead", now=lambda: now() + timedelta(hours=1)
+    ) as gateway:
+        with pytest.raises(DecisionPending):
+            await ask(gateway, "late", timeout_s=0.3)
+        handler.door.set()
+        await ask(gateway, "late")
+
+        assert gateway.late_answers == 1
+
+
+@pytest.mark.usefixtures("worker")
+async def test_more_questions_than_may_wait_are_sent_away(
+    broker: Broker, writer: LogWriter, handler: Doorkeeper
+) -> None:
+    handler.door.clear()
+    async with Gateway(broker.address, writer, name="small", now=now, most_pending=2) as gateway:
+        waiting = [asyncio.create_task(ask(gateway, name)) for name in ("one", "two")]
+        await asyncio.sleep(0)
+        with pytest.raises(Overloaded):
+            await ask(gateway, "three")
+        handler.door.set()
+
+        await asyncio.gather(*waiting)
+
+
+async def test_a_closing_gateway_leaves_the_decision_pending(broker: Broker, writer: LogWriter) -> None:
+    async with Gateway(broker.address, writer, name="closing", now=now) as gateway:
+        asking = asyncio.create_task(ask(gateway, "nobody-answers"))
+        await asyncio.sleep(0)
+
+    with pytest.raises(DecisionPending):
+        await asking
+
+
+async def test_an_answer_that_cannot_be_read_is_not_an_answer(gateway: Gateway, writer: LogWriter) -> None:
+    asking = asyncio.create_task(ask(gateway, "unreadable", timeout_s=0.5))
+    await writer.write(Outgoing(Topic.REPLIES, b"front-0", b"{", partition=0))
+
+    with pytest.raises(DecisionPending):
+        await asking
+
+
+async def test_without_a_broker_nothing_opens() -> None:
+    with pytest.raises(StoreUnavailable):
+        await LogWriter("127.0.0.1:1").__aenter__()
+
+
+async def test_a_question_asked_while_the_broker_restarts_is_answered(tmp_path: Path) -> None:
+    """Writer, worker and gateway find the broker again by themselves."""
+    async with open_broker(tmp_path / "broker") as first:
+        port, address = first.port, first.address
+        writer = await LogWriter(address).__aenter__()
+        gateway = await Gateway(address, writer, name="front", now=now).__aenter__()
+        settings = quick_settings(address, tmp_path)
+        worker = Worker(lambda: verification_app(writer, settings, lambda _: Doorkeeper()))
+        worker.start()
+        await worker.wait_ready()
+        await ask(gateway, "before")
+    with pytest.raises(StoreUnavailable):
+        await ask(gateway, "during", timeout_s=0.5)
+    asking = [asyncio.create_task(ask(gateway, name)) for name in names("through", 20)]
+    async with open_broker(tmp_path / "broker", port):
+        await asyncio.gather(*asking)
+        await ask(gateway, "during")
+        await worker.stop()
+        await gateway.__aexit__(None, None, None)
+        await writer.__aexit__(None, None, None)

@@ -1,0 +1,246 @@
+"""The guard: every record ends answered, refused or buried, and none is acknowledged before."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import faust
+import pytest
+
+from app.broker.server import Broker
+from app.gateway import Gateway
+from schemas.base import Event
+from schemas.problems import Overloaded, ProblemCode, Refused, StoreUnavailable
+from schemas.topics import Topic
+from schemas.verifications import SubmitVerification, VerificationDecided
+from streams.runtime.dead_letters import MOST_KEPT, list_dead_letters
+from streams.runtime.delivery import Delivery
+from streams.runtime.guard import FAILED, Contract, Guard, Poison, read
+from streams.runtime.replies import Reply, ReturnAddress
+from streams.runtime.worker import running_worker
+from streams.runtime.writer import LogWriter, Outgoing
+from tests.agents.support import (
+    QUICK,
+    Evaluate,
+    ask,
+    decided,
+    everything_in,
+    now,
+    quick_settings,
+    submission,
+    until_settled,
+    verification_app,
+)
+
+CONTRACT = Contract(SubmitVerification, lambda command: command.verification_id)
+COMMAND = submission("guarded")
+KEY = COMMAND.verification_id.encode()
+
+
+@pytest.fixture
+def guard(writer: LogWriter) -> Guard:
+    """A guard of little patience."""
+    return Guard(writer, now=now, uniform=random.uniform, patience=QUICK)
+
+
+def delivery(
+    value: bytes | None = COMMAND.to_bytes(), key: bytes | None = KEY, wait_s: float = 30
+) -> Delivery:
+    """A record with a command and a return address."""
+    address = ReturnAddress("question-1", Topic.REPLIES, 3, now() + timedelta(seconds=wait_s))
+    return Delivery(Topic.VERIFICATION_COMMANDS, 5, 42, key, value, dict(address.headers()))
+
+
+class Stumbling:
+    """A handler that raises a number of times before it decides."""
+
+    def __init__(self, error: BaseException, times: int) -> None:
+        self._error = error
+        self._times = times
+        self.calls = 0
+
+    async def __call__(self, command: SubmitVerification) -> VerificationDecided:
+        """Raise, or decide."""
+        self.calls += 1
+        if self.calls <= self._times:
+            raise self._error
+        return decided(command)
+
+
+async def replies(broker: Broker) -> list[Reply]:
+    """Every reply in the log."""
+    return [Reply.from_bytes(record.value) for record in await everything_in(broker.address, Topic.REPLIES)]
+
+
+async def test_an_answer_goes_to_the_partition_it_was_asked_from(broker: Broker, guard: Guard) -> None:
+    await guard(delivery(), CONTRACT, Stumbling(ValueError(), 0))
+
+    (record,) = await everything_in(broker.address, Topic.REPLIES)
+    assert (record.partition, record.key) == (3, b"question-1")
+    assert Reply.from_bytes(record.value) == Reply.of(decided(COMMAND))
+
+
+@pytest.mark.parametrize(
+    "error", [StoreUnavailable("away"), Overloaded()], ids=lambda error: type(error).__name__
+)
+async def test_what_passes_is_waited_for_as_long_as_it_takes(
+    broker: Broker, guard: Guard, error: Exception
+) -> None:
+    handler = Stumbling(error, 12)
+
+    await guard(delivery(), CONTRACT, handler)
+
+    assert handler.calls == 13
+    assert await list_dead_letters(broker.address, 10) == []
+
+
+async def test_a_refusal_is_the_answer(broker: Broker, guard: Guard) -> None:
+    refused = Refused.at("/selfie", ProblemCode.IMAGE_UNDECODABLE, "The image cannot be decoded.")
+    handler = Stumbling(refused, 1)
+
+    await guard(delivery(), CONTRACT, handler)
+
+    assert handler.calls == 1
+    assert await replies(broker) == [Reply(refusal=refused.refusal)]
+
+
+async def test_an_unexpected_error_that_passes_leaves_no_trace(broker: Broker, guard: Guard) -> None:
+    await guard(delivery(), CONTRACT, Stumbling(RuntimeError("once"), QUICK.failures))
+
+    assert await replies(broker) == [Reply.of(decided(COMMAND))]
+    assert await list_dead_letters(broker.address, 10) == []
+
+
+@pytest.mark.parametrize("error", [RuntimeError("Ada Lovelace"), asyncio.CancelledError("Ada Lovelace")])
+async def test_an_error_that_stays_buries_the_record_and_tells_the_asker(
+    broker: Broker, guard: Guard, error: BaseException
+) -> None:
+    """A cancellation that a handler lets escape is an error like others; its words stay out of the log."""
+    handler = Stumbling(error, 100)
+
+    await guard(delivery(), CONTRACT, handler)
+
+    (letter,) = await list_dead_letters(broker.address, 10)
+    assert handler.calls == QUICK.failures + 1
+    assert letter.reason.startswith("handler raised ")
+    assert letter.reason.endswith(type(error).__name__)
+    assert letter.delivery == delivery_without_deadline(letter.delivery)
+    assert await replies(broker) == [Reply(refusal=FAILED)]
+
+
+def delivery_without_deadline(like: Delivery) -> Delivery:
+    """The record under test with the headers of another, whose deadline is its own."""
+    return Delivery(Topic.VERIFICATION_COMMANDS, 5, 42, KEY, COMMAND.to_bytes(), like.headers)
+
+
+async def test_nobody_is_answered_after_the_deadline(broker: Broker, guard: Guard) -> None:
+    await guard(delivery(wait_s=-1), CONTRACT, Stumbling(ValueError(), 0))
+
+    assert guard.ends == {"answered": 1}
+    assert await replies(broker) == []
+
+
+async def test_a_handler_without_an_answer_ends_too(broker: Broker, guard: Guard) -> None:
+    async def silent(_: SubmitVerification) -> Event | None:
+        return None
+
+    await guard(delivery(), CONTRACT, silent)
+
+    assert guard.ends == {"answered": 1}
+    assert await replies(broker) == []
+
+
+async def test_a_cancelled_guard_raises_and_settles_nothing(guard: Guard) -> None:
+    begun = asyncio.Event()
+
+    async def forever(_: SubmitVerification) -> VerificationDecided:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    settling = asyncio.create_task(guard(delivery(), CONTRACT, forever))
+    await begun.wait()
+    settling.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await settling
+    assert guard.ends == {}
+
+
+POISON: dict[str, Callable[[], tuple[bytes | None, bytes | None]]] = {
+    "value missing": lambda: (KEY, None),
+    "key missing": lambda: (None, COMMAND.to_bytes()),
+    "key differs from the command's": lambda: (b"other", COMMAND.to_bytes()),
+    "*: json_invalid": lambda: (KEY, b'{"verification_id": '),
+    "tenant_id: missing; subject_id: missing": lambda: (
+        KEY,
+        COMMAND.model_dump_json(exclude={"tenant_id", "subject_id"}).encode(),
+    ),
+    "*: extra_forbidden": lambda: (KEY, COMMAND.to_bytes()[:-1] + b',"Ada Lovelace":1}'),
+    "livemode: bool_parsing": lambda: (KEY, COMMAND.to_bytes().replace(b":true", b':"Ada Lovelace"')),
+}
+
+
+@pytest.mark.parametrize("reason", POISON)
+def test_poison_is_told_by_places_and_kinds_alone(reason: str) -> None:
+    key, value = POISON[reason]()
+
+    with pytest.raises(Poison) as poison:
+        read(delivery(value, key), CONTRACT)
+
+    assert str(poison.value) == reason
+
+
+async def test_every_poison_in_the_log_is_buried_once_and_the_records_after_it_are_answered(
+    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+) -> None:
+    poison = [make() for make in POISON.values()] + [(KEY, b"x" * 900_000)]
+    await writer.write(*(Outgoing(Topic.VERIFICATION_COMMANDS, k, v, partition=2) for k, v in poison))
+    app = verification_app(
+        writer, quick_settings(broker.address, tmp_path), lambda _: Stumbling(ValueError(), 0)
+    )
+
+    async with running_worker(lambda: app):
+        answered = await asyncio.gather(*(ask(gateway, f"after-{number}") for number in range(40)))
+        await until_settled(broker.address)
+
+    letters = await list_dead_letters(broker.address, 100)
+    assert len(answered) == 40
+    assert [(letter.delivery.key, letter.delivery.value) for letter in letters] == [
+        (key, value or b"") for key, value in poison
+    ]
+    assert [letter.delivery.offset for letter in letters] == list(range(len(poison)))
+    assert [letter.reason for letter in letters] == [*POISON, "*: json_invalid"]
+
+
+async def test_what_is_too_long_for_a_grave_is_cut(broker: Broker, guard: Guard) -> None:
+    await guard(delivery(b"x" * 1_040_000), CONTRACT, Stumbling(ValueError(), 0))
+
+    (letter,) = await list_dead_letters(broker.address, 10)
+    assert letter.cut
+    assert letter.delivery.value == b"x" * MOST_KEPT
+
+
+async def test_a_handler_cut_short_by_a_stop_gets_its_record_again(
+    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+) -> None:
+    begun = asyncio.Event()
+
+    async def stuck(command: SubmitVerification) -> VerificationDecided:
+        begun.set()
+        await asyncio.Event().wait()
+        return decided(command)
+
+    async def quick(command: SubmitVerification) -> VerificationDecided:
+        return decided(command)
+
+    def run(handler: Evaluate) -> Callable[[], faust.App]:
+        return lambda: verification_app(writer, quick_settings(broker.address, tmp_path), lambda _: handler)
+
+    async with running_worker(run(stuck)):
+        asking = asyncio.create_task(ask(gateway, "stuck"))
+        await begun.wait()
+    async with running_worker(run(quick)):
+        assert await asking == decided(submission("stuck"))

@@ -1,0 +1,86 @@
+"""The tables: what an actor remembers comes back after a restart, and never grows beyond its bound."""
+
+import asyncio
+import random
+from pathlib import Path
+
+import faust
+
+from app.broker.server import Broker
+from app.gateway import Gateway
+from schemas.topics import Topic
+from schemas.verifications import SubmitVerification, VerificationDecided
+from streams.runtime.agents import attach
+from streams.runtime.app import build_app
+from streams.runtime.guard import Contract, Guard
+from streams.runtime.tables import ValueTable, partitions_of
+from streams.runtime.worker import running_worker
+from streams.runtime.writer import LogWriter
+from streams.verification.agent import TABLE
+from streams.verification.outcome import Remembered
+from tests.agents.support import QUICK, ask, decided, names, now, quick_settings, remembered, submission
+
+BOUND = 3
+CONTRACT = Contract(SubmitVerification, lambda command: command.verification_id)
+
+
+class Bounded:
+    """An app whose actors remember little; the latest table it built is at hand."""
+
+    def __init__(self, writer: LogWriter, bootstrap: str, directory: Path) -> None:
+        self._writer = writer
+        self._settings = quick_settings(bootstrap, directory)
+        self.table: ValueTable[Remembered]
+
+    def __call__(self) -> faust.App:
+        """Build the app."""
+        app = build_app(self._settings)
+        guard = Guard(self._writer, now=now, uniform=random.uniform, patience=QUICK)
+        topic = Topic.VERIFICATION_COMMANDS
+        self.table = ValueTable(app, TABLE, topic, Remembered, most_per_partition=BOUND)
+        attach(app, guard, topic, "verification", CONTRACT, self._remember)
+        return app
+
+    async def _remember(self, command: SubmitVerification) -> VerificationDecided:
+        self.table.put(command.verification_id, remembered(command))
+        return decided(command)
+
+    def knows(self, asked: list[str]) -> list[str]:
+        """Which of the commands are remembered."""
+        return [name for name in asked if self.table.get(submission(name).verification_id) is not None]
+
+
+async def test_what_an_actor_remembers_survives_a_restart_and_stays_within_its_bound(
+    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+) -> None:
+    build = Bounded(writer, broker.address, tmp_path)
+    asked = list(names("table", 120))
+
+    async with running_worker(build) as worker:
+        await worker.wait_ready()
+        await asyncio.gather(*(ask(gateway, name) for name in asked))
+        known = build.knows(asked)
+    async with running_worker(build) as worker:
+        await worker.wait_ready()
+        restored = build.knows(asked)
+        await asyncio.gather(*(ask(gateway, name) for name in names("later", 120)))
+
+        assert build.knows(asked) == []
+        assert len(build.table) == BOUND * partitions_of(Topic.VERIFICATION_COMMANDS)
+
+    assert restored == known
+    assert len(known) == BOUND * partitions_of(Topic.VERIFICATION_COMMANDS)
+
+
+async def test_what_is_remembered_again_is_young_again(
+    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+) -> None:
+    build = Bounded(writer, broker.address, tmp_path)
+
+    async with running_worker(build) as worker:
+        await worker.wait_ready()
+        for name in names("other", 60):
+            await ask(gateway, name)
+            await ask(gateway, "kept")
+
+        assert build.knows(["kept"]) == ["kept"]

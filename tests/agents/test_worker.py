@@ -1,0 +1,134 @@
+"""The worker: it comes back after a crash, tells when it stands still, and leaves the process alone."""
+
+import asyncio
+import logging
+import signal
+from pathlib import Path
+
+import faust
+from faust.types import TP
+
+from app.broker.server import Broker
+from app.gateway import Gateway
+from schemas.topics import Topic
+from schemas.verifications import SubmitVerification, VerificationDecided
+from streams.runtime.worker import Progress, running_worker
+from streams.runtime.writer import LogWriter
+from tests.agents.support import ask, decided, quick_settings, until, until_settled, verification_app
+
+
+async def decide(command: SubmitVerification) -> VerificationDecided:
+    """Decide at once."""
+    return decided(command)
+
+
+async def test_an_app_that_crashed_is_built_anew(
+    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+) -> None:
+    built: list[faust.App] = []
+
+    def build() -> faust.App:
+        built.append(verification_app(writer, quick_settings(broker.address, tmp_path), lambda _: decide))
+        return built[-1]
+
+    async with running_worker(build) as worker:
+        await worker.wait_ready()
+        await built[0].crash(RuntimeError("the consumer gave up"))
+
+        await ask(gateway, "after the crash")
+        await worker.wait_ready()
+
+    assert len(built) == 2
+
+
+async def test_a_worker_without_a_broker_waits_for_one(tmp_path: Path) -> None:
+    built: list[faust.App] = []
+
+    def build() -> faust.App:
+        built.append(
+            verification_app(LogWriter(""), quick_settings("127.0.0.1:1", tmp_path), lambda _: decide)
+        )
+        return built[-1]
+
+    async def tried_again() -> bool:
+        return len(built) > 1
+
+    async with running_worker(build) as worker:
+        await until(tried_again)
+
+        assert not worker.ready
+
+
+async def test_a_record_that_never_ends_makes_the_worker_unhealthy(
+    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+) -> None:
+    door = asyncio.Event()
+
+    async def stuck(command: SubmitVerification) -> VerificationDecided:
+        await door.wait()
+        return decided(command)
+
+    app = verification_app(writer, quick_settings(broker.address, tmp_path), lambda _: stuck)
+
+    async with running_worker(lambda: app, stall_after_s=0.5) as worker:
+        await worker.wait_ready()
+        assert worker.healthy
+        asking = asyncio.create_task(ask(gateway, "stuck"))
+
+        async def stands_still() -> bool:
+            return not worker.healthy
+
+        await until(stands_still)
+        assert worker.lag == {Topic.VERIFICATION_COMMANDS: 1}
+        door.set()
+        await asking
+        await until_settled(broker.address)
+
+        async def moves() -> bool:
+            return worker.healthy
+
+        await until(moves)
+
+
+async def test_signals_and_logging_stay_the_callers(
+    broker: Broker, writer: LogWriter, tmp_path: Path
+) -> None:
+    before = (
+        signal.getsignal(signal.SIGTERM),
+        signal.getsignal(signal.SIGINT),
+        list(logging.getLogger().handlers),
+    )
+    app = verification_app(writer, quick_settings(broker.address, tmp_path), lambda _: decide)
+
+    async with running_worker(lambda: app) as worker:
+        await worker.wait_ready()
+
+        assert before == (
+            signal.getsignal(signal.SIGTERM),
+            signal.getsignal(signal.SIGINT),
+            list(logging.getLogger().handlers),
+        )
+
+
+HERE, THERE = TP("commands", 0), TP("commands", 1)
+
+
+def test_a_partition_that_is_behind_and_moves_is_not_stalled() -> None:
+    progress = Progress(stall_after_s=10)
+
+    assert progress.stalled({HERE: 9}, {HERE: 1}, now=0) == []
+    assert progress.stalled({HERE: 9}, {HERE: 2}, now=11) == []
+
+
+def test_a_partition_that_is_behind_and_stands_is_stalled() -> None:
+    progress = Progress(stall_after_s=10)
+
+    assert progress.stalled({HERE: 9, THERE: 9}, {HERE: 1, THERE: 1}, now=0) == []
+    assert progress.stalled({HERE: 9, THERE: 9}, {HERE: 1, THERE: 2}, now=10) == [HERE]
+
+
+def test_the_time_before_a_partition_fell_behind_does_not_count() -> None:
+    progress = Progress(stall_after_s=10)
+
+    assert progress.stalled({HERE: 1}, {HERE: 1}, now=0) == []
+    assert progress.stalled({HERE: 2}, {HERE: 1}, now=100) == []
