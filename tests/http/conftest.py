@@ -1,14 +1,31 @@
-"""A front without limits for every test that asks; tests of limits open their own."""
+"""A front without limits for every test that asks, and what it logged; tests of limits open their own."""
 
-from collections.abc import AsyncIterator
+import io
+import logging
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
+import structlog
 
+from app.telemetry import configure_logging
 from tests.http.support import Front, open_front
 
 
+@pytest.fixture(autouse=True)
+def logged() -> Iterator[io.StringIO]:
+    """Everything that is logged, as JSON lines."""
+    root, stream = logging.getLogger(), io.StringIO()
+    before, level = root.handlers[:], root.level
+    configure_logging("json", "debug", stream, cached=False)
+    yield stream
+    root.handlers[:] = before
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
 @pytest.fixture
-async def front() -> AsyncIterator[Front]:
+async def front(logged: io.StringIO) -> AsyncIterator[Front]:
     """A front that serves."""
+    assert logged is not None
     async with open_front() as opened:
         yield opened

@@ -105,9 +105,7 @@ class Memory:
 class Silence:
     """Announces to nobody."""
 
-    async def announce(
-        self, tenant_id: TenantId, events: Any, audit_ids: Any
-    ) -> None:
+    async def announce(self, tenant_id: TenantId, events: Any, audit_ids: Any) -> None:
         """Do nothing."""
 
 
@@ -122,6 +120,7 @@ class Unasked:
         raise AssertionError(f"the sandbox asked an engine to {name}")
 
     def __call__(self, *_: Any) -> Any:
+        """Say that nobody should ask."""
         raise AssertionError("the sandbox asked for a document to be read")
 
 
@@ -247,9 +246,7 @@ async def open_front(
     host, port = runner.addresses[0][:2]
     client = aiohttp.ClientSession(auto_decompress=False)
     try:
-        yield Front(
-            f"http://{host}:{port}", port, app, client, keys, gateway, shelves, stores, ports, chosen
-        )
+        yield Front(f"http://{host}:{port}", port, app, client, keys, gateway, shelves, stores, ports, chosen)
     finally:
         await client.close()
         await runner.cleanup()
@@ -262,9 +259,7 @@ def _use_case(stores: Stores, pool: VisionPool) -> EvaluateVerification:
     return EvaluateVerification(stores, engines, VerificationPolicy(), now, Memory(), Silence())
 
 
-def _ports(
-    stores: Stores, keys: Keys, gateway: DirectGateway, probes: Mapping[str, Probe]
-) -> FrontPorts:
+def _ports(stores: Stores, keys: Keys, gateway: DirectGateway, probes: Mapping[str, Probe]) -> FrontPorts:
     registry = CollectorRegistry()
     intake = Intake(
         gateway=gateway,

@@ -1,0 +1,111 @@
+"""A key may ask so often a minute, and is told how it stands."""
+
+import pytest
+
+from app.http.rate_limits import WINDOW_S, RateLimiter, RateLimits, parse_rate_limits
+from tests.http.support import FOREIGN, PATH, Front, open_front
+
+
+def test_a_window_allows_its_quota_and_no_more() -> None:
+    limiter = RateLimiter()
+    told = [limiter.count("key", "a", 3, now=1.0).exceeded for _ in range(5)]
+
+    assert told == [False, False, False, True, True]
+
+
+def test_a_window_ends_a_minute_after_it_was_opened() -> None:
+    limiter = RateLimiter()
+    limiter.count("key", "a", 1, now=5.0)
+
+    assert limiter.count("key", "a", 1, now=5.0 + WINDOW_S - 0.01).exceeded
+    assert not limiter.count("key", "a", 1, now=5.0 + WINDOW_S).exceeded
+
+
+def test_a_standing_tells_what_remains_and_when_it_resets() -> None:
+    limiter = RateLimiter()
+    limiter.count("key", "a", 10, now=0.0)
+    standing = limiter.count("key", "a", 10, now=12.5)
+
+    assert (standing.remaining, standing.resets_in_s) == (8, 48)
+
+
+def test_keys_and_limits_are_counted_apart() -> None:
+    limiter = RateLimiter()
+    limiter.count("key", "a", 1, now=0.0)
+
+    assert not limiter.count("key", "b", 1, now=0.0).exceeded
+    assert not limiter.count("verifications", "a", 1, now=0.0).exceeded
+
+
+def test_memory_is_bounded_by_forgetting_the_oldest() -> None:
+    limiter = RateLimiter(max_tracked=2)
+    for key in ("a", "b", "c"):
+        limiter.count("key", key, 1, now=0.0)
+
+    assert not limiter.count("key", "a", 1, now=0.0).exceeded
+    assert limiter.count("key", "c", 1, now=0.0).exceeded
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("on", RateLimits()),
+        (" ON ", RateLimits()),
+        ("off", None),
+        ('{"key": 5}', RateLimits(key=5)),
+        ('{"key": 5, "verifications": 2}', RateLimits(key=5, verifications=2)),
+    ],
+)
+def test_the_setting_is_on_off_or_numbers(setting: str, expected: RateLimits | None) -> None:
+    assert parse_rate_limits(setting) == expected
+
+
+@pytest.mark.parametrize("setting", ["maybe", "{", '{"key": 0}', '{"speed": 5}', '{"key": "x"}', "5"])
+def test_any_other_setting_is_refused(setting: str) -> None:
+    with pytest.raises(ValueError, match="neither on, off nor"):
+        parse_rate_limits(setting)
+
+
+async def test_a_key_over_its_limit_is_429_until_the_window_ends() -> None:
+    async with open_front(rate_limits=RateLimits(key=2)) as front:
+        told = [await front.ask("GET", PATH) for _ in range(3)]
+
+    assert [one.status for one in told] == [200, 200, 429]
+    assert told[2].code == "RATE_LIMITED"
+    assert told[2].json["type"].endswith("/problems/rate-limited")
+    assert int(told[2].headers["Retry-After"]) >= int(told[2].headers["RateLimit"].partition("t=")[2])
+
+
+async def test_every_answer_tells_how_the_key_stands() -> None:
+    async with open_front(rate_limits=RateLimits(key=5)) as front:
+        told = await front.ask("GET", PATH)
+
+    assert told.headers["RateLimit-Policy"] == '"key";q=5;w=60'
+    assert told.headers["RateLimit"] == '"key";r=4;t=60'
+
+
+async def test_submitting_has_a_limit_of_its_own() -> None:
+    async with open_front(rate_limits=RateLimits(verifications=1)) as front:
+        submitted = [(await front.submit()).status for _ in range(2)]
+        read = await front.ask("GET", PATH)
+
+    assert (submitted, read.status) == ([201, 429], 200)
+
+
+async def test_one_keys_limit_is_not_anothers() -> None:
+    async with open_front(rate_limits=RateLimits(key=1)) as front:
+        told = [(await front.ask("GET", PATH, key)).status for key in ("idv_test_acme", FOREIGN)]
+
+    assert told == [200, 200]
+
+
+async def test_a_refused_request_is_counted_before_its_body_is_read() -> None:
+    async with open_front(rate_limits=RateLimits(verifications=1)) as front:
+        await front.ask("POST", PATH, data=b"{", headers={"Content-Type": "application/json"})
+        told = await front.submit()
+
+    assert told.status == 429
+
+
+async def test_without_limits_nothing_is_told(front: Front) -> None:
+    assert "RateLimit" not in (await front.ask("GET", PATH)).headers
