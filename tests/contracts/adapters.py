@@ -1,0 +1,115 @@
+"""Every adapter of the store ports, opened alike, and ways to break what each of them keeps."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from app.adapters.crypto import RootKey
+from app.adapters.layout import BLOBS_FOLDER, DATABASE_FILE
+from app.adapters.memory import Shelves, open_memory_stores
+from app.adapters.sqlite.stores import open_sqlite_stores
+from schemas.ids import EvidenceId
+from streams.ports import Stores
+from tests.builders import ACME
+
+ROOT_KEY: Final = RootKey(bytes(range(32)))
+
+
+class Breaker(Protocol):
+    """Does to ACME's sealed evidence what a bad disk or an intruder would do."""
+
+    def read(self, evidence_id: EvidenceId) -> bytes:
+        """Return the sealed content."""
+        ...
+
+    def write(self, evidence_id: EvidenceId, sealed: bytes) -> None:
+        """Put other bytes in its place."""
+        ...
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The stores of one adapter, and its breaker."""
+
+    stores: Stores
+    breaker: Breaker
+
+
+@dataclass(frozen=True)
+class MemoryBreaker:
+    """Reaches into the shelves."""
+
+    shelves: Shelves
+
+    def read(self, evidence_id: EvidenceId) -> bytes:
+        """Return the sealed content."""
+        return self.shelves.evidence[ACME, evidence_id][1]
+
+    def write(self, evidence_id: EvidenceId, sealed: bytes) -> None:
+        """Put other bytes in its place."""
+        row, _ = self.shelves.evidence[ACME, evidence_id]
+        self.shelves.evidence[ACME, evidence_id] = (row, sealed)
+
+
+@dataclass(frozen=True)
+class SqliteBreaker:
+    """Reaches into the database file and the blobs beside it."""
+
+    folder: Path
+
+    def file(self, evidence_id: EvidenceId) -> Path | None:
+        """The file of a large piece of evidence."""
+        return next((self.folder / BLOBS_FOLDER).glob(f"*/{ACME}/{evidence_id}.*"), None)
+
+    def run(self, statement: str, *parameters: object) -> list[tuple[object, ...]]:
+        """Run a statement beside the store, the guards of the audit log taken away first."""
+        path = self.folder / DATABASE_FILE
+        with closing(sqlite3.connect(path)) as connection, connection:
+            guards = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall()
+            for (name,) in guards:
+                connection.execute(f"DROP TRIGGER {name}")
+            return connection.execute(statement, parameters).fetchall()
+
+    def read(self, evidence_id: EvidenceId) -> bytes:
+        """Return the sealed content."""
+        file = self.file(evidence_id)
+        if file is not None:
+            return file.read_bytes()
+        query = "SELECT sealed FROM contents WHERE seq = (SELECT content FROM evidence WHERE evidence_id = ?)"
+        sealed = self.run(query, evidence_id)[0][0]
+        assert isinstance(sealed, bytes)
+        return sealed
+
+    def write(self, evidence_id: EvidenceId, sealed: bytes) -> None:
+        """Put other bytes in its place."""
+        file = self.file(evidence_id)
+        if file is not None:
+            file.write_bytes(sealed)
+            return
+        place = "(SELECT content FROM evidence WHERE evidence_id = ?)"
+        self.run(f"UPDATE contents SET sealed = ? WHERE seq = {place}", sealed, evidence_id)  # noqa: S608 - constant
+
+
+@asynccontextmanager
+async def open_memory(folder: Path) -> AsyncIterator[Opened]:
+    """The stores in memory; they need no folder."""
+    del folder
+    shelves = Shelves()
+    yield Opened(open_memory_stores(ROOT_KEY, shelves), MemoryBreaker(shelves))
+
+
+@asynccontextmanager
+async def open_sqlite(folder: Path) -> AsyncIterator[Opened]:
+    """The stores of one node."""
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        yield Opened(stores, SqliteBreaker(folder))
+
+
+ADAPTERS: Final[dict[str, Callable[[Path], AbstractAsyncContextManager[Opened]]]] = {
+    "memory": open_memory,
+    "sqlite": open_sqlite,
+}
+"""An adapter keeps the ports' promises when it passes with its line added here."""

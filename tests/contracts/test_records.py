@@ -1,0 +1,146 @@
+"""What every store of records promises."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from schemas.problems import NotFound
+from streams.ports import Change, Position, Record, RecordKind, Stores
+from tests.builders import ACME, GLOBEX, NOW, VERIFICATION, build_record
+
+ALL = ("all", "verification")
+
+
+def numbered(n: int, second: int | None = None, **changes: object) -> Record:
+    """A record of its own, created `second` seconds after the first."""
+    created_at = NOW + timedelta(seconds=n if second is None else second)
+    return build_record(**{"id": f"ver_{n:04}", "created_at": created_at, "indexes": (ALL,)} | changes)
+
+
+async def keep(stores: Stores, *records: Record) -> None:
+    """Commit each record by itself."""
+    for record in records:
+        await stores.journal.commit(Change(record.tenant_id, (record,)))
+
+
+async def page(
+    stores: Stores, index: tuple[str, str] = ALL, limit: int = 50, before: Position | None = None
+) -> Sequence[Record]:
+    """A page of ACME's verifications."""
+    return await stores.records.page(ACME, RecordKind.VERIFICATION, index, limit=limit, before=before)
+
+
+def ids(records: Sequence[Record]) -> list[str]:
+    """Their ids, in order."""
+    return [record.id for record in records]
+
+
+async def walk(stores: Stores, limit: int) -> list[str]:
+    """The ids of every page in turn."""
+    found: list[str] = []
+    before: Position | None = None
+    while records := await page(stores, limit=limit, before=before):
+        found += ids(records)
+        before = Position(records[-1].created_at, records[-1].id)
+    return found
+
+
+async def test_another_tenants_record_is_not_found(stores: Stores) -> None:
+    await keep(stores, build_record())
+
+    with pytest.raises(NotFound):
+        await stores.records.get(GLOBEX, RecordKind.VERIFICATION, VERIFICATION)
+
+
+async def test_a_record_of_another_kind_is_not_found(stores: Stores) -> None:
+    await keep(stores, build_record())
+
+    with pytest.raises(NotFound):
+        await stores.records.get(ACME, RecordKind.SESSION, VERIFICATION)
+
+
+async def test_a_page_lists_the_newest_first(stores: Stores) -> None:
+    await keep(stores, numbered(1), numbered(3), numbered(2))
+
+    assert ids(await page(stores)) == ["ver_0003", "ver_0002", "ver_0001"]
+
+
+async def test_records_of_one_moment_are_listed_by_id(stores: Stores) -> None:
+    await keep(stores, numbered(2, 0), numbered(1, 0), numbered(3, 0))
+
+    assert ids(await page(stores)) == ["ver_0003", "ver_0002", "ver_0001"]
+
+
+async def test_moments_are_told_apart_to_the_microsecond(stores: Stores) -> None:
+    later = numbered(1, created_at=NOW + timedelta(microseconds=1))
+    await keep(stores, later, numbered(2, created_at=NOW))
+
+    assert ids(await page(stores)) == ["ver_0001", "ver_0002"]
+    assert (await page(stores))[0].created_at == later.created_at
+
+
+async def test_a_page_holds_at_most_its_limit(stores: Stores) -> None:
+    await keep(stores, *map(numbered, range(5)))
+
+    assert ids(await page(stores, limit=2)) == ["ver_0004", "ver_0003"]
+
+
+async def test_a_page_holds_only_what_its_index_lists(stores: Stores) -> None:
+    await keep(
+        stores, numbered(1, indexes=(("status", "APPROVED"),)), numbered(2, indexes=(("status", "HELD"),))
+    )
+
+    assert ids(await page(stores, ("status", "APPROVED"))) == ["ver_0001"]
+
+
+async def test_a_page_holds_nothing_of_another_tenant_or_kind(stores: Stores) -> None:
+    await keep(stores, numbered(1, tenant_id=GLOBEX), numbered(2, kind=RecordKind.SESSION))
+
+    assert await page(stores) == []
+
+
+async def test_a_record_is_listed_under_each_of_its_pairs(stores: Stores) -> None:
+    pairs = (ALL, ("status", "APPROVED"), ("subject", "customer-17"))
+    await keep(stores, numbered(1, indexes=pairs))
+
+    assert [ids(await page(stores, pair)) for pair in pairs] == [["ver_0001"]] * 3
+
+
+async def test_a_changed_record_is_listed_only_where_it_belongs_now(stores: Stores) -> None:
+    held, approved = ("status", "HELD"), ("status", "APPROVED")
+    await keep(stores, numbered(1, indexes=(ALL, held)))
+
+    await keep(stores, numbered(1, indexes=(ALL, approved), version=2, body=b"2"))
+
+    assert [ids(await page(stores, pair)) for pair in (ALL, held, approved)] == [
+        ["ver_0001"],
+        [],
+        ["ver_0001"],
+    ]
+
+
+async def test_a_listed_record_is_the_one_that_stands_now(stores: Stores) -> None:
+    await keep(stores, numbered(1), numbered(1, version=2, body=b"2"))
+
+    assert [(record.version, record.body) for record in await page(stores)] == [(2, b"2")]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 30])
+async def test_walking_the_pages_meets_every_record_once_in_order(stores: Stores, limit: int) -> None:
+    await keep(stores, *(numbered(n, second=n // 4) for n in range(23)))
+
+    assert await walk(stores, limit) == [f"ver_{n:04}" for n in reversed(range(23))]
+
+
+async def test_walking_while_writers_append_meets_what_was_there_once_in_order(stores: Stores) -> None:
+    await keep(stores, *(numbered(n, second=n // 3) for n in range(30)))
+
+    async def append(first: int) -> None:
+        await keep(stores, *(numbered(n) for n in range(first, first + 20)))
+
+    walked, *_ = await asyncio.gather(walk(stores, 4), append(100), append(200), append(300))
+
+    assert walked == sorted(set(walked), reverse=True)
+    assert [name for name in walked if name < "ver_0100"] == [f"ver_{n:04}" for n in reversed(range(30))]
