@@ -123,19 +123,19 @@ def draw_long_slip(slip: SlipSpecimen, portrait: Image.Image | None = None) -> I
     cells = (
         (("Tracking ID:", slip.tracking_id), (40, 170)),
         (("NIN:", slip.number), (40, 245)),
-        (("Surname:", slip.surname), (490, 170)),
-        (("First Name:", slip.first_name), (490, 235)),
-        (("Middle Name:", slip.middle_name), (490, 300)),
-        (("Gender:", slip.gender), (490, 365)),
-        (("Address:", ""), (860, 170)),
+        (("Surname:", slip.surname), (570, 170)),
+        (("First Name:", slip.first_name), (570, 235)),
+        (("Middle Name:", slip.middle_name), (570, 300)),
+        (("Gender:", slip.gender), (570, 365)),
+        (("Address:", ""), (900, 170)),
     )
     for (label, text), (left, top) in cells:
         pen.text((left, top), label, font=_font(25, bold=True), fill=_INK)
         start = left + round(pen.textlength(label, font=_font(25, bold=True))) + 14
         pen.text((start, top), text, font=_font(25), fill=_INK)
     for index, part in enumerate(slip.address.split(", ")):
-        pen.text((860, 215 + 36 * index), part, font=_font(23), fill=_INK)
-    _paste_portrait(page, portrait, (1140, 150), (210, 260))
+        pen.text((900, 215 + 36 * index), part, font=_font(23), fill=_INK)
+    _paste_portrait(page, portrait, (1190, 150), (180, 230))
     for top, note in zip((470, 500), _SLIP_NOTES, strict=True):
         pen.text((40, top), note, font=_font(20), fill=_INK)
     return page

@@ -104,12 +104,18 @@ async def read_findings(reader: TextReader, picture: Picture, today: date) -> Do
 
 
 async def read_document(
-    reader: TextReader, picture: Picture, today: date, expected: ReaderClass | None = None
+    reader: TextReader,
+    picture: Picture,
+    today: date,
+    *,
+    expected: ReaderClass | None = None,
+    compare_print: bool = True,
 ) -> DocumentReading:
     """Find out what a picture shows and read it; a document nobody knows is a reading too.
 
     `expected` is the class the caller hopes for: it is tried first, and the other one after it. `today`
-    decides centuries. Raises what the reader's methods raise.
+    decides centuries. Without `compare_print` a passport's visual zone is not read, which is most of the
+    work. Raises what the reader's methods raise.
     """
     desk = _Desk(reader, picture, today)
     if expected is ReaderClass.NG_NIN_SLIP:
@@ -118,7 +124,7 @@ async def read_document(
             return await desk.finish_slip(page, slip)
     found = await desk.find_zone()
     if found is not None:
-        return await desk.finish_passport(*found)
+        return await desk.finish_passport(*found, compare_print=compare_print)
     page = await desk.read_page()
     if (slip := nin_slip.read_slip(page)) is not None:
         return await desk.finish_slip(page, slip)
@@ -157,17 +163,19 @@ class _Desk:
         self._page: TextPage | None = None
 
     async def find_zone(self) -> tuple[Td3Reading, Turn] | None:
-        """Look for a zone in all four turns, then more closely; stop at the first that holds, or the best."""
+        """Look for a zone in all turns, then more closely; stop at one read as a whole, or take the best."""
         best: tuple[Td3Reading, Turn] | None = None
+        turns = TURNS
         for detail in Detail:
-            quads = await self._find(detail)
-            for turn in TURNS:
-                page = await self._read(_machine_lines(quads, turn), turn)
-                found = read_td3(page, self._today)
-                if found is not None and (best is None or _held(found) > _held(best[0])):
+            for turn in turns:
+                found = await self._zone(detail, turn)
+                if found is not None and (best is None or _rank(found) > _rank(best[0])):
                     best = found, turn
-                if found is not None and found.holds and found.lines[0]:
-                    return found, turn
+                if found is not None and found.holds:
+                    turns = (turn,)
+                    break
+            if best is not None and best[0].holds and best[0].status is ExtractionStatus.EXTRACTED:
+                break
         return best
 
     async def read_page(self) -> TextPage:
@@ -178,15 +186,25 @@ class _Desk:
             self._page = await self._read([facing(quad, turn) for quad in quads], turn)
         return self._page
 
-    async def finish_passport(self, zone: Td3Reading, turn: Turn) -> DocumentReading:
-        """Compare the print with the zone, if the zone holds."""
+    async def finish_passport(self, zone: Td3Reading, turn: Turn, *, compare_print: bool) -> DocumentReading:
+        """Compare the print with the zone, if the zone holds.
+
+        No check digit guards the names: before print and zone are said to contradict each other there,
+        the zone is cut out and read once more.
+        """
         printed: Mapping[str, Agreement] = {}
         page = TextPage((), self._picture.width, self._picture.height, turn)
-        if zone.holds:
+        if zone.holds and compare_print:
             quads = [facing(quad, turn) for quad in await self._find(Detail.FINE)]
             zone_lines = set(_machine_lines(quads, 0))
             page = await self._read([quad for quad in quads if quad not in zone_lines], turn)
             printed = visual_zone.compare(page, zone)
+            if Agreement.MISMATCH in (printed["surname"], printed["given_names"]):
+                again = await self._zone(Detail.FINE, turn)
+                if again is not None and again.holds and again.number == zone.number:
+                    second_look = visual_zone.compare(page, again)
+                    if Agreement.MISMATCH not in second_look.values():
+                        zone, printed = again, second_look
         reading = self.reading(DocumentClass.TD3_PASSPORT, zone.status, page)
         return replace(reading, passport=zone, printed=printed)
 
@@ -211,6 +229,10 @@ class _Desk:
             text_score=round(fmean(scores), 4) if scores else 0.0,
             model_version=self._reader.model_version,
         )
+
+    async def _zone(self, detail: Detail, turn: Turn) -> Td3Reading | None:
+        page = await self._read(_machine_lines(await self._find(detail), turn), turn)
+        return read_td3(page, self._today)
 
     async def _find(self, detail: Detail) -> tuple[Quad, ...]:
         if detail not in self._quads:
@@ -240,8 +262,12 @@ def _machine_lines(quads: Sequence[Quad], turn: Turn) -> list[Quad]:
     return [quad for quad in long if length(quad) > MACHINE_SHARE_MIN * length(long[0])]
 
 
-def _held(zone: Td3Reading) -> tuple[int, bool]:
-    return sum(zone.check_digits.values()), bool(zone.lines[0])
+def _rank(zone: Td3Reading) -> tuple[int, bool, bool]:
+    return (
+        sum(zone.check_digits.values()),
+        bool(zone.lines[0]),
+        zone.status is ExtractionStatus.EXTRACTED,
+    )
 
 
 def _legible(page: TextPage) -> list[TextLine]:

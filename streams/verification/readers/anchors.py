@@ -1,5 +1,6 @@
 """Values beside their printed labels: in the same line, to the right of it, or below it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -18,6 +19,10 @@ _BELOW_MAX: Final = 3.2
 """How far below its label a value begins at most, in heights of the label."""
 _LEFT_MAX: Final = 1.5
 """How far a value's left edge may stand from its label's, in heights of the label."""
+_RIGHT_MAX: Final = 8.0
+"""How far to the right of its label a value begins at most, in heights of the label."""
+_LATIN: Final = re.compile(r"[A-Z0-9]", re.IGNORECASE)
+"""What a value must have: pictures read as text give signs and scripts these documents do not use."""
 
 
 class Side(Enum):
@@ -64,7 +69,7 @@ def after_label(text: str, labels: LabelWords) -> str:
 def values(lines: Sequence[Placed], labels: LabelWords, sides: Sequence[Side]) -> dict[str, Value]:
     """Return the value of each label that has one; the first label of a name wins."""
     named = [(line, label_of(line.text, labels)) for line in lines]
-    plain = [line for line, name in named if name is None]
+    plain = [line for line, name in named if name is None and _LATIN.search(line.text)]
     found: dict[str, Value] = {}
     for label, name in named:
         if name is None or name in found:
@@ -85,6 +90,7 @@ def _beside(
     inline = label.text.partition(":")[2].strip()
     if not inline and Side.SAME in sides:
         inline = after_label(label.text, labels).strip(" :;.")
+    inline = _before_label(inline, labels)
     if inline:
         return Value(inline, label.score, label, label)
     for side in (side for side in sides if side is not Side.SAME):
@@ -92,6 +98,16 @@ def _beside(
         if line is not None:
             return Value(line.text.strip(), line.score, label, line)
     return None
+
+
+def _before_label(text: str, labels: LabelWords) -> str:
+    """Cut off a further label, where a recogniser ran two cells together."""
+    head, colon, _ = text.partition(":")
+    parts = head.split()
+    for words in (1, 2):
+        if colon and label_of(" ".join(parts[-words:]), labels) is not None:
+            return " ".join(parts[:-words])
+    return text
 
 
 def _below(label: Placed, lines: Sequence[Placed]) -> Placed | None:
@@ -105,5 +121,11 @@ def _below(label: Placed, lines: Sequence[Placed]) -> Placed | None:
 
 
 def _right(label: Placed, lines: Sequence[Placed]) -> Placed | None:
-    reach = [line for line in lines if share_row(label, line) and line.left > label.left + 0.5 * label.width]
+    reach = [
+        line
+        for line in lines
+        if share_row(label, line)
+        and line.left > label.left + 0.5 * label.width
+        and line.left - label.right < _RIGHT_MAX * label.height
+    ]
     return min(reach, key=lambda line: line.left, default=None)

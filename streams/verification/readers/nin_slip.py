@@ -34,19 +34,20 @@ LABELS: Final[LabelWords] = {
     "middle_name": ("MIDDLENAME",),
     "given_names": ("GIVENNAME",),
     "gender": ("GENDER", "SEX", "SEXE"),
-    "address": ("ADDRESS",),
     "date_of_birth": ("DATEOFBIRTH",),
-    "": ("ISSUEDATE", "NATIONALIDENTIFICATIONNUMBER", "NOTE"),
+    "": ("ISSUEDATE", "NATIONALIDENTIFICATIONNUMBER", "NOTE", "ADDRESS"),
 }
 """The labels of both forms; the nameless ones are no values."""
+_ADDRESS: Final[LabelWords] = {"address": ("ADDRESS",)}
+"""Its lines stand below it, the portrait beside it."""
 
 _TRACKING: Final = re.compile(r"[A-Z0-9]{15}")
 _MARKS: Final = ("NATIONALIDENTITYMANAGEMENT", "IDENTIFICATIONNUMBERSLIP", "DIGITALNINSLIP", "TRACKINGID")
 """Headings only a slip has; two of the marks of both lists make a page one."""
 _WEAK_MARKS: Final = ("FEDERALREPUBLICOFNIGERIA", "NATIONALIDENTIFICATIONNUMBER", "TRUSTBUTVERIFY")
 _DIGIT_OF: Final = str.maketrans("OQDILZSBG", "000112586")
-_GROUPS: Final = (3, 4, 7, 8)
-"""Lengths a part of the number has when the detector splits it between its groups."""
+_ROW_MIN, _ROW_MAX = 7, 14
+"""Digits found in a row that may be the number's: one group lost, or boxes that share digits."""
 
 
 class SlipForm(StrEnum):
@@ -91,7 +92,7 @@ def read_slip(page: TextPage, extra: Sequence[tuple[str, float]] = ()) -> SlipRe
         return None
     form = SlipForm.CARD if any("DIGITALNIN" in compact(line.text) for line in lines) else SlipForm.LONG
     sides = (Side.BELOW, Side.RIGHT) if form is SlipForm.CARD else (Side.SAME, Side.RIGHT, Side.BELOW)
-    at_labels = values(lines, LABELS, sides)
+    at_labels = values(lines, LABELS, sides) | values(lines, _ADDRESS, (Side.SAME, Side.BELOW, Side.RIGHT))
     fields, confidence = _fields(at_labels, lines)
     number, ambiguous = _number(at_labels.get("document_number"), lines, extra)
     if number is not None:
@@ -109,13 +110,13 @@ def read_slip(page: TextPage, extra: Sequence[tuple[str, float]] = ()) -> SlipRe
 
 
 def number_row(page: TextPage) -> Quad | None:
-    """Return where a number in groups stands when not all of its groups were found, else None.
+    """Return where a number in groups stands when its groups were not all found, or overlap, else None.
 
     The row reaches one group and gap beyond what was found on both sides; read it as one line.
     """
     for row in _digit_rows(level(page)):
-        digits = "".join(_digits(line.text) for line in row)
-        if len(digits) < DIGITS and all(len(_digits(line.text)) in _GROUPS for line in row):
+        found = sum(len(_digits(line.text)) for line in row)
+        if _ROW_MIN <= found <= _ROW_MAX and found != DIGITS:
             return _stretched(row[0].quad, row[-1].quad)
     return None
 
@@ -165,7 +166,12 @@ _NAMES: Final = frozenset({"surname", "first_name", "middle_name", "given_names"
 
 
 def _name(text: str) -> str:
-    """Return a printed name in capitals, without what a recogniser adds at its ends."""
+    """Return a printed name in capitals, without what a recogniser adds at its ends.
+
+    Between capitals a small l is an I: names on slips are printed in capitals.
+    """
+    if (capitals := text.replace("l", "I")).isupper():
+        text = capitals
     return " ".join(re.sub(r"[^\w' -]|[\d_]", " ", text.upper()).split()).strip("-' ")
 
 

@@ -33,8 +33,9 @@ MAX_SUBSTITUTIONS: Final = 2
 _FILLERS: Final = str.maketrans(
     dict.fromkeys("\u304f\u3111\u3008\u27e8\u2039\uff1c\ufe64\u1438\u2264\u2220", FILLER)
     | dict.fromkeys("\u00ab\u300a\u226a", FILLER * 2)
+    | dict.fromkeys("|!/\\[]", "I")
 )
-"""What recognisers of many scripts make of `<` in OCR-B."""
+"""What recognisers of many scripts make of `<` in OCR-B, and strokes, whose place must not be lost."""
 _NOISE: Final = re.compile(r"[^A-Z0-9<]")
 _DIGIT_OF: Final = {"O": "0", "Q": "0", "D": "0", "I": "1", "L": "1", "Z": "2", "S": "5", "B": "8", "G": "6"}
 _LETTER_OF: Final = {"0": "O", "1": "I", "2": "Z", "5": "S", "8": "B", "6": "G"}

@@ -50,10 +50,14 @@ LABELS: Final[LabelWords] = {
 
 CLEAR: Final = 0.93
 """Recogniser's score from which a print counts as clearly read."""
+VERY_CLEAR: Final = 0.98
+"""The same where a single letter makes the difference."""
 _NUMBER_SHAPE: Final = re.compile(r"(?=.*\d)[A-Z0-9]{6,12}")
 _SEX: Final = re.compile(r"([MFX])(?:\s*/\s*[A-Z])?")
 _LETTERS_A_SLIP: Final = 5
-"""One letter in as many may be misread, above the first."""
+"""One letter in as many may be a slip of the recogniser, unless it was very sure."""
+_CUT_FROM: Final = 30
+"""Letters from which a name may have been cut: 39 places hold both names and what parts them."""
 
 
 def compare(page: TextPage, zone: Td3Reading) -> Mapping[str, Agreement]:
@@ -91,24 +95,27 @@ def _name(value: Value | None, lines: Sequence[Placed], name: str | None) -> Agr
     if not name:
         return Agreement.NOT_FOUND
     if value is None:
-        return _anywhere(lines, lambda text: _same_name(text, name))
-    if _same_name(value.text, name):
+        return _anywhere(lines, lambda text: _unlikeness(text, name) == 0)
+    printed = plain_words(value.text)
+    unlike = _unlikeness(value.text, name)
+    if unlike == 0:
         return Agreement.MATCH
-    return Agreement.MISMATCH if value.score >= CLEAR and plain_words(value.text) else Agreement.NOT_FOUND
+    continued = tuple(name.split())[: len(printed)] == printed  # the rest may stand on the next line
+    needed = VERY_CLEAR if unlike <= len(name) // _LETTERS_A_SLIP else CLEAR
+    contradicts = printed and not continued and value.score >= needed
+    return Agreement.MISMATCH if contradicts else Agreement.NOT_FOUND
 
 
-def _same_name(printed: str, name: str) -> bool:
-    """Tell whether a print is the name, up to slips, whichever way its marks were written.
+def _unlikeness(printed: str, name: str) -> int:
+    """Return by how many letters a print differs from the name, whichever way its marks were written.
 
-    The zone may have cut the name at its end (part 4 section 4.2.3).
+    Look-alikes are the same, and the zone may have cut the name at its end (part 4 section 4.2.3).
     """
     wanted = name.replace(" ", "")
-    allowed = len(wanted) // _LETTERS_A_SLIP
-    for spelling in ("".join(words(printed)), "".join(plain_words(printed))):
-        cut = spelling[: len(wanted)] if len(wanted) > LENGTH - 10 else spelling
-        if cut and distance(fold(cut), fold(wanted)) <= allowed:
-            return True
-    return False
+    spellings = {"".join(words(printed)), "".join(plain_words(printed))}
+    if len(wanted) > _CUT_FROM:
+        spellings = {spelling[: len(wanted)] for spelling in spellings}
+    return min(distance(fold(spelling), fold(wanted)) for spelling in spellings)
 
 
 def _date(value: Value | None, lines: Sequence[Placed], day: date | None) -> Agreement:
