@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from app import commands
 from app.console import say_json, say_pairs
 from app.settings import Settings, read_settings
 from schemas.enums import Scope
@@ -31,15 +30,15 @@ app.add_typer(dead_letters, name="dlq")
 DataDir = Annotated[
     Path | None,
     typer.Option(
-        "--data-dir", help="Where everything is kept [default: SERVICE_DATA_DIR or veristream-data]."
+        "--data-dir", help="Where everything is kept \\[default: SERVICE_DATA_DIR or veristream-data]."
     ),
 ]
 Port = Annotated[
-    int | None, typer.Option("--port", help="Port of the HTTP front [default: 8080; 0: a free one].")
+    int | None, typer.Option("--port", help="Port of the HTTP front \\[default: 8080; 0: a free one].")
 ]
 BrokerPort = Annotated[
     int | None,
-    typer.Option("--broker-port", help="Port of the embedded broker [default: a free one, remembered]."),
+    typer.Option("--broker-port", help="Port of the embedded broker \\[default: a free one, remembered]."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 TenantOption = Annotated[str, typer.Option("--tenant", help="Tenant id, ten_….")]
@@ -59,6 +58,8 @@ def up(data_dir: DataDir = None, port: Port = None, broker_port: BrokerPort = No
 
       veristream up --port 9000 --data-dir /var/lib/veristream
     """
+    from app import commands
+
     asyncio.run(commands.up(_settings(data_dir, port=port, broker_port=broker_port)))
 
 
@@ -79,7 +80,7 @@ def demo(
 
       veristream demo --port 9000 --once
     """
-    from app.demo import run_demo  # noqa: PLC0415 - drawing the specimen needs the `demo` extra
+    from app.demo import run_demo
 
     asyncio.run(run_demo(_settings(data_dir, port=port, broker_port=broker_port), once=once))
 
@@ -92,6 +93,8 @@ def broker(data_dir: DataDir = None, broker_port: BrokerPort = None) -> None:
 
       veristream broker --broker-port 9092
     """
+    from app import commands
+
     asyncio.run(commands.broker(_settings(data_dir, broker_port=broker_port)))
 
 
@@ -103,6 +106,8 @@ def front(data_dir: DataDir = None, port: Port = None) -> None:
 
       veristream front --port 8080
     """
+    from app import commands
+
     asyncio.run(commands.front(_settings(data_dir, port=port)))
 
 
@@ -119,6 +124,8 @@ def worker(
 
       veristream worker --streams verification
     """
+    from app import commands
+
     asyncio.run(commands.worker(_settings(data_dir), commands.chosen_streams(streams)))
 
 
@@ -130,6 +137,8 @@ def tenant_create(name: str, data_dir: DataDir = None, as_json: AsJson = False) 
 
       veristream tenant create "Acme Bank" --json
     """
+    from app import commands
+
     say_pairs(asyncio.run(commands.create_tenant(_settings(data_dir), name)), as_json=as_json)
 
 
@@ -139,10 +148,10 @@ def key_create(
     name: Annotated[str, typer.Option("--name", help="What the key is for.")] = "command line",
     test: Annotated[bool, typer.Option("--test", help="A key that sees and makes only test data.")] = False,
     scopes: Annotated[
-        str | None, typer.Option("--scopes", help="Separated by commas [default: all].")
+        str | None, typer.Option("--scopes", help="Separated by commas \\[default: all].")
     ] = None,
     expires_days: Annotated[
-        int | None, typer.Option("--expires-days", min=1, help="[default: never]")
+        int | None, typer.Option("--expires-days", min=1, help="\\[default: never]")
     ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
@@ -155,6 +164,8 @@ def key_create(
 
       veristream key create --tenant ten_… --scopes verifications:write,verifications:read --json
     """
+    from app import commands
+
     chosen = commands.chosen_scopes(scopes) if scopes else tuple(Scope)
     made = commands.create_key(
         _settings(data_dir), tenant, name=name, livemode=not test, scopes=chosen, expires_days=expires_days
@@ -170,12 +181,16 @@ def key_revoke(key_id: str, tenant: TenantOption, data_dir: DataDir = None, as_j
 
       veristream key revoke key_… --tenant ten_…
     """
+    from app import commands
+
     say_pairs(asyncio.run(commands.revoke_key(_settings(data_dir), tenant, key_id)), as_json=as_json)
 
 
 @audit.command("verify")
 def audit_verify(
-    tenant: Annotated[str | None, typer.Option("--tenant", help="Tenant id [default: every tenant].")] = None,
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", help="Tenant id \\[default: every tenant].")
+    ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
@@ -187,6 +202,8 @@ def audit_verify(
 
       veristream audit verify --tenant ten_… --json
     """
+    from app import commands
+
     reports = asyncio.run(commands.verify_audit(_settings(data_dir), tenant))
     commands.say_audit_reports(reports, as_json=as_json)
     raise typer.Exit(0 if all(report.ok for report in reports) else 1)
@@ -204,6 +221,8 @@ def dlq_list(
 
       veristream dlq list --limit 20
     """
+    from app import commands
+
     commands.say_dead_letters(asyncio.run(commands.dead_letters(_settings(data_dir), limit)), as_json=as_json)
 
 
@@ -219,6 +238,8 @@ def dlq_redrive(
 
       veristream dlq redrive --limit 20
     """
+    from app import commands
+
     say_pairs({"redriven": asyncio.run(commands.redrive(_settings(data_dir), limit))}, as_json=as_json)
 
 
@@ -230,7 +251,7 @@ def doctor(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 
       veristream doctor --json
     """
-    from app.doctor import examine, say_findings  # noqa: PLC0415 - models are loaded only when asked for
+    from app.doctor import examine, say_findings
 
     findings = asyncio.run(examine(_settings(data_dir)))
     if as_json:

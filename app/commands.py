@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 from app.adapters.crypto import Purpose
 from app.console import err, out, say_json, table
+from app.kafka_log import bootstrap_of, open_broker, prepare_topics
 from app.settings import Settings
 from app.startup import CannotStart, until_told_to_stop
 from app.telemetry import configure_logging
@@ -13,14 +14,11 @@ from app.wiring import (
     STREAMS,
     House,
     Running,
-    bootstrap_of,
     new_id,
     now,
-    open_broker,
     open_front,
     open_house,
     open_worker,
-    prepare_topics,
     running_all,
 )
 from schemas.enums import Scope

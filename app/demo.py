@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aiohttp import ClientSession, ClientTimeout
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # ships no types
 from PIL import Image, ImageEnhance
 from rich.panel import Panel
 from rich.syntax import Syntax
@@ -103,12 +103,12 @@ async def _verify(url: str, key: str, body: bytes) -> dict[str, Any]:
     async with ClientSession(timeout=ClientTimeout(total=120)) as client:
         sent = client.post(f"{url}/v1/verifications", data=body, headers=headers)
         async with sent as answer:
-            body: dict[str, Any] = await answer.json(content_type=None)
+            told: dict[str, Any] = await answer.json(content_type=None)
             if not answer.ok:
                 raise CannotStart(
-                    f"the verification was refused: {body.get('detail')}; see: veristream doctor"
+                    f"the verification was refused: {told.get('detail')}; see: veristream doctor"
                 )
-            return body
+            return told
 
 
 async def _audit_rows(url: str, key: str, subject_id: str) -> list[dict[str, Any]]:

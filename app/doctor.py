@@ -15,12 +15,13 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships 
 from app.adapters.crypto import Purpose
 from app.commands import every_tenant
 from app.console import out, table
+from app.kafka_log import bootstrap_of
 from app.settings import Settings
 from app.startup import CannotStart
 from app.vision.faces.dlib_engine import load_core
 from app.vision.ocr import RapidTextReader
 from app.vision.pool import VisionPool
-from app.wiring import House, bootstrap_of, open_house
+from app.wiring import House, open_house
 from schemas.base import Frozen
 from schemas.ids import PLATFORM
 from schemas.problems import StoreUnavailable, VeristreamError

@@ -2,6 +2,10 @@
 
 import asyncio
 import signal
+from typing import Final
+
+READY_S: Final = 60.0
+"""A start that takes longer has failed."""
 
 
 class CannotStart(Exception):

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 import faust
@@ -20,30 +19,27 @@ from uuid_utils.compat import uuid7
 from app.adapters.crypto import Purpose, RootKey, load_root_key
 from app.adapters.layout import ROOT_KEY_FILE
 from app.adapters.sqlite.stores import open_sqlite_stores
-from app.broker.server import Broker
-from app.broker.settings import BrokerSettings, Fsync
 from app.gateway import Gateway
 from app.http.ports import FrontPorts, FrontSettings, Probe
 from app.http.rate_limits import parse_rate_limits
 from app.http.server import create_app, make_runner
 from app.intake import Intake
+from app.kafka_log import open_broker, prepare_topics
 from app.settings import Settings, refused_settings
-from app.startup import CannotStart
+from app.startup import READY_S, CannotStart
 from app.telemetry import build_metrics
 from app.vision import images
 from app.vision.engines import EngineChoice, open_engines
 from schemas.ids import encode_id
 from schemas.problems import StoreUnavailable, VeristreamError
-from schemas.topics import Topic
 from streams.access.handler import Authenticate
 from streams.audit import agent as audit_agent
 from streams.audit.handler import SealChain
 from streams.ports import Stores
 from streams.runtime.announcer import KafkaAnnouncer
-from streams.runtime.app import GROUP, StreamSettings, build_app
+from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.guard import Guard
 from streams.runtime.reconciler import Reconciler, reconciling
-from streams.runtime.topics import ensure_topics
 from streams.runtime.worker import Worker, running_worker
 from streams.runtime.writer import LogWriter
 from streams.verification import agent as verification_agent
@@ -52,12 +48,6 @@ from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
 
 log = structlog.get_logger("veristream")
-
-ADDRESS_FILE: Final = "address"
-"""Beside the broker's log: where clients on this machine find it (G103)."""
-
-READY_S: Final = 60.0
-"""A start that takes longer has failed."""
 
 STREAMS: Final = ("verification", "audit")
 """Every agent a worker can run."""
@@ -112,79 +102,6 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
         yield House(stores, root_key)
     finally:
         await opening.__aexit__(None, None, None)
-
-
-@asynccontextmanager
-async def open_broker(settings: Settings) -> AsyncIterator[str]:
-    """Run the embedded broker on its remembered port, or give the address of the configured Kafka.
-
-    Raises:
-        CannotStart: Another process has the log, or the port is taken.
-    """
-    if settings.kafka_bootstrap is not None:
-        yield settings.kafka_bootstrap
-        return
-    remembered = settings.broker_dir / ADDRESS_FILE
-    port = settings.broker_port or _free_again(remembered)
-    wanted = BrokerSettings(
-        directory=settings.broker_dir, port=port, fsync=Fsync(settings.broker_fsync), auto_create_topics=False
-    )
-    try:
-        opened = Broker(wanted)
-        await opened.__aenter__()
-    except (OSError, VeristreamError) as error:
-        raise CannotStart(f"the embedded broker cannot start: {error}") from error
-    try:
-        remembered.write_text(opened.address + "\n", encoding="ascii")
-        yield opened.address
-    finally:
-        await opened.__aexit__(None, None, None)
-
-
-def _free_again(remembered: Path) -> int:
-    """Return the port used last when it can be had again, else 0."""
-    try:
-        port = int(remembered.read_text(encoding="ascii").strip().rpartition(":")[2])
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(("127.0.0.1", port))
-    except (OSError, ValueError):
-        return 0
-    return port
-
-
-def bootstrap_of(settings: Settings) -> str:
-    """Return where the broker of this deployment is.
-
-    Raises:
-        CannotStart: None is configured and none ever ran in the data folder.
-    """
-    if settings.kafka_bootstrap is not None:
-        return settings.kafka_bootstrap
-    remembered = settings.broker_dir / ADDRESS_FILE
-    try:
-        return remembered.read_text(encoding="ascii").strip()
-    except OSError as error:
-        mend = f"start one with: veristream broker --data-dir {settings.data_dir}"
-        raise CannotStart(f"no broker runs in {settings.broker_dir}; {mend}") from error
-
-
-async def prepare_topics(bootstrap: str, patience_s: float = READY_S) -> None:
-    """Create the topics; a broker that is still starting is waited for.
-
-    Raises:
-        CannotStart: No broker answers.
-    """
-    deadline = asyncio.get_running_loop().time() + patience_s
-    while True:
-        try:
-            await ensure_topics(bootstrap, GROUP, {verification_agent.TABLE: Topic.VERIFICATION_COMMANDS})
-        except StoreUnavailable as error:
-            if asyncio.get_running_loop().time() > deadline:
-                raise CannotStart(f"no broker answers at {bootstrap}: {error}") from error
-            await asyncio.sleep(0.5)
-        else:
-            return
 
 
 @asynccontextmanager

@@ -1,0 +1,216 @@
+"""A veristream of one's own: started as a user would, spoken to over HTTP, ended by its process id."""
+
+import asyncio
+import base64
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Self
+
+from aiohttp import ClientResponse, ClientSession, ClientTimeout
+from PIL import Image, ImageFilter
+
+from app.demo import packaged_portrait, take_selfie
+from app.specimens import Alterations, PassportSpecimen, draw_passport, to_jpeg
+
+START_S = 90.0
+"""How long a start may take on a busy machine before the test gives up; the promise is held elsewhere."""
+
+
+async def veristream(data_dir: Path, *arguments: str) -> tuple[int, str, str]:
+    """Run one command to its end: exit status, stdout, stderr."""
+    command = (sys.executable, "-m", "app", *arguments, "--data-dir", str(data_dir))
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe, env=environment())
+    async with asyncio.timeout(START_S):
+        out, err = await process.communicate()
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+async def veristream_json(data_dir: Path, *arguments: str) -> Any:
+    """Run one command and read what it prints with --json."""
+    status, out, err = await veristream(data_dir, *arguments, "--json")
+    assert status == 0, err
+    return json.loads(out)
+
+
+def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The caller's environment without its SERVICE_* settings, limits off."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SERVICE_")}
+    return {**kept, "SERVICE_RATE_LIMITS": "off", "SERVICE_LOG_FORMAT": "json", **(given or {})}
+
+
+def new_log(data_dir: Path, role: str) -> Path:
+    """Name a file for what a process says on stderr."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    return data_dir / f"{role}-{time.monotonic_ns()}.log"
+
+
+@dataclass(slots=True)
+class Role:
+    """One process of the service."""
+
+    process: asyncio.subprocess.Process
+    log: Path
+    said: str = ""
+
+    @classmethod
+    async def start(cls, data_dir: Path, *arguments: str, given: Mapping[str, str] | None = None) -> Self:
+        """Start `veristream <arguments>` and wait until it says that it is ready."""
+        log = new_log(data_dir, arguments[0])
+        with log.open("wb") as sink:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "app", *arguments, "--data-dir", str(data_dir),
+                stdout=asyncio.subprocess.PIPE, stderr=sink, env=environment(given),
+            )  # fmt: skip
+        role = cls(process, log)
+        assert process.stdout is not None
+        async with asyncio.timeout(START_S):
+            line = await process.stdout.readline()
+        assert b"is ready" in line, log.read_text()
+        role.said = line.decode()
+        return role
+
+    @property
+    def url(self) -> str:
+        """The address it said."""
+        return self.said.partition(": ")[2].split()[0]
+
+    async def stop(self) -> int:
+        """Ask it to end, and return its exit status."""
+        if self.process.returncode is None:
+            self.process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(START_S):
+            return await self.process.wait()
+
+    async def kill(self) -> None:
+        """End it the hard way."""
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.process.wait()
+
+
+@dataclass(slots=True)
+class Service:
+    """A running service with one tenant and its two keys."""
+
+    data_dir: Path
+    url: str
+    tenant_id: str
+    live_key: str
+    test_key: str
+    client: ClientSession
+    role: Role
+
+    async def post(
+        self, body: Any, *, key: str | None = None, idempotency: str | None = None
+    ) -> tuple[int, dict[str, Any], Mapping[str, str]]:
+        """Post a verification; status, body, headers."""
+        headers = {"Authorization": f"Bearer {key or self.live_key}"}
+        if idempotency is not None:
+            headers["Idempotency-Key"] = idempotency
+        async with self.client.post(f"{self.url}/v1/verifications", json=body, headers=headers) as answer:
+            return answer.status, await answer.json(content_type=None), answer.headers
+
+    async def get(self, path: str, *, key: str | None = None, **parameters: str) -> tuple[int, Any]:
+        """Get a route; status and body."""
+        headers = {"Authorization": f"Bearer {key or self.live_key}"}
+        asked = self.client.get(f"{self.url}{path}", params=parameters, headers=headers)
+        async with asked as answer:
+            return answer.status, await _body(answer)
+
+
+async def _body(answer: ClientResponse) -> Any:
+    return await (answer.json(content_type=None) if "json" in answer.content_type else answer.text())
+
+
+@asynccontextmanager
+async def running_service(data_dir: Path, *arguments: str) -> AsyncIterator[Service]:
+    """Run `veristream up` with a tenant of its own, and end it."""
+    role = await Role.start(data_dir, "up", "--port", "0", *arguments)
+    try:
+        tenant, live_key, test_key = await make_tenant(data_dir)
+        async with ClientSession(timeout=ClientTimeout(total=120)) as client:
+            yield Service(data_dir, role.url, tenant, live_key, test_key, client, role)
+    finally:
+        await role.stop()
+
+
+async def make_tenant(data_dir: Path, name: str = "Acme") -> tuple[str, str, str]:
+    """Create a tenant with the command line: its id, a live key, a test key."""
+    tenant = (await veristream_json(data_dir, "tenant", "create", name))["tenant_id"]
+    live, test = await asyncio.gather(
+        veristream_json(data_dir, "key", "create", "--tenant", tenant),
+        veristream_json(data_dir, "key", "create", "--tenant", tenant, "--test"),
+    )
+    return tenant, live["api_key"], test["api_key"]
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A person with a portrait for the document and another picture as a selfie."""
+
+    portrait: Image.Image
+    selfie: Image.Image = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Take the selfie."""
+        object.__setattr__(self, "selfie", take_selfie(self.portrait))
+
+
+def hopper() -> Person:
+    """The person on matplotlib's portrait."""
+    return Person(packaged_portrait())
+
+
+def astronaut() -> Person:
+    """The person on scikit-image's portrait."""
+    from skimage import data  # noqa: PLC0415 - a heavy package only some tests need
+
+    return Person(Image.fromarray(data.astronaut()).crop((60, 0, 400, 400)))
+
+
+def encoded(image: Image.Image | bytes) -> str:
+    """An image as the request carries it."""
+    raw = image if isinstance(image, bytes) else to_jpeg(image)
+    return base64.b64encode(raw).decode()
+
+
+def request_for(
+    person: Person,
+    passport: PassportSpecimen | None = None,
+    alterations: Alterations | None = None,
+    subject_id: str = "customer-1",
+    **declared: Any,
+) -> dict[str, Any]:
+    """The body of a request: this person with this passport."""
+    page = draw_passport(passport or PassportSpecimen(), person.portrait, alterations)
+    return {
+        "subject_id": subject_id,
+        "document": {"image_base64": encoded(page), **declared},
+        "selfie_image_base64": encoded(person.selfie),
+    }
+
+
+def small_request(subject_id: str, shade: int = 0) -> dict[str, Any]:
+    """The body of a sandbox request: two small, valid images."""
+    image = Image.new("RGB", (200, 160), (40 + shade % 200, 90, 140))
+    return {
+        "subject_id": subject_id,
+        "document": {"image_base64": encoded(image)},
+        "selfie_image_base64": encoded(image),
+    }
+
+
+def blurred(image: Image.Image, radius: float) -> bytes:
+    """An image nobody can read any more."""
+    out = BytesIO()
+    image.filter(ImageFilter.GaussianBlur(radius)).save(out, "JPEG")
+    return out.getvalue()
