@@ -79,6 +79,8 @@ class Call:
     tenant: TenantCaller | None = None
     headers: dict[str, str] = field(default_factory=dict)
     """What the answer carries beyond its own headers, whatever it will be."""
+    begun: bool = False
+    """Part of the answer has left; whatever goes wrong now can only cut it short."""
     held_bytes: int = 0
     """How much of the body budget it has taken."""
 

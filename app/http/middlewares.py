@@ -89,13 +89,18 @@ class Watch:
 
     def _problem(self, call: Call, error: Exception) -> web.StreamResponse:
         refusal = refusal_of(error, call.store_failure)
-        if refusal is None:
-            _log.error("http.failed", request_id=call.request_id, route=_route(call), exc_info=error)
-            refusal = UNFORESEEN
-        elif refusal.code in {ProblemCode.STORE_FAILED, ProblemCode.STORE_UNAVAILABLE}:
-            _log.warning("http.store_failed", request_id=call.request_id, exc_info=error)
+        self._tell_failure(call, error, refusal)
+        if call.begun:
+            raise ConnectionError("the answer was cut short") from error
+        refusal = refusal or UNFORESEEN
         self.metrics.problems.labels(refusal.code.value).inc()
         return problem_response(refusal, self.settings.base_url, call)
+
+    def _tell_failure(self, call: Call, error: Exception, refusal: Refusal | None) -> None:
+        if refusal is None:
+            _log.error("http.failed", request_id=call.request_id, route=_route(call), exc_info=error)
+        elif refusal.code in {ProblemCode.STORE_FAILED, ProblemCode.STORE_UNAVAILABLE}:
+            _log.warning("http.store_failed", request_id=call.request_id, exc_info=error)
 
     def _tell(self, call: Call, status: int) -> None:
         took_s = self.now() - call.started

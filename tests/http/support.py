@@ -156,6 +156,7 @@ class Front:
     url: str
     port: int
     app: web.Application
+    runner: web.AppRunner
     client: aiohttp.ClientSession
     keys: Keys
     gateway: DirectGateway
@@ -246,7 +247,9 @@ async def open_front(
     host, port = runner.addresses[0][:2]
     client = aiohttp.ClientSession(auto_decompress=False)
     try:
-        yield Front(f"http://{host}:{port}", port, app, client, keys, gateway, shelves, stores, ports, chosen)
+        yield Front(
+            f"http://{host}:{port}", port, app, runner, client, keys, gateway, shelves, stores, ports, chosen
+        )
     finally:
         await client.close()
         await runner.cleanup()

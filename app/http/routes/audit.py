@@ -112,6 +112,7 @@ class AuditRoutes:
         )
         dress(response, call, self.standing)
         await response.prepare(call.request)
+        call.begun = True
         await response.write(csv_lines([_COLUMNS]) + csv_lines(cells(event) for event in first))
         async for events in pages:
             await response.write(csv_lines(cells(event) for event in events))
