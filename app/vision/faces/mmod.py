@@ -35,7 +35,7 @@ _IOU_MAX, _COVER_MAX = 0.4, 0.8
 """How much two faces may overlap; written into the weights file."""
 
 _RESTLESS_MIN: Final = 0.015
-"""Of 112 upright portraits the landmarks of 110 move less; of 15 found lying on their side, none."""
+"""The landmarks of 115 upright portraits all moved less; those of 14 found on their side, 0.025 and more."""
 
 _CANDIDATES_MAX: Final = 512
 
@@ -52,7 +52,7 @@ class MmodDetector:
     strong = 0.5
     """Most faces turned by a quarter score less; those that do not are told by their landmarks."""
     weakest = 0.2
-    """Texture such as a QR code scores up to here; portraits, about 1."""
+    """Portraits score about 1; of the textures tried one QR code scored 0.01 and the others nothing."""
 
     def __init__(self, network: Network, landmarks: ShapePredictor) -> None:
         self._network = network
