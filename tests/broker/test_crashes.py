@@ -1,0 +1,179 @@
+"""What is acknowledged outlives the process: kill -9 in the middle of writes, a full disk, a failed fsync."""
+
+import asyncio
+import contextlib
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from aiokafka import (  # type: ignore[import-untyped]  # ships no types
+    AIOKafkaConsumer,
+    AIOKafkaProducer,
+    TopicPartition,
+)
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
+from kio.schema.errors import ErrorCode
+
+from app.broker.server import Broker
+from app.broker.settings import BrokerSettings, Fsync
+from tests.broker.builders import Talk, batch, one
+from tests.broker.conftest import create_topic
+from tests.broker.requests import fetch_request, produce_request
+from tests.broker.runner import BrokerProcess
+
+
+async def everything(address: str, topic: str, partitions: int) -> list[int]:
+    """Read a topic to its end; return the numbers in it."""
+    consumer = AIOKafkaConsumer(bootstrap_servers=address, auto_offset_reset="earliest")
+    await consumer.start()
+    try:
+        places = [TopicPartition(topic, number) for number in range(partitions)]
+        consumer.assign(places)
+        ends = await consumer.end_offsets(places)
+        await consumer.seek_to_beginning()
+        found: list[int] = []
+        async with asyncio.timeout(30):
+            while len(found) < sum(ends.values()):
+                for records in (await consumer.getmany(timeout_ms=500)).values():
+                    found += [int(record.value.split()[0]) for record in records]
+        return found
+    finally:
+        await consumer.stop()
+
+
+async def write_until_killed(process: BrokerProcess, first: int, kill_after: int) -> set[int]:
+    """Keep 50 records in flight, kill the broker after some; return what was acknowledged."""
+    producer = AIOKafkaProducer(
+        bootstrap_servers=process.address, enable_idempotence=True, request_timeout_ms=2000
+    )
+    await producer.start()
+    acknowledged: set[int] = set()
+    enough = asyncio.Event()
+
+    async def write(number: int) -> None:
+        with contextlib.suppress(KafkaError):
+            await producer.send_and_wait("t", b"%d %s" % (number, b"x" * 300))
+            acknowledged.add(number)
+            if len(acknowledged) >= kill_after:
+                enough.set()
+
+    async def keep_writing(offset: int) -> None:
+        for number in range(first + offset, first + 100_000, 50):
+            await write(number)
+
+    writers = [asyncio.create_task(keep_writing(offset)) for offset in range(50)]
+    await enough.wait()
+    await process.kill()
+    for writer in writers:
+        writer.cancel()
+    await asyncio.gather(*writers, return_exceptions=True)
+    with contextlib.suppress(KafkaError, TimeoutError):
+        async with asyncio.timeout(0.1):
+            await producer.stop()
+    return acknowledged
+
+
+@pytest.mark.parametrize("fsync", list(Fsync))
+async def test_a_killed_broker_keeps_every_acknowledged_record(tmp_path: Path, fsync: Fsync) -> None:
+    acknowledged: set[int] = set()
+    for attempt, kill_after in enumerate((40, 700, 1500)):
+        async with BrokerProcess(tmp_path, fsync=fsync) as process:
+            if not attempt:
+                await create_topic(process.address, "t", partitions=2)
+            acknowledged |= await write_until_killed(process, attempt * 100_000, kill_after)
+
+    async with BrokerProcess(tmp_path, fsync=fsync) as process:
+        found = await everything(process.address, "t", 2)
+
+    assert acknowledged <= set(found)
+    assert len(found) == len(set(found))
+
+
+async def test_a_full_disk_is_told_to_the_producer_and_ends_with_the_shortage(tmp_path: Path) -> None:
+    async with BrokerProcess(tmp_path, file_limit=60_000) as process:
+        await create_topic(process.address, "t")
+        async with await Talk.to(int(process.address.split(":")[1])) as talk:
+            codes = []
+            for number in range(10):
+                answer = await talk.ask(produce_request("t", one(b"%d %s" % (number, b"x" * 9000))))
+                codes.append(answer.responses[0].partition_responses[0].error_code)
+            process.give_space()
+            again = await talk.ask(produce_request("t", one(b"100")))
+            fetched = await talk.ask(fetch_request("t", 0))
+
+        found = await everything(process.address, "t", 1)
+        await process.kill()
+    async with BrokerProcess(tmp_path) as process:
+        after_restart = await everything(process.address, "t", 1)
+
+    written = [number for number, code in enumerate(codes) if code is ErrorCode.none]
+    assert set(codes) == {ErrorCode.none, ErrorCode.kafka_storage_error}
+    assert again.responses[0].partition_responses[0].error_code is ErrorCode.none
+    assert fetched.responses[0].partitions[0].error_code is ErrorCode.none
+    assert found == after_restart == [*written, 100]
+
+
+async def test_commits_and_new_topics_fail_cleanly_on_a_full_disk(tmp_path: Path) -> None:
+    async with BrokerProcess(tmp_path, file_limit=1) as process:
+        with pytest.raises(AssertionError):
+            await create_topic(process.address, "t")
+        process.give_space()
+
+        await create_topic(process.address, "t")
+
+
+class FailingSync:
+    """An fsync that fails as often as it is told to."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self._sync = os.fdatasync
+
+    def __call__(self, fd: int) -> None:
+        """Fail or sync."""
+        if self.failures:
+            self.failures -= 1
+            raise OSError(errno.EIO, "the disk gave up")
+        self._sync(fd)
+
+
+async def test_a_failed_fsync_takes_the_records_back_before_anyone_saw_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = FailingSync()
+    monkeypatch.setattr(os, "fdatasync", failing)
+    async with Broker(BrokerSettings(tmp_path, fsync=Fsync.ALWAYS)) as broker:
+        await create_topic(broker.address, "t")
+        async with await Talk.to(broker.port) as talk:
+            records = [batch([(b"k", b"%d" % n)], producer_id=5, epoch=0, sequence=n) for n in range(3)]
+            await talk.ask(produce_request("t", records[0]))
+            failing.failures = 1
+            refused = await talk.ask(produce_request("t", records[1]))
+            retried = await talk.ask(produce_request("t", records[1]))
+            last = await talk.ask(produce_request("t", records[2]))
+            fetched = await talk.ask(fetch_request("t", 0))
+
+    outcomes = [answer.responses[0].partition_responses[0] for answer in (refused, retried, last)]
+    assert [outcome.error_code for outcome in outcomes] == [
+        ErrorCode.kafka_storage_error,
+        ErrorCode.none,
+        ErrorCode.none,
+    ]
+    assert [outcome.base_offset for outcome in outcomes] == [-1, 1, 2]
+    assert fetched.responses[0].partitions[0].high_watermark == 3
+
+
+async def test_a_failed_fsync_at_an_interval_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = FailingSync()
+    monkeypatch.setattr(os, "fdatasync", failing)
+    failing.failures = 1
+    async with Broker(BrokerSettings(tmp_path, flush_interval_s=0.01)) as broker:
+        await create_topic(broker.address, "t")
+        async with await Talk.to(broker.port) as talk:
+            answer = await talk.ask(produce_request("t", one(b"1")))
+
+    assert answer.responses[0].partition_responses[0].error_code is ErrorCode.none
+    assert failing.failures == 0
