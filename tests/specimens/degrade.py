@@ -1,0 +1,102 @@
+"""What cameras, scanners and uploads do to a page, seeded."""
+
+import random
+from collections.abc import Callable
+from io import BytesIO
+
+import cv2
+import numpy as np
+from PIL import Image
+
+from streams.sight import Pixels
+
+DESK = (90, 90, 90)
+"""What lies around the page."""
+
+
+def rotated(page: Pixels, degrees: float) -> Pixels:
+    """Turn the page on its desk; nothing is cut off."""
+    height, width = page.shape[:2]
+    turn = cv2.getRotationMatrix2D((width / 2, height / 2), degrees, 1)
+    across, down = abs(turn[0, 0]), abs(turn[0, 1])
+    wide, high = int(height * down + width * across), int(height * across + width * down)
+    turn[0, 2] += (wide - width) / 2
+    turn[1, 2] += (high - height) / 2
+    return as_pixels(cv2.warpAffine(page, turn, (wide, high), borderValue=DESK))
+
+
+def askew(page: Pixels, chance: random.Random, share: float) -> Pixels:
+    """Look at the page from an angle: each corner moves inwards by up to a share of the sides."""
+    height, width = page.shape[:2]
+    corners = np.array([(0, 0), (width, 0), (width, height), (0, height)], np.float32)
+    inwards = np.array([(1, 1), (-1, 1), (-1, -1), (1, -1)], np.float32)
+    moves = np.array([[chance.uniform(0, share), chance.uniform(0, share)] for _ in range(4)], np.float32)
+    seen = corners + inwards * moves * np.array((width, height), np.float32)
+    view = cv2.getPerspectiveTransform(corners, seen)
+    return as_pixels(cv2.warpPerspective(page, view, (width, height), borderValue=DESK))
+
+
+def noisy(page: Pixels, chance: random.Random, sigma: float) -> Pixels:
+    """Add the noise of a small sensor."""
+    grains = np.random.default_rng(chance.randrange(2**32)).normal(0, sigma, page.shape)
+    return as_pixels(np.clip(page + grains, 0, 255))
+
+
+def glaring(page: Pixels, chance: random.Random) -> Pixels:
+    """Let a lamp shine on the page."""
+    height, width = page.shape[:2]
+    down, across = np.mgrid[:height, :width]
+    at_x, at_y = chance.uniform(0.2, 0.8) * width, chance.uniform(0.2, 0.9) * height
+    far = ((across - at_x) / (0.22 * width)) ** 2 + ((down - at_y) / (0.2 * height)) ** 2
+    return as_pixels(np.clip(page + 150 * np.exp(-far)[..., None], 0, 255))
+
+
+def blurred(page: Pixels, sigma: float) -> Pixels:
+    """Put the page out of focus."""
+    return as_pixels(cv2.GaussianBlur(page, (0, 0), sigma))
+
+
+def shrunk(page: Pixels, width: int) -> Pixels:
+    """Photograph the page from farther away."""
+    scale = width / page.shape[1]
+    return as_pixels(cv2.resize(page, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA))
+
+
+def as_pixels(page: object) -> Pixels:
+    """Return what a library gave as pixels."""
+    return np.ascontiguousarray(page, np.uint8)
+
+
+Change = Callable[[Pixels, random.Random], Pixels]
+
+CHANGES: dict[str, Change] = {
+    "clean": lambda page, _: page,
+    "a little rotated": lambda page, chance: rotated(page, chance.uniform(-4, 4)),
+    "rotated by up to 20 degrees": lambda page, chance: rotated(
+        page, chance.choice((-1, 1)) * chance.uniform(10, 20)
+    ),
+    "on its left side": lambda page, _: as_pixels(np.rot90(page, 1)),
+    "on its head": lambda page, _: as_pixels(np.rot90(page, 2)),
+    "on its right side": lambda page, _: as_pixels(np.rot90(page, 3)),
+    "blurred": lambda page, _: blurred(page, 1.5),
+    "much blurred": lambda page, _: blurred(page, 2.5),
+    "noisy": lambda page, chance: noisy(page, chance, 20),
+    "askew": lambda page, chance: askew(page, chance, 0.08),
+    "much compressed": lambda page, _: page,
+    "glaring": glaring,
+    "700 px wide": lambda page, _: shrunk(page, 700),
+    "500 px wide": lambda page, _: shrunk(page, 500),
+    "by a telephone": lambda page, chance: noisy(blurred(askew(page, chance, 0.06), 1), chance, 8),
+}
+"""Every way a page is made worse, by name."""
+
+QUALITY = {"much compressed": 30, "by a telephone": 60}
+"""JPEG quality where it is not 88."""
+
+
+def photographed(page: Image.Image, how: str, chance: random.Random) -> bytes:
+    """Return the JPEG of a page made worse in one of the `CHANGES`."""
+    changed = CHANGES[how](as_pixels(page.convert("RGB")), chance)
+    written = BytesIO()
+    Image.fromarray(changed).save(written, "JPEG", quality=QUALITY.get(how, 88))
+    return written.getvalue()
