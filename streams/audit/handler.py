@@ -31,10 +31,12 @@ class SealChain:
         """
         tenant_id = command.tenant_id
         key = chain_key(self._key, tenant_id)
-        while waiting := await self._log.unsealed(tenant_id, BATCH):
-            head = await self._log.head(tenant_id)
-            # False: somebody else was faster, and what waits now is less.
-            await self._log.seal(tenant_id, _links(head, waiting, key))
+        while True:
+            head = await self._log.head(tenant_id)  # before the rows: whoever is faster moves it on
+            waiting = await self._log.unsealed(tenant_id, BATCH)
+            if not waiting:
+                return
+            await self._log.seal(tenant_id, _links(head, waiting, key))  # refused: look again
 
 
 def _links(

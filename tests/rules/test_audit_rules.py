@@ -1,0 +1,211 @@
+"""How a row is written down and linked, on paper."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from schemas.audit import AuditAction, AuditEvent, ChainLink
+from schemas.enums import ActorType
+from schemas.ids import AuditEventId, derive_id
+from streams.audit.rules import (
+    FIRST_PREVIOUS,
+    ChainFault,
+    canonical,
+    chain_key,
+    check,
+    classify,
+    is_head,
+    link,
+    seal_head,
+)
+from streams.ports import SealedRow
+from tests.builders import ACME, GLOBEX, NOW, build_audit_event
+
+KEY = chain_key(bytes(32), ACME)
+
+
+def row(n: int) -> AuditEvent:
+    """A row of its own."""
+    return build_audit_event(event_id=AuditEventId(derive_id("aud", str(n))), detail=f"Row {n}.")
+
+
+def chain(length: int) -> list[SealedRow]:
+    """Rows sealed one behind the other."""
+    rows: list[SealedRow] = []
+    for n in range(length):
+        previous = rows[-1].link if rows else None
+        rows.append(SealedRow(row(n), link(previous, row(n), KEY)))
+    return rows
+
+
+def first_fault(rows: Sequence[SealedRow]) -> tuple[int, ChainFault] | None:
+    """The first bad place and what is wrong there."""
+    previous: ChainLink | None = None
+    for n, one in enumerate(rows):
+        if check(previous, one, KEY) is not None:
+            return n, classify(previous, one, rows[n + 1 :], rows[-1].link, KEY)
+        previous = one.link
+    return None
+
+
+def test_the_canonical_row_is_sorted_compact_json_in_utf_8() -> None:
+    event = build_audit_event(context={"z": 1, "a": {"y": None, "b": "é"}}, livemode=False)
+
+    text = canonical(event).decode()
+
+    assert text.startswith('{"action":"verification.evaluated","actor_id":"key_')
+    assert '"context":{"a":{"b":"é"' in text
+    assert '"created_at":"2026-11-21T10:30:15.123Z"' in text
+
+
+def test_the_link_a_reader_adds_is_not_part_of_the_row() -> None:
+    event = build_audit_event(context={"request_id": "r", "chain": {"position": 1}})
+
+    assert canonical(event) == canonical(build_audit_event(context={"request_id": "r"}))
+
+
+def test_the_order_of_context_entries_does_not_matter() -> None:
+    there, back = {"a": 1, "b": 2}, {"b": 2, "a": 1}
+
+    assert canonical(build_audit_event(context=there)) == canonical(build_audit_event(context=back))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"event_id": AuditEventId(derive_id("aud", "other"))},
+        {"action": AuditAction.CASE_OPENED},
+        {"actor_type": ActorType.SYSTEM},
+        {"actor_id": None},
+        {"subject_id": "customer-18"},
+        {"correlation_id": "req-2"},
+        {"decision_id": "dec_1"},
+        {"context": {}},
+        {"detail": "Something else."},
+        {"created_at": NOW + timedelta(milliseconds=1)},
+        {"livemode": False},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_every_field_is_part_of_the_row(changes: dict[str, object]) -> None:
+    assert canonical(build_audit_event(**changes)) != canonical(build_audit_event())
+
+
+def test_every_field_of_a_row_is_tried_above() -> None:
+    assert len(AuditEvent.model_fields) == 11
+
+
+def test_the_first_link_follows_zeros() -> None:
+    first = link(None, row(0), KEY)
+
+    assert (first.position, first.prev_hash) == (1, FIRST_PREVIOUS)
+
+
+def test_a_link_follows_the_one_before_it() -> None:
+    first = link(None, row(0), KEY)
+
+    second = link(first, row(1), KEY)
+
+    assert (second.position, second.prev_hash) == (2, first.hash)
+
+
+def test_a_link_needs_the_key() -> None:
+    assert link(None, row(0), KEY).hash != link(None, row(0), chain_key(bytes(32), GLOBEX)).hash
+
+
+def test_an_honest_chain_has_no_fault() -> None:
+    assert first_fault(chain(6)) is None
+
+
+@pytest.mark.parametrize("place", [0, 2, 5])
+def test_an_edited_row_is_named(place: int) -> None:
+    rows = chain(6)
+    rows[place] = SealedRow(build_audit_event(detail="Nothing happened."), rows[place].link)
+
+    assert first_fault(rows) == (place, ChainFault.EDITED)
+
+
+@pytest.mark.parametrize("changes", [{"hash": "0" * 64}, {"prev_hash": "1" * 64}, {"position": 1}])
+def test_an_edited_link_is_named(changes: dict[str, object]) -> None:
+    rows = chain(6)
+    rows[2] = SealedRow(rows[2].event, rows[2].link.model_copy(update=changes))
+
+    assert first_fault(rows) == (2, ChainFault.EDITED)
+
+
+@pytest.mark.parametrize("place", [0, 3])
+def test_a_removed_row_is_named_by_its_place(place: int) -> None:
+    rows = chain(6)
+    del rows[place]
+
+    assert first_fault(rows) == (place, ChainFault.REMOVED)
+
+
+def test_a_row_that_is_gone_from_its_link_is_removed() -> None:
+    rows = chain(3)
+    rows[1] = SealedRow(None, rows[1].link)
+
+    assert first_fault(rows) == (1, ChainFault.REMOVED)
+
+
+def test_a_removed_row_is_noticed_though_the_rest_was_counted_anew() -> None:
+    rows = chain(6)
+    del rows[2]
+    moved = [SealedRow(r.event, r.link.model_copy(update={"position": n + 1})) for n, r in enumerate(rows)]
+
+    assert first_fault(moved) == (2, ChainFault.REORDERED)
+
+
+def test_rows_that_changed_places_are_reordered() -> None:
+    rows = chain(6)
+    rows[1], rows[4] = SealedRow(rows[4].event, rows[1].link), SealedRow(rows[1].event, rows[4].link)
+
+    assert first_fault(rows) == (1, ChainFault.REORDERED)
+
+
+def test_rows_that_changed_places_with_their_links_are_reordered() -> None:
+    rows = chain(6)
+    positions = [rows[4].link, rows[1].link]
+    rows[1], rows[4] = (
+        SealedRow(rows[4].event, rows[4].link.model_copy(update={"position": positions[1].position})),
+        SealedRow(rows[1].event, rows[1].link.model_copy(update={"position": positions[0].position})),
+    )
+
+    assert first_fault(rows) == (1, ChainFault.REORDERED)
+
+
+def test_a_forged_row_between_two_is_foreign() -> None:
+    rows = chain(4)
+    forged = ChainLink(position=3, prev_hash=rows[1].link.hash, hash="ab" * 32)
+    behind = [
+        SealedRow(r.event, r.link.model_copy(update={"position": r.link.position + 1})) for r in rows[2:]
+    ]
+
+    assert first_fault([*rows[:2], SealedRow(row(99), forged), *behind]) == (2, ChainFault.FOREIGN)
+
+
+def test_a_row_of_another_chain_is_foreign() -> None:
+    rows = chain(3)
+    other = link(rows[0].link, row(99), chain_key(bytes(32), GLOBEX))
+
+    assert first_fault([rows[0], SealedRow(row(99), other), rows[2]]) == (1, ChainFault.FOREIGN)
+
+
+def test_a_sealed_head_is_known() -> None:
+    head = link(None, row(0), KEY)
+
+    assert is_head(head, seal_head(head, KEY), KEY)
+
+
+@pytest.mark.parametrize("changes", [{"position": 2}, {"hash": "0" * 64}, {"prev_hash": "1" * 64}])
+def test_a_head_that_was_altered_is_not_known(changes: dict[str, object]) -> None:
+    head = link(None, row(0), KEY)
+
+    assert not is_head(head.model_copy(update=changes), seal_head(head, KEY), KEY)
+
+
+def test_a_head_of_another_tenant_is_not_known() -> None:
+    head = link(None, row(0), KEY)
+
+    assert not is_head(head, seal_head(head, chain_key(bytes(32), GLOBEX)), KEY)
