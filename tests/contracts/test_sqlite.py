@@ -1,0 +1,408 @@
+"""What only the store of one node promises: it survives a restart, a full disk and its neighbours."""
+
+import asyncio
+import resource
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from app.adapters.crypto import RootKey, RootKeyRefused
+from app.adapters.layout import BLOBS_FOLDER, DATABASE_FILE
+from app.adapters.sqlite import engine
+from app.adapters.sqlite.schema import SchemaRefused
+from app.adapters.sqlite.stores import open_sqlite_stores
+from schemas.audit import AuditFilter
+from schemas.ids import EvidenceId, SubjectId, VerificationId, derive_id
+from schemas.problems import NotFound, StoreUnavailable
+from streams.ports import Change, Damaged, Erased, RecordKind, Stores
+from tests.builders import (
+    ACME,
+    NOW,
+    SUBJECT,
+    VERIFICATION,
+    build_audit_event,
+    build_decision_event,
+    build_evidence_draft,
+    build_record,
+)
+from tests.contracts.adapters import ROOT_KEY, SqliteBreaker
+
+DOCUMENT = EvidenceId(derive_id("evd", "document"))
+LARGE = bytes(300_000)
+CHANGE = Change(ACME, (build_record(),), (build_audit_event(),), (build_decision_event(),))
+
+
+def files(folder: Path) -> list[Path]:
+    """The blobs in the folder."""
+    return [path for path in (folder / BLOBS_FOLDER).rglob("*") if path.is_file()]
+
+
+def holding(folder: Path, secret: bytes) -> list[Path]:
+    """The files of the store in which the bytes stand."""
+    return [path for path in folder.iterdir() if path.is_file() and secret in path.read_bytes()]
+
+
+async def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
+    async with open_sqlite_stores(tmp_path, ROOT_KEY) as stores:
+        await stores.journal.commit(CHANGE)
+        await stores.evidence.put([build_evidence_draft(LARGE)])
+        sealed = await stores.vault.seal(ACME, SUBJECT, "fields", b"plain")
+
+    async with open_sqlite_stores(tmp_path, ROOT_KEY) as stores:
+        record = await stores.records.get(ACME, RecordKind.VERIFICATION, VERIFICATION)
+        assert record.body == build_record().body
+        assert await stores.audit_log.unsealed(ACME, 9) == [build_audit_event()]
+        assert await stores.journal.pending_events(9) == [build_decision_event()]
+        assert await stores.evidence.get(ACME, DOCUMENT) == LARGE
+        assert await stores.vault.open(ACME, SUBJECT, "fields", sealed) == b"plain"
+
+
+async def test_an_erasure_is_there_after_a_restart(tmp_path: Path) -> None:
+    async with open_sqlite_stores(tmp_path, ROOT_KEY) as stores:
+        await stores.evidence.put([build_evidence_draft()])
+        await stores.vault.destroy(ACME, SUBJECT)
+
+    async with open_sqlite_stores(tmp_path, ROOT_KEY) as stores:
+        with pytest.raises(Erased):
+            await stores.evidence.get(ACME, DOCUMENT)
+
+
+async def test_a_destroyed_key_leaves_no_trace_on_the_disk(tmp_path: Path) -> None:
+    async with open_sqlite_stores(tmp_path, ROOT_KEY) as stores:
+        await stores.vault.seal(ACME, SUBJECT, "fields", b"plain")
+        wrapped = SqliteBreaker(tmp_path).run("SELECT wrapped FROM subject_keys")[0][0]
+        assert isinstance(wrapped, bytes)
+        assert holding(tmp_path, wrapped) != []
+
+        await stores.vault.destroy(ACME, SUBJECT)
+
+        assert holding(tmp_path, wrapped) == []
+
+
+async def test_another_process_notices_an_erasure(tmp_path: Path) -> None:
+    async with (
+        open_sqlite_stores(tmp_path, ROOT_KEY) as one,
+        open_sqlite_stores(tmp_path, ROOT_KEY) as other,
+    ):
+        await one.evidence.put([build_evidence_draft()])
+        sealed = await other.vault.seal(ACME, SUBJECT, "fields", b"plain")
+
+        await one.vault.destroy(ACME, SUBJECT)
+
+        with pytest.raises(Erased):
+            await other.evidence.get(ACME, DOCUMENT)
+        with pytest.raises(Erased):
+            await other.vault.open(ACME, SUBJECT, "fields", sealed)
+
+
+async def test_two_processes_agree_on_a_new_subjects_key(tmp_path: Path) -> None:
+    async with (
+        open_sqlite_stores(tmp_path, ROOT_KEY) as one,
+        open_sqlite_stores(tmp_path, ROOT_KEY) as other,
+    ):
+        subjects = [SubjectId(f"customer-{n}") for n in range(20)]
+        asked = [(stores, subject) for subject in subjects for stores in (one, other)]
+        sealed = await asyncio.gather(*(s.vault.seal(ACME, subject, "f", b"plain") for s, subject in asked))
+
+        for (stores, subject), value in zip(asked, sealed, strict=True):
+            reader = other if stores is one else one
+            assert await reader.vault.open(ACME, subject, "f", value) == b"plain"
+
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from app.adapters.sqlite.stores import open_sqlite_stores
+from streams.ports import Change
+from tests.builders import *
+from tests.contracts.adapters import ROOT_KEY
+
+async def main(folder, name):
+    async with open_sqlite_stores(Path(folder), ROOT_KEY) as stores:
+        for n in range(40):
+            shared = build_record(id=f"ver_{n}", body=name.encode())
+            own = build_record(id=f"ver_{name}_{n}")
+            draft = build_evidence_draft(name.encode() * 20_000, evidence_id=derive_id("evd", str(n)))
+            row = build_audit_event(event_id=derive_id("aud", name, str(n)))
+            await asyncio.gather(
+                stores.journal.commit(Change(ACME, (shared,))),
+                stores.journal.commit(Change(ACME, (own,), (row,))),
+                stores.evidence.put([draft]),
+            )
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_processes_that_open_and_write_at_once_lose_nothing(tmp_path: Path) -> None:
+    names = ("one", "two", "three")
+    writers = [
+        await asyncio.create_subprocess_exec(sys.executable, "-c", WRITER, str(tmp_path), name)
+        for name in names
+    ]
+
+    assert [await writer.wait() for writer in writers] == [0, 0, 0]
+
+    async with open_sqlite_stores(tmp_path, ROOT_KEY) as stores:
+        for n in range(40):
+            shared = await stores.records.get(ACME, RecordKind.VERIFICATION, f"ver_{n}")
+            assert shared.body.decode() in names
+            for name in names:
+                await stores.records.get(ACME, RecordKind.VERIFICATION, f"ver_{name}_{n}")
+            content = await stores.evidence.get(ACME, EvidenceId(derive_id("evd", str(n))))
+            assert content[:60_000].decode().strip("onetwhr") == ""
+        assert len(await stores.audit_log.unsealed(ACME, 200)) == 120
+    assert len(files(tmp_path)) <= 40
+
+
+@contextmanager
+def full_disk(free_bytes: int) -> Iterator[None]:
+    """No file may grow beyond so many bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (free_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A data folder."""
+    return tmp_path
+
+
+async def test_a_full_disk_keeps_nothing_of_a_put(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        with full_disk(100_000), pytest.raises(StoreUnavailable):
+            await stores.evidence.put([build_evidence_draft(LARGE)])
+
+        assert files(folder) == []
+        with pytest.raises(NotFound):
+            await stores.evidence.describe(ACME, DOCUMENT)
+
+
+async def test_a_disk_full_at_the_second_image_keeps_nothing_of_the_first(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        second = build_evidence_draft(LARGE, evidence_id=EvidenceId(derive_id("evd", "second")))
+        first = build_evidence_draft(bytes(90_000))
+        with full_disk(100_000), pytest.raises(StoreUnavailable):
+            await stores.evidence.put([first, second])
+
+        assert files(folder) == []
+        with pytest.raises(NotFound):
+            await stores.evidence.describe(ACME, DOCUMENT)
+
+
+async def test_the_store_goes_on_once_the_disk_has_room_again(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        with full_disk(1), pytest.raises(StoreUnavailable):
+            await stores.journal.commit(CHANGE)
+        with pytest.raises(NotFound):
+            await stores.records.get(ACME, RecordKind.VERIFICATION, VERIFICATION)
+
+        committed = await stores.journal.commit(CHANGE)
+        await stores.evidence.put([build_evidence_draft(LARGE)])
+
+        assert committed.won
+        assert await stores.evidence.get(ACME, DOCUMENT) == LARGE
+
+
+async def test_a_full_disk_spares_what_was_committed_before(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        await stores.journal.commit(CHANGE)
+
+        with full_disk(1), pytest.raises(StoreUnavailable):
+            await stores.journal.commit(Change(ACME, (build_record(id="ver_2"),)))
+
+        assert len(await stores.audit_log.page(ACME, AuditFilter(), limit=9)) == 1
+
+
+async def test_a_store_locked_by_a_neighbour_is_unavailable_for_now(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "BUSY_TIMEOUT_MS", 20)
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        with closing(sqlite3.connect(folder / DATABASE_FILE, isolation_level=None)) as neighbour:
+            neighbour.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreUnavailable):
+                await stores.journal.commit(CHANGE)
+
+        assert (await stores.journal.commit(CHANGE)).won
+
+
+async def test_a_defect_in_one_job_leaves_nobody_waiting(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        writes = stores.journal._engine.write  # type: ignore[attr-defined]  # the engine is the adapter's own
+
+        def defective(_: sqlite3.Connection) -> None:
+            raise RuntimeError("a defect")
+
+        answers = await asyncio.gather(
+            stores.journal.commit(CHANGE), writes(defective), return_exceptions=True
+        )
+
+        assert any(isinstance(answer, StoreUnavailable) for answer in answers)
+        await stores.journal.commit(CHANGE)
+        await stores.records.get(ACME, RecordKind.VERIFICATION, VERIFICATION)
+    assert "met a defect" in caplog.text
+
+
+async def put_and_lose(stores: Stores, folder: Path) -> None:
+    """Evidence whose file is gone."""
+    await stores.evidence.put([build_evidence_draft(LARGE)])
+    for file in files(folder):
+        file.unlink()
+
+
+async def test_evidence_whose_file_is_gone_is_damaged(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        await put_and_lose(stores, folder)
+
+        with pytest.raises(Damaged):
+            await stores.evidence.get(ACME, DOCUMENT)
+
+
+async def test_evidence_whose_kind_was_altered_is_damaged(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        await stores.evidence.put([build_evidence_draft()])
+        SqliteBreaker(folder).run("UPDATE evidence SET kind = 'SELFIE'")
+
+        with pytest.raises(Damaged):
+            await stores.evidence.get(ACME, DOCUMENT)
+
+
+async def test_a_key_taken_from_another_subject_opens_nothing(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        await stores.evidence.put([build_evidence_draft()])
+        SqliteBreaker(folder).run("UPDATE subject_keys SET subject_id = 'somebody'")
+        SqliteBreaker(folder).run("UPDATE evidence SET subject_id = 'somebody'")
+
+        with pytest.raises(Damaged):
+            await stores.evidence.get(ACME, DOCUMENT)
+
+
+async def test_the_sweeper_takes_what_an_interrupted_put_left(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        await stores.evidence.put([build_evidence_draft(LARGE)])
+        (kept,) = files(folder)
+        kept.with_name(f"{DOCUMENT}.0123456789abcdef").write_bytes(b"left behind")
+
+        swept = await stores.evidence.sweep_orphans(datetime.now(UTC) + timedelta(minutes=1))
+
+        assert (swept, files(folder)) == (1, [kept])
+
+
+async def test_the_sweeper_spares_what_is_being_put(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        await stores.evidence.put([build_evidence_draft(LARGE)])
+        (kept,) = files(folder)
+        kept.with_name(f"{DOCUMENT}.0123456789abcdef").write_bytes(b"not yet named")
+
+        assert await stores.evidence.sweep_orphans(datetime.now(UTC) - timedelta(hours=1)) == 0
+
+
+async def test_discarded_evidence_leaves_no_file(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        await stores.evidence.put([build_evidence_draft(LARGE)])
+
+        await stores.evidence.discard(ACME, [DOCUMENT])
+
+        assert files(folder) == []
+
+
+@pytest.mark.parametrize("evidence_id", ["../../../etc/passwd", "evd_1", "", derive_id("evd", "x") + "/.."])
+async def test_no_file_is_named_after_anything_but_an_id(folder: Path, evidence_id: str) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        with pytest.raises(ValueError, match="form"):
+            await stores.evidence.put([build_evidence_draft(LARGE, evidence_id=EvidenceId(evidence_id))])
+
+    assert files(folder) == []
+
+
+async def test_blobs_are_readable_by_their_owner_alone(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        await stores.evidence.put([build_evidence_draft(LARGE, verification_id=VerificationId("ver_1"))])
+
+    assert [file.stat().st_mode & 0o077 for file in files(folder)] == [0]
+
+
+async def test_another_root_key_is_refused_at_start(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY):
+        pass
+
+    with pytest.raises(RootKeyRefused):
+        async with open_sqlite_stores(folder, RootKey(bytes(32))):
+            pass
+
+
+async def test_a_newer_schema_is_refused(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY):
+        pass
+    SqliteBreaker(folder).run("PRAGMA user_version = 99")
+
+    with pytest.raises(SchemaRefused, match="upgrade"):
+        async with open_sqlite_stores(folder, ROOT_KEY):
+            pass
+
+
+async def test_another_programs_database_is_refused(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / DATABASE_FILE)) as foreign:
+        foreign.execute("CREATE TABLE theirs (a)")
+
+    with pytest.raises(SchemaRefused):
+        async with open_sqlite_stores(folder, ROOT_KEY):
+            pass
+
+
+async def test_a_file_that_is_no_database_is_unavailable(folder: Path) -> None:
+    (folder / DATABASE_FILE).write_bytes(b"rubbish" * 1000)
+
+    with pytest.raises(StoreUnavailable):
+        async with open_sqlite_stores(folder, ROOT_KEY):
+            pass
+
+
+KILLED = """
+import asyncio, os, sys
+from pathlib import Path
+from app.adapters.sqlite.stores import open_sqlite_stores
+from streams.ports import Change
+from tests.builders import *
+from tests.contracts.adapters import ROOT_KEY
+
+async def main(folder):
+    async with open_sqlite_stores(Path(folder), ROOT_KEY) as stores:
+        for n in range(10_000):
+            draft = build_evidence_draft(bytes(80_000), evidence_id=derive_id("evd", str(n)))
+            await stores.evidence.put([draft])
+            row = build_audit_event(event_id=derive_id("aud", str(n)))
+            await stores.journal.commit(Change(ACME, (build_record(id=f"ver_{n}"),), (row,)))
+            print(n, flush=True)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_whatever_was_answered_before_a_kill_is_there(folder: Path) -> None:
+    victim = subprocess.Popen([sys.executable, "-c", KILLED, str(folder)], stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220, S603 - the test waits for its lines anyway
+    assert victim.stdout is not None
+    answered = [int(victim.stdout.readline()) for _ in range(30)]
+    victim.kill()
+    answered += [int(line) for line in victim.stdout.read().splitlines() if line.isdigit()]
+    victim.stdout.close()
+    victim.wait()
+
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        for n in answered:
+            await stores.records.get(ACME, RecordKind.VERIFICATION, f"ver_{n}")
+            assert len(await stores.evidence.get(ACME, EvidenceId(derive_id("evd", str(n))))) == 80_000
+        assert len(await stores.audit_log.page(ACME, AuditFilter(since=NOW), limit=10_000)) >= len(answered)
