@@ -81,6 +81,8 @@ class Settings(BaseSettings):
     """Which reply partition this front reads; several fronts need different numbers."""
     answer_timeout_s: float = Field(default=30.0, gt=0, le=300)
     """How long a request waits for its decision before 503 DECISION_PENDING."""
+    worker_session_timeout_s: float = Field(default=10.0, ge=6, le=300)
+    """How soon the partitions of a dead worker are taken over."""
     vision_workers: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=64)
     """Threads that run the models."""
     vision_queue: int = Field(default=32, ge=1)

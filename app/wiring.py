@@ -121,7 +121,13 @@ async def open_worker(
         guard = Guard(writer, now=now, uniform=random.SystemRandom().uniform)
 
         def build() -> faust.App:
-            app = build_app(StreamSettings(bootstrap=bootstrap, datadir=settings.data_dir / "streams"))
+            app = build_app(
+                StreamSettings(
+                    bootstrap=bootstrap,
+                    datadir=settings.data_dir / "streams",
+                    session_timeout_s=settings.worker_session_timeout_s,
+                )
+            )
             if engines is not None:
                 _register_verification(app, guard, house.stores, engines, announcer)
             if "audit" in chosen:
