@@ -14,8 +14,7 @@ from app.http.problems import refused_fields
 from schemas.problems import FieldProblem, Overloaded, ProblemCode, Refused
 
 THREAD_BYTES: Final = 128 * 1024
-"""Bodies from here on are parsed in a thread; below it the hop costs more than the parsing (measured:
-a hop is some 60 µs, parsing 128 KiB of base64 in JSON some 100 µs)."""
+"""Bodies from here on are parsed in a thread (measured: a hop there and back 0.06 ms, 128 KiB 0.1 ms)."""
 
 MAX_ERRORS: Final = 50
 """Places named in one answer."""

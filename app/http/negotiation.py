@@ -2,6 +2,13 @@
 
 from collections.abc import Sequence
 
+from aiohttp import web
+
+
+def wanted(request: web.Request, offered: Sequence[str]) -> str:
+    """Return which of the offered types the request likes best, the first one when it says nothing."""
+    return preferred(",".join(request.headers.getall("Accept", ("*/*",))), offered)
+
 
 def preferred(accept: str, offered: Sequence[str]) -> str:
     """Return the offered type the caller likes best; the first one when nothing fits or all are equal."""

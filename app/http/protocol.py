@@ -21,9 +21,7 @@ from schemas.problems import ProblemCode, Refusal
 _MALFORMED = Refusal(code=ProblemCode.MALFORMED_JSON, detail="The request is not well-formed HTTP.")
 _FAILED = Refusal(code=ProblemCode.STORE_FAILED, detail="The request could not be carried out.")
 
-_FULL = (
-    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-)
+_OVERLOADED = Refusal(code=ProblemCode.OVERLOADED, detail="Too many connections are open.")
 
 _LINGERING_S = 5.0
 """How long the rest of a refused body is read and thrown away, so that the answer reaches its sender."""
@@ -41,6 +39,23 @@ class Surroundings:
     fresh_uuid: Callable[[], UUID]
     max_connections: int
 
+    def answer(self, refusal: Refusal) -> web.Response:
+        """Return a refusal as a route would give it; the connection ends with it."""
+        request_id = encode_id("req", self.fresh_uuid())
+        response = render(refusal, self.base_url, "/", request_id)
+        response.headers.update(self.standing)
+        response.headers["X-Request-Id"] = request_id
+        response.force_close()
+        return response
+
+    def full(self) -> bytes:
+        """Return the whole answer to a connection that is one too many, as it goes over the wire."""
+        response = self.answer(_OVERLOADED)
+        body = response.body if isinstance(response.body, bytes) else b""
+        lines = [f"HTTP/1.1 {response.status} {response.reason}", "Connection: close"]
+        lines += [f"Content-Length: {len(body)}", *(f"{n}: {v}" for n, v in response.headers.items())]
+        return "\r\n".join([*lines, "", ""]).encode() + body
+
 
 class FrontProtocol(web.RequestHandler):
     """One connection."""
@@ -57,7 +72,7 @@ class FrontProtocol(web.RequestHandler):
         if server is not None and len(server.connections) >= self._around.max_connections:
             self._around.metrics.refused_connections.inc()
             if isinstance(transport, asyncio.WriteTransport):
-                transport.write(_FULL)
+                transport.write(self._around.full())
             transport.close()
             return
         super().connection_made(transport)
@@ -71,19 +86,14 @@ class FrontProtocol(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """Answer what no route could; what was sent is neither repeated nor logged."""
-        request_id = encode_id("req", self._around.fresh_uuid())
         malformed = status < 500  # noqa: PLR2004 - the line between their fault and ours
         if malformed:
             self._around.metrics.malformed.inc()
-        _log.info(
-            "http.malformed" if malformed else "http.broken", request_id=request_id, kind=type(exc).__name__
-        )
+        response = self._around.answer(_MALFORMED if malformed else _FAILED)
+        event = "http.malformed" if malformed else "http.broken"
+        _log.info(event, request_id=response.headers["X-Request-Id"], kind=type(exc).__name__)
         if request.writer.output_size > 0:
             raise ConnectionError("an answer was under way; another cannot follow")
-        response = render(_MALFORMED if malformed else _FAILED, self._around.base_url, "/", request_id)
-        response.headers.update(self._around.standing)
-        response.headers["X-Request-Id"] = request_id
-        response.force_close()
         return response
 
 

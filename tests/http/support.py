@@ -4,7 +4,7 @@ import asyncio
 import base64
 import io
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from uuid_utils.compat import uuid7
 
 from app.adapters.crypto import RootKey
 from app.adapters.memory import Shelves, open_memory_stores
-from app.http.ports import FrontPorts, FrontSettings, Probe
+from app.http.ports import Authenticator, FrontPorts, FrontSettings, Probe
 from app.http.server import create_app, make_runner
 from app.intake import Intake
 from app.telemetry import build_metrics
@@ -231,14 +231,17 @@ def now() -> datetime:
 
 @asynccontextmanager
 async def open_front(
-    probes: Mapping[str, Probe] | None = None, max_connections: int = 200, **settings: Any
+    probes: Mapping[str, Probe] | None = None,
+    max_connections: int = 200,
+    knowing: Callable[[Stores], Authenticator] | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Front]:
     """Serve a front on a free port."""
     chosen = FrontSettings(base_url=BASE_URL, cursor_key=b"c" * 32, **settings)
     shelves, keys, pool = Shelves(), Keys(), VisionPool(1)
     stores = open_memory_stores(RootKey(b"r" * 32), shelves)
     gateway = DirectGateway(_use_case(stores, pool))
-    ports = _ports(stores, keys, gateway, probes or {})
+    ports = _ports(stores, knowing(stores) if knowing else keys, gateway, probes or {})
     app = create_app(ports, chosen)
     runner = make_runner(app, ports, chosen, max_connections, shutdown_timeout_s=1.0)
     await runner.setup()
@@ -262,7 +265,9 @@ def _use_case(stores: Stores, pool: VisionPool) -> EvaluateVerification:
     return EvaluateVerification(stores, engines, VerificationPolicy(), now, Memory(), Silence())
 
 
-def _ports(stores: Stores, keys: Keys, gateway: DirectGateway, probes: Mapping[str, Probe]) -> FrontPorts:
+def _ports(
+    stores: Stores, keys: Authenticator, gateway: DirectGateway, probes: Mapping[str, Probe]
+) -> FrontPorts:
     registry = CollectorRegistry()
     intake = Intake(
         gateway=gateway,

@@ -150,6 +150,14 @@ async def test_an_export_is_saved_not_shown(front: Front) -> None:
     assert (told.headers["X-Content-Type-Options"], told.headers["Cache-Control"]) == ("nosniff", "no-store")
 
 
+async def test_the_head_of_an_export_has_no_body(front: Front, rows: list[AuditEvent]) -> None:
+    assert rows
+    told = await front.ask("HEAD", PATH, headers={"Accept": "text/csv"})
+
+    assert (told.status, told.body) == (200, b"")
+    assert (await front.ask("GET", "/livez")).status == 200
+
+
 async def test_an_export_refuses_like_a_page(front: Front) -> None:
     told = await front.ask("GET", f"{PATH}?actor_type=X", headers={"Accept": "text/csv"})
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.http import strict_json
-from app.http.strict_json import MAX_DEPTH, MAX_KEYS, MAX_SEPARATORS
+from app.http.strict_json import LONG_STRING_BYTES, MAX_DEPTH, MAX_KEYS, MAX_STRINGS, MAX_STRUCTURE_BYTES
 from schemas.problems import ProblemCode, Refused
 
 HOSTILE = {
@@ -37,7 +37,16 @@ HOSTILE = {
     "far too deep objects": b'{"a":' * 9_000 + b"1" + b"}" * 9_000,
     "too many keys": json.dumps({str(n): n for n in range(MAX_KEYS + 1)}).encode(),
     "too many keys altogether": json.dumps([{str(n): n for n in range(MAX_KEYS // 2)}] * 3).encode(),
-    "too many parts": b"[" + b"[]," * (MAX_SEPARATORS * 2) + b"1]",
+    "too many parts": b"[" + b"[]," * MAX_STRUCTURE_BYTES + b"1]",
+    "too many parts behind a string": b'["",' + b"[]," * MAX_STRUCTURE_BYTES + b"1]",
+    "too many strings": b"[" + b'"aa",' * (MAX_STRINGS + 1) + b"1]",
+    "too many escaped quotes": b'["' + b'\\"' * MAX_STRUCTURE_BYTES + b'"]',
+    "backslashes without end": b'["' + b"\\" * 200_000,
+    "a long string without end": b'["' + b"a" * 200_000,
+    "a long string of broken UTF-8": b'["' + b"\xff" * 200_000 + b'"]',
+    "two values, one of them long": b'"' + b"a" * 200_000 + b'""',
+    "a duplicate key beside a long string": b'{"a":"' + b"a" * 200_000 + b'","b":1,"b":2}',
+    "a lone surrogate beside a long string": b'["' + b"a" * 200_000 + b'","\\udfff"]',
 }
 
 
@@ -61,6 +70,27 @@ def test_hostile_json_is_refused(raw: bytes) -> None:
 def test_decent_json_is_read(value: Any) -> None:
     assert strict_json.parse(json.dumps(value).encode()) == value
     assert strict_json.parse(json.dumps(value, ensure_ascii=False).encode()) == value
+
+
+LONG = "A" * (MAX_STRUCTURE_BYTES + 1)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        LONG,
+        [LONG, "b", [LONG + "c"]],
+        {"a": LONG, "b": {"c": LONG + "/+="}, "d": "short"},
+        {"a": LONG, "b": 'quotes " and \\ backslashes \\\\'},
+        {"a": LONG + '"'},
+        {"a": LONG + "\\"},
+        {"a": LONG + "\\\\", "b": LONG + "\n"},
+        {"a": "ü" * LONG_STRING_BYTES * 3},
+    ],
+)
+def test_long_strings_come_back_to_their_places(value: Any) -> None:
+    assert strict_json.parse(json.dumps(value, ensure_ascii=False).encode()) == value
+    assert strict_json.parse(json.dumps(value).encode()) == value
 
 
 def test_the_deepest_allowed_level_is_read() -> None:
@@ -87,6 +117,16 @@ def test_what_was_written_is_read(value: Any) -> None:
     except UnicodeEncodeError:
         return
     assert strict_json.parse(raw) == value
+
+
+@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=9), JSON, max_size=4))
+def test_what_was_written_beside_a_long_string_is_read(value: dict[str, Any]) -> None:
+    whole = {**value, "long": LONG}
+    try:
+        raw = json.dumps(whole, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return
+    assert strict_json.parse(raw) == whole
 
 
 @given(st.binary(max_size=200))

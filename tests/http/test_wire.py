@@ -161,6 +161,7 @@ async def test_a_connection_over_the_cap_is_told_to_come_back() -> None:
 
     assert answer.startswith(b"HTTP/1.1 503 ")
     assert headers_of(answer)["retry-after"] == "1"
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["code"] == "OVERLOADED"
 
 
 async def test_the_cap_counts_connections_that_are_open_now() -> None:

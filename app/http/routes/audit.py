@@ -13,7 +13,7 @@ from aiohttp import web
 from app.http.cursors import Cursors
 from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Parameter
 from app.http.filters import Page, Paging, moment, refused_filter, text, word
-from app.http.negotiation import preferred
+from app.http.negotiation import wanted
 from app.http.ports import FrontPorts
 from app.http.responses import JSON, dress, json_list
 from schemas.access import TenantCaller
@@ -72,7 +72,7 @@ class AuditRoutes:
         scope = scope_of(caller, chosen)
         cursor = query.get("cursor")
         before = self.cursors.read(cursor, scope) if cursor is not None else None
-        if preferred(call.request.headers.get("Accept", JSON), (JSON, CSV)) == CSV:
+        if wanted(call.request, (JSON, CSV)) == CSV:
             most = PAGING.limit(query) if "limit" in query else None
             return await self._export(call, self._rows(caller, chosen, before, most))
         page = Page(PAGING.limit(query), before)
@@ -113,9 +113,10 @@ class AuditRoutes:
         dress(response, call, self.standing)
         await response.prepare(call.request)
         call.begun = True
-        await response.write(csv_lines([_COLUMNS]) + csv_lines(cells(event) for event in first))
-        async for events in pages:
-            await response.write(csv_lines(cells(event) for event in events))
+        if call.request.method != "HEAD":
+            await response.write(csv_lines([_COLUMNS]) + csv_lines(cells(event) for event in first))
+            async for events in pages:
+                await response.write(csv_lines(cells(event) for event in events))
         await response.write_eof()
         return response
 

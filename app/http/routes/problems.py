@@ -7,7 +7,7 @@ from typing import Final
 from aiohttp import web
 
 from app.http.endpoints import Answer, Call, Endpoint
-from app.http.negotiation import preferred
+from app.http.negotiation import wanted
 from app.http.problem_texts import TEXT_OF, kebab
 from app.http.responses import JSON, json_value
 from schemas.problems import STATUS_OF, NotFound, ProblemCode
@@ -34,7 +34,7 @@ async def explain(call: Call) -> web.Response:
         raise NotFound
     title, advice = TEXT_OF[code]
     status = int(STATUS_OF[code])
-    if preferred(call.request.headers.get("Accept", JSON), (JSON, HTML)) == HTML:
+    if wanted(call.request, (JSON, HTML)) == HTML:
         page = _PAGE.format(code=code, title=escape(title), status=status, advice=escape(advice))
         return web.Response(text=page, content_type=HTML)
     return json_value({"code": code, "title": title, "status": status, "advice": advice})
