@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import struct
-from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,9 +10,10 @@ import structlog
 from kio.schema.errors import ErrorCode
 from typing_extensions import override
 
+from app.broker.apis.fetch import LongPoll
 from app.broker.apis.table import Table
 from app.broker.apis.versions import UnsupportedApiVersions
-from app.broker.node import Api, Call, Node
+from app.broker.node import Api, Call, Node, Parked
 from app.broker.wire import UNREADABLE, Codec, Head, codec, read_head, reword
 
 log = structlog.get_logger()
@@ -47,9 +47,10 @@ class Connection(asyncio.Protocol):
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self._settings = listener.node.settings
+        self._wakeups = listener.node.wakeups
         self._transport: asyncio.Transport
         self._buffer = bytearray()
-        self._waiting: asyncio.Future[object] | None = None
+        self._waiting: asyncio.Task[object] | Parked | None = None
         self._choked = False
         self._reading = True
         self._peer = self._host = ""
@@ -105,6 +106,7 @@ class Connection(asyncio.Protocol):
             if frame is None:
                 break
             self._handle(frame)
+        self._wakeups.drain()
         self._regulate()
 
     def _next_frame(self) -> bytes | None:
@@ -151,8 +153,12 @@ class Connection(asyncio.Protocol):
             request = reword(request, api.words)
         call = Call(self._listener.node, head.version, client_id, self._peer, self._host, self._port)
         answer = self._ask(api, call, request)
-        if isinstance(answer, asyncio.Future) or inspect.iscoroutine(answer):
-            self._wait(answer, spoken, head)
+        if isinstance(answer, LongPoll):
+            self._waiting = answer
+            answer.then(lambda fetched: self._deliver(fetched, spoken, head))
+        elif inspect.iscoroutine(answer):
+            self._waiting = task = asyncio.ensure_future(answer)
+            task.add_done_callback(lambda done: self._finished(done, spoken, head))
         elif answer is not None:
             self._transport.write(spoken.write(head.correlation_id, answer))
 
@@ -174,26 +180,26 @@ class Connection(asyncio.Protocol):
             return
         self._refuse("broker.unserved_request", api=head.api_key, version=head.version)
 
-    def _wait(self, answer: Awaitable[object], spoken: Codec, head: Head) -> None:
-        waiting = asyncio.ensure_future(answer)
-        self._waiting = waiting
-        waiting.add_done_callback(lambda done: self._answered(done, spoken, head))
-
-    def _answered(self, done: asyncio.Future[object], spoken: Codec, head: Head) -> None:
-        self._waiting = None
-        if done.cancelled():
+    def _finished(self, task: asyncio.Task[object], spoken: Codec, head: Head) -> None:
+        self._wakeups.drain()
+        if task.cancelled():
             self._transport.abort()
             return
-        error = done.exception()
+        error = task.exception()
         if error is not None:
             log.error("broker.request_failed", api=head.api_key, version=head.version, exc_info=error)
             self._transport.abort()
             return
-        if not self._transport.is_closing():
-            answer = done.result()
-            if answer is not None:
-                self._transport.write(spoken.write(head.correlation_id, answer))
-            self._serve()
+        self._deliver(task.result(), spoken, head)
+
+    def _deliver(self, answer: object, spoken: Codec, head: Head) -> None:
+        """Send an answer that had to wait, then go on with what came after its request."""
+        self._waiting = None
+        if self._transport.is_closing():
+            return
+        if answer is not None:
+            self._transport.write(spoken.write(head.correlation_id, answer))
+        self._serve()
 
     def _refuse(self, event: str, **facts: object) -> None:
         log.warning(event, client=self._peer, **facts)

@@ -12,6 +12,7 @@ from app.broker.errors import Refused
 from app.broker.log import Mark, PartitionLog
 from app.broker.segments import Segment
 from app.broker.settings import Fsync
+from app.broker.wakeups import Wakeups
 
 log = structlog.get_logger()
 
@@ -19,7 +20,8 @@ log = structlog.get_logger()
 class Flusher:
     """Syncs written logs on its own thread, one round at a time, so that many writers share an fsync."""
 
-    def __init__(self, mode: Fsync, interval_s: float) -> None:
+    def __init__(self, mode: Fsync, interval_s: float, wakeups: Wakeups) -> None:
+        self._wakeups = wakeups
         self._always = mode is Fsync.ALWAYS
         self._interval_s = interval_s
         self._thread = ThreadPoolExecutor(1, "broker-flush")
@@ -92,6 +94,7 @@ class Flusher:
                 self._failed(partition, error)
         for partition, durable in waiting:
             _settle(durable, failed.get(partition))
+        self._wakeups.drain()
         if sealed:
             await loop.run_in_executor(self._thread, _seal, sealed)
 

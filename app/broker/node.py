@@ -1,9 +1,9 @@
 """The parts of a running broker, as the APIs see them, and the call they answer."""
 
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from kio.schema.errors import ErrorCode
 
@@ -13,6 +13,7 @@ from app.broker.flusher import Flusher
 from app.broker.settings import BrokerSettings
 from app.broker.store import Store
 from app.broker.topics import TopicDirectory
+from app.broker.wakeups import Wakeups
 
 NODE_ID: Final = 1
 """The only broker of its cluster."""
@@ -53,6 +54,7 @@ class Node:
     topics: TopicDirectory
     groups: Coordinator
     flusher: Flusher
+    wakeups: Wakeups
     producer_ids: ProducerIds
 
 
@@ -69,8 +71,18 @@ class Call(NamedTuple):
     port: int
 
 
-Handler = Callable[[Call, Any], object | Awaitable[object]]
-"""Answers a request: with an answer, with an awaitable of one, or with None for no answer at all."""
+Handler = Callable[[Call, Any], "object | Coroutine[Any, Any, object] | Parked"]
+"""Answers a request: with an answer, a coroutine of one, a parked one, or None for no answer at all."""
+
+
+class Parked(Protocol):
+    """A request that waits for something to happen; lighter than a task, for the hot path."""
+
+    def then(self, deliver: Callable[[object], None]) -> None:
+        """Have `deliver` called once with the answer, never from within this call."""
+
+    def cancel(self) -> None:
+        """Forget it: the client is gone."""
 
 
 @dataclass(frozen=True, slots=True)

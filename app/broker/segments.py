@@ -21,6 +21,9 @@ log = structlog.get_logger()
 INDEX_INTERVAL_BYTES: Final = 2048
 """One index entry per so many bytes: about 1 % of the log in memory, a few headers walked per read."""
 
+_WINDOW_BYTES: Final = 2 * INDEX_INTERVAL_BYTES
+"""Read to find a batch from its index entry; often all there is to read at the end of a log."""
+
 _WALK_BYTES: Final = 64 * 1024
 _SIDECAR: Final = struct.Struct(">8sqqqqq")
 _SIDECAR_MAGIC: Final = b"VSINDEX1"
@@ -122,17 +125,17 @@ class Segment:
         if not self._positions:
             return b""
         start = self._positions[max(bisect_right(self._bases, offset) - 1, 0)]
-        data = self._pread(start, max_bytes + INDEX_INTERVAL_BYTES)
-        position = 0
-        while len(data) - position >= HEADER_BYTES:
-            last, size = last_offset_at(data, position)
+        window = self._pread(start, _WINDOW_BYTES)
+        at = 0
+        while len(window) - at >= HEADER_BYTES:
+            last, size = last_offset_at(window, at)
             if last >= offset:
-                wanted = max(size, max_bytes)
-                if len(data) - position >= min(wanted, self.visible - start - position):
-                    return data[position : position + wanted] if position or len(data) > wanted else data
-                return self._pread(start + position, wanted)
-            position += size
-        return self._read_on(offset, start + position, max_bytes)
+                wanted = min(max(size, max_bytes), self.visible - start - at)
+                if at + wanted <= len(window):
+                    return window[at : at + wanted]
+                return self._pread(start + at, wanted)
+            at += size
+        return self._read_on(offset, start + at, max_bytes)
 
     def _read_on(self, offset: int, position: int, max_bytes: int) -> bytes:
         for found, header in self.headers(position):

@@ -19,6 +19,7 @@ from app.broker.settings import BrokerSettings, Fsync, refuse_remote
 from app.broker.store import Store
 from app.broker.topics import TopicDirectory
 from app.broker.upkeep import Upkeep
+from app.broker.wakeups import Wakeups
 
 log = structlog.get_logger()
 
@@ -43,7 +44,8 @@ class Broker:
         self._now_ms = now_ms
         self._lock = DirectoryLock(settings.directory)
         self._store = Store(settings.directory / "broker.sqlite", durable=settings.fsync is Fsync.ALWAYS)
-        self._flusher = Flusher(settings.fsync, settings.flush_interval_s)
+        self._wakeups = Wakeups()
+        self._flusher = Flusher(settings.fsync, settings.flush_interval_s, self._wakeups)
         self._topics = TopicDirectory(settings, self._store, self._flusher, now_ms)
         self._groups = Coordinator(settings, self._store)
         self._upkeep = Upkeep(settings, self._topics, self._flusher, now_ms)
@@ -84,7 +86,15 @@ class Broker:
         self._flusher.start()
         self._upkeep.start()
         producer_ids = ProducerIds(store)
-        node = Node(self._settings, cluster_id, self._topics, self._groups, self._flusher, producer_ids)
+        node = Node(
+            settings=self._settings,
+            cluster_id=cluster_id,
+            topics=self._topics,
+            groups=self._groups,
+            flusher=self._flusher,
+            wakeups=self._wakeups,
+            producer_ids=producer_ids,
+        )
         listener = self._listener = Listener(node, build_table())
         self._server = await asyncio.get_running_loop().create_server(
             lambda: Connection(listener), self._settings.host, self._settings.port, backlog=BACKLOG

@@ -59,10 +59,12 @@ class Codec:
         """
         parts = _Parts()
         self.write_body(parts, answer)
-        body = b"".join(parts.chunks)
+        length = sum(map(len, parts.chunks))
         if self.flexible_answer:
-            return _FLEXIBLE_FRAME.pack(len(body) + 5, correlation_id, 0) + body
-        return _FRAME.pack(len(body) + 4, correlation_id) + body
+            parts.chunks[0] = _FLEXIBLE_FRAME.pack(length + 5, correlation_id, 0)
+        else:
+            parts.chunks[0] = _FRAME.pack(length + 4, correlation_id)
+        return b"".join(parts.chunks)
 
 
 class _Parts:
@@ -71,7 +73,7 @@ class _Parts:
     __slots__ = ("chunks", "write")
 
     def __init__(self) -> None:
-        self.chunks: list[bytes] = []
+        self.chunks: list[bytes] = [b""]  # the first place is the frame's own
         self.write = self.chunks.append
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped]  # ships no types
 from kio.index import load_request_schema
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 from kio.schema.init_producer_id.v4.request import InitProducerIdRequest
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.types import TopicName
@@ -160,7 +161,11 @@ async def test_a_consumer_waiting_for_a_topic_is_told_of_its_deletion(broker: Br
     async with await Talk.to(broker.port) as talk:
         talk.send(request)
         await until(lambda: partition.watchers)
-        await broker._topics.delete("t")
+        async with await Talk.to(broker.port) as other:
+            deletion = DeleteTopicsRequest(
+                topics=(DeleteTopicState(topic_id=None, name=TopicName("t")),), timeout=milliseconds(1000)
+            )
+            await other.ask(deletion)
         answer = await talk.receive(request)
     assert answer.responses[0].partitions[0].error_code.value == 3
 

@@ -1,6 +1,7 @@
 """Fetch: read what is there, or wait until enough is (long polling)."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final, NamedTuple
 
@@ -10,6 +11,7 @@ from kio.schema.fetch.v12.response import EpochEndOffset, LeaderIdAndEpoch, Snap
 
 from app.broker.log import PartitionLog
 from app.broker.node import Call, Node
+from app.broker.wakeups import Wakeups
 from app.broker.wire import NO_THROTTLE
 
 _NO_DIVERGENCE: Final = EpochEndOffset()
@@ -72,7 +74,7 @@ def fetch(call: Call, request: FetchRequest) -> object:
     wait_s = _wait_s(call.node, request)
     if urgent or found >= request.min_bytes or wait_s <= 0 or not wanted:
         return answer
-    return _LongPoll(wanted, request.min_bytes, max_bytes, wait_s).answer
+    return LongPoll(call.node.wakeups, wanted, request.min_bytes, max_bytes, wait_s)
 
 
 def _wait_s(node: Node, request: FetchRequest) -> float:
@@ -109,43 +111,50 @@ def _read_one(want: _Wanted, budget: int, *, first: bool) -> FetchedPartition:
     return FetchedPartition(want.number, ErrorCode.none, high, high, start, records)
 
 
-class _LongPoll:
-    """A parked Fetch; woken by its partitions, at most once per turn of the loop."""
+class LongPoll:
+    """A parked Fetch; its partitions wake it when they grow."""
 
-    def __init__(self, wanted: list[_Wanted], min_bytes: int, max_bytes: int, wait_s: float) -> None:
-        loop = self._loop = asyncio.get_running_loop()
-        self.answer: asyncio.Future[Fetched] = loop.create_future()
+    def __init__(
+        self, wakeups: Wakeups, wanted: list[_Wanted], min_bytes: int, max_bytes: int, wait_s: float
+    ) -> None:
+        self._wakeups = wakeups
         self._wanted = wanted
         self._min_bytes = min_bytes
         self._max_bytes = max_bytes
-        self._woken = False
-        self._timer = loop.call_later(wait_s, self._finish)
+        self._deliver: Callable[[object], None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(wait_s, self._time_is_up)
         self._wake = self._woke
         for want in wanted:
             if want.partition is not None:
                 want.partition.watchers.add(self._wake)
-        self.answer.add_done_callback(self._forget)
 
-    def _woke(self) -> None:
-        if not self._woken:
-            self._woken = True
-            self._loop.call_soon(self._look)
+    def then(self, deliver: Callable[[object], None]) -> None:
+        """Have `deliver` called once with the answer."""
+        self._deliver = deliver
 
-    def _look(self) -> None:
-        """Answer if there is enough now."""
-        self._woken = False
-        if self.answer.done():
-            return
-        answer, found, urgent = _read(self._wanted, self._max_bytes)
-        if urgent or found >= self._min_bytes:
-            self.answer.set_result(answer)
-
-    def _finish(self) -> None:
-        if not self.answer.done():
-            self.answer.set_result(_read(self._wanted, self._max_bytes)[0])
-
-    def _forget(self, _: object) -> None:
+    def cancel(self) -> None:
+        """Stop waiting; nothing is delivered any more."""
+        self._deliver = None
         self._timer.cancel()
         for want in self._wanted:
             if want.partition is not None:
                 want.partition.watchers.discard(self._wake)
+
+    def _woke(self) -> None:
+        self._wakeups.add(self._look)
+
+    def _look(self) -> None:
+        """Answer if there is enough now."""
+        if self._deliver is not None:
+            answer, found, urgent = _read(self._wanted, self._max_bytes)
+            if urgent or found >= self._min_bytes:
+                self._finish(answer)
+
+    def _time_is_up(self) -> None:
+        self._finish(_read(self._wanted, self._max_bytes)[0])
+
+    def _finish(self, answer: Fetched) -> None:
+        deliver = self._deliver
+        self.cancel()
+        if deliver is not None:
+            deliver(answer)
