@@ -75,15 +75,18 @@ def load_root_key(
     once they agree on one. Blocking.
 
     Raises:
-        RootKeyRefused: The key is malformed, the file is open to others, or it is gone although
-            the folder holds data that only the lost key can open.
+        RootKeyRefused: The key is malformed, the file cannot be read or is open to others, or it is
+            gone although the folder holds data that only the lost key can open.
     """
     if configured is not None:
         return _parse(configured.get_secret_value(), "SERVICE_ROOT_KEY")
-    if not path.exists():
-        _refuse_new_key_beside_data(path)
-        _create(path, draw(KEY_BYTES))
-    return _read(path)
+    try:
+        if not path.exists():
+            _refuse_new_key_beside_data(path)
+            _create(path, draw(KEY_BYTES))
+        return _read(path)
+    except OSError as error:
+        raise RootKeyRefused(f"{path} cannot be used: {error.strerror}") from error
 
 
 def _parse(text: str, source: str) -> RootKey:
@@ -102,7 +105,7 @@ def _parse(text: str, source: str) -> RootKey:
 
 def _refuse_new_key_beside_data(path: Path) -> None:
     kept = [name for name in SEALED_UNDER_ROOT_KEY if (path.parent / name).exists()]
-    if kept:
+    if kept and not path.exists():  # a process that starts just now makes the key before the data
         raise RootKeyRefused(
             f"{path} is missing, but {path.parent} holds {' and '.join(kept)} sealed under it: "
             "put the key back or configure SERVICE_ROOT_KEY"

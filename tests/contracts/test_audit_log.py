@@ -56,6 +56,12 @@ async def test_a_row_is_read_as_it_was_written(stores: Stores) -> None:
     assert await page(stores) == [row]
 
 
+async def test_a_link_that_nobody_sealed_is_not_shown(stores: Stores) -> None:
+    await write(stores, numbered(1, context={"request_id": "r", "chain": {"position": 1}}))
+
+    assert (await page(stores))[0].context == {"request_id": "r"}
+
+
 async def test_rows_come_newest_first(stores: Stores) -> None:
     await write(stores, numbered(1), numbered(3), numbered(2))
 

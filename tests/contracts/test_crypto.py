@@ -117,6 +117,14 @@ def test_a_lost_key_beside_data_is_refused_not_replaced(tmp_path: Path) -> None:
     assert not (tmp_path / "root.key").exists()
 
 
+def test_a_key_file_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    load_root_key(None, tmp_path / "elsewhere")
+    (tmp_path / "root.key").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(RootKeyRefused, match="cannot be used"):
+        load_root_key(None, tmp_path / "root.key")
+
+
 def test_each_purpose_has_its_own_key() -> None:
     derived = {ROOT_KEY.derive(purpose) for purpose in Purpose} | {ROOT_KEY.secret}
 

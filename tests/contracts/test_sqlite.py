@@ -43,9 +43,14 @@ def files(folder: Path) -> list[Path]:
     return [path for path in (folder / BLOBS_FOLDER).rglob("*") if path.is_file()]
 
 
+def list_folder(folder: Path) -> list[Path]:
+    """The files right in the folder."""
+    return [path for path in folder.iterdir() if path.is_file()]
+
+
 def holding(folder: Path, secret: bytes) -> list[Path]:
     """The files of the store in which the bytes stand."""
-    return [path for path in folder.iterdir() if path.is_file() and secret in path.read_bytes()]
+    return [path for path in list_folder(folder) if secret in path.read_bytes()]
 
 
 async def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -254,6 +259,31 @@ async def test_a_defect_in_one_job_leaves_nobody_waiting(
         await stores.journal.commit(CHANGE)
         await stores.records.get(ACME, RecordKind.VERIFICATION, VERIFICATION)
     assert "met a defect" in caplog.text
+
+
+async def test_a_defect_while_images_are_sealed_reaches_the_asker(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        broken = build_evidence_draft(content=None)  # type: ignore[arg-type]  # a defect of the caller
+
+        with pytest.raises(TypeError):
+            await stores.evidence.put([broken])
+
+
+async def test_a_closed_store_is_unavailable(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        pass
+
+    with pytest.raises(StoreUnavailable):
+        await stores.journal.commit(CHANGE)
+    with pytest.raises(StoreUnavailable):
+        await stores.records.get(ACME, RecordKind.VERIFICATION, VERIFICATION)
+
+
+async def test_the_database_is_readable_by_its_owner_alone(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        await stores.journal.commit(CHANGE)
+
+        assert {file.stat().st_mode & 0o077 for file in list_folder(folder)} == {0}
 
 
 async def put_and_lose(stores: Stores, folder: Path) -> None:

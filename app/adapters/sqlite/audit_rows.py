@@ -67,6 +67,7 @@ def _read(row: Sequence[Any], sealed: ChainLink | None) -> AuditEvent:
     if any(isinstance(value, bytes) for value in row[:11]):
         raise TypeError("a column has another type than was written")
     kept = json.loads(context)["context"]
+    kept.pop(CHAIN, None)  # only a link that stands in the chain is shown
     if sealed is not None:
         kept[CHAIN] = sealed.model_dump()
     return AuditEvent(

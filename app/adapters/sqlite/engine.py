@@ -1,6 +1,7 @@
 """Threads around SQLite: one writer that commits whoever waits together, and readers beside it."""
 
 import asyncio
+import os
 import sqlite3
 import threading
 from collections import deque
@@ -30,6 +31,9 @@ BUSY_TIMEOUT_MS: Final = 5_000
 
 CHECKPOINT_PAGES: Final = 4_000
 """Write-ahead log of 16 MB before it is folded into the file: a page changed often is folded once."""
+
+LOG_LIMIT_BYTES: Final = 64 * 1024 * 1024
+"""A write-ahead log that outgrew this while somebody read is cut back afterwards."""
 
 FOLD_TIMEOUT_MS: Final = 200
 """How long emptying the log waits for readers; the next checkpoint comes anyway."""
@@ -68,6 +72,7 @@ class Engine:
         self._readers = ThreadPoolExecutor(READERS, "store-reader")
         self._local = threading.local()
         self._opened = [self._connection]
+        self._closed = False
 
     def write(self, job: Job[Answer]) -> asyncio.Future[Answer]:
         """Run the job in a transaction and return its answer once it is durable.
@@ -75,18 +80,26 @@ class Engine:
         Raises:
             StoreUnavailable: Nothing was written, or nothing is known.
         """
+        self._refuse_when_closed()
         future: asyncio.Future[Answer] = self._loop.create_future()
         self._enqueue(_Waiting(job, future))
         return future
 
     def read(self, job: Job[Answer]) -> asyncio.Future[Answer]:
-        """Run the job on a reader, beside the writer."""
+        """Run the job on a reader, beside the writer.
+
+        Raises:
+            StoreUnavailable: The file cannot be read for now.
+        """
+        self._refuse_when_closed()
         return self._loop.run_in_executor(self._readers, self._read, job)
 
     def stage_and_write(self, stage: Job[Job[Answer]]) -> asyncio.Future[Answer]:
         """Run `stage` on a reader's thread and the job it returns on the writer, with no stop between."""
+        self._refuse_when_closed()
         future: asyncio.Future[Answer] = self._loop.create_future()
-        self._readers.submit(self._stage, stage, future)
+        staged = self._readers.submit(self._stage, stage, future)
+        staged.add_done_callback(lambda done: self._pass_on(done.exception(), future))
         return future
 
     async def fold(self) -> None:
@@ -94,14 +107,19 @@ class Engine:
         await self._loop.run_in_executor(self._writer, self._fold)
 
     async def aclose(self) -> None:
-        """Finish what was asked and close the file."""
+        """Finish what was asked and close the file; whoever asks later finds the store unavailable."""
+        self._closed = True
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
         self._readers.shutdown()
         self._writer.shutdown()
-        for connection in self._opened:
+        for connection in reversed(self._opened):  # the writer last: it folds the log into the file
             connection.close()
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise StoreUnavailable("the store is closed")
 
     def _fold(self) -> None:
         with (
@@ -127,12 +145,11 @@ class Engine:
         return connection
 
     def _stage(self, stage: Job[Job[Answer]], future: asyncio.Future[Answer]) -> None:
-        try:
-            job = stage(self._reader())
-        except _CARRIED as error:
+        self._enqueue(_Waiting(stage(self._reader()), future))
+
+    def _pass_on(self, error: BaseException | None, future: asyncio.Future[Any]) -> None:
+        if error is not None:
             self._settle([_Outcome(future, error=_told(error))])
-        else:
-            self._enqueue(_Waiting(job, future))
 
     def _enqueue(self, waiting: _Waiting) -> None:
         with self._lock:
@@ -231,6 +248,7 @@ def connect(path: Path, *, cache_kib: int) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA secure_delete = FAST")
     connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute(f"PRAGMA journal_size_limit = {LOG_LIMIT_BYTES}")
     connection.execute(f"PRAGMA cache_size = -{cache_kib}")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     return connection
@@ -244,8 +262,9 @@ def prepare(path: Path) -> None:
         SchemaRefused: A newer version, or another program, wrote the file.
     """
     try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # the files beside it get its mode
         with closing(connect(path, cache_kib=READER_CACHE_KIB)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             migrate(connection)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         raise StoreUnavailable(f"{path}: {error}") from error
