@@ -142,8 +142,6 @@ class Metrics:
     """Requests over a limit, by the limit's name."""
     decided: Counter
     """Verifications answered, by status and whether it was a replay."""
-    decision_seconds: Histogram
-    """Time from the command in the log to its answer."""
     refused_connections: Counter
     """Connections over the cap."""
 
@@ -168,6 +166,5 @@ def build_metrics(registry: CollectorRegistry) -> Metrics:
         malformed=counter("http_malformed", "Malformed requests."),
         rate_limited=counter("http_rate_limited", "Requests over a limit.", "limit"),
         decided=counter("verifications_answered", "Verifications answered.", "status", "replayed"),
-        decision_seconds=seconds("decision", "Time from command to answer."),
         refused_connections=counter("http_refused_connections", "Connections over the cap."),
     )

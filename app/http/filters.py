@@ -99,7 +99,7 @@ def moment(query: Mapping[str, str], name: str) -> datetime | None:
     try:
         if _RFC3339.fullmatch(given) is not None:
             return _TIME.validate_python(given)
-    except ValidationError:
+    except (ValidationError, OverflowError):  # the latter in the first and last hours of the calendar
         pass
     raise refused_filter(name, "The value must be an RFC 3339 time such as 2026-01-31T12:00:00Z.")
 

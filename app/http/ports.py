@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol
 from uuid import UUID
 
 from prometheus_client import CollectorRegistry
@@ -14,8 +14,6 @@ from app.intake import Intake
 from app.telemetry import Metrics
 from schemas.access import TenantCaller
 from streams.ports import AuditLog, Records, Vault
-
-Kept = TypeVar("Kept")
 
 
 class Authenticator(Protocol):
@@ -82,5 +80,3 @@ KEEPALIVE_S: Final = 30.0
 
 MAX_CONNECTIONS: Final = 1_000
 """Connections at one time; one more is answered 503 and closed."""
-
-Json = dict[str, Any]

@@ -101,8 +101,16 @@ class FrontServer(web.Server):
     """Makes a `FrontProtocol` for each connection."""
 
     def __init__(self, plain: web.Server, around: Surroundings) -> None:
-        super().__init__(plain.request_handler, request_factory=plain.request_factory)
+        super().__init__(self._answer, request_factory=plain.request_factory)
+        self._routes = plain.request_handler
         self._around = around
+
+    async def _answer(self, request: BaseRequest) -> web.StreamResponse:
+        """Answer through the routes; what aiohttp refuses before them is a problem as well."""
+        try:
+            return await self._routes(request)
+        except web.HTTPException:
+            return self._around.answer(_MALFORMED)
 
     @override
     def __call__(self) -> web.RequestHandler:

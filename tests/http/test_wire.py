@@ -123,6 +123,15 @@ async def test_another_method_is_405_and_told_which_there_are(front: Front, meth
         assert method not in headers_of(answer)["allow"]
 
 
+async def test_an_expectation_nobody_can_meet_is_a_problem_too(front: Front) -> None:
+    answer = await tell(
+        front, b"POST /nowhere HTTP/1.1\r\nExpect: magic\r\nConnection: close\r\n" + HOST + b"\r\n"
+    )
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert headers_of(answer)["content-type"] == "application/problem+json"
+
+
 async def test_options_tells_the_methods_and_no_origin(front: Front) -> None:
     told = await front.ask("OPTIONS", PATH, None, headers={"Origin": "https://evil.example"})
 

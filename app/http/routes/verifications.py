@@ -70,7 +70,7 @@ class VerificationRoutes:
         submitted = await self.ports.intake.submit(body, asked)
         stored = StoredVerification.from_bytes(submitted.record.first_body or submitted.record.body)
         answer = await self.presenter.present(call.caller.tenant_id, stored)
-        self.ports.metrics.decided.labels(stored.verification.status, str(submitted.replayed)).inc()
+        self.ports.metrics.decided.labels(stored.verification.status, str(submitted.replayed).lower()).inc()
         headers = {REPLAYED: "true"} if submitted.replayed else None
         status = HTTPStatus.OK if submitted.replayed else HTTPStatus.CREATED
         return json_answer(answer, status, headers)

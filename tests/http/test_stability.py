@@ -1,0 +1,54 @@
+"""What was derived once is derived again by every later release: kept records depend on it (G2)."""
+
+from app.http.cursors import Cursors
+from app.images_in import unpack
+from app.intake import ROUTE, fingerprint_of
+from app.submissions import SubmitBody
+from schemas.ids import TenantId, derive_id
+from streams.ports import Position
+from streams.verification.keeping import mode
+from tests.builders import NOW
+from tests.http.support import build_body, encoded
+
+
+def build(**changes: object) -> SubmitBody:
+    """A body of fixed bytes."""
+    declared = {"number_last4": "1234", "extracted_fields": {"b": 1, "a": "x"}}
+    document = {"image_base64": encoded(b"document"), **declared}
+    body = build_body("customer-1", document=document, selfie_image_base64=encoded(b"selfie"))
+    return SubmitBody.model_validate(body | changes)
+
+
+def fingerprint(body: SubmitBody) -> str:
+    """Its fingerprint."""
+    return fingerprint_of(body, *unpack(body))
+
+
+def test_a_fingerprint_stays() -> None:
+    assert fingerprint(build()) == "fca830fd527609d01fdbadcc6f1ee86c15bbde29d6fe7d2e2294cbb5f7fce18d"
+
+
+def test_a_verification_id_stays() -> None:
+    made = derive_id("ver", TenantId("ten_" + "0" * 26), mode(livemode=True), ROUTE, "order-1")
+
+    assert made == "ver_3m2m618ep3g6saxsnd8semjxkr"
+
+
+def test_a_cursor_stays() -> None:
+    assert (
+        Cursors(b"k" * 32).write(Position(NOW, "ver_x"), {"list": "x"})
+        == "JHzVaekw2zY0E-CbqvGZRgAGYMbYqrw4dmVyX3g"
+    )
+
+
+def test_the_order_of_declared_fields_does_not_count() -> None:
+    declared = {"extracted_fields": {"a": "x", "b": 1}, "number_last4": "1234"}
+    document = {"image_base64": encoded(b"document"), **declared}
+
+    assert fingerprint(build(document=document)) == fingerprint(build())
+
+
+def test_an_absent_value_is_a_null_value() -> None:
+    document = {**build().document.model_dump(), "issuing_country": None}
+
+    assert fingerprint(build(document=document)) == fingerprint(build())
