@@ -25,14 +25,19 @@ ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 ID_PATTERN: Final = r"[a-z]{2,4}_[0-9a-hjkmnp-tv-z]{26}"
 """The form of every identifier, for routes that must not match anything else."""
 
-_LENGTH = 26
+_PAIRS: Final = tuple(high + low for high in ALPHABET for low in ALPHABET)
+"""Two characters at a time, by their ten bits."""
+
+_SHIFTS: Final = tuple(range(120, -1, -10))
+_VERSION_AND_VARIANT: Final = 0xF << 76 | 0x3 << 62
+_VERSION_8: Final = 0x8 << 76 | 0x2 << 62
+
 _FORM = re.compile(ID_PATTERN)
 
 
 def encode_id(prefix: str, value: UUID) -> str:
     """Write a UUID as an identifier; identifiers of one kind sort as their UUIDs do."""
-    shifts = range((_LENGTH - 1) * 5, -1, -5)
-    return f"{prefix}_" + "".join(ALPHABET[(value.int >> shift) & 31] for shift in shifts)
+    return _write(prefix, value.int)
 
 
 def derive_id(prefix: str, *parts: str) -> str:
@@ -40,15 +45,14 @@ def derive_id(prefix: str, *parts: str) -> str:
 
     The parts are length-prefixed, so no two lists of parts share an identifier.
     """
-    digest = hashlib.sha256()
-    for part in parts:
-        raw = part.encode()
-        digest.update(len(raw).to_bytes(4, "big"))
-        digest.update(raw)
-    number = int.from_bytes(digest.digest()[:16], "big")
-    number = number & ~(0xF << 76) | 0x8 << 76
-    number = number & ~(0x3 << 62) | 0x2 << 62
-    return encode_id(prefix, UUID(int=number))
+    raw = [part.encode() for part in parts]
+    framed = b"".join([len(part).to_bytes(4, "big") + part for part in raw])
+    number = int.from_bytes(hashlib.sha256(framed).digest()[:16], "big")
+    return _write(prefix, number & ~_VERSION_AND_VARIANT | _VERSION_8)
+
+
+def _write(prefix: str, number: int) -> str:
+    return f"{prefix}_" + "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])
 
 
 def is_id(prefix: str, text: str) -> bool:
