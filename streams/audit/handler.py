@@ -34,9 +34,9 @@ class SealChain:
         while True:
             head = await self._log.head(tenant_id)  # before the rows: whoever is faster moves it on
             waiting = await self._log.unsealed(tenant_id, BATCH)
-            if not waiting:
+            sealed = await self._log.seal(tenant_id, _links(head, waiting, key))
+            if sealed and len(waiting) < BATCH:
                 return
-            await self._log.seal(tenant_id, _links(head, waiting, key))  # refused: look again
 
 
 def _links(
