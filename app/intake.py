@@ -14,7 +14,7 @@ from app.submissions import SubmitBody
 from schemas.access import TenantCaller
 from schemas.base import Command, Event
 from schemas.enums import EvidenceKind
-from schemas.ids import EvidenceId, VerificationId, derive_id, encode_id
+from schemas.ids import EvidenceId, TenantId, VerificationId, derive_id, encode_id
 from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
 from schemas.topics import Topic
 from schemas.verifications import DeclaredDocument, Submission, SubmitVerification, VerificationDecided
@@ -127,9 +127,37 @@ class Intake:
         arrived: tuple[Arrived, Arrived],
     ) -> SubmitVerification:
         """Keep the evidence and the sealed part, and word the command."""
-        tenant_id, now = asked.caller.tenant_id, self.clock()
-        drafts = []
-        for image, kind in zip(arrived, (EvidenceKind.IMAGE, EvidenceKind.SELFIE), strict=True):
+        caller, now = asked.caller, self.clock()
+        document, selfie = await self._drafts(body, caller.tenant_id, verification_id, now, arrived)
+        label = submission_label(verification_id)
+        plain = _submission(body, asked).to_bytes()
+        sealed = await self.vault.seal(caller.tenant_id, body.subject_id, label, plain)
+        await self.evidence.put((document, selfie))
+        return SubmitVerification(
+            tenant_id=caller.tenant_id,
+            verification_id=verification_id,
+            subject_id=body.subject_id,
+            livemode=caller.livemode,
+            fingerprint=fingerprint,
+            document_evidence_id=document.row.evidence_id,
+            selfie_evidence_id=selfie.row.evidence_id,
+            sealed_submission=sealed,
+            key_id=caller.key_id,
+            request_id=asked.request_id,
+            requested_at=now,
+        )
+
+    async def _drafts(
+        self,
+        body: SubmitBody,
+        tenant_id: TenantId,
+        verification_id: VerificationId,
+        now: datetime,
+        arrived: tuple[Arrived, Arrived],
+    ) -> tuple[EvidenceDraft, EvidenceDraft]:
+        """Return document and selfie as they will be kept; their ids derive from what they show."""
+
+        async def draft(image: Arrived, kind: EvidenceKind) -> EvidenceDraft:
             keepable = await self._make_keepable(image)
             row = EvidenceRow(
                 tenant_id=tenant_id,
@@ -141,24 +169,10 @@ class Intake:
                 media_type=keepable.media_type,
                 created_at=now,
             )
-            drafts.append(EvidenceDraft(row, keepable.content))
-        label = submission_label(verification_id)
-        plain = _submission(body, asked).to_bytes()
-        sealed = await self.vault.seal(tenant_id, body.subject_id, label, plain)
-        await self.evidence.put(drafts)
-        return SubmitVerification(
-            tenant_id=tenant_id,
-            verification_id=verification_id,
-            subject_id=body.subject_id,
-            livemode=asked.caller.livemode,
-            fingerprint=fingerprint,
-            document_evidence_id=drafts[0].row.evidence_id,
-            selfie_evidence_id=drafts[1].row.evidence_id,
-            sealed_submission=sealed,
-            key_id=asked.caller.key_id,
-            request_id=asked.request_id,
-            requested_at=now,
-        )
+            return EvidenceDraft(row, keepable.content)
+
+        document, selfie = arrived
+        return await draft(document, EvidenceKind.IMAGE), await draft(selfie, EvidenceKind.SELFIE)
 
     async def _make_keepable(self, image: Arrived) -> Keepable:
         if len(image.content) <= INLINE_CHARS // 2:
