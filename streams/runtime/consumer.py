@@ -45,6 +45,8 @@ class MendedConsumer(driver.Consumer):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._seek_lock = asyncio.Lock()
+        self._seek_wanted = asyncio.Event()
+        self._cut_short = False
         self._settled = asyncio.Event()
 
     @override
@@ -78,15 +80,19 @@ class MendedConsumer(driver.Consumer):
         if asyncio.current_task() is self._drainer:
             await self._seek_all()
             return
-        async with self._seek_lock:
-            await self._seek_all()
+        self._seek_wanted.set()
+        try:
+            async with self._seek_lock:
+                await self._seek_all()
+        finally:
+            self._seek_wanted.clear()
 
     async def _seek_all(self) -> None:
         await super().perform_seek()
         for tp in self.assignment():
             if not self._is_changelog_tp(tp) and not self._committed_offset[tp]:
-                with suppress(IllegalStateError):  # revoked meanwhile
-                    self._thread.seek(tp, 0)
+                self._thread.seek(tp, 0)
+        self._cut_short = False
 
     @override
     async def _drain_messages(self, fetcher: ServiceT) -> None:
@@ -106,6 +112,9 @@ class MendedConsumer(driver.Consumer):
                 raise
 
     async def _drain_batch(self) -> None:
+        if self._cut_short:  # whoever cut the last batch short has not sought: its records must come again
+            with suppress(IllegalStateError):  # revoked meanwhile; the next assignment seeks
+                await self._seek_all()
         async with aclosing(cast("Any", self.getmany(timeout=_POLL_S))) as batch:
             async for tp, message in batch:
                 read = self._read_offset[tp]
@@ -114,13 +123,15 @@ class MendedConsumer(driver.Consumer):
                 if read and message.offset - read > 1 and self.app.topics.acks_enabled_for(message.topic):
                     await self._add_gap(tp, read + 1, message.offset)
                 if not await self._deliver(message):
+                    self._cut_short = True
                     return
                 self._read_offset[tp] = message.offset
 
     async def _deliver(self, message: ConsumerMessage) -> bool:
-        """Hand the record to its stream; False when the flow was suspended first, and a seek follows."""
+        """Hand the record to its stream; False when the flow was suspended or a seek is wanted first."""
         delivery = asyncio.ensure_future(self.callback(message))
-        await self.wait_first(delivery, cast("Any", self.suspend_flow.wait()))
+        suspended, wanted = self.suspend_flow.wait(), self._seek_wanted.wait()
+        await self.wait_first(delivery, cast("Any", suspended), cast("Any", wanted))
         return delivery.done() and not delivery.cancelled()
 
     @override

@@ -83,7 +83,9 @@ async def ask(gateway: Gateway, name: str, timeout_s: float = 60) -> Verificatio
 
 def quick_settings(bootstrap: str, directory: Path) -> StreamSettings:
     """Worker settings that notice a dead worker within the patience of a test."""
-    return StreamSettings(bootstrap, directory, session_timeout_s=3.0, heartbeat_s=0.3, commit_interval_s=0.3)
+    return StreamSettings(
+        bootstrap, directory, session_timeout_s=3.0, heartbeat_s=0.3, commit_interval_s=0.3, drain_s=1.0
+    )
 
 
 def verification_app(
