@@ -160,7 +160,7 @@ class Connection(asyncio.Protocol):
             self._waiting = task = asyncio.ensure_future(answer)
             task.add_done_callback(lambda done: self._finished(done, spoken, head))
         elif answer is not None:
-            self._transport.write(spoken.write(head.correlation_id, answer))
+            self._send(spoken, head, answer)
 
     def _ask(self, api: Api, call: Call, request: object) -> object:
         """Call the handler; a fault of the broker ends this connection and is raised for the log."""
@@ -176,7 +176,7 @@ class Connection(asyncio.Protocol):
     def _handle_unknown(self, head: Head) -> None:
         if head.api_key == API_VERSIONS_KEY:
             answer = UnsupportedApiVersions(ErrorCode.unsupported_version, self._listener.table.advertised)
-            self._transport.write(codec(API_VERSIONS_KEY, 0).write(head.correlation_id, answer))
+            self._send(codec(API_VERSIONS_KEY, 0), head, answer)
             return
         self._refuse("broker.unserved_request", api=head.api_key, version=head.version)
 
@@ -198,8 +198,12 @@ class Connection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         if answer is not None:
-            self._transport.write(spoken.write(head.correlation_id, answer))
+            self._send(spoken, head, answer)
         self._serve()
+
+    def _send(self, spoken: Codec, head: Head, answer: object) -> None:
+        for piece in spoken.write(head.correlation_id, answer):
+            self._transport.write(piece)
 
     def _refuse(self, event: str, **facts: object) -> None:
         log.warning(event, client=self._peer, **facts)

@@ -24,6 +24,9 @@ UNREADABLE: Final = (SerialError, ValueError, OverflowError, struct.error)
 HEAD: Final = struct.Struct(">hhi")
 """API key, API version, correlation id: how every request begins."""
 
+LARGE_BYTES: Final = 32 * 1024
+"""From here on records are written to the socket on their own instead of being copied once more."""
+
 _FRAME: Final = struct.Struct(">ii")
 _FLEXIBLE_FRAME: Final = struct.Struct(">iiB")
 
@@ -51,8 +54,8 @@ class Codec:
         request, _ = self.read_body(frame, length)
         return header.client_id or "", request
 
-    def write(self, correlation_id: int, answer: object) -> bytes:
-        """Return the framed answer.
+    def write(self, correlation_id: int, answer: object) -> list[bytes]:
+        """Return the framed answer, in pieces where copying them together would cost.
 
         Any object with the fields of kio's class for this version will do, so that handlers answer in the
         words of the newest version and older clients get what their version knows of it.
@@ -64,7 +67,7 @@ class Codec:
             parts.chunks[0] = _FLEXIBLE_FRAME.pack(length + 5, correlation_id, 0)
         else:
             parts.chunks[0] = _FRAME.pack(length + 4, correlation_id)
-        return b"".join(parts.chunks)
+        return [b"".join(parts.chunks)] if length < LARGE_BYTES else _pieces(parts.chunks)
 
 
 class _Parts:
@@ -75,6 +78,18 @@ class _Parts:
     def __init__(self) -> None:
         self.chunks: list[bytes] = [b""]  # the first place is the frame's own
         self.write = self.chunks.append
+
+
+def _pieces(chunks: list[bytes]) -> list[bytes]:
+    pieces: list[bytes] = []
+    small: list[bytes] = []
+    for chunk in chunks:
+        if len(chunk) < LARGE_BYTES:
+            small.append(chunk)
+            continue
+        pieces += [b"".join(small), chunk]
+        small = []
+    return [*pieces, b"".join(small)] if small else pieces
 
 
 @cache
