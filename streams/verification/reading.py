@@ -35,6 +35,8 @@ MACHINE_SHARE_MIN: Final = 0.6
 """A line of the zone is the longest or not much shorter."""
 PROBES: Final = 5
 """Lines read in both directions to tell which way a page without a zone is up."""
+PROBE_ASPECT_MAX: Final = 10.0
+"""Longer lines tell no more about the direction and take longer to read."""
 LEGIBLE_SCORE: Final = 0.6
 """Recogniser's score from which a line counts as text; patterns and faces give less."""
 LEGIBLE_LETTERS: Final = 3
@@ -160,23 +162,27 @@ class _Desk:
         self._picture = picture
         self._today = today
         self._quads: dict[Detail, tuple[Quad, ...]] = {}
+        self._lines: dict[Quad, TextLine] = {}
         self._page: TextPage | None = None
 
     async def find_zone(self) -> tuple[Td3Reading, Turn] | None:
-        """Look for a zone in all turns, then more closely; stop at one read as a whole, or take the best."""
+        """Look for a zone in all turns; where one is in doubt look more closely, where none is read all."""
         best: tuple[Td3Reading, Turn] | None = None
-        turns = TURNS
-        for detail in Detail:
-            for turn in turns:
-                found = await self._zone(detail, turn)
-                if found is not None and (best is None or _rank(found) > _rank(best[0])):
-                    best = found, turn
-                if found is not None and found.holds:
-                    turns = (turn,)
-                    break
-            if best is not None and best[0].holds and best[0].status is ExtractionStatus.EXTRACTED:
+        for turn in TURNS:
+            found = await self._zone(Detail.COARSE, turn)
+            if found is not None and (best is None or _rank(found) > _rank(best[0])):
+                best = found, turn
+            if found is not None and found.holds:
                 break
-        return best
+        if best is None:
+            page = await self.read_page()
+            found = read_td3(page, self._today)
+            return (found, page.turn) if found is not None else None
+        zone, turn = best
+        if not (zone.holds and zone.status is ExtractionStatus.EXTRACTED):
+            closer = await self._zone(Detail.FINE, turn)
+            zone = max(zone, closer or zone, key=_rank)
+        return zone, turn
 
     async def read_page(self) -> TextPage:
         """Read every line, turned the way in which the longer ones make most sense."""
@@ -193,11 +199,9 @@ class _Desk:
         the zone is cut out and read once more.
         """
         printed: Mapping[str, Agreement] = {}
-        page = TextPage((), self._picture.width, self._picture.height, turn)
+        page = self._page or TextPage((), self._picture.width, self._picture.height, turn)
         if zone.holds and compare_print:
-            quads = [facing(quad, turn) for quad in await self._find(Detail.FINE)]
-            zone_lines = set(_machine_lines(quads, 0))
-            page = await self._read([quad for quad in quads if quad not in zone_lines], turn)
+            page = await self._print(turn)
             printed = visual_zone.compare(page, zone)
             if Agreement.MISMATCH in (printed["surname"], printed["given_names"]):
                 again = await self._zone(Detail.FINE, turn)
@@ -230,6 +234,14 @@ class _Desk:
             model_version=self._reader.model_version,
         )
 
+    async def _print(self, turn: Turn) -> TextPage:
+        """Read what is not the zone, unless the whole page was read already."""
+        if self._page is not None and self._page.turn == turn:
+            return self._page
+        quads = [facing(quad, turn) for quad in await self._find(Detail.FINE)]
+        zone_lines = set(_machine_lines(quads, 0))
+        return await self._read([quad for quad in quads if quad not in zone_lines], turn)
+
     async def _zone(self, detail: Detail, turn: Turn) -> Td3Reading | None:
         page = await self._read(_machine_lines(await self._find(detail), turn), turn)
         return read_td3(page, self._today)
@@ -240,17 +252,24 @@ class _Desk:
         return self._quads[detail]
 
     async def _read(self, quads: Sequence[Quad], turn: Turn) -> TextPage:
-        lines = await self._reader.read_lines(self._picture, quads) if quads else ()
+        new = [quad for quad in quads if quad not in self._lines]
+        if new:
+            read = await self._reader.read_lines(self._picture, new)
+            self._lines.update(zip(new, read, strict=True))
+        lines = [self._lines[quad] for quad in quads]
         return turn_page(lines, (self._picture.width, self._picture.height), turn)
 
     async def _upright(self, quads: Sequence[Quad]) -> Turn:
         """Tell the turn of the page: by the direction most lines run in, then by which way they read."""
         across = sum(is_lengthwise(quad, 0) for quad in quads)
         turns: tuple[Turn, Turn] = (0, 180) if 2 * across >= len(quads) else (90, 270)
-        longest = sorted((quad for quad in quads if is_lengthwise(quad, turns[0])), key=length)[-PROBES:]
+        running = [facing(quad, turns[0]) for quad in quads if is_lengthwise(quad, turns[0])]
+        words = [quad for quad in running if length(quad) <= PROBE_ASPECT_MAX * height(quad)]
+        longest = sorted(words or running, key=length)[-PROBES:]
+        opposite: dict[Turn, Turn] = {turns[0]: 0, turns[1]: 180}
         sense: dict[Turn, float] = {}
         for turn in turns:
-            page = await self._read([facing(quad, turn) for quad in longest], turn)
+            page = await self._read([facing(quad, opposite[turn]) for quad in longest], turn)
             sense[turn] = sum(line.score * len(line.text) for line in page.lines)
         return max(turns, key=lambda turn: sense[turn])
 

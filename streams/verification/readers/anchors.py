@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
@@ -68,7 +68,8 @@ def after_label(text: str, labels: LabelWords) -> str:
 
 def values(lines: Sequence[Placed], labels: LabelWords, sides: Sequence[Side]) -> dict[str, Value]:
     """Return the value of each label that has one; the first label of a name wins."""
-    named = [(line, label_of(line.text, labels)) for line in lines]
+    cells = [cell for line in lines for cell in _cells(line, labels)]
+    named = [(cell, label_of(cell.text, labels)) for cell in cells]
     plain = [line for line, name in named if name is None and _LATIN.search(line.text)]
     found: dict[str, Value] = {}
     for label, name in named:
@@ -90,7 +91,6 @@ def _beside(
     inline = label.text.partition(":")[2].strip()
     if not inline and Side.SAME in sides:
         inline = after_label(label.text, labels).strip(" :;.")
-    inline = _before_label(inline, labels)
     if inline:
         return Value(inline, label.score, label, label)
     for side in (side for side in sides if side is not Side.SAME):
@@ -100,14 +100,21 @@ def _beside(
     return None
 
 
-def _before_label(text: str, labels: LabelWords) -> str:
-    """Cut off a further label, where a recogniser ran two cells together."""
-    head, colon, _ = text.partition(":")
-    parts = head.split()
-    for words in (1, 2):
-        if colon and label_of(" ".join(parts[-words:]), labels) is not None:
-            return " ".join(parts[:-words])
-    return text
+def _cells(line: Placed, labels: LabelWords) -> list[Placed]:
+    """Part a line before a second label, where a recogniser ran two cells of a table together."""
+    head, colon, _ = line.text.rpartition(":")
+    words = head.split(" ")
+    for count in (1, 2):
+        second = " ".join(words[-count:])
+        start = len(head) - len(second)
+        if colon and ":" in head[:start] and label_of(second, labels) is not None:
+            edge = line.left + line.width * start / len(line.text)
+            left, top, right, bottom = line.box
+            return [
+                replace(line, text=line.text[:start].strip(), box=(left, top, edge, bottom)),
+                replace(line, text=line.text[start:], box=(edge, top, right, bottom)),
+            ]
+    return [line]
 
 
 def _below(label: Placed, lines: Sequence[Placed]) -> Placed | None:

@@ -1,0 +1,196 @@
+"""Whole documents through the real models: prints that contradict, slips, unknown pages, nothing at all."""
+
+import random
+from collections.abc import AsyncIterator
+
+import numpy as np
+import pytest
+import pytest_asyncio
+from PIL import Image, ImageDraw, ImageFont
+
+from app.specimens import (
+    Alterations,
+    PassportSpecimen,
+    SlipSpecimen,
+    draw_card_slip,
+    draw_long_slip,
+    draw_passport,
+)
+from app.vision.images import decode
+from app.vision.ocr import RapidTextReader
+from app.vision.pool import VisionPool
+from schemas.enums import ExtractionStatus, ReaderClass
+from streams.sight import Picture
+from streams.verification.findings import Agreement
+from streams.verification.readers.td3_lines import check_digit
+from streams.verification.reading import DocumentClass, DocumentReading, findings_of, read_document
+from tests.specimens.degrade import as_pixels, photographed
+from tests.specimens.people import TODAY, code, passport, portrait, slip
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+HOLDER = PassportSpecimen()
+ALTERED = {
+    "document_number": {"number": "L898962C3"},
+    "surname": {"surname": "ERIKSEN"},
+    "given_names": {"given_names": "JOANNA MARIA"},
+    "date_of_birth": {"date_of_birth": "12 AUG 1984"},
+    "expiry_date": {"expires": "15 APR 2035"},
+    "sex": {"sex": "M"},
+}
+"""A visual zone that says something else, by the field that must contradict."""
+PHOTOS = ("askew", "noisy", "glaring", "much compressed", "much blurred", "500 px wide")
+SLIP_PHOTOS = ("rotated by up to 20 degrees", "on its right side", "much compressed", "blurred")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def reader() -> AsyncIterator[RapidTextReader]:
+    """One reader on two threads."""
+    pool = VisionPool(2)
+    opened = RapidTextReader(pool)
+    await pool.warm(opened.warm_up)
+    yield opened
+    await pool.aclose()
+
+
+async def read(
+    reader: RapidTextReader, page: Image.Image, how: str = "clean", seed: int = 1
+) -> DocumentReading:
+    picture = decode(photographed(page, how, random.Random(seed)))
+    return await read_document(reader, picture, TODAY)
+
+
+@pytest.mark.parametrize(
+    ("field", "how"),
+    [
+        *((field, "clean") for field in ALTERED),
+        ("document_number", "by a telephone"),
+        ("expiry_date", "by a telephone"),
+    ],
+)
+async def test_a_print_that_says_something_else_is_a_mismatch(
+    reader: RapidTextReader, field: str, how: str
+) -> None:
+    page = draw_passport(HOLDER, portrait(), Alterations(printed=ALTERED[field]))
+    reading = await read(reader, page, how)
+    assert {name for name, agreed in reading.printed.items() if agreed is Agreement.MISMATCH} == {field}
+
+
+@pytest.mark.parametrize(("seed", "how"), enumerate(PHOTOS))
+async def test_noise_never_makes_a_mismatch(reader: RapidTextReader, seed: int, how: str) -> None:
+    reading = await read(reader, draw_passport(passport(random.Random(seed)), portrait()), how, seed)
+    assert Agreement.MISMATCH not in reading.printed.values()
+
+
+async def test_a_good_page_agrees_with_itself_in_everything(reader: RapidTextReader) -> None:
+    reading = await read(reader, draw_passport(HOLDER, portrait()))
+    assert set(reading.printed.values()) == {Agreement.MATCH}
+
+
+async def test_a_passport_tells_its_fields(reader: RapidTextReader) -> None:
+    findings = findings_of(await read(reader, draw_passport(HOLDER, portrait())))
+    assert (findings.status, findings.reader) == (ExtractionStatus.EXTRACTED, ReaderClass.TD3_MRZ)
+    assert findings.number == "L898902C3"
+    assert findings.fields["full_name"] == "ANNA MARIA ERIKSSON"
+    assert findings.fields["expiry_date"] == "2032-04-15"
+
+
+@pytest.mark.parametrize("place", [9, 43])
+async def test_a_wrong_check_digit_is_told(reader: RapidTextReader, place: int) -> None:
+    first, second = HOLDER.lines()
+    wrong = second[:place] + str((int(second[place]) + 3) % 10) + second[place + 1 :]
+    reading = await read(reader, draw_passport(HOLDER, portrait(), Alterations(lines=(first, wrong))))
+    findings = findings_of(reading)
+    assert findings.reader is ReaderClass.TD3_MRZ
+    assert not findings.digits_hold
+    assert reading.printed == {}
+
+
+async def test_an_impossible_date_with_right_digits_is_told(reader: RapidTextReader) -> None:
+    never = Alterations(lines=_with_birth("740230"))
+    findings = findings_of(await read(reader, draw_passport(HOLDER, portrait(), never)))
+    assert (findings.digits_hold, findings.impossible_date) == (True, True)
+
+
+@pytest.mark.parametrize("how", SLIP_PHOTOS)
+async def test_a_long_slip_tells_its_fields(reader: RapidTextReader, how: str) -> None:
+    holder = slip(random.Random(how))
+    reading = await read(reader, draw_long_slip(holder, portrait()), how)
+    assert reading.document_class is DocumentClass.NIN_SLIP
+    assert reading.number == holder.number
+    assert reading.fields == _slip_fields(holder) | {
+        "tracking_id": holder.tracking_id,
+        "address": holder.address,
+    }
+
+
+@pytest.mark.parametrize("how", SLIP_PHOTOS)
+async def test_a_card_slip_tells_its_fields(reader: RapidTextReader, how: str) -> None:
+    holder = slip(random.Random(how))
+    page = draw_card_slip(holder, portrait(), code(f"NIN: {holder.number}"))
+    reading = await read(reader, page, how)
+    assert reading.number == holder.number
+    assert reading.fields == _slip_fields(holder)
+    assert reading.code is not Agreement.MISMATCH
+
+
+async def test_a_code_with_the_printed_number_agrees(reader: RapidTextReader) -> None:
+    reading = await read(reader, draw_card_slip(SlipSpecimen(), portrait(), code("12345678901;SPECIMEN")))
+    assert reading.code is Agreement.MATCH
+
+
+async def test_a_code_with_another_number_contradicts(reader: RapidTextReader) -> None:
+    reading = await read(reader, draw_card_slip(SlipSpecimen(), portrait(), code("NIN 10987654321")))
+    assert reading.code is Agreement.MISMATCH
+
+
+async def test_a_card_without_a_code_says_nothing_by_it(reader: RapidTextReader) -> None:
+    assert (await read(reader, draw_card_slip(SlipSpecimen(), portrait()))).code is Agreement.NOT_FOUND
+
+
+async def test_an_expected_slip_that_is_a_passport_is_read_as_one(reader: RapidTextReader) -> None:
+    picture = decode(photographed(draw_passport(HOLDER), "clean", random.Random(1)))
+    reading = await read_document(reader, picture, TODAY, expected=ReaderClass.NG_NIN_SLIP)
+    assert reading.document_class is DocumentClass.TD3_PASSPORT
+
+
+async def test_a_letter_is_an_unknown_document_with_text(reader: RapidTextReader) -> None:
+    page = Image.new("RGB", (900, 700), "white")
+    pen = ImageDraw.Draw(page)
+    for row, text in enumerate(("Dear Ada,", "the weather in Lagos is fine", "and I miss you all.", "Ngozi")):
+        pen.text((80, 80 + 90 * row), text, fill="black", font=ImageFont.load_default(40))
+    reading = await read(reader, page)
+    assert (reading.document_class, reading.status) == (DocumentClass.UNKNOWN, ExtractionStatus.UNSUPPORTED)
+
+
+async def test_an_empty_wall_is_not_readable(reader: RapidTextReader) -> None:
+    reading = await read_document(reader, Picture(np.full((700, 900, 3), 180, np.uint8)), TODAY)
+    assert (reading.readable, reading.status) == (False, ExtractionStatus.FAILED)
+
+
+async def test_a_portrait_alone_is_no_known_document(reader: RapidTextReader) -> None:
+    reading = await read_document(reader, Picture(as_pixels(portrait().convert("RGB"))), TODAY)
+    assert (reading.passport, reading.slip) == (None, None)
+
+
+async def test_no_personal_part_shows_in_the_representation(reader: RapidTextReader) -> None:
+    shown = repr(await read(reader, draw_passport(HOLDER, portrait())))
+    assert not any(secret in shown for secret in ("ERIKSSON", "L898902C3", "1974", "ANNA"))
+
+
+def _with_birth(digits: str) -> tuple[str, str]:
+    """Return the specimen's lines with another birth date and the check digits that belong to it."""
+    first, second = HOLDER.lines()
+    changed = second[:13] + digits + check_digit(digits) + second[20:43]
+    return first, changed + check_digit(changed[:10] + changed[13:20] + changed[21:43])
+
+
+def _slip_fields(holder: SlipSpecimen) -> dict[str, str]:
+    return {
+        "surname": holder.surname,
+        "first_name": holder.first_name,
+        "middle_name": holder.middle_name,
+        "gender": holder.gender,
+        "full_name": f"{holder.first_name} {holder.middle_name} {holder.surname}",
+        "issuing_state": "NG",
+    }

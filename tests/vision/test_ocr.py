@@ -1,0 +1,118 @@
+"""Text reading: pinned models, no network, and the same answer from any thread."""
+
+import asyncio
+import shutil
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from app.specimens import PassportSpecimen, draw_passport
+from app.vision.models import ModelUnusable
+from app.vision.ocr import DETECTOR, MAX_LINES, RECOGNISER, RapidTextReader, _packaged_models
+from app.vision.pool import VisionPool
+from schemas.problems import EngineFailed
+from streams.sight import Detail, Picture, TextLine
+from streams.verification.readers.layout import facing
+from tests.specimens.degrade import as_pixels, rotated
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PAGE = Picture(as_pixels(draw_passport(PassportSpecimen())))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def reader() -> AsyncIterator[RapidTextReader]:
+    """One reader on two threads."""
+    pool = VisionPool(2, waiting=40)
+    opened = RapidTextReader(pool)
+    await pool.warm(opened.warm_up)
+    yield opened
+    await pool.aclose()
+
+
+async def everything_on(reader: RapidTextReader, picture: Picture) -> tuple[TextLine, ...]:
+    return await reader.read_lines(picture, await reader.find_lines(picture, Detail.FINE))
+
+
+async def test_a_page_is_read(reader: RapidTextReader) -> None:
+    texts = {line.text for line in await everything_on(reader, PAGE)}
+    assert {"ERIKSSON", "ANNA MARIA", "L898902C3", "12 AUG 1974"} <= texts
+
+
+async def test_one_line_is_answered_for_each_quad_in_order(reader: RapidTextReader) -> None:
+    quads = await reader.find_lines(PAGE, Detail.COARSE)
+    backwards = await reader.read_lines(PAGE, quads[::-1])
+    assert [line.quad for line in backwards] == list(quads[::-1])
+
+
+async def test_two_threads_read_what_one_reads(reader: RapidTextReader) -> None:
+    tilted = Picture(rotated(PAGE.pixels, 3))
+    alone = [await everything_on(reader, picture) for picture in (PAGE, tilted)]
+    together = await asyncio.gather(*(everything_on(reader, picture) for picture in (PAGE, tilted) * 3))
+    assert together == alone * 3
+
+
+async def test_the_order_of_the_corners_turns_the_page(reader: RapidTextReader) -> None:
+    lying = Picture(as_pixels(np.rot90(PAGE.pixels)))
+    quads = [facing(quad, 90) for quad in await reader.find_lines(lying, Detail.COARSE)]
+    assert "ERIKSSON" in {line.text for line in await reader.read_lines(lying, quads)}
+
+
+async def test_a_quad_of_no_size_has_no_text(reader: RapidTextReader) -> None:
+    point = ((5.0, 5.0),) * 4
+    assert await reader.read_lines(PAGE, [point]) == (TextLine("", 0.0, point),)
+
+
+async def test_quads_reaching_over_the_edge_are_read(reader: RapidTextReader) -> None:
+    over = ((-50.0, 670.0), (1400.0, 670.0), (1400.0, 740.0), (-50.0, 740.0))
+    assert "ERIKSSON" in (await reader.read_lines(PAGE, [over]))[0].text
+
+
+async def test_an_empty_page_has_no_lines(reader: RapidTextReader) -> None:
+    assert await reader.find_lines(Picture(np.full((500, 700, 3), 200, np.uint8)), Detail.FINE) == ()
+
+
+async def test_a_page_of_a_thousand_words_is_bounded(reader: RapidTextReader) -> None:
+    page = np.full((1600, 1600, 3), 255, np.uint8)
+    down, across = np.mgrid[:1600, :1600]
+    page[(down % 32 < 14) & (across % 64 < 44) & ((down + across) % 5 < 3)] = 0
+    assert len(await reader.find_lines(Picture(page), Detail.FINE)) <= MAX_LINES
+
+
+@pytest.mark.parametrize("size", [(160, 8000), (8000, 160), (160, 160)])
+async def test_any_lawful_shape_can_be_searched(reader: RapidTextReader, size: tuple[int, int]) -> None:
+    found = await reader.find_lines(Picture(np.full((*size, 3), 220, np.uint8)), Detail.FINE)
+    assert found == ()
+
+
+async def test_the_version_names_both_models(reader: RapidTextReader) -> None:
+    assert reader.model_version == "ppocrv6-small@090f04ab+6f327246"
+
+
+async def test_a_picture_that_breaks_the_engine_is_a_failed_engine(reader: RapidTextReader) -> None:
+    with pytest.raises(EngineFailed):
+        await reader.find_lines(Picture(np.zeros((0, 0, 3), np.uint8)), Detail.FINE)
+
+
+@pytest.mark.parametrize("altered", [DETECTOR, RECOGNISER])
+async def test_an_altered_model_is_refused(tmp_path: Path, altered: str) -> None:
+    models = tmp_path / "models"
+    shutil.copytree(_packaged_models(), models)
+    with (models / altered).open("ab") as model:
+        model.write(b"\0")
+    with pytest.raises(ModelUnusable, match="pinned"):
+        RapidTextReader(VisionPool(1), models)
+
+
+async def test_a_missing_model_is_refused_and_nothing_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(socket.socket, "connect", lambda *address: asked.append(address))
+    with pytest.raises(ModelUnusable):
+        RapidTextReader(VisionPool(1), tmp_path)
+    assert asked == []
