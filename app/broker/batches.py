@@ -119,8 +119,12 @@ def accept(records: bytes, max_bytes: int) -> BatchHeader:
     return header
 
 
+STAMP_BYTES: Final = 16
+"""What the broker writes anew in a produced batch: offset, length and leader epoch."""
+
+
 def stamp(base_offset: int, header: BatchHeader) -> bytes:
-    """Return the first 16 bytes with the offset the log gives and this node's only epoch, 0."""
+    """Return the first bytes with the offset the log gives and this node's only epoch, 0."""
     return _STAMP.pack(base_offset, header.length, 0)
 
 

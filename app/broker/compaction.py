@@ -164,15 +164,15 @@ class _Run:
         for header, batch, records in self._batches(source):
             if records is None:
                 self._opaque = True
-                target.write(header, [batch])
+                target.write(header, batch)
                 continue
             kept = [record for record in records if self._stays(record, expired=expired)]
             removed += len(records) - len(kept)
             if len(kept) == len(records):
-                target.write(header, [batch])
+                target.write(header, batch)
             elif kept:
                 smaller = rewrite(header, kept)
-                target.write(header._replace(length=len(smaller) - PREFIX_BYTES), [smaller])
+                target.write(header._replace(length=len(smaller) - PREFIX_BYTES), smaller)
         return removed
 
     def _stays(self, record: BatchRecord, *, expired: bool) -> bool:

@@ -105,7 +105,7 @@ class Connection(asyncio.Protocol):
             frame = self._next_frame()
             if frame is None:
                 break
-            self._handle(frame)
+            self._take(frame)
         self._wakeups.drain()
         self._regulate()
 
@@ -135,11 +135,11 @@ class Connection(asyncio.Protocol):
             else:
                 self._transport.pause_reading()
 
-    def _handle(self, frame: bytes) -> None:
+    def _take(self, frame: bytes) -> None:
         head = read_head(frame)
         api = self._listener.table.find(head.api_key, head.version)
         if api is None:
-            self._handle_unknown(head)
+            self._turn_down(head)
             return
         spoken = codec(head.api_key, head.version)
         try:
@@ -173,7 +173,7 @@ class Connection(asyncio.Protocol):
                 self._transport.abort()
         return answer
 
-    def _handle_unknown(self, head: Head) -> None:
+    def _turn_down(self, head: Head) -> None:
         if head.api_key == API_VERSIONS_KEY:
             answer = UnsupportedApiVersions(ErrorCode.unsupported_version, self._listener.table.advertised)
             self._send(codec(API_VERSIONS_KEY, 0), head, answer)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from dataclasses import dataclass, field
 
 import structlog
 from kio.schema.errors import ErrorCode
@@ -79,7 +79,7 @@ class Flusher:
         rounds = [(partition, partition.marks()) for partition in self._dirty if not partition.closed]
         waiting, self._waiting = self._waiting, []
         self._dirty.clear()
-        jobs = [(partition.directory, _descriptors(marks)) for partition, marks in rounds]
+        jobs = [_job(partition, marks) for partition, marks in rounds]
         outcomes = await asyncio.shield(loop.run_in_executor(self._thread, _sync, jobs))
         failed: dict[PartitionLog, OSError] = {}
         sealed: list[tuple[Segment, bytes]] = []
@@ -120,42 +120,37 @@ def _settle(durable: asyncio.Future[None], error: OSError | None) -> None:
         durable.set_exception(Refused(ErrorCode.kafka_storage_error, f"the log cannot be synced: {error}"))
 
 
-def _descriptors(marks: list[Mark]) -> list[int]:
-    return [mark.segment.duplicate_fd() for mark in marks]
+@dataclass(slots=True)
+class _Job:
+    """What to sync of one log, under descriptors that no one else closes."""
 
-
-def _sync(jobs: list[tuple[Path, list[int]]]) -> list[OSError | None]:
-    return [_sync_log(directory, descriptors) for directory, descriptors in jobs]
-
-
-def _sync_log(directory: Path, descriptors: list[int]) -> OSError | None:
+    descriptors: list[int] = field(default_factory=list)
     error: OSError | None = None
-    rolled = len(descriptors) > 1
-    for fd in descriptors:
-        try:
-            os.fdatasync(fd)
-        except OSError as failure:
-            error = failure
-        finally:
-            os.close(fd)
-    if rolled and error is None:
-        error = sync_directory(directory)
-    return error
 
 
-def sync_directory(directory: Path) -> OSError | None:
-    """Make the names in a directory durable; returns the error instead of raising it."""
+def _job(partition: PartitionLog, marks: list[Mark]) -> _Job:
+    """Duplicate the descriptors; the directory's own goes along when a segment was begun."""
+    job = _Job()
     try:
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        job.descriptors.extend(mark.segment.duplicate_fd() for mark in marks)
+        if len(marks) > 1:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+            job.descriptors.append(os.open(partition.directory, flags))
     except OSError as error:
-        return error
-    try:
-        os.fsync(fd)
-    except OSError as error:
-        return error
-    finally:
-        os.close(fd)
-    return None
+        job.error = error
+    return job
+
+
+def _sync(jobs: list[_Job]) -> list[OSError | None]:
+    for job in jobs:
+        for fd in job.descriptors:
+            try:
+                os.fsync(fd)
+            except OSError as error:
+                job.error = error
+            finally:
+                os.close(fd)
+    return [job.error for job in jobs]
 
 
 def _seal(sealed: list[tuple[Segment, bytes]]) -> None:

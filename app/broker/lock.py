@@ -16,7 +16,7 @@ class DirectoryLock:
 
     def acquire(self) -> None:
         """Make the directory if need be and take its lock, or raise `BrokerLocked`, naming the owner."""
-        self._directory.mkdir(parents=True, exist_ok=True)
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         fd = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

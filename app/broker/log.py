@@ -13,7 +13,7 @@ import structlog
 from kio.schema.errors import ErrorCode
 from kio.serial.errors import SerialError
 
-from app.broker.batches import BatchHeader, accept, records_of, stamp
+from app.broker.batches import STAMP_BYTES, BatchHeader, accept, records_of, stamp
 from app.broker.errors import Refused
 from app.broker.segments import Segment, segment_path
 from app.broker.sequences import Sequences
@@ -108,7 +108,7 @@ class PartitionLog:
             active = self.roll()
         base_offset = active.next_offset
         placed = header._replace(base_offset=base_offset)
-        active.write(placed, [stamp(base_offset, header), memoryview(records)[16:]])
+        active.write(placed, b"".join((stamp(base_offset, header), memoryview(records)[STAMP_BYTES:])))
         if header.idempotent:
             self.sequences.remember(header, base_offset, self._now_ms())
         return base_offset

@@ -92,10 +92,10 @@ class Segment:
         segment.visible = segment.size
         return segment, sealed
 
-    def write(self, header: BatchHeader, parts: list[bytes | memoryview]) -> None:
+    def write(self, header: BatchHeader, batch: bytes) -> None:
         """Write one batch at the end; on OSError (disk full, short write) nothing has changed."""
         try:
-            written = os.pwritev(self._fd, parts, self.size)
+            written = os.pwrite(self._fd, batch, self.size)
         except OSError:
             self._undo()
             raise

@@ -5,6 +5,7 @@ import resource
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import Final, Self
 
 import structlog
@@ -52,6 +53,7 @@ class Broker:
         self._listener: Listener | None = None
         self._server: asyncio.Server | None = None
         self._port = 0
+        self._opened = AsyncExitStack()
 
     @property
     def port(self) -> int:
@@ -66,64 +68,73 @@ class Broker:
 
     async def __aenter__(self) -> Self:
         refuse_remote(self._settings)
-        await asyncio.to_thread(self._lock.acquire)
-        try:
-            await self._open()
-        except BaseException:
-            self._lock.release()
-            raise
+        async with AsyncExitStack() as opened:
+            await self._open(opened)
+            self._opened = opened.pop_all()
+        log.info("broker.started", address=self.address, topics=len(self._topics))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    async def _open(self) -> None:
+    async def aclose(self) -> None:
+        """Stop listening, drop the clients, sync everything and give the directory back; may be repeated."""
+        opened, self._opened = self._opened, AsyncExitStack()
+        await opened.aclose()
+
+    async def _open(self, opened: AsyncExitStack) -> None:
         raise_file_limit()
+        await asyncio.to_thread(self._lock.acquire)
+        opened.callback(self._lock.release)
         store = await self._store.open()
-        cluster_id = await store.cluster_id(uuid.uuid4())
+        opened.push_async_callback(store.aclose)
         await self._topics.open()
-        await self._groups.start()
+        opened.push_async_callback(self._topics.aclose)
         self._flusher.start()
+        opened.push_async_callback(self._flusher.aclose)
+        await self._groups.start()
+        opened.push_async_callback(self._groups.aclose)
         self._upkeep.start()
-        producer_ids = ProducerIds(store)
+        opened.push_async_callback(self._upkeep.aclose)
         node = Node(
             settings=self._settings,
-            cluster_id=cluster_id,
+            cluster_id=await store.cluster_id(uuid.uuid4()),
             topics=self._topics,
             groups=self._groups,
             flusher=self._flusher,
             wakeups=self._wakeups,
-            producer_ids=producer_ids,
+            producer_ids=ProducerIds(store),
         )
-        listener = self._listener = Listener(node, build_table())
+        await self._listen(Listener(node, build_table()))
+        opened.push_async_callback(self._stop_listening)
+
+    async def _listen(self, listener: Listener) -> None:
+        host, port = self._settings.host, self._settings.port
+        self._listener = listener
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(listener), self._settings.host, self._settings.port, backlog=BACKLOG
+            lambda: Connection(listener), host, port, backlog=BACKLOG
         )
         self._port = self._server.sockets[0].getsockname()[1]
-        log.info("broker.started", address=self.address, topics=len(self._topics), cluster_id=cluster_id)
 
-    async def aclose(self) -> None:
-        """Stop listening, drop the clients, sync everything and give the directory back; may be repeated."""
-        server, self._server = self._server, None
-        if server is None or self._listener is None:
+    async def _stop_listening(self) -> None:
+        if self._server is None or self._listener is None:
             return
-        server.close()
-        await self._upkeep.aclose()
-        await self._groups.aclose()
+        self._server.close()
         for connection in list(self._listener.connections):
             connection.close()
-        await server.wait_closed()
-        await self._flusher.aclose()
-        await self._topics.aclose()
-        await self._store.aclose()
-        self._lock.release()
+        await self._server.wait_closed()
         log.info("broker.stopped", address=self.address)
 
 
 def raise_file_limit() -> int:
     """Raise this process's limit of open files as far as it may; every log segment holds one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
+    if soft == hard:
+        return soft
+    try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        log.info("broker.file_limit_raised", before=soft, now=hard)
+    except (OSError, ValueError) as error:  # some systems allow less than they say
+        log.warning("broker.file_limit_kept", limit=soft, error=str(error))
+        return soft
+    log.info("broker.file_limit_raised", before=soft, now=hard)
     return hard

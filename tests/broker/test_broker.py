@@ -82,6 +82,8 @@ async def test_a_port_in_use_leaves_the_directory_free(broker: Broker, tmp_path:
     with pytest.raises(OSError, match="address already in use"):
         async with Broker(BrokerSettings(other, port=broker.port)):
             pass
+    flushers = [task for task in asyncio.all_tasks() if task.get_name() == "broker-flusher"]
+    assert len(flushers) == 1
     async with Broker(BrokerSettings(other)) as second:
         assert second.port
 

@@ -128,7 +128,7 @@ class FailingSync:
 
     def __init__(self) -> None:
         self.failures = 0
-        self._sync = os.fdatasync
+        self._sync = os.fsync
 
     def __call__(self, fd: int) -> None:
         """Fail or sync."""
@@ -142,7 +142,7 @@ async def test_a_failed_fsync_takes_the_records_back_before_anyone_saw_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing = FailingSync()
-    monkeypatch.setattr(os, "fdatasync", failing)
+    monkeypatch.setattr(os, "fsync", failing)
     async with Broker(BrokerSettings(tmp_path, fsync=Fsync.ALWAYS)) as broker:
         await create_topic(broker.address, "t")
         async with await Talk.to(broker.port) as talk:
@@ -168,7 +168,7 @@ async def test_a_failed_fsync_at_an_interval_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing = FailingSync()
-    monkeypatch.setattr(os, "fdatasync", failing)
+    monkeypatch.setattr(os, "fsync", failing)
     failing.failures = 1
     async with Broker(BrokerSettings(tmp_path, flush_interval_s=0.01)) as broker:
         await create_topic(broker.address, "t")

@@ -398,12 +398,12 @@ TestLogAgainstAList = LogMachine.TestCase
 def test_a_full_disk_leaves_the_log_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = opened(tmp_path)
     append(log, one(b"1", b"before"))
-    whole = os.pwritev
+    whole = os.pwrite
 
-    def half(fd: int, parts: list[bytes], position: int) -> int:
-        return whole(fd, parts[:1], position)
+    def half(fd: int, data: bytes, position: int) -> int:
+        return whole(fd, data[:40], position)
 
-    monkeypatch.setattr(os, "pwritev", half)
+    monkeypatch.setattr(os, "pwrite", half)
     with pytest.raises(Refused) as refused:
         log.append(one(b"2", b"lost"))
     monkeypatch.undo()
