@@ -131,8 +131,8 @@ class Intake:
         document, selfie = await self._drafts(body, caller.tenant_id, verification_id, now, arrived)
         label = submission_label(verification_id)
         plain = _submission(body, asked).to_bytes()
+        await self.evidence.put((document, selfie))  # first: it gives the subject its key on the way
         sealed = await self.vault.seal(caller.tenant_id, body.subject_id, label, plain)
-        await self.evidence.put((document, selfie))
         return SubmitVerification(
             tenant_id=caller.tenant_id,
             verification_id=verification_id,

@@ -1,18 +1,16 @@
-"""Threads around SQLite: one writer that commits whoever waits together, and readers beside it."""
+"""Threads around SQLite: a writer that commits whoever waits together, a lane of look-ups, and readers."""
 
 import asyncio
 import os
 import sqlite3
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
+from app.adapters.sqlite.lane import Lane, Outcome, Waiting
 from app.adapters.sqlite.schema import migrate
 from schemas.problems import StoreUnavailable, VeristreamError
 
@@ -20,11 +18,8 @@ Answer = TypeVar("Answer")
 Job: TypeAlias = Callable[[sqlite3.Connection], Answer]
 """Runs statements on a connection; the transaction around it is the engine's."""
 
-BATCH: Final = 128
-"""Jobs in one commit at most, so that the first of them does not wait long."""
-
-READERS: Final = 4
-"""Threads that read and seal; more would only compete for two cores."""
+READERS: Final = 2
+"""Threads for reads that take long: pages, files, walks; more would only compete for two cores."""
 
 BUSY_TIMEOUT_MS: Final = 5_000
 """How long a commit waits for another process's before the store counts as unavailable."""
@@ -45,34 +40,18 @@ _CARRIED: Final = (VeristreamError, sqlite3.Error, OSError, ValueError, TypeErro
 """What a job may raise to the one who asked; anything else is a defect of the job and ends its batch."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    job: Job[Any]
-    future: asyncio.Future[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    future: asyncio.Future[Any]
-    answer: Any = None
-    error: BaseException | None = None
-
-
 class Engine:
     """One database file, opened by `open_engine`; used from the event loop that opened it."""
 
     def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
         self._path = path
         self._loop = loop
-        self._lock = threading.Lock()
-        self._queue: deque[_Waiting] = deque()
-        self._draining = False
-        self._writer = ThreadPoolExecutor(1, "store-writer")
-        self._connection = connect(path, cache_kib=WRITER_CACHE_KIB)
-        self._readers = ThreadPoolExecutor(READERS, "store-reader")
         self._local = threading.local()
+        self._connection = connect(path, cache_kib=WRITER_CACHE_KIB)
         self._opened = [self._connection]
-        self._closed = False
+        self._writer: Lane[Job[Any]] = Lane("store-writer", loop, self._commit)
+        self._finder: Lane[Job[Any]] = Lane("store-finder", loop, self._find)
+        self._readers = ThreadPoolExecutor(READERS, "store-reader")
 
     def write(self, job: Job[Answer]) -> asyncio.Future[Answer]:
         """Run the job in a transaction and return its answer once it is durable.
@@ -80,31 +59,25 @@ class Engine:
         Raises:
             StoreUnavailable: Nothing was written, or nothing is known.
         """
-        self._refuse_when_closed()
-        future: asyncio.Future[Answer] = self._loop.create_future()
-        self._enqueue(_Waiting(job, future))
-        return future
+        return self._writer.submit(job)
+
+    def find(self, job: Job[Answer]) -> asyncio.Future[Answer]:
+        """Run a job of microseconds, such as a read by key, together with whatever else is looked up."""
+        return self._finder.submit(job)
 
     def read(self, job: Job[Answer]) -> asyncio.Future[Answer]:
-        """Run the job on a reader, beside the writer.
-
-        Raises:
-            StoreUnavailable: The file cannot be read for now.
-        """
-        self._refuse_when_closed()
+        """Run a job that may take long on a reader, beside writer and look-ups."""
         return self._loop.run_in_executor(self._readers, self._read, job)
 
     def stage_and_write(self, stage: Job[Job[Answer]]) -> asyncio.Future[Answer]:
         """Run `stage` on a reader's thread and the job it returns on the writer, with no stop between."""
-        self._refuse_when_closed()
         future: asyncio.Future[Answer] = self._loop.create_future()
-        staged = self._readers.submit(self._stage, stage, future)
-        staged.add_done_callback(lambda done: self._pass_on(done.exception(), future))
+        self._readers.submit(self._stage, stage, future)
         return future
 
     async def fold(self) -> None:
         """Fold the write-ahead log into the file and empty it, unless somebody is reading just now."""
-        await self._loop.run_in_executor(self._writer, self._fold)
+        await self._loop.run_in_executor(self._writer.thread, self._fold)
 
     async def aclose(self) -> None:
         """Finish what was asked and close the file; whoever asks later finds the store unavailable."""
@@ -113,7 +86,8 @@ class Engine:
 
     def _close(self) -> None:
         self._readers.shutdown()
-        self._writer.shutdown()
+        self._finder.close()
+        self._writer.close()
         for connection in reversed(self._opened):  # the writer last: it folds the log into the file
             connection.close()
 
@@ -144,53 +118,19 @@ class Engine:
             self._opened.append(connection)
         return connection
 
+    def _find(self, batch: Sequence[Waiting[Job[Any]]]) -> list[Outcome]:
+        connection = self._reader()
+        return [_attempt(waiting, connection) for waiting in batch]
+
     def _stage(self, stage: Job[Job[Answer]], future: asyncio.Future[Answer]) -> None:
-        self._enqueue(_Waiting(stage(self._reader()), future))
-
-    def _pass_on(self, error: BaseException | None, future: asyncio.Future[Any]) -> None:
-        if error is not None:
-            self._settle([_Outcome(future, error=_told(error))])
-
-    def _enqueue(self, waiting: _Waiting) -> None:
-        with self._lock:
-            self._queue.append(waiting)
-            if self._draining:
-                return
-            self._draining = True
-        self._writer.submit(self._drain).add_done_callback(self._report_defect)
-
-    def _take(self) -> list[_Waiting]:
-        with self._lock:
-            batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH))]
-            self._draining = bool(batch)
-            return batch
-
-    def _drain(self) -> None:
-        batch = self._take()
         try:
-            while batch:
-                self._settle(self._commit(batch))
-                batch = self._take()
-        finally:
-            if batch:
-                self._abandon(batch)
+            job = stage(self._reader())
+        except _CARRIED as error:
+            self._writer.settle([Outcome(future, error=_told(error))])
+        else:
+            self._writer.enqueue(Waiting(job, future))
 
-    def _abandon(self, batch: Sequence[_Waiting]) -> None:
-        """After a defect nobody may wait for ever, and the next batch must find a writer."""
-        with self._lock:
-            batch = [*batch, *self._queue]
-            self._queue.clear()
-            self._draining = False
-        error = StoreUnavailable("a job of this batch is defective")
-        self._settle([_Outcome(waiting.future, error=error) for waiting in batch])
-
-    def _report_defect(self, drained: ThreadFuture[None]) -> None:
-        error = drained.exception()
-        if error is not None:
-            context = {"message": "the store's writer met a defect", "exception": error}
-            self._loop.call_soon_threadsafe(self._loop.call_exception_handler, context)
-
-    def _commit(self, batch: Sequence[_Waiting]) -> list[_Outcome]:
+    def _commit(self, batch: Sequence[Waiting[Job[Any]]]) -> list[Outcome]:
         """Commit everybody's work at once; when one job raises, each gets a transaction of its own.
 
         No savepoints: they copy every page that a job touches, and jobs seldom raise.
@@ -199,32 +139,26 @@ class Engine:
             return self._commit_together(batch)
         except _CARRIED as error:
             if len(batch) == 1 or isinstance(error, sqlite3.OperationalError):
-                return [_Outcome(waiting.future, error=_told(error)) for waiting in batch]
+                return [Outcome(waiting.future, error=_told(error)) for waiting in batch]
         return [outcome for waiting in batch for outcome in self._commit([waiting])]
 
-    def _commit_together(self, batch: Sequence[_Waiting]) -> list[_Outcome]:
+    def _commit_together(self, batch: Sequence[Waiting[Job[Any]]]) -> list[Outcome]:
         run = self._connection.execute
         try:
             run("BEGIN IMMEDIATE")
-            outcomes = [_Outcome(waiting.future, waiting.job(self._connection)) for waiting in batch]
+            outcomes = [Outcome(waiting.future, waiting.job(self._connection)) for waiting in batch]
             run("COMMIT")
         finally:
             if self._connection.in_transaction:
                 run("ROLLBACK")
         return outcomes
 
-    def _settle(self, outcomes: Sequence[_Outcome]) -> None:
-        self._loop.call_soon_threadsafe(_resolve, outcomes)
 
-
-def _resolve(outcomes: Sequence[_Outcome]) -> None:
-    for outcome in outcomes:
-        if outcome.future.done():
-            continue  # whoever asked has gone
-        if outcome.error is None:
-            outcome.future.set_result(outcome.answer)
-        else:
-            outcome.future.set_exception(outcome.error)
+def _attempt(waiting: Waiting[Job[Any]], connection: sqlite3.Connection) -> Outcome:
+    try:
+        return Outcome(waiting.future, waiting.job(connection))
+    except _CARRIED as error:
+        return Outcome(waiting.future, error=_told(error))
 
 
 def _told(error: BaseException) -> BaseException:

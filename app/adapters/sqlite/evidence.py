@@ -1,5 +1,6 @@
 """Evidence in SQLite: its metadata, its subject's key, and small contents; larger ones are sealed files."""
 
+import asyncio
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
@@ -35,6 +36,12 @@ class _Put:
         self._blobs = blobs
         self._keys: dict[tuple[TenantId, SubjectId], SubjectKey] = {}
         self._contents: list[bytes | BlobName] = []
+
+    def run(self, engine: Engine) -> "asyncio.Future[bool]":
+        """Let the engine keep the drafts: all in one transaction when they are small, else files first."""
+        if sum(len(draft.content) for draft in self._drafts) <= INLINE_BYTES // 2:
+            return engine.write(lambda writer: self.stage(writer)(writer))
+        return engine.stage_and_write(self.stage)
 
     def stage(self, reader: sqlite3.Connection) -> Job[bool]:
         """Seal everything, and write what is large to files."""
@@ -91,7 +98,7 @@ class SqliteEvidenceStore(EvidenceStore):
 
     async def _attempt(self, put: _Put) -> bool:
         try:
-            needed = await self._engine.stage_and_write(put.stage)
+            needed = await put.run(self._engine)
         except VeristreamError as error:
             await self._engine.read(put.clear)
             if isinstance(error, _Outrun):
@@ -104,16 +111,18 @@ class SqliteEvidenceStore(EvidenceStore):
 
     @override
     async def get(self, tenant_id: TenantId, evidence_id: EvidenceId) -> bytes:
-        def fetch(reader: sqlite3.Connection) -> bytes:
+        def fetch(reader: sqlite3.Connection) -> bytes | Job[bytes]:
             row, content = find(reader, tenant_id, evidence_id)
             key = read_key(reader, self._ring, tenant_id, row.subject_id)
             if key is None:
                 raise Damaged("the subject's key is gone")
-            if isinstance(content, BlobName):
-                content = self._load(reader, content)
-            return key.open(evidence_id, row.kind.value, content)
+            if isinstance(content, bytes):
+                return key.open(evidence_id, row.kind.value, content)
+            file = content
+            return lambda later: key.open(evidence_id, row.kind.value, self._load(later, file))
 
-        return await self._engine.read(fetch)
+        found = await self._engine.find(fetch)
+        return found if isinstance(found, bytes) else await self._engine.read(found)
 
     def _load(self, reader: sqlite3.Connection, file: BlobName) -> bytes:
         try:
@@ -124,7 +133,7 @@ class SqliteEvidenceStore(EvidenceStore):
 
     @override
     async def describe(self, tenant_id: TenantId, evidence_id: EvidenceId) -> EvidenceRow:
-        row, _ = await self._engine.read(lambda reader: find(reader, tenant_id, evidence_id))
+        row, _ = await self._engine.find(lambda reader: find(reader, tenant_id, evidence_id))
         return row
 
     @override

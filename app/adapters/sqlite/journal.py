@@ -173,7 +173,7 @@ class SqliteRecords(Records):
 
     @override
     async def get(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
-        return await self._engine.read(lambda reader: _find(reader, tenant_id, kind, record_id))
+        return await self._engine.find(lambda reader: _find(reader, tenant_id, kind, record_id))
 
     @override
     async def page(

@@ -82,4 +82,4 @@ class SqliteVault(Vault):
         await self._engine.fold()
 
     async def _read(self, tenant_id: TenantId, subject_id: SubjectId) -> SubjectKey | None:
-        return await self._engine.read(lambda reader: read_key(reader, self._ring, tenant_id, subject_id))
+        return await self._engine.find(lambda reader: read_key(reader, self._ring, tenant_id, subject_id))

@@ -1,0 +1,118 @@
+"""One thread that runs whatever waits together, so that a crowd of callers pays for one change of threads."""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future as ThreadFuture
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from schemas.problems import StoreUnavailable
+
+Work = TypeVar("Work")
+
+BATCH: Final = 128
+"""Jobs run together at most, so that the first of them does not wait long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting(Generic[Work]):
+    """A job and whoever waits for it."""
+
+    job: Work
+    future: asyncio.Future[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a job ended."""
+
+    future: asyncio.Future[Any]
+    answer: Any = None
+    error: BaseException | None = None
+
+
+RunTogether = Callable[[Sequence[Waiting[Work]]], list[Outcome]]
+"""Runs a batch on the lane's thread; what it raises is a defect that ends the batch."""
+
+
+class Lane(Generic[Work]):
+    """A queue with its thread; used from one event loop, which is told of a whole batch at once."""
+
+    def __init__(self, name: str, loop: asyncio.AbstractEventLoop, run: RunTogether[Work]) -> None:
+        self._loop = loop
+        self._run = run
+        self._lock = threading.Lock()
+        self._queue: deque[Waiting[Work]] = deque()
+        self._draining = False
+        self.thread = ThreadPoolExecutor(1, name)
+        """For what must run on the lane's thread and belongs to no batch."""
+
+    def submit(self, job: Work) -> asyncio.Future[Any]:
+        """Let the job run with whatever else waits, and return its answer to come."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self.enqueue(Waiting(job, future))
+        return future
+
+    def enqueue(self, waiting: Waiting[Work]) -> None:
+        """Let a job run for somebody who waits already; from any thread."""
+        with self._lock:
+            self._queue.append(waiting)
+            if self._draining:
+                return
+            self._draining = True
+        try:
+            self.thread.submit(self._drain).add_done_callback(self._report_defect)
+        except RuntimeError:
+            self._abandon("the store is closed")
+
+    def settle(self, outcomes: Sequence[Outcome]) -> None:
+        """Tell whoever waits; from any thread."""
+        self._loop.call_soon_threadsafe(_resolve, outcomes)
+
+    def close(self) -> None:
+        """Finish what was asked. Blocking."""
+        self.thread.shutdown()
+
+    def _take(self) -> list[Waiting[Work]]:
+        with self._lock:
+            batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH))]
+            self._draining = bool(batch)
+            return batch
+
+    def _drain(self) -> None:
+        batch = self._take()
+        try:
+            while batch:
+                self.settle(self._run(batch))
+                batch = self._take()
+        finally:
+            if batch:
+                self._abandon("a job of this batch is defective", batch)
+
+    def _abandon(self, why: str, batch: Sequence[Waiting[Work]] = ()) -> None:
+        """Let nobody wait for ever, and leave the queue to whoever comes next."""
+        with self._lock:
+            batch = [*batch, *self._queue]
+            self._queue.clear()
+            self._draining = False
+        error = StoreUnavailable(why)
+        self.settle([Outcome(waiting.future, error=error) for waiting in batch])
+
+    def _report_defect(self, drained: ThreadFuture[None]) -> None:
+        error = drained.exception()
+        if error is not None:
+            context = {"message": "a lane of the store met a defect", "exception": error}
+            self._loop.call_soon_threadsafe(self._loop.call_exception_handler, context)
+
+
+def _resolve(outcomes: Sequence[Outcome]) -> None:
+    for outcome in outcomes:
+        if outcome.future.done():
+            continue  # whoever asked has gone
+        if outcome.error is None:
+            outcome.future.set_result(outcome.answer)
+        else:
+            outcome.future.set_exception(outcome.error)
