@@ -14,6 +14,10 @@ from aiokafka import (  # type: ignore[import-untyped]  # ships no types
 )
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
 from kio.schema.errors import ErrorCode
+from kio.schema.offset_commit.v8 import request as committing
+from kio.schema.offset_fetch.v7 import request as fetching
+from kio.schema.types import GroupId, TopicName
+from kio.static.primitive import i32, i64
 
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings, Fsync
@@ -114,13 +118,47 @@ async def test_a_full_disk_is_told_to_the_producer_and_ends_with_the_shortage(tm
     assert found == after_restart == [*written, 100]
 
 
-async def test_commits_and_new_topics_fail_cleanly_on_a_full_disk(tmp_path: Path) -> None:
+async def test_a_new_topic_fails_cleanly_on_a_full_disk(tmp_path: Path) -> None:
     async with BrokerProcess(tmp_path, file_limit=1) as process:
         with pytest.raises(AssertionError):
             await create_topic(process.address, "t")
         process.give_space()
 
         await create_topic(process.address, "t")
+
+
+async def test_a_commit_on_a_full_disk_is_refused_and_the_one_before_stays(tmp_path: Path) -> None:
+    async with BrokerProcess(tmp_path, file_limit=100_000) as process:
+        await create_topic(process.address, "t")
+        async with await Talk.to(int(process.address.split(":")[1])) as talk:
+            codes = [await _commit(talk, position) for position in range(60)]
+            refused = codes.index(ErrorCode.coordinator_not_available)
+            kept = await _committed(talk)
+            process.give_space()
+            again = await _commit(talk, 1000)
+        await process.kill()
+    async with BrokerProcess(tmp_path) as process, await Talk.to(int(process.address.split(":")[1])) as talk:
+        after_restart = await _committed(talk)
+
+    assert set(codes[:refused]) == {ErrorCode.none}
+    assert kept == max(position for position, code in enumerate(codes) if code is ErrorCode.none)
+    assert (again, after_restart) == (ErrorCode.none, 1000)
+
+
+async def _commit(talk: Talk, position: int) -> ErrorCode:
+    part = committing.OffsetCommitRequestPartition(
+        partition_index=i32(0), committed_offset=i64(position), committed_metadata=None
+    )
+    topic = committing.OffsetCommitRequestTopic(name=TopicName("t"), partitions=(part,))
+    request = committing.OffsetCommitRequest(group_id=GroupId("g"), member_id="", topics=(topic,))
+    code: ErrorCode = (await talk.ask(request)).topics[0].partitions[0].error_code
+    return code
+
+
+async def _committed(talk: Talk) -> int:
+    topic = fetching.OffsetFetchRequestTopic(name=TopicName("t"), partition_indexes=(i32(0),))
+    request = fetching.OffsetFetchRequest(group_id=GroupId("g"), topics=(topic,), require_stable=False)
+    return int((await talk.ask(request)).topics[0].partitions[0].committed_offset)
 
 
 class FailingSync:
