@@ -56,6 +56,8 @@ _NUMBER_SHAPE: Final = re.compile(r"(?=.*\d)[A-Z0-9]{6,12}")
 _SEX: Final = re.compile(r"([MFX])(?:\s*/\s*[A-Z])?")
 _LETTERS_A_SLIP: Final = 5
 """One letter in as many may be a slip of the recogniser, unless it was very sure."""
+_LETTER_OF: Final = str.maketrans("012568", "OIZSGB")
+"""Digits a recogniser sees among the letters of a name."""
 _CUT_FROM: Final = 30
 """Letters from which a name may have been cut: 39 places hold both names and what parts them."""
 
@@ -96,8 +98,9 @@ def _name(value: Value | None, lines: Sequence[Placed], name: str | None) -> Agr
         return Agreement.NOT_FOUND
     if value is None:
         return _anywhere(lines, lambda text: _unlikeness(text, name) == 0)
-    printed = plain_words(value.text)
-    unlike = _unlikeness(value.text, name)
+    text = value.text.translate(_LETTER_OF)
+    printed = plain_words(text)
+    unlike = _unlikeness(text, name)
     if unlike == 0:
         return Agreement.MATCH
     continued = tuple(name.split())[: len(printed)] == printed  # the rest may stand on the next line

@@ -1,0 +1,160 @@
+"""Print against zone: what agrees, what contradicts, and what says nothing."""
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from streams.verification.findings import Agreement
+from streams.verification.readers.td3_lines import Td3Fields, compose
+from streams.verification.readers.td3_mrz import Td3Reading, read_td3
+from streams.verification.readers.visual_zone import compare
+from tests.rules.pages import text_page, zone
+
+TODAY = date(2026, 1, 1)
+FIELDS = Td3Fields("ERIKSSON", "ANNA<MARIA", "L898902C3", "740812", "F", "320415", optional="ZE184226B")
+PRINTED = {
+    "document_number": ("Passport No. / No. du passeport", "L898902C3", (900, 110)),
+    "surname": ("Surname / Nom", "ERIKSSON", (440, 180)),
+    "given_names": ("Given names / Prénoms", "ANNA MARIA", (440, 250)),
+    "date_of_birth": ("Date of birth / Date de naissance", "12 AUG 1974", (440, 400)),
+    "sex": ("Sex / Sexe", "F", (900, 400)),
+    "expiry_date": ("Date of expiry / Date d'expiration", "15 APR 2032", (440, 610)),
+}
+OTHERS = (
+    ("PASSPORT / PASSEPORT", 230, 40),
+    ("Place of birth / Lieu de naissance", 440, 470),
+    ("ZENITH", 440, 493),
+)
+
+
+def read(fields: Td3Fields) -> Td3Reading:
+    found = read_td3(text_page(*zone(*compose(fields))), TODAY)
+    assert found is not None
+    return found
+
+
+def agreement(
+    field: str, text: str, *, score: float = 0.99, labelled: bool = True, **changes: str
+) -> Agreement:
+    """Compare a page on which one field is printed as told."""
+    fields = replace(FIELDS, **changes)
+    cells = [*OTHERS, *zone(*compose(fields))]
+    for name, (label, value, (left, top)) in PRINTED.items():
+        if labelled or name != field:
+            cells.append((label, left, top))
+        cells.append((text if name == field else value, left, top + 40))
+    return compare(text_page(*cells, score=score), read(fields))[field]
+
+
+@pytest.mark.parametrize("field", PRINTED)
+def test_the_same_print_agrees(field: str) -> None:
+    assert agreement(field, PRINTED[field][1]) is Agreement.MATCH
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("document_number", "L898962C3"),
+        ("document_number", "X1234567"),
+        ("surname", "SMITH"),
+        ("surname", "ERIKSEN"),
+        ("given_names", "JOANNA MARIA"),
+        ("date_of_birth", "12 AUG 1984"),
+        ("date_of_birth", "12 AUG 1874"),
+        ("expiry_date", "15 APR 2035"),
+        ("expiry_date", "16.04.2032"),
+        ("sex", "M"),
+    ],
+)
+def test_another_print_contradicts(field: str, text: str) -> None:
+    assert agreement(field, text) is Agreement.MISMATCH
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("document_number", "L898962C3"),
+        ("surname", "SMITH"),
+        ("date_of_birth", "12 AUG 1984"),
+        ("sex", "M"),
+    ],
+)
+def test_another_print_that_was_hardly_recognised_says_nothing(field: str, text: str) -> None:
+    assert agreement(field, text, score=0.7) is Agreement.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("document_number", "L8989O2C3"),
+        ("document_number", "L898902C3 "),
+        ("document_number", "No L898902C3"),
+        ("surname", "ER1KSS0N"),
+        ("surname", "Eriksson"),
+        ("given_names", "ANNA-MARIA"),
+        ("date_of_birth", "12 AUG/AOUT 1974"),
+        ("date_of_birth", "12.08.1974"),
+        ("date_of_birth", "08/12/1974"),
+        ("sex", "F/F"),
+    ],
+)
+def test_a_look_alike_or_another_way_of_printing_agrees(field: str, text: str) -> None:
+    assert agreement(field, text) is Agreement.MATCH
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("document_number", "L8989"),
+        ("document_number", "L898902C"),
+        ("given_names", "ANNA"),
+        ("date_of_birth", "12 A 19"),
+        ("sex", "P"),
+        ("sex", "ЖF"),
+    ],
+)
+def test_a_print_in_part_says_nothing(field: str, text: str) -> None:
+    assert agreement(field, text) is Agreement.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    "field", ["document_number", "surname", "given_names", "date_of_birth", "expiry_date"]
+)
+def test_without_its_label_a_print_can_agree(field: str) -> None:
+    assert agreement(field, PRINTED[field][1], labelled=False) is Agreement.MATCH
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [("document_number", "L898962C3"), ("surname", "SMITH"), ("expiry_date", "15 APR 2035")],
+)
+def test_without_its_label_a_print_cannot_contradict(field: str, text: str) -> None:
+    assert agreement(field, text, labelled=False) is Agreement.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("printed", "written"),
+    [
+        ("MÜLLER", "MUELLER"),
+        ("MÜLLER", "MULLER"),
+        ("GRÖSSE", "GROESSE"),
+        ("ÅSTRÖM", "AASTROEM"),
+        ("O'CONNOR", "OCONNOR"),
+        ("SMITH-JONES", "SMITH<JONES"),
+        ("ŁUKASZ", "LUKASZ"),
+    ],
+)
+def test_a_transliterated_name_agrees(printed: str, written: str) -> None:
+    assert agreement("surname", printed, surname=written) is Agreement.MATCH
+
+
+def test_a_name_cut_at_the_end_of_the_zone_agrees() -> None:
+    printed = "NILAVADHANANANDA OLARNRITTHINAN PAPANDROPOULOUS"
+    cut = printed.replace(" ", "<")[:39]
+    assert agreement("surname", printed, surname=cut, given_names="") is Agreement.MATCH
+
+
+def test_a_page_of_the_zone_alone_says_nothing() -> None:
+    said = compare(text_page(*zone(*compose(FIELDS))), read(FIELDS))
+    assert set(said.values()) == {Agreement.NOT_FOUND}
