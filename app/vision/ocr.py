@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from importlib.util import find_spec
-from itertools import groupby
+from itertools import accumulate, groupby
 from math import floor, log
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +31,8 @@ RECOGNISER_SHA256: Final = "6f327246b50388f3c176ae304bd95767ea6dc0c9ae92153ef8cb
 
 MAX_LINES: Final = 200
 """Most boxes recognised on one picture: bounds the time a hostile page can take."""
+MAX_TEXT_LENGTH: Final = 1500.0
+"""All lines of a page end to end, in line heights: a full page is some 400; 1500 take 6 s to recognise."""
 MAX_ASPECT: Final = 60.0
 """Longer boxes are rules and borders; a line of 44 characters is about 25 times as long as high."""
 
@@ -115,7 +117,9 @@ class _Eyes:
         quads = [_quad(box / scale) for box in np.asarray(found, np.float64)]
         quads = [quad for quad in quads if 1 / MAX_ASPECT <= _aspect(quad) <= MAX_ASPECT]
         largest = sorted(range(len(quads)), key=lambda index: -_area(quads[index]))[:MAX_LINES]
-        return tuple(quads[index] for index in sorted(largest))
+        lengths = accumulate(max(1.0, _aspect(quads[index])) for index in largest)
+        kept = [index for index, total in zip(largest, lengths, strict=True) if total <= MAX_TEXT_LENGTH]
+        return tuple(quads[index] for index in sorted(kept))
 
     def read(self, pixels: Pixels, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
         """Recognise each quad's line, crops of like width together."""

@@ -76,7 +76,7 @@ async def test_a_print_that_says_something_else_is_a_mismatch(
     assert {name for name, agreed in reading.printed.items() if agreed is Agreement.MISMATCH} == {field}
 
 
-@pytest.mark.parametrize(("seed", "how"), enumerate(PHOTOS))
+@pytest.mark.parametrize(("seed", "how"), list(enumerate(PHOTOS)))
 async def test_noise_never_makes_a_mismatch(reader: RapidTextReader, seed: int, how: str) -> None:
     reading = await read(reader, draw_passport(passport(random.Random(seed)), portrait()), how, seed)
     assert Agreement.MISMATCH not in reading.printed.values()
