@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import struct
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 import structlog
 from kio.schema.errors import ErrorCode
@@ -58,12 +58,11 @@ class Connection(asyncio.Protocol):
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - asyncio's own promise, for mypy
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)
         connections = self._listener.connections
         if len(connections) >= self._settings.max_connections:
             log.warning("broker.connection_limit", limit=self._settings.max_connections)
-            transport.abort()
+            self._transport.abort()
             return
         connections.add(self)
         self._peer = (transport.get_extra_info("peername") or ("",))[0]
