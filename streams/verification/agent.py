@@ -20,9 +20,7 @@ Evaluate = Callable[[SubmitVerification], Awaitable[VerificationDecided]]
 """Carries `SubmitVerification` out; a replay answers what the first one did."""
 
 
-def register(
-    app: faust.App, guard: Guard, build: Callable[[WorkingState[Remembered]], Evaluate]
-) -> None:
+def register(app: faust.App, guard: Guard, build: Callable[[WorkingState[Remembered]], Evaluate]) -> None:
     """Attach the agent. Commands are keyed by verification id, so one actor sees every replay.
 
     `build` makes the handler from the actor's memory.

@@ -1,4 +1,4 @@
-"""The bare echo: HTTP -> broker -> Faust table -> HTTP in one process, with nothing of the product's work in it.
+"""The bare echo: HTTP, broker, Faust table, HTTP in one process, and nothing of the product's work in it.
 
 It is what the sandbox verifications are measured against: the same front library, broker, consumer and
 one table write, and not one line of the product's handlers, stores or middlewares.
@@ -12,8 +12,12 @@ from typing import Any, cast
 
 import faust
 from aiohttp import web
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka import (  # type: ignore[import-untyped]  # ships no types
+    AIOKafkaConsumer,
+    AIOKafkaProducer,
+    TopicPartition,
+)
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]  # ships no types
 
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings

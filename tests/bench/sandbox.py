@@ -19,7 +19,7 @@ from pathlib import Path
 from aiohttp import ClientSession, TCPConnector
 
 from tests.bench.load import Measured, load
-from tests.journeys.service import Service, running_service, small_request
+from tests.journeys.service import Service, new_log, running_service, small_request
 
 AT_ONCE = 64
 
@@ -27,15 +27,15 @@ AT_ONCE = 64
 @asynccontextmanager
 async def running_echo(folder: Path) -> AsyncIterator[str]:
     """Run the echo in a process of its own."""
-    folder.mkdir(parents=True)
-    with (folder / "echo.log").open("wb") as log:
+    echo_log = new_log(folder, "echo")
+    with echo_log.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "tests.bench.echo", str(folder), stdout=asyncio.subprocess.PIPE, stderr=log
         )
     assert process.stdout is not None
     try:
         while b"is ready" not in (line := await process.stdout.readline()):
-            assert line, (folder / "echo.log").read_text()
+            assert line, echo_log.read_text()
         yield line.decode().rpartition(": ")[2].strip()
     finally:
         process.terminate()
