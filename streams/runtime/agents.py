@@ -38,8 +38,13 @@ def attach(
     async def run(stream: StreamT[Any]) -> None:
         consumer = mended(app.consumer)
         async for event in cast("Stream[bytes]", stream).noack().events():
-            await guard(delivered(event), contract, handle)
-            consumer.acknowledge(event.message)
+            settled = False
+            try:
+                await guard(delivered(event), contract, handle)
+                settled = True
+            finally:
+                end = consumer.acknowledge if settled else consumer.abandon
+                end(event.message)
 
     app.agent(records, name=name, isolated_partitions=True)(run)
 

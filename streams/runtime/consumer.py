@@ -48,6 +48,7 @@ class MendedConsumer(driver.Consumer):
         self._seek_wanted = asyncio.Event()
         self._cut_short = False
         self._settled = asyncio.Event()
+        self._abandoned: set[TP] = set()
 
     @override
     def _new_consumer_thread(self) -> MendedThread:
@@ -58,11 +59,25 @@ class MendedConsumer(driver.Consumer):
 
         A record delivered before the last rebalance is delivered again, so nothing is noted for it.
         """
-        if message.generation_id == self.app.consumer_generation_id:
+        current = message.generation_id == self.app.consumer_generation_id
+        if current and message.tp not in self._abandoned:
             super().ack(message)
         else:
             self.ack(message)
         self._settled.set()
+
+    def abandon(self, message: Message) -> None:
+        """Commit nothing more of the record's partition until it is assigned anew: it must come again.
+
+        Faust would commit over a record that was left unsettled once the one after it is (issue 606).
+        """
+        self._abandoned.add(message.tp)
+        self.ack(message)
+
+    @override
+    async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        self._abandoned.clear()
+        await super().on_partitions_assigned(assigned, generation_id)
 
     @override
     def ack(self, message: Message) -> bool:
@@ -126,6 +141,7 @@ class MendedConsumer(driver.Consumer):
                     self._cut_short = True
                     return
                 self._read_offset[tp] = message.offset
+        self._cut_short |= not self.flow_active
 
     async def _deliver(self, message: ConsumerMessage) -> bool:
         """Hand the record to its stream; False when the flow was suspended or a seek is wanted first."""

@@ -92,10 +92,11 @@ def verification_app(
     writer: LogWriter,
     settings: StreamSettings,
     build: Callable[[WorkingState[Remembered]], Evaluate],
+    uniform: Callable[[float, float], float] = random.uniform,
 ) -> faust.App:
     """An app with the verification agent and a guard of little patience."""
     app = build_app(settings)
-    guard = Guard(writer, now=now, uniform=random.uniform, patience=QUICK)
+    guard = Guard(writer, now=now, uniform=uniform, patience=QUICK)
     agent.register(app, guard, build)
     return app
 

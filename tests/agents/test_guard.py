@@ -27,6 +27,7 @@ from tests.agents.support import (
     ask,
     decided,
     everything_in,
+    names,
     now,
     quick_settings,
     submission,
@@ -244,3 +245,36 @@ async def test_a_handler_cut_short_by_a_stop_gets_its_record_again(
         await begun.wait()
     async with running_worker(run(quick)):
         assert await asking == decided(submission("stuck"))
+
+
+async def test_a_record_its_guard_broke_on_is_not_committed_over(
+    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+) -> None:
+    """Records after it in its partition are answered; after a restart it comes again, and they as replays."""
+    handled: list[str] = []
+    begun = asyncio.Event()
+
+    async def away_at_first(command: SubmitVerification) -> VerificationDecided:
+        handled.append(command.request_id)
+        begun.set()
+        if handled == ["broken"]:
+            raise StoreUnavailable("away")
+        return decided(command)
+
+    def broken_dice(low: float, high: float) -> float:
+        raise ArithmeticError(low, high)
+
+    def run(dice: Callable[[float, float], float]) -> Callable[[], faust.App]:
+        settings = quick_settings(broker.address, tmp_path)
+        return lambda: verification_app(writer, settings, lambda _: away_at_first, dice)
+
+    async with running_worker(run(broken_dice)) as worker:
+        await worker.wait_ready()
+        asking = asyncio.create_task(ask(gateway, "broken"))
+        await begun.wait()
+        await asyncio.gather(*(ask(gateway, name) for name in names("next", 60)))
+    assert handled.count("broken") == 1
+    async with running_worker(run(random.uniform)):
+        await asking
+        await until_settled(broker.address)
+    assert handled.count("broken") == 2
