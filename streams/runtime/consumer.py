@@ -13,7 +13,7 @@ import structlog
 from aiokafka.errors import ConsumerStoppedError, IllegalStateError  # type: ignore[import-untyped]  # ships no types
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, ConsumerMessage, Message
-from faust.types.transports import ConsumerT
+from faust.types.transports import ConsumerT, ProducerT
 from mode import ServiceT
 from typing_extensions import override
 
@@ -146,6 +146,10 @@ class MendedConsumer(driver.Consumer):
     async def _deliver(self, message: ConsumerMessage) -> bool:
         """Hand the record to its stream; False when the flow was suspended or a seek is wanted first."""
         delivery = asyncio.ensure_future(self.callback(message))
+        await asyncio.sleep(0)
+        if delivery.done():  # the buffer had room
+            delivery.result()
+            return True
         suspended, wanted = self.suspend_flow.wait(), self._seek_wanted.wait()
         await self.wait_first(delivery, cast("Any", suspended), cast("Any", wanted))
         return delivery.done() and not delivery.cancelled()
@@ -168,13 +172,24 @@ class MendedConsumer(driver.Consumer):
         return sum(1 for message in self._unacked_messages if not message.acked)
 
 
+class MendedProducer(driver.Producer):
+    """Flushes what was sent before the flush; stock Faust waits for a lull, and no commit comes before it."""
+
+    @override
+    async def flush(self) -> None:
+        await self.buffer.flush_atmost(self.buffer.size)
+        if self._producer is not None:
+            await self._producer.flush()
+
+
 class MendedTransport(driver.Transport):
-    """Faust's aiokafka transport with the mended consumer."""
+    """Faust's aiokafka transport with the mended consumer and producer."""
 
     drain_s: float = 4.0
     """How long a stop or a rebalance waits for what is in work; what takes longer is delivered again."""
 
     Consumer: ClassVar[type[ConsumerT]] = MendedConsumer
+    Producer: ClassVar[type[ProducerT]] = MendedProducer
 
 
 def mended(consumer: ConsumerT) -> MendedConsumer:

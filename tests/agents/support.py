@@ -109,14 +109,14 @@ async def open_broker(directory: Path, port: int = 0) -> AsyncIterator[Broker]:
         yield broker
 
 
-async def lag(bootstrap: str, topic: Topic) -> int:
-    """Records of the topic that the agents have not committed."""
+async def committed(bootstrap: str, topic: Topic) -> tuple[int, int]:
+    """How many records of the topic the agents have committed, and how many there are."""
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=GROUP, enable_auto_commit=False)
     await consumer.start()
     try:
         tps = [TopicPartition(topic, number) for number in range(partitions_of(topic))]
         ends = await consumer.end_offsets(tps)
-        return sum([ends[tp] - (await consumer.committed(tp) or 0) for tp in tps])
+        return sum([await consumer.committed(tp) or 0 for tp in tps]), sum(ends.values())
     finally:
         await consumer.stop()
 
@@ -132,7 +132,8 @@ async def until_settled(bootstrap: str, topic: Topic = Topic.VERIFICATION_COMMAN
     """Return once everything in the topic is committed."""
 
     async def settled() -> bool:
-        return await lag(bootstrap, topic) == 0
+        done, all_of_them = await committed(bootstrap, topic)
+        return done == all_of_them
 
     await until(settled)
 

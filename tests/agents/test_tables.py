@@ -1,6 +1,7 @@
 """The tables: what an actor remembers comes back after a restart, and never grows beyond its bound."""
 
 import asyncio
+import itertools
 import random
 from pathlib import Path
 
@@ -18,7 +19,18 @@ from streams.runtime.worker import running_worker
 from streams.runtime.writer import LogWriter
 from streams.verification.agent import TABLE
 from streams.verification.outcome import Remembered
-from tests.agents.support import QUICK, ask, decided, names, now, quick_settings, remembered, submission
+from tests.agents.support import (
+    QUICK,
+    ask,
+    committed,
+    decided,
+    names,
+    now,
+    quick_settings,
+    remembered,
+    submission,
+    until,
+)
 
 BOUND = 3
 CONTRACT = Contract(SubmitVerification, lambda command: command.verification_id)
@@ -84,3 +96,26 @@ async def test_what_is_remembered_again_is_young_again(
             await ask(gateway, "kept")
 
         assert build.knows(["kept"]) == ["kept"]
+
+
+async def test_what_is_settled_is_committed_while_the_load_goes_on(
+    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+) -> None:
+    """Every command writes to the table here, so the producer never comes to rest."""
+    over = asyncio.Event()
+
+    async def keep_asking(asker: int) -> None:
+        for number in itertools.count():
+            await ask(gateway, f"steady-{asker}-{number}")
+            if over.is_set():
+                return
+
+    async def many_committed() -> bool:
+        done, _ = await committed(broker.address, Topic.VERIFICATION_COMMANDS)
+        return done > 300
+
+    async with running_worker(Bounded(writer, broker.address, tmp_path)), asyncio.TaskGroup() as load:
+        for asker in range(64):
+            load.create_task(keep_asking(asker))
+        await until(many_committed)
+        over.set()
