@@ -8,6 +8,7 @@ import faust
 from yarl import URL
 
 from streams.runtime.consumer import MendedTransport
+from streams.runtime.tables import PromptTables
 
 GROUP: Final = "veristream-v1"
 """Consumer group and prefix of changelogs; its version rises when a partition count changes."""
@@ -68,6 +69,7 @@ def build_app(settings: StreamSettings) -> faust.App:
         producer_linger_ms=0,
         web_enabled=False,
         worker_redirect_stdouts=False,
+        TableManager=PromptTables,
     )
     transport = MendedTransport(brokers, app)
     transport.drain_s = settings.drain_s

@@ -4,6 +4,7 @@ from collections import OrderedDict, defaultdict
 from typing import Any, Final, Generic, TypeVar, cast
 
 import faust
+from faust.tables.manager import TableManager
 from faust.types import EventT
 from pydantic import BaseModel
 from typing_extensions import override
@@ -68,6 +69,15 @@ class ValueTable(WorkingState[Remembered], Generic[Remembered]):
         ages.pop(key, None)
         if event.message.value is not None:
             ages[key] = None
+
+
+class PromptTables(TableManager):
+    """Faust's table manager without its second of waiting: every table is declared before the app starts."""
+
+    @override
+    async def on_start(self) -> None:
+        await self._update_channels()
+        await self.recovery.start()
 
 
 def partitions_of(topic: Topic) -> int:

@@ -11,8 +11,8 @@ from streams.runtime.announcer import seal_record
 from streams.runtime.writer import LogWriter
 from tests.agents.support import WorkerProcess, ask, ended, names, submission, until, until_settled
 
-COMMANDS = 500
-WISHES = 300
+COMMANDS = 420
+WISHES = 260
 
 
 def kept(store: Path) -> set[str]:
