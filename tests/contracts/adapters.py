@@ -78,8 +78,7 @@ class SqliteBreaker:
         file = self.file(evidence_id)
         if file is not None:
             return file.read_bytes()
-        query = "SELECT sealed FROM contents WHERE seq = (SELECT content FROM evidence WHERE evidence_id = ?)"
-        sealed = self.run(query, evidence_id)[0][0]
+        sealed = self.run("SELECT sealed FROM evidence WHERE evidence_id = ?", evidence_id)[0][0]
         assert isinstance(sealed, bytes)
         return sealed
 
@@ -89,8 +88,7 @@ class SqliteBreaker:
         if file is not None:
             file.write_bytes(sealed)
             return
-        place = "(SELECT content FROM evidence WHERE evidence_id = ?)"
-        self.run(f"UPDATE contents SET sealed = ? WHERE seq = {place}", sealed, evidence_id)  # noqa: S608 - constant
+        self.run("UPDATE evidence SET sealed = ? WHERE evidence_id = ?", sealed, evidence_id)
 
 
 @asynccontextmanager

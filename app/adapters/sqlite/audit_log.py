@@ -11,6 +11,7 @@ from typing_extensions import override
 from app.adapters.sqlite.audit_rows import COLUMNS, LINK, to_event, to_event_or_none, to_link
 from app.adapters.sqlite.columns import BEYOND, to_millis
 from app.adapters.sqlite.engine import Engine
+from app.adapters.sqlite.together import write_rows
 from schemas.audit import AuditAction, AuditEvent, AuditFilter, ChainLink
 from schemas.ids import AuditEventId, TenantId
 from streams.audit.rules import chain_key, is_head, seal_head
@@ -34,9 +35,13 @@ _HEAD: Final = f"SELECT {LINK}, c.seal FROM audit_heads c WHERE c.tenant = ?"  #
 _SET_HEAD: Final = (
     "INSERT OR REPLACE INTO audit_heads (tenant, position, prev_hash, hash, seal) VALUES (?, ?, ?, ?, ?)"
 )
-_SEQ: Final = "SELECT seq FROM audit WHERE tenant = ? AND event_id = ?"
-_LINK: Final = "INSERT INTO audit_chain (seq, tenant, position, prev_hash, hash) VALUES (?, ?, ?, ?, ?)"
-_SEALED: Final = "DELETE FROM audit_waiting WHERE tenant = ? AND seq = ?"
+_LINK: Final = """
+INSERT INTO audit_chain (seq, tenant, position, prev_hash, hash)
+SELECT a.seq, a.tenant, l.column3, l.column4, l.column5
+FROM (VALUES (?, ?, ?, ?, ?)) l CROSS JOIN audit a ON a.tenant = l.column1 AND a.event_id = l.column2"""
+_SEALED: Final = """
+DELETE FROM audit_waiting WHERE tenant = ? AND seq IN
+(SELECT seq FROM audit_chain WHERE tenant = ? AND position BETWEEN ? AND ?)"""
 _WALK: Final = f"""
 SELECT {LINK}, {COLUMNS} FROM audit_chain c LEFT JOIN audit a ON a.seq = c.seq AND a.tenant = c.tenant
 WHERE c.tenant = ? AND c.position > ? ORDER BY c.position LIMIT ?"""  # noqa: S608 - constants only
@@ -113,20 +118,18 @@ class _Seal:
         if standing != (first.position - 1, first.prev_hash):
             return False
         try:
-            for event_id, link in self._rows:
-                self._append(connection, event_id, link)
+            written = write_rows(connection, _LINK, [self._to_row(*row) for row in self._rows])
         except sqlite3.IntegrityError as error:
             raise Damaged("a row is in the chain already") from error
+        if written != len(self._rows):
+            raise Damaged("a row is not in the log")
+        connection.execute(_SEALED, (self._tenant_id, self._tenant_id, first.position, last.position))
         seal = seal_head(last, self._key)
         connection.execute(_SET_HEAD, (self._tenant_id, last.position, last.prev_hash, last.hash, seal))
         return True
 
-    def _append(self, connection: sqlite3.Connection, event_id: AuditEventId, link: ChainLink) -> None:
-        found = connection.execute(_SEQ, (self._tenant_id, event_id)).fetchone()
-        if found is None:
-            raise Damaged(f"{event_id} is not in the log")
-        connection.execute(_LINK, (*found, self._tenant_id, link.position, link.prev_hash, link.hash))
-        connection.execute(_SEALED, (self._tenant_id, *found))
+    def _to_row(self, event_id: AuditEventId, link: ChainLink) -> tuple[str, str, int, str, str]:
+        return self._tenant_id, event_id, link.position, link.prev_hash, link.hash
 
 
 def _read_head(connection: sqlite3.Connection, tenant_id: TenantId, key: bytes) -> ChainLink | None:

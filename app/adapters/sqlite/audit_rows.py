@@ -1,12 +1,14 @@
 """An audit row as columns: nothing is kept twice, so an altered column is an altered row."""
 
 import json
+import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
 from app.adapters.sqlite.columns import from_millis, to_millis
+from app.adapters.sqlite.together import write_rows
 from schemas.audit import AuditEvent, ChainLink
 from schemas.ids import TenantId
 from streams.audit.rules import CHAIN
@@ -23,17 +25,25 @@ COLUMNS: Final = (
 LINK: Final = "c.position, c.prev_hash, c.hash"
 """What makes a link, in the order `to_link` reads it."""
 
-INSERT_AUDIT: Final = """
+_INSERT: Final = """
 INSERT OR IGNORE INTO audit (tenant, event_id, action, actor_type, actor_id, subject_id, correlation_id,
     decision_id, context, detail, created_at, livemode)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-INSERT_WAITING: Final = "INSERT INTO audit_waiting (tenant, seq) VALUES (?, ?)"
+_WAIT: Final = """
+INSERT INTO audit_waiting SELECT tenant, seq FROM audit WHERE seq > (SELECT max(seq) FROM audit) - ?"""
 
 _MODES: Final = {0: False, 1: True}
 
 
+def append_audit(connection: sqlite3.Connection, rows: Sequence[AuditColumns]) -> None:
+    """Append what is new to the log and to what waits; rows never go, so the new ones are the last."""
+    written = write_rows(connection, _INSERT, rows)
+    if written:
+        connection.execute(_WAIT, (written,))
+
+
 def to_columns(tenant_id: TenantId, event: AuditEvent) -> AuditColumns:
-    """Return the row for `INSERT_AUDIT`."""
+    """Return the row for `append_audit`."""
     return (
         tenant_id,
         event.event_id,

@@ -4,20 +4,18 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 from app.adapters.sqlite.lane import Lane, Outcome, Waiting
 from app.adapters.sqlite.schema import migrate
+from app.adapters.sqlite.together import STATEMENTS, AnyJob, Job, run_groups
 from schemas.problems import StoreUnavailable, VeristreamError
 
 Answer = TypeVar("Answer")
-Job: TypeAlias = Callable[[sqlite3.Connection], Answer]
-"""Runs statements on a connection; the transaction around it is the engine's."""
-
 READERS: Final = 2
 """Threads for reads that take long: pages, files, walks; more would only compete for two cores."""
 
@@ -49,11 +47,11 @@ class Engine:
         self._local = threading.local()
         self._connection = connect(path, cache_kib=WRITER_CACHE_KIB)
         self._opened = [self._connection]
-        self._writer: Lane[Job[Any]] = Lane("store-writer", loop, self._commit)
-        self._finder: Lane[Job[Any]] = Lane("store-finder", loop, self._find)
+        self._writer: Lane[AnyJob[Any]] = Lane("store-writer", loop, self._commit)
+        self._finder: Lane[AnyJob[Any]] = Lane("store-finder", loop, self._find)
         self._readers = ThreadPoolExecutor(READERS, "store-reader")
 
-    def write(self, job: Job[Answer]) -> asyncio.Future[Answer]:
+    def write(self, job: AnyJob[Answer]) -> asyncio.Future[Answer]:
         """Run the job in a transaction and return its answer once it is durable.
 
         Raises:
@@ -61,7 +59,7 @@ class Engine:
         """
         return self._writer.submit(job)
 
-    def find(self, job: Job[Answer]) -> asyncio.Future[Answer]:
+    def find(self, job: AnyJob[Answer]) -> asyncio.Future[Answer]:
         """Run a job of microseconds, such as a read by key, together with whatever else is looked up."""
         return self._finder.submit(job)
 
@@ -69,7 +67,7 @@ class Engine:
         """Run a job that may take long on a reader, beside writer and look-ups."""
         return self._loop.run_in_executor(self._readers, self._read, job)
 
-    def stage_and_write(self, stage: Job[Job[Answer]]) -> asyncio.Future[Answer]:
+    def stage_and_write(self, stage: Job[AnyJob[Answer]]) -> asyncio.Future[Answer]:
         """Run `stage` on a reader's thread and the job it returns on the writer, with no stop between."""
         future: asyncio.Future[Answer] = self._loop.create_future()
         self._readers.submit(self._stage, stage, future)
@@ -118,11 +116,15 @@ class Engine:
             self._opened.append(connection)
         return connection
 
-    def _find(self, batch: Sequence[Waiting[Job[Any]]]) -> list[Outcome]:
-        connection = self._reader()
-        return [_attempt(waiting, connection) for waiting in batch]
+    def _find(self, batch: Sequence[Waiting[AnyJob[Any]]]) -> list[Outcome]:
+        try:
+            return list(run_groups(self._reader(), batch))
+        except _CARRIED as error:
+            if len(batch) == 1:
+                return [Outcome(waiting.future, error=_told(error)) for waiting in batch]
+        return [outcome for waiting in batch for outcome in self._find([waiting])]
 
-    def _stage(self, stage: Job[Job[Answer]], future: asyncio.Future[Answer]) -> None:
+    def _stage(self, stage: Job[AnyJob[Answer]], future: asyncio.Future[Answer]) -> None:
         try:
             job = stage(self._reader())
         except _CARRIED as error:
@@ -130,7 +132,7 @@ class Engine:
         else:
             self._writer.enqueue(Waiting(job, future))
 
-    def _commit(self, batch: Sequence[Waiting[Job[Any]]]) -> list[Outcome]:
+    def _commit(self, batch: Sequence[Waiting[AnyJob[Any]]]) -> list[Outcome]:
         """Commit everybody's work at once; when one job raises, each gets a transaction of its own.
 
         No savepoints: they copy every page that a job touches, and jobs seldom raise.
@@ -142,23 +144,16 @@ class Engine:
                 return [Outcome(waiting.future, error=_told(error)) for waiting in batch]
         return [outcome for waiting in batch for outcome in self._commit([waiting])]
 
-    def _commit_together(self, batch: Sequence[Waiting[Job[Any]]]) -> list[Outcome]:
+    def _commit_together(self, batch: Sequence[Waiting[AnyJob[Any]]]) -> list[Outcome]:
         run = self._connection.execute
         try:
             run("BEGIN IMMEDIATE")
-            outcomes = [Outcome(waiting.future, waiting.job(self._connection)) for waiting in batch]
+            outcomes = list(run_groups(self._connection, batch))
             run("COMMIT")
         finally:
             if self._connection.in_transaction:
                 run("ROLLBACK")
         return outcomes
-
-
-def _attempt(waiting: Waiting[Job[Any]], connection: sqlite3.Connection) -> Outcome:
-    try:
-        return Outcome(waiting.future, waiting.job(connection))
-    except _CARRIED as error:
-        return Outcome(waiting.future, error=_told(error))
 
 
 def _told(error: BaseException) -> BaseException:
@@ -177,7 +172,7 @@ def connect(path: Path, *, cache_kib: int) -> sqlite3.Connection:
         timeout=BUSY_TIMEOUT_MS / 1000,
         isolation_level=None,
         check_same_thread=False,
-        cached_statements=256,
+        cached_statements=STATEMENTS,
     )
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA secure_delete = FAST")

@@ -1,84 +1,69 @@
 """Evidence in SQLite: its metadata, its subject's key, and small contents; larger ones are sealed files."""
 
-import asyncio
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
+from typing import Final, TypeAlias
 
 from typing_extensions import override
 
 from app.adapters.blobs import BlobFiles, BlobName
-from app.adapters.keyring import KeyRing, SubjectKey
-from app.adapters.sqlite.engine import Engine, Job
-from app.adapters.sqlite.evidence_rows import clear_files, find, insert, remove
-from app.adapters.sqlite.keys import keep_key, read_key
-from schemas.ids import EvidenceId, SubjectId, TenantId
-from schemas.problems import StoreUnavailable, VeristreamError
+from app.adapters.keyring import KeyRing
+from app.adapters.sqlite.engine import Engine
+from app.adapters.sqlite.evidence_rows import EvidenceKey, Whole, clear_files, describe, find_whole, remove
+from app.adapters.sqlite.puts import Outrun, Put
+from app.adapters.sqlite.together import Job, Together, each
+from schemas.ids import EvidenceId, TenantId
+from schemas.problems import NotFound, StoreUnavailable, VeristreamError
 from streams.ports import Damaged, EvidenceDraft, EvidenceRow, EvidenceStore
 
-INLINE_BYTES = 64 * 1024
-"""Up to this size content lies in the database: a new file costs more than writing it twice."""
-
-_ATTEMPTS = 3
+_ATTEMPTS: Final = 3
 """A subject gets its first key once; whoever was outrun seals again under the winner's."""
 
+_Content: TypeAlias = bytes | Job[bytes]
+"""What was asked for, or how to read it from its file on a thread for reads that take long."""
 
-class _Outrun(VeristreamError):
-    """Another put gave the subject its key first."""
 
+class _Get(Together[_Content]):
+    """A question for one content."""
 
-class _Put:
-    """One attempt to keep drafts: `stage` beside the writer, `keep` in its transaction, then `clear`."""
+    touches = "evidence"
 
-    def __init__(self, drafts: Sequence[EvidenceDraft], ring: KeyRing, blobs: BlobFiles) -> None:
-        self._drafts = drafts
+    def __init__(self, key: EvidenceKey, ring: KeyRing, blobs: BlobFiles) -> None:
+        self.key = key
         self._ring = ring
         self._blobs = blobs
-        self._keys: dict[tuple[TenantId, SubjectId], SubjectKey] = {}
-        self._contents: list[bytes | BlobName] = []
 
-    def run(self, engine: Engine) -> "asyncio.Future[bool]":
-        """Let the engine keep the drafts: all in one transaction when they are small, else files first."""
-        if sum(len(draft.content) for draft in self._drafts) <= INLINE_BYTES // 2:
-            return engine.write(lambda writer: self.stage(writer)(writer))
-        return engine.stage_and_write(self.stage)
+    @override
+    @classmethod
+    def run(
+        cls, connection: sqlite3.Connection, jobs: Sequence["_Get"]
+    ) -> Sequence[_Content | VeristreamError]:
+        found = find_whole(connection, list({job.key: None for job in jobs}))
+        return each(jobs, lambda job: job.open(found.get(job.key)))
 
-    def stage(self, reader: sqlite3.Connection) -> Job[bool]:
-        """Seal everything, and write what is large to files."""
-        for draft in self._drafts:
-            row = draft.row
-            sealed = self._key(reader, row).seal(row.evidence_id, row.kind.value, draft.content)
-            small = len(sealed) <= INLINE_BYTES
-            self._contents.append(
-                sealed if small else self._blobs.write(row.tenant_id, row.evidence_id, sealed)
-            )
-        return self.keep
+    def open(self, whole: Whole | None) -> _Content:
+        if whole is None:
+            raise NotFound(self.key[-1])
+        if whole.wrapped is None:
+            raise Damaged("the subject's key is gone")
+        row = whole.row
+        key = self._ring.unwrap(row.tenant_id, row.subject_id, whole.wrapped)
+        unseal = partial(key.open, row.evidence_id, row.kind.value)
+        if whole.content is None:
+            raise Damaged("the content is gone")
+        if isinstance(whole.content, bytes):
+            return unseal(whole.content)
+        file = whole.content
+        return lambda reader: unseal(self._load(reader, file))
 
-    def keep(self, writer: sqlite3.Connection) -> bool:
-        """Write the rows; False when some were not needed because the id is kept already."""
-        for key in self._keys.values():
-            if keep_key(writer, self._ring, key).wrapped != key.wrapped:
-                raise _Outrun(key.subject_id)
-        pairs = zip(self._drafts, self._contents, strict=True)
-        written = [insert(writer, draft.row, content) for draft, content in pairs]
-        return all(written)
-
-    def remember(self) -> None:
-        """Remember the keys, now that they are kept."""
-        for key in self._keys.values():
-            self._ring.remember(key)
-
-    def clear(self, reader: sqlite3.Connection) -> int:
-        """Remove the files no row names."""
-        files = [content for content in self._contents if isinstance(content, BlobName)]
-        return clear_files(reader, self._blobs, files)
-
-    def _key(self, reader: sqlite3.Connection, row: EvidenceRow) -> SubjectKey:
-        owner = (row.tenant_id, row.subject_id)
-        if owner not in self._keys:
-            known = self._ring.recall(*owner) or read_key(reader, self._ring, *owner)
-            self._keys[owner] = known or self._ring.make(*owner)
-        return self._keys[owner]
+    def _load(self, reader: sqlite3.Connection, file: BlobName) -> bytes:
+        try:
+            return self._blobs.read(file)
+        except FileNotFoundError as error:
+            describe(reader, file.tenant_id, file.evidence_id)  # discarded meanwhile: not found
+            raise Damaged("the content is gone") from error
 
 
 class SqliteEvidenceStore(EvidenceStore):
@@ -92,57 +77,41 @@ class SqliteEvidenceStore(EvidenceStore):
     @override
     async def put(self, drafts: Sequence[EvidenceDraft]) -> None:
         for _ in range(_ATTEMPTS):
-            if await self._attempt(_Put(drafts, self._ring, self._blobs)):
+            if await self._attempt(Put(drafts, self._ring, self._blobs)):
                 return
         raise StoreUnavailable("the subject's key changes while it is used")
 
-    async def _attempt(self, put: _Put) -> bool:
+    async def _attempt(self, put: Put) -> bool:
         try:
-            needed = await put.run(self._engine)
+            kept = await put.submit(self._engine)
         except VeristreamError as error:
-            await self._engine.read(put.clear)
-            if isinstance(error, _Outrun):
+            await self._clear(put)
+            if isinstance(error, Outrun):
                 return False
             raise
-        put.remember()
-        if not needed:
-            await self._engine.read(put.clear)
+        for key in kept.keys:
+            self._ring.remember(key)
+        if not kept.complete:
+            await self._clear(put)
         return True
+
+    async def _clear(self, put: Put) -> None:
+        if put.files:
+            await self._engine.read(put.clear)
 
     @override
     async def get(self, tenant_id: TenantId, evidence_id: EvidenceId) -> bytes:
-        def fetch(reader: sqlite3.Connection) -> bytes | Job[bytes]:
-            row, content = find(reader, tenant_id, evidence_id)
-            key = read_key(reader, self._ring, tenant_id, row.subject_id)
-            if key is None:
-                raise Damaged("the subject's key is gone")
-            if isinstance(content, bytes):
-                return key.open(evidence_id, row.kind.value, content)
-            file = content
-            return lambda later: key.open(evidence_id, row.kind.value, self._load(later, file))
-
-        found = await self._engine.find(fetch)
+        found = await self._engine.find(_Get((tenant_id, evidence_id), self._ring, self._blobs))
         return found if isinstance(found, bytes) else await self._engine.read(found)
-
-    def _load(self, reader: sqlite3.Connection, file: BlobName) -> bytes:
-        try:
-            return self._blobs.read(file)
-        except FileNotFoundError as error:
-            find(reader, file.tenant_id, file.evidence_id)  # discarded meanwhile: not found
-            raise Damaged("the content is gone") from error
 
     @override
     async def describe(self, tenant_id: TenantId, evidence_id: EvidenceId) -> EvidenceRow:
-        row, _ = await self._engine.find(lambda reader: find(reader, tenant_id, evidence_id))
-        return row
+        return await self._engine.find(lambda reader: describe(reader, tenant_id, evidence_id))
 
     @override
     async def discard(self, tenant_id: TenantId, evidence_ids: Sequence[EvidenceId]) -> None:
-        def forget(writer: sqlite3.Connection) -> list[BlobName]:
-            removed = [remove(writer, tenant_id, evidence_id) for evidence_id in evidence_ids]
-            return [file for file in removed if file is not None]
-
-        files = await self._engine.write(forget)
+        keys = [(tenant_id, evidence_id) for evidence_id in evidence_ids]
+        files = await self._engine.write(lambda writer: remove(writer, keys))
         if files:
             await self._engine.read(lambda reader: clear_files(reader, self._blobs, files))
 

@@ -2,43 +2,46 @@
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
 
-from app.adapters.sqlite.audit_rows import INSERT_AUDIT, INSERT_WAITING, AuditColumns, to_columns
+from app.adapters.sqlite.audit_rows import append_audit, to_columns
+from app.adapters.sqlite.changes import Ledger, RecordKey, key_of
 from app.adapters.sqlite.columns import BEYOND, from_micros, from_pairs_text, to_micros, to_pairs_text
 from app.adapters.sqlite.engine import Engine
+from app.adapters.sqlite.together import Together, each, read_rows, write_rows
 from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, EventId, TenantId
-from schemas.problems import NotFound
-from streams.ports import Change, Committed, Conflict, Journal, Position, Record, RecordKind, Records
+from schemas.problems import NotFound, VeristreamError
+from streams.ports import Change, Committed, Journal, Position, Record, RecordKind, Records
 
 _COLUMNS: Final = (
     "r.tenant, r.kind, r.id, r.body, r.created_at, r.version, r.fingerprint, r.indexes, r.first_body"
 )
-_SELECT: Final = f"SELECT {_COLUMNS} FROM records r WHERE r.tenant = ? AND r.kind = ? AND r.id = ?"  # noqa: S608 - constants only
-_INSERT: Final = """
-INSERT OR IGNORE INTO records (tenant, kind, id, version, created_at, fingerprint, indexes, body)
-VALUES (?, ?, ?, 1, ?, ?, ?, ?)"""
-_STANDING: Final = (
-    "SELECT seq, version, created_at, indexes, body FROM records WHERE tenant = ? AND kind = ? AND id = ?"
-)
-_UPDATE: Final = """
-UPDATE records SET first_body = coalesce(first_body, body), version = ?, indexes = ?, body = ?
-WHERE seq = ?"""
-_PLACE: Final = "INSERT OR IGNORE INTO record_places VALUES (?, ?, ?, ?, ?, ?, ?)"
+_SELECT: Final = f"SELECT {_COLUMNS} FROM records r WHERE (r.tenant, r.kind, r.id) IN (SELECT * FROM (VALUES (?, ?, ?)))"  # noqa: S608 - constants only
+_WRITE: Final = """
+INSERT INTO records (tenant, kind, id, version, created_at, fingerprint, indexes, body, first_body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (tenant, kind, id) DO UPDATE SET version = excluded.version, indexes = excluded.indexes,
+    body = excluded.body, first_body = excluded.first_body"""
+_PLACE: Final = "INSERT OR IGNORE INTO record_places VALUES (?, ?, ?, ?, ?, ?)"
 _UNPLACE: Final = """
 DELETE FROM record_places
-WHERE tenant = ? AND kind = ? AND name = ? AND value = ? AND created_at = ? AND id = ?"""
+WHERE (tenant, value, name, kind, created_at, id) IN
+(SELECT column1, column2, column3, column4, CAST(column5 AS INTEGER), column6 FROM (VALUES (?, ?, ?, ?, ?, ?)))"""
 _PAGE: Final = f"""
-SELECT {_COLUMNS} FROM record_places p CROSS JOIN records r ON r.seq = p.record
+SELECT {_COLUMNS} FROM record_places p
+CROSS JOIN records r ON r.tenant = p.tenant AND r.kind = p.kind AND r.id = p.id
 WHERE p.tenant = ? AND p.kind = ? AND p.name = ? AND p.value = ? AND (p.created_at, p.id) < (?, ?)
 ORDER BY p.created_at DESC, p.id DESC LIMIT ?"""  # noqa: S608 - constants only
 _EVENT: Final = "INSERT OR IGNORE INTO events (id, tenant, body) VALUES (?, ?, ?)"
-_PENDING: Final = "SELECT body FROM events INDEXED BY events_pending WHERE emitted = 0 ORDER BY seq LIMIT ?"
-_EMITTED: Final = "UPDATE events SET emitted = 1 WHERE id = ? AND emitted = 0"
+_EVENTS_WAIT: Final = """
+INSERT INTO events_waiting SELECT seq FROM events WHERE seq > (SELECT max(seq) FROM events) - ?"""
+_PENDING: Final = """
+SELECT e.body FROM events_waiting w CROSS JOIN events e ON e.seq = w.seq ORDER BY w.seq LIMIT ?"""
+_EMITTED: Final = """
+DELETE FROM events_waiting WHERE seq IN (SELECT seq FROM events WHERE id IN (VALUES (?)))"""
 
 _Row: TypeAlias = tuple[Any, ...]
 
@@ -58,94 +61,107 @@ def _to_record(row: _Row) -> Record:
     )
 
 
-class _Commit:
-    """One change as rows, made in the loop; called on the writer's thread."""
+def _to_row(record: Record) -> _Row:
+    return (
+        *key_of(record),
+        record.version,
+        to_micros(record.created_at),
+        record.fingerprint,
+        to_pairs_text(record.indexes),
+        record.body,
+        record.first_body if record.version > 1 else None,
+    )
+
+
+class _Commit(Together[Committed]):
+    """One change, its rows made in the loop."""
+
+    touches = "journal"
 
     def __init__(self, change: Change) -> None:
         if any(record.tenant_id not in (change.tenant_id, PLATFORM) for record in change.records):
             raise ValueError("a record of a change is this tenant's or the platform's")
-        self._records = change.records
-        self._audit = [to_columns(change.tenant_id, event) for event in change.audit]
-        self._events = [(event.id, event.tenant_id, event.to_bytes()) for event in change.events]
+        self.change = change
+        self.audit = [to_columns(change.tenant_id, event) for event in change.audit]
+        self.events = [(event.id, event.tenant_id, event.to_bytes()) for event in change.events]
 
-    def __call__(self, connection: sqlite3.Connection) -> Committed:
-        deciding, *others = self._records
-        if not _write(connection, deciding):
-            return Committed(_find(connection, deciding.tenant_id, deciding.kind, deciding.id), won=False)
-        for record in others:
-            _write(connection, record)
-        for row in self._audit:
-            _append_audit(connection, row)
-        connection.executemany(_EVENT, self._events)
-        if deciding.version == 1:
-            return Committed(replace(deciding, first_body=deciding.body), won=True)
-        return Committed(_find(connection, deciding.tenant_id, deciding.kind, deciding.id), won=True)
-
-
-def _write(connection: sqlite3.Connection, record: Record) -> bool:
-    """Write one record; False when this very version stands there already, or a new one is not new."""
-    if record.version > 1:
-        return _replace(connection, record)
-    created_at = to_micros(record.created_at)
-    owner = (record.tenant_id, record.kind.value, record.id)
-    indexes = to_pairs_text(record.indexes)
-    written = connection.execute(_INSERT, (*owner, created_at, record.fingerprint, indexes, record.body))
-    if written.rowcount == 0:
-        return False
-    _place(connection, record, created_at, written.lastrowid, record.indexes)
-    return True
+    @override
+    @classmethod
+    def run(
+        cls, connection: sqlite3.Connection, jobs: Sequence["_Commit"]
+    ) -> Sequence[Committed | VeristreamError]:
+        ledger = Ledger(_find(connection, [record for job in jobs for record in job.change.records]))
+        answers = each(jobs, lambda job: ledger.apply(job.change))
+        pairs = zip(jobs, answers, strict=True)
+        won = [job for job, answer in pairs if isinstance(answer, Committed) and answer.won]
+        _write(connection, ledger)
+        append_audit(connection, [row for job in won for row in job.audit])
+        _append_events(connection, [row for job in won for row in job.events])
+        return answers
 
 
-def _replace(connection: sqlite3.Connection, record: Record) -> bool:
-    owner = (record.tenant_id, record.kind.value, record.id)
-    standing = connection.execute(_STANDING, owner).fetchone()
-    if standing is None:
-        raise Conflict(f"{record.id} is not there")
-    seq, version, created_at, indexes, body = standing
-    if version == record.version and body == record.body:
-        return False
-    if version != record.version - 1:
-        raise Conflict(f"{record.id} has version {version}")
-    before = from_pairs_text(indexes)
-    connection.execute(_UPDATE, (record.version, to_pairs_text(record.indexes), record.body, seq))
-    gone = set(before) - set(record.indexes)
-    connection.executemany(
-        _UNPLACE,
-        [(record.tenant_id, record.kind.value, name, value, created_at, record.id) for name, value in gone],
-    )
-    added = tuple(pair for pair in record.indexes if pair not in before)
-    _place(connection, record, created_at, seq, added)
-    return True
+def _find(connection: sqlite3.Connection, records: Sequence[Record]) -> dict[RecordKey, Record]:
+    """Return those of the records that are there, as they stand."""
+    keys = list(dict.fromkeys(map(key_of, records)))
+    standing = [_to_record(row) for row in read_rows(connection, _SELECT, keys)]
+    return {key_of(record): record for record in standing}
 
 
-def _place(
-    connection: sqlite3.Connection,
-    record: Record,
-    created_at: int,
-    seq: int | None,
-    pairs: tuple[tuple[str, str], ...],
-) -> None:
-    tenant_id, kind, record_id = record.tenant_id, record.kind.value, record.id
-    connection.executemany(
-        _PLACE, [(tenant_id, kind, name, value, created_at, record_id, seq) for name, value in pairs]
-    )
+def _write(connection: sqlite3.Connection, ledger: Ledger) -> None:
+    added, gone = ledger.places()
+    write_rows(connection, _WRITE, [_to_row(record) for record in ledger.after.values()])
+    write_rows(connection, _UNPLACE, gone)
+    write_rows(connection, _PLACE, added)
 
 
-def _append_audit(connection: sqlite3.Connection, row: AuditColumns) -> None:
-    written = connection.execute(INSERT_AUDIT, row)
-    if written.rowcount:
-        connection.execute(INSERT_WAITING, (row[0], written.lastrowid))
+def _append_events(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
+    """Append what is new; rows never go, so the new ones are the last."""
+    written = write_rows(connection, _EVENT, rows)
+    if written:
+        connection.execute(_EVENTS_WAIT, (written,))
 
 
-def _find(connection: sqlite3.Connection, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
-    row = connection.execute(_SELECT, (tenant_id, kind.value, record_id)).fetchone()
-    if row is None:
-        raise NotFound(record_id)
-    return _to_record(row)
+class _Emitted(Together[None]):
+    """Events that left the house."""
+
+    touches = "journal"
+
+    def __init__(self, event_ids: Sequence[EventId]) -> None:
+        self.event_ids = event_ids
+
+    @override
+    @classmethod
+    def run(cls, connection: sqlite3.Connection, jobs: Sequence["_Emitted"]) -> Sequence[None]:
+        write_rows(connection, _EMITTED, [(event_id,) for job in jobs for event_id in job.event_ids])
+        return [None] * len(jobs)
+
+
+class _Get(Together[Record]):
+    """A question for one record."""
+
+    touches = "records"
+
+    def __init__(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> None:
+        self.key = (tenant_id, kind.value, record_id)
+
+    @override
+    @classmethod
+    def run(
+        cls, connection: sqlite3.Connection, jobs: Sequence["_Get"]
+    ) -> Sequence[Record | VeristreamError]:
+        rows = read_rows(connection, _SELECT, list({job.key: None for job in jobs}))
+        found = {row[:3]: row for row in rows}
+
+        def answer(job: "_Get") -> Record:
+            if job.key not in found:
+                raise NotFound(job.key[-1])
+            return _to_record(found[job.key])
+
+        return each(jobs, answer)
 
 
 class SqliteJournal(Journal):
-    """One transaction per change; changes that wait at the same time share one flush to the disk."""
+    """Changes that wait at the same time share one transaction, its statements and one flush to the disk."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -161,8 +177,7 @@ class SqliteJournal(Journal):
 
     @override
     async def mark_emitted(self, event_ids: Sequence[EventId]) -> None:
-        ids = [(event_id,) for event_id in event_ids]
-        await self._engine.write(lambda writer: writer.executemany(_EMITTED, ids).rowcount)
+        await self._engine.write(_Emitted(event_ids))
 
 
 class SqliteRecords(Records):
@@ -173,7 +188,7 @@ class SqliteRecords(Records):
 
     @override
     async def get(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
-        return await self._engine.find(lambda reader: _find(reader, tenant_id, kind, record_id))
+        return await self._engine.find(_Get(tenant_id, kind, record_id))
 
     @override
     async def page(

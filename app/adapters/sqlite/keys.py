@@ -3,18 +3,29 @@
 import base64
 import binascii
 import sqlite3
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
 
 from typing_extensions import override
 
 from app.adapters.keyring import TOMBSTONE, KeyRing, SubjectKey
 from app.adapters.sqlite.engine import Engine
+from app.adapters.sqlite.together import Together, each, read_rows, write_rows
 from schemas.ids import SubjectId, TenantId
+from schemas.problems import VeristreamError
 from streams.ports import Damaged, Vault
 
-_SELECT: Final = "SELECT wrapped FROM subject_keys WHERE tenant = ? AND subject_id = ?"
+_SELECT: Final = """
+SELECT tenant, subject_id, wrapped FROM subject_keys WHERE (tenant, subject_id) IN (SELECT * FROM (VALUES (?, ?)))"""
 _INSERT: Final = "INSERT OR IGNORE INTO subject_keys (tenant, subject_id, wrapped) VALUES (?, ?, ?)"
+_OTHERS: Final = """
+SELECT k.tenant, k.subject_id, k.wrapped
+FROM (VALUES (?, ?, ?)) w CROSS JOIN subject_keys k ON k.tenant = w.column1 AND k.subject_id = w.column2
+WHERE k.wrapped <> w.column3"""
 _BURY: Final = "INSERT OR REPLACE INTO subject_keys (tenant, subject_id, wrapped) VALUES (?, ?, ?)"
+
+Owner: TypeAlias = tuple[TenantId, SubjectId]
+"""Whose key it is."""
 
 VALUE_KIND: Final = "VALUE"
 """The kind under which the vault seals, beside the kinds of evidence."""
@@ -29,21 +40,78 @@ def read_key(
         Erased: The key was destroyed.
         Damaged: The row was altered.
     """
-    row = connection.execute(_SELECT, (tenant, subject)).fetchone()
-    return None if row is None else ring.unwrap(tenant, subject, row[0])
+    rows = connection.execute(_SELECT, (tenant, subject)).fetchall()
+    return ring.unwrap(tenant, subject, rows[0][2]) if rows else None
 
 
-def keep_key(connection: sqlite3.Connection, ring: KeyRing, key: SubjectKey) -> SubjectKey:
-    """Keep the key unless the subject has one, and return the one that counts; in a transaction.
+class KeptKeys:
+    """The keys that count for subjects: those kept already, else the ones made now; in a transaction."""
 
-    Raises:
-        Erased: The subject's key was destroyed.
-    """
-    owner = (key.tenant_id, key.subject_id)
-    if connection.execute(_INSERT, (*owner, key.wrapped)).rowcount:
-        return key
-    (wrapped,) = connection.execute(_SELECT, owner).fetchone()
-    return key if wrapped == key.wrapped else ring.unwrap(*owner, wrapped)
+    def __init__(self, connection: sqlite3.Connection, ring: KeyRing, wanted: Iterable[SubjectKey]) -> None:
+        self._keys: dict[Owner, SubjectKey] = {}
+        self._errors: dict[Owner, VeristreamError] = {}
+        for key in wanted:
+            self._keys.setdefault((key.tenant_id, key.subject_id), key)
+        rows = [(*owner, key.wrapped) for owner, key in self._keys.items()]
+        write_rows(connection, _INSERT, rows)
+        for tenant, subject, wrapped in read_rows(connection, _OTHERS, rows):
+            try:
+                self._keys[tenant, subject] = ring.unwrap(tenant, subject, wrapped)
+            except VeristreamError as error:
+                self._errors[tenant, subject] = error
+
+    def __getitem__(self, owner: Owner) -> SubjectKey:
+        """Return the subject's key.
+
+        Raises:
+            Erased: The key was destroyed.
+            Damaged: The row was altered.
+        """
+        if owner in self._errors:
+            raise self._errors[owner]
+        return self._keys[owner]
+
+
+class _Keep(Together[SubjectKey]):
+    """A subject's new key, unless it has one."""
+
+    touches = "evidence"
+
+    def __init__(self, ring: KeyRing, fresh: SubjectKey) -> None:
+        self.ring = ring
+        self.fresh = fresh
+
+    @override
+    @classmethod
+    def run(
+        cls, connection: sqlite3.Connection, jobs: Sequence["_Keep"]
+    ) -> Sequence[SubjectKey | VeristreamError]:
+        kept = KeptKeys(connection, jobs[0].ring, [job.fresh for job in jobs])
+        return each(jobs, lambda job: kept[job.fresh.tenant_id, job.fresh.subject_id])
+
+
+class _Read(Together["SubjectKey | None"]):
+    """A question for one subject's key."""
+
+    touches = "keys"
+
+    def __init__(self, ring: KeyRing, owner: Owner) -> None:
+        self.ring = ring
+        self.owner = owner
+
+    @override
+    @classmethod
+    def run(
+        cls, connection: sqlite3.Connection, jobs: Sequence["_Read"]
+    ) -> Sequence[SubjectKey | VeristreamError | None]:
+        rows = read_rows(connection, _SELECT, list({job.owner: None for job in jobs}))
+        found = {(tenant, subject): wrapped for tenant, subject, wrapped in rows}
+
+        def answer(job: "_Read") -> SubjectKey | None:
+            wrapped = found.get(job.owner)
+            return None if wrapped is None else job.ring.unwrap(*job.owner, wrapped)
+
+        return each(jobs, answer)
 
 
 class SqliteVault(Vault):
@@ -58,7 +126,7 @@ class SqliteVault(Vault):
         key = self._ring.recall(tenant_id, subject_id) or await self._read(tenant_id, subject_id)
         if key is None:
             fresh = self._ring.make(tenant_id, subject_id)
-            key = await self._engine.write(lambda writer: keep_key(writer, self._ring, fresh))
+            key = await self._engine.write(_Keep(self._ring, fresh))
             self._ring.remember(key)
         return base64.b64encode(key.seal(label, VALUE_KIND, plain)).decode()
 
@@ -82,4 +150,4 @@ class SqliteVault(Vault):
         await self._engine.fold()
 
     async def _read(self, tenant_id: TenantId, subject_id: SubjectId) -> SubjectKey | None:
-        return await self._engine.find(lambda reader: read_key(reader, self._ring, tenant_id, subject_id))
+        return await self._engine.find(_Read(self._ring, (tenant_id, subject_id)))

@@ -26,21 +26,21 @@ CREATE TABLE records (
     UNIQUE (tenant, kind, id)
 );
 
--- Records of one (index name, value), newest first; created_at in microseconds.
+-- Records of one (index name, value), newest first; created_at in microseconds. The value leads: what one
+-- subject is listed under lies side by side, and a page of the file is changed once for all of it.
 CREATE TABLE record_places (
-    tenant TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL,
-    created_at INTEGER NOT NULL, id TEXT NOT NULL, record INTEGER NOT NULL,
-    PRIMARY KEY (tenant, kind, name, value, created_at, id)
+    tenant TEXT NOT NULL, value TEXT NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL,
+    created_at INTEGER NOT NULL, id TEXT NOT NULL,
+    PRIMARY KEY (tenant, value, name, kind, created_at, id)
 ) WITHOUT ROWID;
 
 -- Decision events in commit order, and by id to mark them as emitted.
 CREATE TABLE events (
-    seq INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL, body BLOB NOT NULL, emitted INTEGER NOT NULL DEFAULT 0
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL, body BLOB NOT NULL
 );
 
--- Events that still have to leave the house, oldest first.
-CREATE INDEX events_pending ON events (seq) WHERE emitted = 0;
+-- Events that still have to leave the house, oldest first; emptied by emitting, so it stays small.
+CREATE TABLE events_waiting (seq INTEGER PRIMARY KEY);
 
 -- Audit rows in commit order; only ever added. created_at in milliseconds.
 CREATE TABLE audit (
@@ -86,18 +86,16 @@ CREATE TABLE audit_heads (
     position INTEGER NOT NULL, prev_hash TEXT NOT NULL, hash TEXT NOT NULL, seal TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- Sealed evidence that is small enough to lie in here.
-CREATE TABLE contents (seq INTEGER PRIMARY KEY, sealed BLOB NOT NULL);
-
--- What is known of a piece of evidence, and where its content lies: `content` is a row of contents,
--- `file` tells its blob from what an interrupted put left behind; one of them is NULL.
+-- What is known of a piece of evidence, and its content: `sealed` when it is small, else `file` tells its
+-- blob from what an interrupted put left behind. Rows lie in the order they came, only ids are scattered.
 CREATE TABLE evidence (
+    seq INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL, evidence_id TEXT NOT NULL,
     subject_id TEXT NOT NULL, verification_id TEXT NOT NULL, kind TEXT NOT NULL,
     retention_policy TEXT NOT NULL, media_type TEXT NOT NULL, created_at INTEGER NOT NULL,
-    content INTEGER, file TEXT,
-    PRIMARY KEY (tenant, evidence_id)
-) WITHOUT ROWID;
+    file TEXT, sealed BLOB,
+    UNIQUE (tenant, evidence_id)
+);
 
 -- A subject's wrapped data key, or the tombstone of a destroyed one.
 CREATE TABLE subject_keys (
