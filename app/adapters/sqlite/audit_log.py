@@ -37,8 +37,9 @@ _SET_HEAD: Final = (
 )
 _LINK: Final = """
 INSERT INTO audit_chain (seq, tenant, position, prev_hash, hash)
-SELECT a.seq, a.tenant, l.column3, l.column4, l.column5
-FROM (VALUES (?, ?, ?, ?, ?)) l CROSS JOIN audit a ON a.tenant = l.column1 AND a.event_id = l.column2"""
+SELECT a.seq, a.tenant, asked.column3, asked.column4, asked.column5
+FROM (VALUES (?, ?, ?, ?, ?)) asked
+CROSS JOIN audit a ON a.tenant = asked.column1 AND a.event_id = asked.column2"""
 _SEALED: Final = """
 DELETE FROM audit_waiting WHERE tenant = ? AND seq IN
 (SELECT seq FROM audit_chain WHERE tenant = ? AND position BETWEEN ? AND ?)"""

@@ -25,9 +25,9 @@ _ROW: Final = f"SELECT {_COLUMNS} FROM evidence e WHERE e.tenant = ? AND e.evide
 _WHOLE: Final = f"""
 SELECT {_COLUMNS}, e.sealed, k.wrapped FROM evidence e
 LEFT JOIN subject_keys k ON k.tenant = e.tenant AND k.subject_id = e.subject_id
-WHERE (e.tenant, e.evidence_id) IN (SELECT * FROM (VALUES (?, ?)))"""  # noqa: S608 - constants only
+WHERE (e.tenant, e.evidence_id) IN (SELECT * FROM (VALUES (?, ?)) asked)"""  # noqa: S608 - constants only
 _FILE: Final = "SELECT file FROM evidence WHERE tenant = ? AND evidence_id = ?"
-_DELETE: Final = "DELETE FROM evidence WHERE (tenant, evidence_id) IN (SELECT * FROM (VALUES (?, ?)))"
+_DELETE: Final = "DELETE FROM evidence WHERE (tenant, evidence_id) IN (SELECT * FROM (VALUES (?, ?)) asked)"
 
 EvidenceKey: TypeAlias = tuple[TenantId, EvidenceId]
 

@@ -19,7 +19,9 @@ from streams.ports import Change, Committed, Journal, Position, Record, RecordKi
 _COLUMNS: Final = (
     "r.tenant, r.kind, r.id, r.body, r.created_at, r.version, r.fingerprint, r.indexes, r.first_body"
 )
-_SELECT: Final = f"SELECT {_COLUMNS} FROM records r WHERE (r.tenant, r.kind, r.id) IN (SELECT * FROM (VALUES (?, ?, ?)))"  # noqa: S608 - constants only
+_SELECT: Final = f"""
+SELECT {_COLUMNS} FROM records r
+WHERE (r.tenant, r.kind, r.id) IN (SELECT * FROM (VALUES (?, ?, ?)) asked)"""  # noqa: S608 - constants only
 _WRITE: Final = """
 INSERT INTO records (tenant, kind, id, version, created_at, fingerprint, indexes, body, first_body)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -28,8 +30,7 @@ ON CONFLICT (tenant, kind, id) DO UPDATE SET version = excluded.version, indexes
 _PLACE: Final = "INSERT OR IGNORE INTO record_places VALUES (?, ?, ?, ?, ?, ?)"
 _UNPLACE: Final = """
 DELETE FROM record_places
-WHERE (tenant, value, name, kind, created_at, id) IN
-(SELECT column1, column2, column3, column4, CAST(column5 AS INTEGER), column6 FROM (VALUES (?, ?, ?, ?, ?, ?)))"""
+WHERE tenant = ? AND value = ? AND name = ? AND kind = ? AND created_at = ? AND id = ?"""
 _PAGE: Final = f"""
 SELECT {_COLUMNS} FROM record_places p
 CROSS JOIN records r ON r.tenant = p.tenant AND r.kind = p.kind AND r.id = p.id
@@ -110,7 +111,7 @@ def _find(connection: sqlite3.Connection, records: Sequence[Record]) -> dict[Rec
 def _write(connection: sqlite3.Connection, ledger: Ledger) -> None:
     added, gone = ledger.places()
     write_rows(connection, _WRITE, [_to_row(record) for record in ledger.after.values()])
-    write_rows(connection, _UNPLACE, gone)
+    connection.executemany(_UNPLACE, gone)  # row by row: few changes take a record from its places
     write_rows(connection, _PLACE, added)
 
 

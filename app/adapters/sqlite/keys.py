@@ -16,12 +16,14 @@ from schemas.problems import VeristreamError
 from streams.ports import Damaged, Vault
 
 _SELECT: Final = """
-SELECT tenant, subject_id, wrapped FROM subject_keys WHERE (tenant, subject_id) IN (SELECT * FROM (VALUES (?, ?)))"""
+SELECT tenant, subject_id, wrapped FROM subject_keys
+WHERE (tenant, subject_id) IN (SELECT * FROM (VALUES (?, ?)) asked)"""
 _INSERT: Final = "INSERT OR IGNORE INTO subject_keys (tenant, subject_id, wrapped) VALUES (?, ?, ?)"
 _OTHERS: Final = """
 SELECT k.tenant, k.subject_id, k.wrapped
-FROM (VALUES (?, ?, ?)) w CROSS JOIN subject_keys k ON k.tenant = w.column1 AND k.subject_id = w.column2
-WHERE k.wrapped <> w.column3"""
+FROM (VALUES (?, ?, ?)) asked
+CROSS JOIN subject_keys k ON k.tenant = asked.column1 AND k.subject_id = asked.column2
+WHERE k.wrapped <> asked.column3"""
 _BURY: Final = "INSERT OR REPLACE INTO subject_keys (tenant, subject_id, wrapped) VALUES (?, ?, ?)"
 
 Owner: TypeAlias = tuple[TenantId, SubjectId]

@@ -117,12 +117,15 @@ def _run(connection: sqlite3.Connection, statement: str, rows: Rows) -> Iterator
     for start in range(0, len(rows), ROWS):
         chunk = rows[start : start + ROWS]
         parameters = [value for row in chunk for value in row]
-        yield connection.execute(_repeat(statement, len(chunk)), parameters)
+        yield connection.execute(for_rows(statement, len(chunk)), parameters)
 
 
 @lru_cache(STATEMENTS)
-def _repeat(statement: str, count: int) -> str:
-    """Return the statement with its one row of VALUES as often as asked."""
+def for_rows(statement: str, count: int) -> str:
+    """Return the statement with its one row of VALUES as often as said.
+
+    As a list of keys, VALUES must stand in a subquery: SQLite uses no index for `IN (VALUES ...)` itself.
+    """
     head, values, rest = statement.partition(_VALUES)
     row, _, tail = rest.partition(")")
     return head + values + "), (".join([row] * count) + ")" + tail
