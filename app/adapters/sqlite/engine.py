@@ -79,7 +79,8 @@ class Engine:
 
     async def aclose(self) -> None:
         """Finish what was asked and close the file; whoever asks later finds the store unavailable."""
-        self._closed = True
+        self._finder.dispatch()
+        self._writer.dispatch()
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
@@ -88,10 +89,6 @@ class Engine:
         self._writer.close()
         for connection in reversed(self._opened):  # the writer last: it folds the log into the file
             connection.close()
-
-    def _refuse_when_closed(self) -> None:
-        if self._closed:
-            raise StoreUnavailable("the store is closed")
 
     def _fold(self) -> None:
         with (

@@ -45,6 +45,7 @@ class Lane(Generic[Work]):
         self._loop = loop
         self._run = run
         self._lock = threading.Lock()
+        self._arriving: list[Waiting[Work]] = []
         self._queue: deque[Waiting[Work]] = deque()
         self._draining = False
         self.thread = ThreadPoolExecutor(1, name)
@@ -53,14 +54,21 @@ class Lane(Generic[Work]):
     def submit(self, job: Work) -> asyncio.Future[Any]:
         """Let the job run with whatever else waits, and return its answer to come."""
         future: asyncio.Future[Any] = self._loop.create_future()
-        self.enqueue(Waiting(job, future))
+        if not self._arriving:
+            self._loop.call_soon(self.dispatch)
+        self._arriving.append(Waiting(job, future))
         return future
 
-    def enqueue(self, waiting: Waiting[Work]) -> None:
-        """Let a job run for somebody who waits already; from any thread."""
+    def dispatch(self) -> None:
+        """Send off what was submitted; happens by itself once the loop has let everybody ask."""
+        arriving, self._arriving = self._arriving, []
+        self.enqueue(*arriving)
+
+    def enqueue(self, *waiting: Waiting[Work]) -> None:
+        """Let jobs run for somebody who waits already; from any thread."""
         with self._lock:
-            self._queue.append(waiting)
-            if self._draining:
+            self._queue.extend(waiting)
+            if self._draining or not waiting:
                 return
             self._draining = True
         try:
