@@ -14,6 +14,7 @@ from app.wiring import (
     STREAMS,
     House,
     Running,
+    listen,
     new_id,
     now,
     open_front,
@@ -60,11 +61,15 @@ async def front(settings: Settings) -> None:
     """Run the HTTP front until told to stop."""
     configure_logging(settings.log_format, settings.log_level)
     bootstrap = bootstrap_of(settings)
-    async with open_house(settings) as house:
-        await prepare_topics(bootstrap)
-        async with open_front(settings, house, bootstrap) as url:
-            _say_ready("front", url)
-            await until_told_to_stop()
+    with listen(settings) as listening:
+        async with open_house(settings) as house:
+            await prepare_topics(bootstrap)
+            async with (
+                LogWriter(bootstrap) as writer,
+                open_front(settings, house, writer, bootstrap, listening) as url,
+            ):
+                _say_ready("front", url)
+                await until_told_to_stop()
 
 
 async def worker(settings: Settings, streams: Sequence[str]) -> None:
@@ -73,7 +78,7 @@ async def worker(settings: Settings, streams: Sequence[str]) -> None:
     bootstrap = bootstrap_of(settings)
     async with open_house(settings) as house:
         await prepare_topics(bootstrap)
-        async with open_worker(settings, house, bootstrap, streams):
+        async with LogWriter(bootstrap) as writer, open_worker(settings, house, writer, bootstrap, streams):
             _say_ready("worker", ",".join(streams))
             await until_told_to_stop()
 
@@ -218,9 +223,9 @@ def say_audit_reports(reports: Sequence[ChainReport], *, as_json: bool) -> None:
 
 
 def _report_row(report: ChainReport) -> tuple[object, ...]:
-    row = report.event_id or "the row is gone"
-    bad = f"[bold red]{report.fault}[/] at position {report.position}: {row}"
-    verdict = "[green]holds[/]" if report.ok else bad
+    place = "" if report.position is None else f" at position {report.position}"
+    row = "" if report.event_id is None else f": {report.event_id}"
+    verdict = "[green]holds[/]" if report.ok else f"[bold red]{report.fault}[/]{place}{row}"
     return report.tenant_id, report.rows, report.waiting, verdict
 
 

@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from app.broker.errors import BrokerError
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings, Fsync
 from app.settings import Settings
 from app.startup import READY_S, CannotStart
-from schemas.problems import StoreUnavailable, VeristreamError
+from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
 from streams.runtime.app import GROUP
 from streams.runtime.topics import ensure_topics
@@ -39,7 +40,7 @@ async def open_broker(settings: Settings) -> AsyncIterator[str]:
     try:
         opened = Broker(wanted)
         await opened.__aenter__()
-    except (OSError, VeristreamError) as error:
+    except (OSError, BrokerError) as error:
         raise CannotStart(f"the embedded broker cannot start: {error}") from error
     try:
         remembered.write_text(opened.address + "\n", encoding="ascii")

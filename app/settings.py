@@ -12,6 +12,8 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 from typing_extensions import override
 
+from app.http.rate_limits import parse_rate_limits
+
 PREFIX: Final = "SERVICE_"
 
 OPERATOR_TOKEN_MINIMUM: Final = 32
@@ -93,6 +95,12 @@ class Settings(BaseSettings):
     """An operator's liveness models as JSON; unset: LIVENESS is not evaluated."""
     log_format: Literal["auto", "json", "pretty"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @field_validator("rate_limits", mode="after")
+    @classmethod
+    def _limits(cls, setting: str) -> str:
+        parse_rate_limits(setting)
+        return setting
 
     @field_validator("platform_operator_token", "root_key", mode="after")
     @classmethod

@@ -39,7 +39,7 @@ from streams.ports import Stores
 from streams.runtime.announcer import KafkaAnnouncer
 from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.guard import Guard
-from streams.runtime.reconciler import Reconciler, reconciling
+from streams.runtime.reconciler import Reconciler, reconciling, sweeping
 from streams.runtime.worker import Worker, running_worker
 from streams.runtime.writer import LogWriter
 from streams.verification import agent as verification_agent
@@ -106,7 +106,7 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
 
 @asynccontextmanager
 async def open_worker(
-    settings: Settings, house: House, bootstrap: str, streams: Iterable[str] = STREAMS
+    settings: Settings, house: House, writer: LogWriter, bootstrap: str, streams: Iterable[str] = STREAMS
 ) -> AsyncIterator[Worker]:
     """Run the agents; models are loaded and warm, and partitions assigned, when the context is entered.
 
@@ -116,7 +116,6 @@ async def open_worker(
     chosen = tuple(streams)
     async with AsyncExitStack() as stack:
         engines = await _engines(stack, settings) if "verification" in chosen else None
-        writer = await stack.enter_async_context(LogWriter(bootstrap))
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
         guard = Guard(writer, now=now, uniform=random.SystemRandom().uniform)
 
@@ -139,6 +138,7 @@ async def open_worker(
         if "audit" in chosen:
             reconciler = Reconciler(house.stores.journal, house.stores.audit_log, writer, now)
             await stack.enter_async_context(reconciling(reconciler))
+            await stack.enter_async_context(sweeping(house.stores.evidence, now))
         try:
             async with asyncio.timeout(READY_S):
                 await worker.wait_ready()
@@ -175,17 +175,20 @@ def _register_verification(
 
 @asynccontextmanager
 async def open_front(
-    settings: Settings, house: House, bootstrap: str, worker: Worker | None = None
+    settings: Settings,
+    house: House,
+    writer: LogWriter,
+    bootstrap: str,
+    listening: socket.socket,
+    worker: Worker | None = None,
 ) -> AsyncIterator[str]:
-    """Serve HTTP; yields the address callers use.
+    """Serve HTTP on a bound socket; yields the address callers use.
 
     Raises:
-        CannotStart: The port is taken, or no broker answers.
+        StoreUnavailable: No broker answers.
     """
     async with AsyncExitStack() as stack:
-        listening = _listen(settings)
         url = settings.base_url or f"http://{settings.host}:{listening.getsockname()[1]}"
-        writer = await stack.enter_async_context(LogWriter(bootstrap))
         name = f"front-{secrets.token_hex(6)}"
         gateway = await stack.enter_async_context(
             Gateway(bootstrap, writer, name=name, now=now, instance=settings.front_instance)
@@ -203,7 +206,12 @@ async def open_front(
         yield url
 
 
-def _listen(settings: Settings) -> socket.socket:
+def listen(settings: Settings) -> socket.socket:
+    """Bind the front's port, before anything slower is begun.
+
+    Raises:
+        CannotStart: The port is taken.
+    """
     listening = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -251,15 +259,17 @@ async def running_all(settings: Settings, tell: Tell = lambda _: None) -> AsyncI
     Raises:
         CannotStart: A part cannot start; the message names the mend.
     """
-    async with open_house(settings) as house, open_broker(settings) as bootstrap:
-        tell("creating topics")
-        await prepare_topics(bootstrap)
-        tell("loading and warming the models, starting the agents")
-        async with (
-            open_worker(settings, house, bootstrap) as worker,
-            open_front(settings, house, bootstrap, worker) as url,
-        ):
-            yield Running(url=url, bootstrap=bootstrap, house=house)
+    with listen(settings) as listening:
+        async with open_house(settings) as house, open_broker(settings) as bootstrap:
+            tell("creating topics")
+            await prepare_topics(bootstrap)
+            tell("loading and warming the models, starting the agents")
+            async with (
+                LogWriter(bootstrap) as writer,
+                open_worker(settings, house, writer, bootstrap) as worker,
+                open_front(settings, house, writer, bootstrap, listening, worker) as url,
+            ):
+                yield Running(url=url, bootstrap=bootstrap, house=house)
 
 
 def _probes(house: House, bootstrap: str, worker: Worker | None) -> dict[str, Probe]:

@@ -1,22 +1,26 @@
 """Tells again what the store says was committed and nobody has been told of."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
 from schemas.ids import TenantId
 from schemas.problems import StoreUnavailable
-from streams.ports import AuditLog, Journal
+from streams.ports import AuditLog, EvidenceStore, Journal
 from streams.runtime.announcer import decision_record, seal_record
 from streams.runtime.writer import LogWriter
 
 log = structlog.get_logger(__name__)
 
 EVERY_S: Final = 3.0
+SWEEP_EVERY_S: Final = 3_600.0
+ORPHANED_AFTER: Final = timedelta(hours=1)
+"""Files of evidence that no row names by then never will be."""
+
 SETTLED_AFTER: Final = timedelta(seconds=5)
 """Younger events are still in the hands of the announcer."""
 
@@ -72,7 +76,34 @@ class Reconciler:
 @asynccontextmanager
 async def reconciling(reconciler: Reconciler, every_s: float = EVERY_S) -> AsyncIterator[None]:
     """Reconcile in the background for the length of the context."""
-    task = asyncio.create_task(reconciler.run(every_s), name="reconciler")
+    async with _beside(reconciler.run(every_s), "reconciler"):
+        yield
+
+
+@asynccontextmanager
+async def sweeping(
+    evidence: EvidenceStore, now: Callable[[], datetime], every_s: float = SWEEP_EVERY_S
+) -> AsyncIterator[None]:
+    """Remove orphaned evidence in the background for the length of the context, first at its start."""
+
+    async def sweep() -> None:
+        while True:
+            try:
+                swept = await evidence.sweep_orphans(now() - ORPHANED_AFTER)
+            except StoreUnavailable:
+                log.warning("sweeper.waiting")
+            else:
+                if swept:
+                    log.info("sweeper.swept", files=swept)
+            await asyncio.sleep(every_s)
+
+    async with _beside(sweep(), "sweeper"):
+        yield
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
+    task = asyncio.create_task(work, name=name)
     try:
         yield
     finally:

@@ -83,11 +83,18 @@ class Worker:
     def start(self) -> None:
         """Begin to run; `wait_ready` tells when it does."""
         self._supervisor = asyncio.create_task(self._supervise(), name="worker")
+        self._supervisor.add_done_callback(lambda _: asyncio.ensure_future(self._tell()))
 
     async def wait_ready(self) -> None:
-        """Return once the worker is ready."""
+        """Return once the worker is ready; what kept the app from being built is raised."""
         async with self._changed:
-            await self._changed.wait_for(lambda: self.ready)
+            await self._changed.wait_for(lambda: self.ready or self._given_up)
+        if self._supervisor is not None and self._supervisor.done():
+            self._supervisor.result()
+
+    @property
+    def _given_up(self) -> bool:
+        return self._supervisor is not None and self._supervisor.done()
 
     async def stop(self) -> None:
         """Finish what is in work, commit, leave the group; within `STOP_S`, and nothing is lost after it."""
@@ -133,9 +140,12 @@ class Worker:
             if self.ready:
                 with suppress(KafkaError, TimeoutError):
                     await self._measure(app)
-            async with self._changed:
-                self._changed.notify_all()
+            await self._tell()
             await asyncio.sleep(WATCH_S)
+
+    async def _tell(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
 
     async def _measure(self, app: faust.App) -> None:
         consumer = mended(app.consumer)

@@ -24,13 +24,19 @@ START_S = 90.0
 """How long a start may take on a busy machine before the test gives up; the promise is held elsewhere."""
 
 
-async def veristream(data_dir: Path, *arguments: str) -> tuple[int, str, str]:
+async def veristream(
+    data_dir: Path, *arguments: str, given: Mapping[str, str] | None = None
+) -> tuple[int, str, str]:
     """Run one command to its end: exit status, stdout, stderr."""
     command = (sys.executable, "-m", "app", *arguments, "--data-dir", str(data_dir))
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe, env=environment())
-    async with asyncio.timeout(START_S):
-        out, err = await process.communicate()
+    process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe, env=environment(given))
+    try:
+        async with asyncio.timeout(START_S):
+            out, err = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
     return process.returncode or 0, out.decode(), err.decode()
 
 
@@ -132,9 +138,9 @@ async def _body(answer: ClientResponse) -> Any:
 
 
 @asynccontextmanager
-async def running_service(data_dir: Path, *arguments: str) -> AsyncIterator[Service]:
+async def running_service(data_dir: Path, given: Mapping[str, str] | None = None) -> AsyncIterator[Service]:
     """Run `veristream up` with a tenant of its own, and end it."""
-    role = await Role.start(data_dir, "up", "--port", "0", *arguments)
+    role = await Role.start(data_dir, "up", "--port", "0", given=given)
     try:
         tenant, live_key, test_key = await make_tenant(data_dir)
         async with ClientSession(timeout=ClientTimeout(total=120)) as client:
