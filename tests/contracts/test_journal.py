@@ -268,3 +268,35 @@ async def test_every_commit_of_many_at_once_keeps_its_own_rows(stores: Stores) -
 
     subjects = {row.subject_id for row in await stores.audit_log.page(ACME, AuditFilter(), limit=200)}
     assert subjects == {f"{SUBJECT}-{n}" for n in range(100)}
+
+
+async def test_changes_of_one_record_asked_for_at_once_count_in_their_order(stores: Stores) -> None:
+    asked = [Change(ACME, (build_record(body=b"%d" % n, version=n),)) for n in range(1, 20)]
+
+    committed = await asyncio.gather(*map(stores.journal.commit, asked))
+
+    assert [(c.won, c.record.version, c.record.first_body) for c in committed] == [
+        (True, n, b"1") for n in range(1, 20)
+    ]
+    assert await verification(stores) == committed[-1].record
+
+
+async def test_a_change_of_very_many_records_is_committed_whole(stores: Stores) -> None:
+    records = tuple(build_record(id=f"ver_{n}") for n in range(600))
+
+    await stores.journal.commit(Change(ACME, records))
+
+    index = records[0].indexes[0]
+    assert len(await stores.records.page(ACME, RecordKind.VERIFICATION, index, limit=1000)) == 600
+
+
+async def test_an_event_marked_right_after_its_commit_was_asked_for_is_pending_no_more(
+    stores: Stores,
+) -> None:
+    await asyncio.gather(
+        stores.journal.mark_emitted([EventId(derive_id("evt", "unknown"))]),
+        stores.journal.commit(change()),
+        stores.journal.mark_emitted([build_decision_event().id]),
+    )
+
+    assert await stores.journal.pending_events(9) == []

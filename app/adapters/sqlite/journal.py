@@ -37,8 +37,6 @@ CROSS JOIN records r ON r.tenant = p.tenant AND r.kind = p.kind AND r.id = p.id
 WHERE p.tenant = ? AND p.kind = ? AND p.name = ? AND p.value = ? AND (p.created_at, p.id) < (?, ?)
 ORDER BY p.created_at DESC, p.id DESC LIMIT ?"""  # noqa: S608 - constants only
 _EVENT: Final = "INSERT OR IGNORE INTO events (id, tenant, body) VALUES (?, ?, ?)"
-_EVENTS_WAIT: Final = """
-INSERT INTO events_waiting SELECT seq FROM events WHERE seq > (SELECT max(seq) FROM events) - ?"""
 _PENDING: Final = """
 SELECT e.body FROM events_waiting w CROSS JOIN events e ON e.seq = w.seq ORDER BY w.seq LIMIT ?"""
 _EMITTED: Final = """
@@ -97,7 +95,7 @@ class _Commit(Together[Committed]):
         won = [job for job, answer in pairs if isinstance(answer, Committed) and answer.won]
         _write(connection, ledger)
         append_audit(connection, [row for job in won for row in job.audit])
-        _append_events(connection, [row for job in won for row in job.events])
+        write_rows(connection, _EVENT, [row for job in won for row in job.events])
         return answers
 
 
@@ -113,13 +111,6 @@ def _write(connection: sqlite3.Connection, ledger: Ledger) -> None:
     write_rows(connection, _WRITE, [_to_row(record) for record in ledger.after.values()])
     connection.executemany(_UNPLACE, gone)  # row by row: few changes take a record from its places
     write_rows(connection, _PLACE, added)
-
-
-def _append_events(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
-    """Append what is new; rows never go, so the new ones are the last."""
-    written = write_rows(connection, _EVENT, rows)
-    if written:
-        connection.execute(_EVENTS_WAIT, (written,))
 
 
 class _Emitted(Together[None]):

@@ -41,6 +41,8 @@ CREATE TABLE events (
 
 -- Events that still have to leave the house, oldest first; emptied by emitting, so it stays small.
 CREATE TABLE events_waiting (seq INTEGER PRIMARY KEY);
+CREATE TRIGGER events_wait AFTER INSERT ON events
+    BEGIN INSERT INTO events_waiting VALUES (new.seq); END;
 
 -- Audit rows in commit order; only ever added. created_at in milliseconds.
 CREATE TABLE audit (
@@ -75,7 +77,8 @@ CREATE TRIGGER audit_chain_is_not_updated BEFORE UPDATE ON audit_chain
 CREATE TRIGGER audit_chain_is_not_deleted BEFORE DELETE ON audit_chain
     BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END;
 
--- Rows outside their chain, in commit order; emptied by sealing, so it stays small.
+-- Rows outside their chain, in commit order; emptied by sealing, so it stays small. No trigger fills it:
+-- a row that somebody slips into `audit` must not come to be sealed.
 CREATE TABLE audit_waiting (
     tenant TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (tenant, seq)
 ) WITHOUT ROWID;
