@@ -1,11 +1,15 @@
-"""What a start can be refused for, and the waiting for the end."""
+"""What a start can be refused for, what follows it, and the waiting for the end."""
 
 import asyncio
+import gc
 import signal
 from typing import Final
 
 READY_S: Final = 60.0
 """A start that takes longer has failed."""
+
+COLLECT_AFTER: Final = (20_000, 20, 50)
+"""Allocations before the collector looks at the youngest objects, and how seldom at older ones."""
 
 
 class CannotStart(Exception):
@@ -14,6 +18,7 @@ class CannotStart(Exception):
 
 async def until_told_to_stop() -> None:
     """Return at the first SIGTERM or SIGINT; a second one ends the process the hard way."""
+    settle_memory()
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -21,3 +26,14 @@ async def until_told_to_stop() -> None:
     await told.wait()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.remove_signal_handler(number)
+
+
+def settle_memory() -> None:
+    """Set aside what start-up made, so that the collector no longer walks it again and again.
+
+    Libraries and models leave several hundred thousand objects that live as long as the process;
+    walking them took about a third of the time of a small request.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
