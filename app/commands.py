@@ -8,7 +8,7 @@ from app.adapters.crypto import Purpose
 from app.console import err, out, say_json, table
 from app.kafka_log import bootstrap_of, open_broker, prepare_topics
 from app.settings import Settings
-from app.startup import CannotStart, until_told_to_stop
+from app.startup import CannotStart, settle_memory, until_told_to_stop
 from app.telemetry import configure_logging
 from app.wiring import (
     STREAMS,
@@ -84,6 +84,7 @@ async def worker(settings: Settings, streams: Sequence[str]) -> None:
 
 
 def _say_ready(role: str, where: str) -> None:
+    settle_memory()
     out.print(f"{role} is ready: {where}", soft_wrap=True, highlight=False)
 
 

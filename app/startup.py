@@ -18,7 +18,6 @@ class CannotStart(Exception):
 
 async def until_told_to_stop() -> None:
     """Return at the first SIGTERM or SIGINT; a second one ends the process the hard way."""
-    settle_memory()
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -32,7 +31,7 @@ def settle_memory() -> None:
     """Set aside what start-up made, so that the collector no longer walks it again and again.
 
     Libraries and models leave several hundred thousand objects that live as long as the process;
-    walking them took about a third of the time of a small request.
+    walking them took about a quarter of the time of a small request.
     """
     gc.collect()
     gc.freeze()

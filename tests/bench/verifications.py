@@ -1,0 +1,102 @@
+"""Real verifications against the bare engines, in turns on the same cores: `python -m tests.bench.verifications`.
+
+Bare: as many threads as the service uses, each reading documents and comparing faces with the same engines
+and nothing else. Service: the same images posted over HTTP, kept, evaluated, committed, audited and told.
+What is compared is finished verifications per second, as a ratio; memory is the service's own, at its end.
+"""
+
+import argparse
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+
+from app.specimens import PassportSpecimen, draw_passport, to_jpeg
+from app.vision.engines import EngineChoice, open_engines
+from streams.verification.checks import Engines
+from tests.bench.load import Measured, load
+from tests.journeys.service import Person, Service, encoded, hopper, running_service
+
+WORKERS = 2
+AT_ONCE = 4
+MIB = 1 << 20
+
+
+def documents(person: Person, count: int) -> list[bytes]:
+    """Passports of one person with different numbers, so that no two requests are the same."""
+    return [
+        to_jpeg(draw_passport(PassportSpecimen(number=f"L{n:08d}"), person.portrait)) for n in range(count)
+    ]
+
+
+async def bare(engines: Engines, pages: list[bytes], selfie: bytes) -> Measured:
+    """What the engines alone do for a verification: read the page, find both faces, compare them."""
+    today = datetime.now(UTC).date()
+
+    async def one(number: int) -> int:
+        page, face = await engines.decoder.decode(pages[number]), await engines.decoder.decode(selfie)
+        await engines.read_document(engines.text, page, today)
+        shown, own = (await engines.faces.find(page))[0], (await engines.faces.find(face))[0]
+        engines.faces.distance(await engines.faces.embed(page, shown), await engines.faces.embed(face, own))
+        return 201
+
+    return await load(one, len(pages), AT_ONCE)
+
+
+async def served(service: Service, pages: list[bytes], selfie: str) -> Measured:
+    """The same through the service."""
+    run = time.monotonic_ns()
+
+    async def one(number: int) -> int:
+        document = {"image_base64": encoded(pages[number])}
+        body = {"subject_id": f"bench-{run}-{number}", "document": document, "selfie_image_base64": selfie}
+        return (await service.post(body))[0]
+
+    return await load(one, len(pages), AT_ONCE)
+
+
+def memory_mib(service: Service) -> float:
+    """Resident memory of the service and its children."""
+    parent = psutil.Process(service.role.process.pid)
+    return sum(one.memory_info().rss for one in (parent, *parent.children(recursive=True))) / MIB
+
+
+async def compare(count: int, rounds: int) -> None:
+    """Run both in turns and print every round, the median ratio, and the service's memory."""
+    person = hopper()
+    selfie = to_jpeg(person.selfie)
+    pages = documents(person, count)
+    ratios = []
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        engines = await stack.enter_async_context(open_engines(EngineChoice(workers=WORKERS, waiting=64)))
+        service = await stack.enter_async_context(running_service(folder))
+        await served(service, pages[:4], encoded(selfie))
+        for number in range(1, rounds + 1):
+            alone = await bare(engines, pages, selfie)
+            whole = await served(service, pages, encoded(selfie))
+            assert set(whole.answers) == {201}, whole.answers
+            ratios.append(whole.per_second / alone.per_second)
+            sys.stdout.write(
+                f"{alone.line(f'round {number} bare engines')}\n{whole.line(f'round {number} service')}\n"
+            )
+            sys.stdout.write(
+                f"  service memory {memory_mib(service):.0f} MiB after {number * count + 4} verifications\n"
+            )
+    sys.stdout.write(f"the service reaches {statistics.median(ratios):.0%} of its bare engines\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--count", type=int, default=24, help="verifications per round")
+    parser.add_argument("--rounds", type=int, default=3)
+    chosen = parser.parse_args()
+    asyncio.run(compare(chosen.count, chosen.rounds))
