@@ -3,8 +3,9 @@
 import binascii
 import hashlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from app.submissions import SubmitBody
 from schemas.problems import ImageNotEvaluable, ImageUndecodable, ProblemCode, Refused
@@ -24,6 +25,10 @@ SELFIE: Final = "/selfie_image_base64"
 
 class ImageGate(Protocol):
     """Looks at images without trusting them (`app.vision.images` is one)."""
+
+    def check_header(self, data: bytes) -> Any:
+        """Return what the header says, its `orientation` too, undecoded; raises as `strip_metadata`."""
+        ...
 
     def strip_metadata(self, data: bytes) -> bytes:
         """Check structure and limits, and return the copy that may be kept.
@@ -67,21 +72,37 @@ def unpack(body: SubmitBody) -> tuple[Arrived, Arrived]:
     return _decode(DOCUMENT, body.document.image_base64), _decode(SELFIE, body.selfie_image_base64)
 
 
+def is_upright(gate: ImageGate, image: Arrived) -> bool:
+    """Tell whether the image may be kept without being decoded and turned, which can take a second.
+
+    Raises:
+        Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE at its place.
+    """
+    with _refused_at(image.pointer):
+        return bool(gate.check_header(image.content).orientation == 1)
+
+
 def make_keepable(gate: ImageGate, image: Arrived) -> Keepable:
     """Return what may be kept of an image.
 
     Raises:
         Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE at its place.
     """
-    try:
+    with _refused_at(image.pointer):
         kept = gate.strip_metadata(image.content)
+    return Keepable(kept, _media_type(kept))
+
+
+@contextmanager
+def _refused_at(pointer: str) -> Iterator[None]:
+    try:
+        yield
     except ImageUndecodable:
         message = "Not one still JPEG, PNG or WebP within the limits."
-        raise Refused.at(image.pointer, ProblemCode.IMAGE_UNDECODABLE, message) from None
+        raise Refused.at(pointer, ProblemCode.IMAGE_UNDECODABLE, message) from None
     except ImageNotEvaluable:
         message = "The image is below the minimum size."
-        raise Refused.at(image.pointer, ProblemCode.IMAGE_NOT_EVALUABLE, message) from None
-    return Keepable(kept, _media_type(kept))
+        raise Refused.at(pointer, ProblemCode.IMAGE_NOT_EVALUABLE, message) from None
 
 
 def _media_type(content: bytes) -> str:

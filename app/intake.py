@@ -9,7 +9,15 @@ from datetime import datetime
 from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
-from app.images_in import Arrived, ImageGate, Keepable, encoded_length, make_keepable, unpack
+from app.images_in import (
+    Arrived,
+    ImageGate,
+    Keepable,
+    encoded_length,
+    is_upright,
+    make_keepable,
+    unpack,
+)
 from app.submissions import SubmitBody
 from schemas.access import TenantCaller
 from schemas.base import Command, Event
@@ -175,7 +183,7 @@ class Intake:
         return await draft(document, EvidenceKind.IMAGE), await draft(selfie, EvidenceKind.SELFIE)
 
     async def _make_keepable(self, image: Arrived) -> Keepable:
-        if len(image.content) <= INLINE_CHARS // 2:
+        if len(image.content) <= INLINE_CHARS // 2 and is_upright(self.images, image):
             return make_keepable(self.images, image)
         return await asyncio.to_thread(make_keepable, self.images, image)
 

@@ -209,9 +209,10 @@ class EvaluateVerification:
         self, command: SubmitVerification, decided: Decided, stored: StoredVerification
     ) -> VerificationDecided:
         committed = await self._stores.journal.commit(outcome.change(decided, stored))
-        memo = outcome.remembered(committed.record)
+        won = committed.won
+        memo = outcome.memo_of(committed.record, stored) if won else outcome.remembered(committed.record)
         self._state.put(command.verification_id, memo)
-        if not committed.won:
+        if not won:
             return await self._again(command, memo)
         await self._announce(command, stored)
         log.info(

@@ -241,7 +241,11 @@ def _due_after(policy: VerificationPolicy, risk_level: RiskLevel) -> timedelta:
 
 def remembered(record: Record) -> Remembered:
     """Return what the actor remembers of a record, from the body as it was first answered."""
-    stored = first_stored(record)
+    return memo_of(record, first_stored(record))
+
+
+def memo_of(record: Record, stored: StoredVerification) -> Remembered:
+    """Return what the actor remembers of a record whose first body is known."""
     return Remembered(
         tenant_id=record.tenant_id,
         fingerprint=record.fingerprint,

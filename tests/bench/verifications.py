@@ -1,4 +1,6 @@
-"""Real verifications against the bare engines, in turns on the same cores: `python -m tests.bench.verifications`.
+"""Real verifications against the bare engines, in turns on the same cores.
+
+Run it with `python -m tests.bench.verifications`.
 
 Bare: as many threads as the service uses, each reading documents and comparing faces with the same engines
 and nothing else. Service: the same images posted over HTTP, kept, evaluated, committed, audited and told.
@@ -14,6 +16,7 @@ import time
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -63,8 +66,9 @@ async def served(service: Service, pages: list[bytes], selfie: str) -> Measured:
 
 def memory_mib(service: Service) -> float:
     """Resident memory of the service and its children."""
-    parent = psutil.Process(service.role.process.pid)
-    return sum(one.memory_info().rss for one in (parent, *parent.children(recursive=True))) / MIB
+    parent: Any = psutil.Process  # untyped
+    parent = parent(service.role.process.pid)
+    return float(sum(one.memory_info().rss for one in (parent, *parent.children(recursive=True))) / MIB)
 
 
 async def compare(count: int, rounds: int) -> None:
