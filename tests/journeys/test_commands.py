@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ COMMANDS = (
 async def plain(*arguments: str) -> tuple[int, str]:
     """Run a command that takes no data folder; exit status and output."""
     pipe = asyncio.subprocess.PIPE
-    run = await asyncio.create_subprocess_exec("veristream", *arguments, stdout=pipe, stderr=pipe)
+    command = (sys.executable, "-m", "app", *arguments)
+    run = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
     out, err = await run.communicate()
     return run.returncode or 0, (out + err).decode()
 
