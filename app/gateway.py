@@ -87,6 +87,16 @@ class Gateway:
             self._reader.cancel()
             with suppress(asyncio.CancelledError):
                 await self._reader
+        self._give_up()
+
+    async def release(self, grace_s: float) -> None:
+        """Let answers come in for a while longer, then tell who still waits that the decision is pending."""
+        waiting = list(self._pending.values())
+        if waiting:
+            await asyncio.wait(waiting, timeout=grace_s)
+        self._give_up()
+
+    def _give_up(self) -> None:
         for waiting in self._pending.values():
             if not waiting.done():
                 waiting.set_exception(DecisionPending())

@@ -49,6 +49,9 @@ from streams.verification.policy import VerificationPolicy
 
 log = structlog.get_logger("veristream")
 
+GRACE_S: Final = 2.0
+"""How long a stop waits for decisions under way; who still waits then is told 503 and finds it later."""
+
 STREAMS: Final = ("verification", "audit")
 """Every agent a worker can run."""
 
@@ -199,7 +202,9 @@ async def open_front(
             cursor_key=house.root_key.derive(Purpose.CURSORS),
             rate_limits=parse_rate_limits(settings.rate_limits),
         )
-        runner = make_runner(create_app(ports, chosen), ports, chosen, shutdown_timeout_s=5.0)
+        app = create_app(ports, chosen)
+        app.on_shutdown.append(lambda _: gateway.release(GRACE_S))
+        runner = make_runner(app, ports, chosen, shutdown_timeout_s=GRACE_S)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         await web.SockSite(runner, listening).start()

@@ -133,6 +133,17 @@ async def test_a_closing_gateway_leaves_the_decision_pending(broker: Broker, wri
         await asking
 
 
+async def test_a_stop_tells_who_still_waits_after_the_grace(gateway: Gateway) -> None:
+    waiting = asyncio.create_task(ask(gateway, "unanswered"))
+    while not gateway.pending:
+        await asyncio.sleep(0)
+
+    await gateway.release(grace_s=0.01)
+
+    with pytest.raises(DecisionPending):
+        await waiting
+
+
 async def test_an_answer_that_cannot_be_read_is_not_an_answer(gateway: Gateway, writer: LogWriter) -> None:
     asking = asyncio.create_task(ask(gateway, "unreadable", timeout_s=0.5))
     await writer.write(Outgoing(Topic.REPLIES, b"front-0", b"{", partition=0))
