@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from app.submissions import SubmitBody
 from schemas.problems import ImageNotEvaluable, ImageUndecodable, ProblemCode, Refused
@@ -26,8 +26,8 @@ SELFIE: Final = "/selfie_image_base64"
 class ImageGate(Protocol):
     """Looks at images without trusting them (`app.vision.images` is one)."""
 
-    def check_header(self, data: bytes) -> Any:
-        """Return what the header says, its `orientation` too, undecoded; raises as `strip_metadata`."""
+    def strip_upright(self, data: bytes) -> bytes | None:
+        """Do as `strip_metadata`, or return None when that would mean to decode and turn the image."""
         ...
 
     def strip_metadata(self, data: bytes) -> bytes:
@@ -72,18 +72,19 @@ def unpack(body: SubmitBody) -> tuple[Arrived, Arrived]:
     return _decode(DOCUMENT, body.document.image_base64), _decode(SELFIE, body.selfie_image_base64)
 
 
-def is_upright(gate: ImageGate, image: Arrived) -> bool:
-    """Tell whether the image may be kept without being decoded and turned, which can take a second.
+def keep_upright(gate: ImageGate, image: Arrived) -> Keepable | None:
+    """Return what may be kept of an upright image; turning another one can take a second, so None.
 
     Raises:
         Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE at its place.
     """
     with _refused_at(image.pointer):
-        return bool(gate.check_header(image.content).orientation == 1)
+        kept = gate.strip_upright(image.content)
+    return None if kept is None else Keepable(kept, _media_type(kept))
 
 
 def make_keepable(gate: ImageGate, image: Arrived) -> Keepable:
-    """Return what may be kept of an image.
+    """Return what may be kept of an image, turned if it must be.
 
     Raises:
         Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE at its place.

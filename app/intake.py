@@ -14,7 +14,7 @@ from app.images_in import (
     ImageGate,
     Keepable,
     encoded_length,
-    is_upright,
+    keep_upright,
     make_keepable,
     unpack,
 )
@@ -183,8 +183,10 @@ class Intake:
         return await draft(document, EvidenceKind.IMAGE), await draft(selfie, EvidenceKind.SELFIE)
 
     async def _make_keepable(self, image: Arrived) -> Keepable:
-        if len(image.content) <= INLINE_CHARS // 2 and is_upright(self.images, image):
-            return make_keepable(self.images, image)
+        if len(image.content) <= INLINE_CHARS // 2:
+            at_once = keep_upright(self.images, image)
+            if at_once is not None:
+                return at_once
         return await asyncio.to_thread(make_keepable, self.images, image)
 
     async def _ask(self, command: SubmitVerification) -> Submitted:

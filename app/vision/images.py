@@ -101,6 +101,15 @@ def strip_metadata(data: bytes) -> bytes:
     return _write_jpeg(_decode(container).pixels, _QUALITY_STORED)
 
 
+def strip_upright(data: bytes) -> bytes | None:
+    """Return the copy that may be stored if that takes no decoding, None if the image must be turned.
+
+    Cheap enough for the event loop; raises as `check_header`.
+    """
+    container = _parse(data)
+    return container.kept if container.orientation == 1 else None
+
+
 def decode(data: bytes) -> Picture:
     """Return the upright RGB picture; alpha is laid over white, more than 8 bits are cut to 8.
 
