@@ -5,7 +5,7 @@ import platform
 import resource
 import shutil
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -45,9 +45,6 @@ class Finding(Frozen):
     ok: bool
     found: str
     mend: str | None = None
-
-
-Look = Callable[[], Awaitable[Finding]]
 
 
 async def examine(settings: Settings) -> list[Finding]:

@@ -3,13 +3,13 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 from app.broker.errors import BrokerError
 from app.broker.server import Broker
-from app.broker.settings import BrokerSettings, Fsync
+from app.broker.settings import BrokerSettings
 from app.settings import Settings
 from app.startup import READY_S, CannotStart
 from schemas.problems import StoreUnavailable
@@ -35,18 +35,15 @@ async def open_broker(settings: Settings) -> AsyncIterator[str]:
     remembered = settings.broker_dir / ADDRESS_FILE
     port = settings.broker_port or _free_again(remembered)
     wanted = BrokerSettings(
-        directory=settings.broker_dir, port=port, fsync=Fsync(settings.broker_fsync), auto_create_topics=False
+        directory=settings.broker_dir, port=port, fsync=settings.broker_fsync, auto_create_topics=False
     )
-    try:
-        opened = Broker(wanted)
-        await opened.__aenter__()
-    except (OSError, BrokerError) as error:
-        raise CannotStart(f"the embedded broker cannot start: {error}") from error
-    try:
+    async with AsyncExitStack() as stack:
+        try:
+            opened = await stack.enter_async_context(Broker(wanted))
+        except (OSError, BrokerError) as error:
+            raise CannotStart(f"the embedded broker cannot start: {error}") from error
         remembered.write_text(opened.address + "\n", encoding="ascii")
         yield opened.address
-    finally:
-        await opened.__aexit__(None, None, None)
 
 
 def _free_again(remembered: Path) -> int:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -12,6 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 from typing_extensions import override
 
+from app.broker.settings import Fsync
 from app.http.rate_limits import parse_rate_limits
 
 PREFIX: Final = "SERVICE_"
@@ -22,13 +22,6 @@ OPERATOR_TOKEN_MINIMUM: Final = 32
 
 class SettingsRefused(Exception):
     """A setting cannot be used; the message names the variable and the mend."""
-
-
-class Fsync(StrEnum):
-    """When the embedded broker forces its log to disk."""
-
-    INTERVAL = "interval"
-    ALWAYS = "always"
 
 
 class SecretFiles(PydanticBaseSettingsSource):

@@ -92,19 +92,15 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
     Raises:
         CannotStart: The folder, the root key or the store cannot be used.
     """
-    try:
-        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        root_key = await asyncio.to_thread(
-            load_root_key, settings.root_key, settings.data_dir / ROOT_KEY_FILE
-        )
-        opening = open_sqlite_stores(settings.data_dir, root_key)
-        stores = await opening.__aenter__()
-    except (OSError, VeristreamError) as error:
-        raise CannotStart(f"{error}; see: veristream doctor --data-dir {settings.data_dir}") from error
-    try:
+    async with AsyncExitStack() as stack:
+        try:
+            settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            key_file = settings.data_dir / ROOT_KEY_FILE
+            root_key = await asyncio.to_thread(load_root_key, settings.root_key, key_file)
+            stores = await stack.enter_async_context(open_sqlite_stores(settings.data_dir, root_key))
+        except (OSError, VeristreamError) as error:
+            raise CannotStart(f"{error}; see: veristream doctor --data-dir {settings.data_dir}") from error
         yield House(stores, root_key)
-    finally:
-        await opening.__aexit__(None, None, None)
 
 
 @asynccontextmanager
@@ -250,7 +246,6 @@ def _front_ports(settings: Settings, house: House, gateway: Gateway, probes: dic
         audit_log=stores.audit_log,
         vault=stores.vault,
         probes=probes,
-        clock=now,
         fresh_uuid=uuid7,
         metrics=build_metrics(registry),
         registry=registry,

@@ -1,7 +1,6 @@
 """Identifiers: a prefix that names the kind and 26 characters of Crockford base32 over 128 bits (G1)."""
 
 import hashlib
-import re
 from typing import Final, NewType
 from uuid import UUID
 
@@ -32,8 +31,6 @@ _SHIFTS: Final = tuple(range(120, -1, -10))
 _VERSION_AND_VARIANT: Final = 0xF << 76 | 0x3 << 62
 _VERSION_8: Final = 0x8 << 76 | 0x2 << 62
 
-_FORM = re.compile(ID_PATTERN)
-
 
 def encode_id(prefix: str, value: UUID) -> str:
     """Write a UUID as an identifier; identifiers of one kind sort as their UUIDs do."""
@@ -53,8 +50,3 @@ def derive_id(prefix: str, *parts: str) -> str:
 
 def _write(prefix: str, number: int) -> str:
     return f"{prefix}_" + "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])
-
-
-def is_id(prefix: str, text: str) -> bool:
-    """Tell whether the text has the form of an identifier of this kind."""
-    return text.startswith(f"{prefix}_") and _FORM.fullmatch(text) is not None

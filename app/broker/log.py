@@ -135,10 +135,6 @@ class PartitionLog:
             at += 1
         return b""
 
-    def available(self, offset: int, enough: int) -> int:
-        """Return how many bytes could be read from `offset` on; counting may stop once there are `enough`."""
-        return len(self.read(offset, enough)) if offset < self.high_watermark else 0
-
     def find_time(self, timestamp_ms: int) -> tuple[int, int] | None:
         """Return (timestamp, offset) of the first record at or after the time, or None.
 

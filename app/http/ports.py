@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network
 from typing import Final, Protocol
 from uuid import UUID
@@ -44,8 +43,6 @@ class FrontPorts:
     vault: Vault
     probes: Mapping[str, Probe]
     """Each dependency by the name `/readyz` shows."""
-    clock: Callable[[], datetime]
-    """Now, with its zone."""
     fresh_uuid: Callable[[], UUID]
     """A new UUIDv7."""
     metrics: Metrics

@@ -103,7 +103,7 @@ class Network:
         if external:
             raise ModelUnusable(f"{name}: keeps weights in other files; export it as a single file")
         try:
-            self._session = InferenceSession(graph, _options(), providers=["CPUExecutionProvider"])
+            self._session = InferenceSession(graph, session_options(), providers=["CPUExecutionProvider"])
         except _REFUSALS as error:
             raise ModelUnusable(f"{name}: onnxruntime refuses it; export it again: {error}") from error
 
@@ -173,8 +173,8 @@ def _fits(declared: Sequence[int | str | None], wanted: Shape) -> bool:
     )
 
 
-def _options() -> state.SessionOptions:
-    """One thread a run: as many runs as cores is the best throughput, and leaves the loop its time."""
+def session_options() -> state.SessionOptions:
+    """Return how every model runs: in one thread, as many runs as cores being the best throughput."""
     options = state.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1

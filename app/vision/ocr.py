@@ -12,13 +12,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession
-from onnxruntime.capi.onnxruntime_pybind11_state import ExecutionMode, SessionOptions
 from rapidocr import EngineType, LangRec
 from rapidocr.ch_ppocr_det import TextDetector
 from rapidocr.ch_ppocr_rec import TextRecInput, TextRecognizer
 from typing_extensions import override
 
-from app.vision.models import ModelUnusable, read_pinned
+from app.vision.models import ModelUnusable, read_pinned, session_options
 from app.vision.pool import PerThread, VisionPool
 from streams.sight import Detail, Picture, Pixels, Quad, TextLine, TextReader
 
@@ -152,14 +151,7 @@ def _packaged_models() -> Path:
 
 
 def _open(graph: bytes) -> InferenceSession:
-    """One thread a run: as many runs as cores is the best throughput."""
-    options = SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.execution_mode = ExecutionMode.ORT_SEQUENTIAL
-    options.enable_cpu_mem_arena = False  # sizes vary, and the arena only grows
-    options.log_severity_level = 4
-    return InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    return InferenceSession(graph, session_options(), providers=["CPUExecutionProvider"])
 
 
 def _scaled(pixels: Pixels, scale: float) -> Pixels:

@@ -286,7 +286,6 @@ def _ports(
         audit_log=stores.audit_log,
         vault=stores.vault,
         probes=probes,
-        clock=now,
         fresh_uuid=uuid7,
         metrics=build_metrics(registry),
         registry=registry,
