@@ -115,6 +115,10 @@ def front(data_dir: DataDir = None, port: Port = None) -> None:
 def worker(
     data_dir: DataDir = None,
     streams: Annotated[str, typer.Option("--streams", help="Which agents, separated by commas.")] = "all",
+    health_port: Annotated[
+        int | None,
+        typer.Option("--health-port", help="Loopback port of /readyz and /metrics \\[default: none]."),
+    ] = None,
 ) -> None:
     """Run only stream agents, against the broker of the same data folder or SERVICE_KAFKA_BOOTSTRAP.
 
@@ -122,11 +126,12 @@ def worker(
 
       veristream worker
 
-      veristream worker --streams verification
+      veristream worker --streams verification --health-port 8081
     """
     from app import commands
 
-    asyncio.run(commands.worker(_settings(data_dir), commands.chosen_streams(streams)))
+    settings = _settings(data_dir, health_port=health_port)
+    asyncio.run(commands.worker(settings, commands.chosen_streams(streams)))
 
 
 @tenants.command("create")

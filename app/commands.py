@@ -18,6 +18,7 @@ from app.wiring import (
     new_id,
     now,
     open_front,
+    open_health,
     open_house,
     open_worker,
     running_all,
@@ -78,8 +79,12 @@ async def worker(settings: Settings, streams: Sequence[str]) -> None:
     bootstrap = bootstrap_of(settings)
     async with open_house(settings) as house:
         await prepare_topics(bootstrap)
-        async with LogWriter(bootstrap) as writer, open_worker(settings, house, writer, bootstrap, streams):
-            _say_ready("worker", ",".join(streams))
+        async with (
+            LogWriter(bootstrap) as writer,
+            open_worker(settings, house, writer, bootstrap, streams) as agents,
+            open_health(settings, house, bootstrap, agents) as health,
+        ):
+            _say_ready("worker", ",".join(streams) + (f"  ({health})" if health else ""))
             await until_told_to_stop()
 
 

@@ -60,6 +60,8 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     """The address the front listens on; put a TLS proxy before anything wider than loopback."""
     port: int = Field(default=8080, ge=0, le=65535)
+    health_port: int | None = Field(default=None, ge=0, le=65535)
+    """Loopback port on which a worker without a front tells /livez, /readyz and /metrics; unset: none."""
     base_url: str | None = None
     """How tenants reach the front; it stands in problem types and links. Unset: the listening address."""
     root_key: SecretStr | None = None

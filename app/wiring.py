@@ -13,25 +13,27 @@ from typing import Final
 import faust
 import structlog
 from aiohttp import web
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import CollectorRegistry
 from uuid_utils.compat import uuid7
 
 from app.adapters.crypto import Purpose, RootKey, load_root_key
 from app.adapters.layout import ROOT_KEY_FILE
 from app.adapters.sqlite.stores import open_sqlite_stores
 from app.gateway import Gateway
+from app.health import probes_of, serving_health
 from app.http.ports import FrontPorts, FrontSettings, Probe
 from app.http.rate_limits import parse_rate_limits
 from app.http.server import create_app, make_runner
 from app.intake import Intake
 from app.kafka_log import open_broker, prepare_topics
+from app.pulse import process_registry, watching_loop
 from app.settings import Settings, refused_settings
 from app.startup import READY_S, CannotStart
 from app.telemetry import build_metrics
 from app.vision import images
 from app.vision.engines import EngineChoice, open_engines
 from schemas.ids import encode_id
-from schemas.problems import StoreUnavailable, VeristreamError
+from schemas.problems import VeristreamError
 from streams.access.handler import Authenticate
 from streams.audit import agent as audit_agent
 from streams.audit.handler import SealChain
@@ -192,7 +194,10 @@ async def open_front(
         gateway = await stack.enter_async_context(
             Gateway(bootstrap, writer, name=name, now=now, instance=settings.front_instance)
         )
-        ports = _front_ports(settings, house, gateway, _probes(house, bootstrap, worker))
+        registry = process_registry(worker)
+        await stack.enter_async_context(watching_loop(registry))
+        probes = probes_of(house.stores, bootstrap, worker)
+        ports = _front_ports(settings, house, gateway, probes, registry)
         chosen = FrontSettings(
             base_url=url.rstrip("/"),
             cursor_key=house.root_key.derive(Purpose.CURSORS),
@@ -204,6 +209,23 @@ async def open_front(
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         await web.SockSite(runner, listening).start()
+        yield url
+
+
+@asynccontextmanager
+async def open_health(
+    settings: Settings, house: House, bootstrap: str, worker: Worker
+) -> AsyncIterator[str | None]:
+    """Tell how a process of agents is, on the health port if one is set; yields its address.
+
+    Raises:
+        CannotStart: The port is taken.
+    """
+    if settings.health_port is None:
+        yield None
+        return
+    registry, probes = process_registry(worker), probes_of(house.stores, bootstrap, worker)
+    async with watching_loop(registry), serving_health(settings.health_port, probes, registry) as url:
         yield url
 
 
@@ -224,11 +246,14 @@ def listen(settings: Settings) -> socket.socket:
     return listening
 
 
-def _front_ports(settings: Settings, house: House, gateway: Gateway, probes: dict[str, Probe]) -> FrontPorts:
-    stores, registry = house.stores, CollectorRegistry()
-    ProcessCollector(registry=registry)
-    PlatformCollector(registry=registry)
-    GCCollector(registry=registry)
+def _front_ports(
+    settings: Settings,
+    house: House,
+    gateway: Gateway,
+    probes: dict[str, Probe],
+    registry: CollectorRegistry,
+) -> FrontPorts:
+    stores = house.stores
     intake = Intake(
         gateway=gateway,
         records=stores.records,
@@ -270,32 +295,3 @@ async def running_all(settings: Settings, tell: Tell = lambda _: None) -> AsyncI
                 open_front(settings, house, writer, bootstrap, listening, worker) as url,
             ):
                 yield Running(url=url, bootstrap=bootstrap, house=house)
-
-
-def _probes(house: House, bootstrap: str, worker: Worker | None) -> dict[str, Probe]:
-    async def store() -> str | None:
-        try:
-            await house.stores.audit_log.unsealed_tenants()
-        except StoreUnavailable as error:
-            return str(error)
-        return None
-
-    async def broker() -> str | None:
-        host, _, port = bootstrap.partition(",")[0].rpartition(":")
-        try:
-            _, writer = await asyncio.open_connection(host, int(port))
-        except OSError as error:
-            return f"no broker answers at {bootstrap}: {error.strerror}"
-        writer.close()
-        return None
-
-    probes: dict[str, Probe] = {"store": store, "broker": broker}
-    if worker is not None:
-
-        async def agents() -> str | None:
-            if not worker.ready:
-                return "partitions are being assigned or tables recovered"
-            return None if worker.healthy else "records wait and none is finished"
-
-        probes["agents"] = agents
-    return probes

@@ -49,7 +49,7 @@ def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget)
     bodies = BodyReader(budget, settings.body_timeout_s)
     cursors = Cursors(settings.cursor_key)
     presenter = Presenter(ports.vault)
-    health = HealthRoutes(ports, settings.probe_timeout_s)
+    health = HealthRoutes(ports.probes, ports.registry, settings.probe_timeout_s)
     endpoints = (
         *verification_endpoints(VerificationRoutes(ports, bodies, cursors, presenter)),
         *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),

@@ -1,15 +1,16 @@
 """`/livez`, `/readyz` and `/metrics`: how the process is (G67)."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from app.http.endpoints import Answer, Call, Endpoint
-from app.http.ports import FrontPorts, Probe
+from app.http.ports import Probe
 from app.http.responses import json_value
 
 LATE: Final = "it did not answer in time"
@@ -37,17 +38,18 @@ _READINESS: Final = {
 class HealthRoutes:
     """What the routes of operation do."""
 
-    ports: FrontPorts
+    probes: Mapping[str, Probe]
+    registry: CollectorRegistry
     probe_timeout_s: float
 
-    async def live(self, _: Call) -> web.Response:
+    def live(self) -> web.Response:
         """Answer that the event loop turns."""
         return json_value({"status": "live"})
 
-    async def ready(self, _: Call) -> web.Response:
+    async def ready(self) -> web.Response:
         """Answer each dependency by name; 503 with the cause while one cannot be used."""
-        names = list(self.ports.probes)
-        causes = await asyncio.gather(*(self._ask(self.ports.probes[name]) for name in names))
+        names = list(self.probes)
+        causes = await asyncio.gather(*(self._ask(self.probes[name]) for name in names))
         found = {
             name: {"status": "up"} if cause is None else {"status": "down", "cause": cause}
             for name, cause in zip(names, causes, strict=True)
@@ -67,20 +69,30 @@ class HealthRoutes:
         except TimeoutError:
             return LATE
 
-    async def metrics(self, _: Call) -> web.Response:
+    def metrics(self) -> web.Response:
         """Answer every metric of the process in the Prometheus text format."""
-        body = generate_latest(self.ports.registry)
+        body = generate_latest(self.registry)
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 def health_endpoints(routes: HealthRoutes, *, expose_metrics: bool) -> tuple[Endpoint, ...]:
     """Return the routes as data; metrics only where they may be seen."""
+
+    async def live(_: Call) -> web.Response:
+        return routes.live()
+
+    async def ready(_: Call) -> web.Response:
+        return await routes.ready()
+
+    async def metrics(_: Call) -> web.Response:
+        return routes.metrics()
+
     down = Answer("At least one dependency cannot be used; its cause is told.", _READINESS)
     endpoints = (
         Endpoint(
             method="GET",
             path="/livez",
-            handler=routes.live,
+            handler=live,
             summary="Tell whether the process lives",
             family=_FAMILY,
             answers={HTTPStatus.OK: Answer("It lives.", _STATUS)},
@@ -88,7 +100,7 @@ def health_endpoints(routes: HealthRoutes, *, expose_metrics: bool) -> tuple[End
         Endpoint(
             method="GET",
             path="/readyz",
-            handler=routes.ready,
+            handler=ready,
             summary="Tell whether every dependency can be used",
             family=_FAMILY,
             answers={HTTPStatus.OK: Answer("All can.", _READINESS), HTTPStatus.SERVICE_UNAVAILABLE: down},
@@ -96,7 +108,7 @@ def health_endpoints(routes: HealthRoutes, *, expose_metrics: bool) -> tuple[End
         Endpoint(
             method="GET",
             path="/metrics",
-            handler=routes.metrics,
+            handler=metrics,
             summary="Read the metrics",
             family=_FAMILY,
             answers={HTTPStatus.OK: Answer("Prometheus text.", media_type="text/plain")},

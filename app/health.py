@@ -1,0 +1,87 @@
+"""How a process is: what it asks of its dependencies, and a loopback port for one without a front."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from app.http.ports import Probe
+from app.http.routes.health import HealthRoutes
+from app.startup import CannotStart
+from schemas.problems import StoreUnavailable
+from streams.ports import Stores
+from streams.runtime.worker import Worker
+
+LOOPBACK: Final = "127.0.0.1"
+
+PROBE_S: Final = 2.0
+"""A dependency that has not answered by then counts as down."""
+
+
+def probes_of(stores: Stores, bootstrap: str, worker: Worker | None) -> dict[str, Probe]:
+    """Return what `/readyz` asks: the store, the broker, and the agents of this process if it has any."""
+
+    async def store() -> str | None:
+        try:
+            await stores.audit_log.unsealed_tenants()
+        except StoreUnavailable as error:
+            return str(error)
+        return None
+
+    async def broker() -> str | None:
+        host, _, port = bootstrap.partition(",")[0].rpartition(":")
+        try:
+            _, writer = await asyncio.open_connection(host, int(port))
+        except OSError as error:
+            return f"no broker answers at {bootstrap}: {error.strerror}"
+        writer.close()
+        return None
+
+    async def agents() -> str | None:
+        if worker is None or not worker.ready:
+            return "partitions are being assigned or tables recovered"
+        return None if worker.healthy else "records wait and none is finished"
+
+    probes: dict[str, Probe] = {"store": store, "broker": broker}
+    return probes if worker is None else {**probes, "agents": agents}
+
+
+@asynccontextmanager
+async def serving_health(
+    port: int, probes: dict[str, Probe], registry: CollectorRegistry
+) -> AsyncIterator[str]:
+    """Serve `/livez`, `/readyz` and `/metrics` on loopback; yields the address. Port 0: a free one.
+
+    Raises:
+        CannotStart: The port is taken.
+    """
+    routes = HealthRoutes(probes, registry, PROBE_S)
+
+    async def live(_: web.Request) -> web.Response:
+        return routes.live()
+
+    async def ready(_: web.Request) -> web.Response:
+        return await routes.ready()
+
+    async def metrics(_: web.Request) -> web.Response:
+        return routes.metrics()
+
+    app = web.Application()
+    app.add_routes([web.get("/livez", live), web.get("/readyz", ready), web.get("/metrics", metrics)])
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        await _listen(runner, port)
+        yield f"http://{LOOPBACK}:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, port: int) -> None:
+    try:
+        await web.TCPSite(runner, LOOPBACK, port).start()
+    except OSError as error:
+        raise CannotStart(f"health port {port} cannot be had; choose another with --health-port") from error

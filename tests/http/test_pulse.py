@@ -1,0 +1,59 @@
+"""A process tells how its event loop and its agents are."""
+
+import asyncio
+from collections.abc import Mapping
+
+from aiohttp import ClientSession
+
+from app.health import serving_health
+from app.pulse import process_registry, watching_loop
+from schemas.topics import Topic
+
+
+class Behind:
+    """Agents that are three records behind."""
+
+    lag: Mapping[str, int] = {Topic.AUDIT: 3}
+
+
+async def test_tasks_are_counted_when_they_are_asked_for() -> None:
+    registry = process_registry()
+    forever = asyncio.Event()
+    async with watching_loop(registry):
+        before = registry.get_sample_value("veristream_loop_tasks") or 0
+        tasks = [asyncio.create_task(forever.wait()) for _ in range(5)]
+        during = registry.get_sample_value("veristream_loop_tasks")
+        forever.set()
+        await asyncio.gather(*tasks)
+        after = registry.get_sample_value("veristream_loop_tasks")
+
+    assert (during, after) == (before + 5, before)
+
+
+async def test_every_beat_of_the_loop_is_measured() -> None:
+    registry = process_registry()
+    async with watching_loop(registry, beat_s=0.001), asyncio.timeout(10):
+        while not registry.get_sample_value("veristream_loop_late_seconds_count"):  # noqa: ASYNC110 - a metric
+            await asyncio.sleep(0)
+
+
+async def test_the_lag_of_agents_is_told_by_topic() -> None:
+    registry = process_registry(Behind())
+
+    assert registry.get_sample_value("veristream_agent_lag", {"topic": "idv.audit.v1"}) == 3
+
+
+async def test_a_process_without_a_front_tells_how_it_is_on_loopback() -> None:
+    async def down() -> str | None:
+        return "connection refused"
+
+    registry = process_registry(Behind())
+    async with serving_health(0, {"broker": down}, registry) as url, ClientSession() as client:
+        async with client.get(f"{url}/livez") as live, client.get(f"{url}/readyz") as ready:
+            told = await ready.json()
+        async with client.get(f"{url}/metrics") as metrics:
+            counted = await metrics.text()
+
+    assert (live.status, ready.status) == (200, 503)
+    assert told["dependencies"] == {"broker": {"status": "down", "cause": "connection refused"}}
+    assert 'veristream_agent_lag{topic="idv.audit.v1"} 3.0' in counted
