@@ -1,0 +1,175 @@
+"""One Java server as a child process: started, waited for, paused, killed, started again on what it kept."""
+
+import asyncio
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Self
+
+from tests.engines.java import MEND, find_java
+
+START_S: Final = 120.0
+"""How long a start may take on a busy machine; a few seconds are usual."""
+
+STOP_S: Final = 30.0
+"""How long a server may take to end by itself; Cassandra was seen to need seven seconds."""
+
+POLL_S: Final = 0.05
+"""Seconds between two looks at a port nobody listens on yet."""
+
+QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true")
+"""A start in two seconds matters more here than speed after ten minutes."""
+
+
+class EngineNotStarted(Exception):
+    """A server ended, or stayed deaf, instead of serving; the message carries the end of its log."""
+
+
+def java_command(jars: Path, *arguments: str, classes: Sequence[Path] = ()) -> list[str]:
+    """The command line of a program in these jars.
+
+    Raises:
+        EngineNotStarted: There is no Java to run it with.
+    """
+    java = find_java()
+    if java is None:
+        raise EngineNotStarted(f"no Java 17 was found: {MEND}")
+    path = os.pathsep.join([*map(str, classes), f"{jars}/*"])
+    return [java, *QUICK, "-cp", path, *arguments]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback address nobody listens on.
+
+    They lie below the range the system hands to clients: while a server is dead, nobody else is given its
+    port, and no client that keeps knocking there can be connected to itself.
+    """
+    found: list[int] = []
+    while len(found) < count:
+        port = random.randrange(15_000, 32_000)
+        with socket.socket() as trial:
+            if port not in found and trial.connect_ex(("127.0.0.1", port)) != 0:
+                found.append(port)
+    return found
+
+
+class JvmServer:
+    """A Java server with a folder and ports of its own; both outlive its process."""
+
+    def __init__(self, folder: Path, *, ports: int) -> None:
+        self.folder = folder
+        self.ports = free_ports(ports)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    async def __aenter__(self) -> Self:
+        """Start it; a start that fails leaves nothing running."""
+        try:
+            await self.start()
+        except BaseException:
+            await self.kill()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End it the quick way: nobody reads what it kept any more."""
+        await self.kill()
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running server."""
+        assert self._process is not None, "the server was not started"
+        return self._process.pid
+
+    def is_running(self) -> bool:
+        """Whether its process lives, paused or not."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def log(self) -> Path:
+        """What it printed, over all its lives."""
+        return self.folder / "server.log"
+
+    async def command(self) -> list[str]:
+        """Prepare the folder and return the command line; called before every start."""
+        raise NotImplementedError
+
+    async def greet(self) -> None:
+        """Return as soon as it serves; called once its port accepts."""
+
+    async def start(self) -> None:
+        """Start it on its folder and ports, and wait until it serves.
+
+        Raises:
+            EngineNotStarted: It ended or stayed deaf; the message carries its log.
+        """
+        assert not self.is_running(), "the server runs already"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        command = await self.command()
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: ASYNC220, S603 - a handle any event loop may use
+                [*_tied(), *command],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                env={**os.environ, "MALLOC_ARENA_MAX": "2"}, start_new_session=True,
+            )  # fmt: skip
+        deadline = time.monotonic() + START_S
+        while not await self._accepts():
+            if not self.is_running() or time.monotonic() > deadline:
+                raise EngineNotStarted(f"{' '.join(command[-2:])} does not serve:\n{self._last_words()}")
+            await asyncio.sleep(POLL_S)
+        await self.greet()
+
+    async def kill(self) -> None:
+        """End it at once, as a lost machine would; a dead one stays dead."""
+        if self._process is not None:
+            self._process.kill()
+            await self._ended()
+
+    async def stop(self) -> None:
+        """Ask it to end, and wait until it did."""
+        if self._process is not None:
+            self._process.terminate()
+            await self._ended()
+
+    async def restart(self) -> None:
+        """Kill it and start it again on the same folder and ports."""
+        await self.kill()
+        await self.start()
+
+    def pause(self) -> None:
+        """Freeze it: connections stay open, nothing is answered."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    async def _ended(self) -> None:
+        assert self._process is not None
+        try:
+            await asyncio.to_thread(self._process.wait, STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            await asyncio.to_thread(self._process.wait)
+
+    async def _accepts(self) -> bool:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", self.ports[0])
+        except OSError:
+            return False
+        writer.close()
+        return True
+
+    def _last_words(self) -> str:
+        return self.log.read_text(errors="replace")[-4_000:]
+
+
+def _tied() -> list[str]:
+    """Make the server die with the test run, where the system can."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL"] if setpriv else []
