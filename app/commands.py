@@ -1,12 +1,13 @@
 """What each command does, between the command line and the composition root."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Final, TypeVar
 
 from app.adapters.crypto import Purpose
 from app.console import err, out, say_json, table
-from app.kafka_log import bootstrap_of, open_broker, prepare_topics
+from app.kafka_log import access_of, open_broker, prepare_topics
+from app.kafka_reach import reach
 from app.settings import Settings
 from app.startup import CannotStart, settle_memory, until_told_to_stop
 from app.telemetry import configure_logging
@@ -29,6 +30,7 @@ from schemas.problems import NotFound, StoreUnavailable
 from streams.access.handler import TENANTS_INDEX, CreateKey, CreateTenant, RevokeKey
 from streams.audit.handler import ChainReport, verify_chain
 from streams.ports import Position, RecordKind
+from streams.runtime.access import LogAccess
 from streams.runtime.dead_letters import DeadLetter, list_dead_letters
 from streams.runtime.dead_letters import redrive as redrive_letters
 from streams.runtime.writer import LogWriter
@@ -45,7 +47,7 @@ async def up(settings: Settings) -> None:
     with err.status("starting broker, models and agents") as status:
         async with running_all(settings, tell=status.update) as running:
             status.stop()
-            _say_ready("veristream", f"{running.url}  (kafka {running.bootstrap})")
+            _say_ready("veristream", f"{running.url}  (kafka {running.access.bootstrap})")
             await until_told_to_stop()
             err.print("stopping")
 
@@ -53,21 +55,21 @@ async def up(settings: Settings) -> None:
 async def broker(settings: Settings) -> None:
     """Run the embedded broker until told to stop."""
     configure_logging(settings.log_format, settings.log_level)
-    async with open_broker(settings) as bootstrap:
-        _say_ready("broker", bootstrap)
+    async with open_broker(settings) as access:
+        _say_ready("broker", access.bootstrap)
         await until_told_to_stop()
 
 
 async def front(settings: Settings) -> None:
     """Run the HTTP front until told to stop."""
     configure_logging(settings.log_format, settings.log_level)
-    bootstrap = bootstrap_of(settings)
+    access = access_of(settings)
     with listen(settings) as listening:
         async with open_house(settings) as house:
-            await prepare_topics(bootstrap)
+            await prepare_topics(access)
             async with (
-                LogWriter(bootstrap) as writer,
-                open_front(settings, house, writer, bootstrap, listening) as url,
+                LogWriter(access) as writer,
+                open_front(settings, house, writer, access, listening) as url,
             ):
                 _say_ready("front", url)
                 await until_told_to_stop()
@@ -76,13 +78,13 @@ async def front(settings: Settings) -> None:
 async def worker(settings: Settings, streams: Sequence[str]) -> None:
     """Run agents until told to stop."""
     configure_logging(settings.log_format, settings.log_level)
-    bootstrap = bootstrap_of(settings)
+    access = access_of(settings)
     async with open_house(settings) as house:
-        await prepare_topics(bootstrap)
+        await prepare_topics(access)
         async with (
-            LogWriter(bootstrap) as writer,
-            open_worker(settings, house, writer, bootstrap, streams) as agents,
-            open_health(settings, house, bootstrap, agents) as health,
+            LogWriter(access) as writer,
+            open_worker(settings, house, writer, access, streams) as agents,
+            open_health(settings, house, access, agents) as health,
         ):
             _say_ready("worker", ",".join(streams) + (f"  ({health})" if health else ""))
             await until_told_to_stop()
@@ -237,26 +239,28 @@ def _report_row(report: ChainReport) -> tuple[object, ...]:
 
 async def dead_letters(settings: Settings, limit: int) -> list[DeadLetter]:
     """Return the buried messages, oldest first."""
-    bootstrap = bootstrap_of(settings)
-    return await _with_broker(bootstrap, list_dead_letters(bootstrap, limit))
+    access = access_of(settings)
+    return await _with_broker(settings, access, lambda: list_dead_letters(access, limit))
 
 
 async def redrive(settings: Settings, limit: int) -> int:
     """Send buried messages back once; return how many."""
-    bootstrap = bootstrap_of(settings)
+    access = access_of(settings)
 
     async def sent() -> int:
-        async with LogWriter(bootstrap) as writer:
-            return await redrive_letters(bootstrap, writer, limit)
+        async with LogWriter(access) as writer:
+            return await redrive_letters(access, writer, limit)
 
-    return await _with_broker(bootstrap, sent())
+    return await _with_broker(settings, access, sent)
 
 
-async def _with_broker(bootstrap: str, asked: Awaitable[T]) -> T:
+async def _with_broker(settings: Settings, access: LogAccess, asked: Callable[[], Awaitable[T]]) -> T:
     try:
-        return await asked
+        await reach(access)
+        return await asked()
     except StoreUnavailable as error:
-        raise CannotStart(f"no broker answers at {bootstrap}; start one with: veristream up") from error
+        mend = "; see: veristream doctor" if settings.kafka_bootstrap else "; start one with: veristream up"
+        raise CannotStart(f"no broker answers: {error}{mend}") from error
 
 
 def say_dead_letters(letters: Sequence[DeadLetter], *, as_json: bool) -> None:

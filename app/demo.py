@@ -24,6 +24,7 @@ from app.startup import CannotStart, until_told_to_stop
 from app.telemetry import configure_logging
 from app.wiring import Running, running_all
 from schemas.topics import TOPICS, Topic
+from streams.runtime.access import LogAccess
 
 DEMO_SUBJECT: Final = "demo-customer-1"
 EVENT_WAIT_S: Final = 15.0
@@ -44,7 +45,7 @@ async def run_demo(settings: Settings, *, once: bool) -> None:
             status.update("making a demo tenant")
             live_key, test_key = await demo_credentials(running)
             status.update("reading the passport and comparing the faces")
-            async with _events_from_now(running.bootstrap) as events:
+            async with _events_from_now(running.access) as events:
                 verification = await _verify(running.url, live_key, body)
                 rows = await _audit_rows(running.url, live_key, verification["subject_id"])
                 event = await _event_of(events, verification["verification_id"])
@@ -121,9 +122,9 @@ async def _audit_rows(url: str, key: str, subject_id: str) -> list[dict[str, Any
 
 
 @asynccontextmanager
-async def _events_from_now(bootstrap: str) -> AsyncIterator[AIOKafkaConsumer]:
+async def _events_from_now(access: LogAccess) -> AsyncIterator[AIOKafkaConsumer]:
     """An ordinary Kafka consumer of the decision topic, from its end."""
-    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap)
+    consumer = AIOKafkaConsumer(**access.client())
     await consumer.start()
     try:
         spec = next(spec for spec in TOPICS if spec.topic is Topic.DECISIONS)
@@ -165,7 +166,7 @@ def _show_next_steps(running: Running, live_key: str, test_key: str, body_file: 
         f"curl -s -X POST {running.url}/v1/verifications -H 'Authorization: Bearer {live_key}' "
         f"-H 'Content-Type: application/json' -d @{body_file}"
     )
-    out.print(f"[bold]Serving[/] on {running.url}; Kafka consumers connect to {running.bootstrap}.")
+    out.print(f"[bold]Serving[/] on {running.url}; Kafka consumers connect to {running.access.bootstrap}.")
     out.print(
         f"A key for fixed outcomes (subject_id sim:approved, sim:reject:DOCUMENT_EXPIRED, …): {test_key}"
     )

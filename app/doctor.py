@@ -5,18 +5,16 @@ import platform
 import resource
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
-
-from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]  # ships no types
-from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
+from typing import Any, Final
 
 from app.adapters.crypto import Purpose
 from app.commands import every_tenant
 from app.console import out, table
-from app.kafka_log import bootstrap_of
-from app.settings import Settings
+from app.kafka_log import TABLES, access_of
+from app.kafka_reach import reach
+from app.settings import Settings, SettingsRefused
 from app.startup import CannotStart
 from app.vision.faces.dlib_engine import load_core
 from app.vision.ocr import RapidTextReader
@@ -25,9 +23,11 @@ from app.wiring import House, open_house
 from schemas.base import Frozen
 from schemas.ids import PLATFORM
 from schemas.problems import StoreUnavailable, VeristreamError
-from schemas.topics import TOPICS
 from streams.audit.handler import verify_chain
+from streams.runtime.access import LogAccess
+from streams.runtime.app import GROUP
 from streams.runtime.dead_letters import list_dead_letters
+from streams.runtime.topics import TopicUnfit, open_admin, refuse_unfit, topics_wanted
 
 FREE_BYTES_MIN: Final = 1 << 30
 """Below it evidence and logs soon have no room."""
@@ -128,27 +128,18 @@ async def _outbox(house: House) -> Finding:
 
 async def _broker(settings: Settings) -> Iterable[Finding]:
     try:
-        bootstrap = bootstrap_of(settings)
-        admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=5_000)
-        try:
-            await admin.start()
-            there = set(await admin.list_topics())
-        finally:
-            await admin.close()
-        letters = await list_dead_letters(bootstrap, DEAD_LETTERS_SHOWN)
-    except (CannotStart, KafkaError, StoreUnavailable, OSError) as error:
-        mend = "start the service: veristream up"
-        return [Finding(looked_at="broker", ok=False, found=str(error) or type(error).__name__, mend=mend)]
-    missing = sorted({spec.topic for spec in TOPICS} - there)
+        access = access_of(settings)
+        alive = await reach(access)
+        async with open_admin(access) as admin:
+            there = {topic["topic"]: topic["partitions"] for topic in await admin.describe_topics()}
+        letters = await list_dead_letters(access, DEAD_LETTERS_SHOWN)
+    except (CannotStart, SettingsRefused, StoreUnavailable) as error:
+        mend = "do what the message says" if settings.kafka_bootstrap else "start the service: veristream up"
+        return [Finding(looked_at="broker", ok=False, found=str(error), mend=mend)]
     waiting = sum(not letter.redriven for letter in letters)
     return [
-        Finding(
-            looked_at="broker",
-            ok=not missing,
-            found=f"{bootstrap}, {len(there)} topics"
-            + (f", missing: {', '.join(missing)}" if missing else ""),
-            mend="start the service once, it creates its topics: veristream up" if missing else None,
-        ),
+        Finding(looked_at="broker", ok=True, found=f"{access.protocol} at {access.bootstrap}, {alive} alive"),
+        _topics(access, there),
         Finding(
             looked_at="dead letters",
             ok=not waiting,
@@ -156,3 +147,18 @@ async def _broker(settings: Settings) -> Iterable[Finding]:
             mend="look at them: veristream dlq list; then: veristream dlq redrive" if waiting else None,
         ),
     ]
+
+
+def _topics(access: LogAccess, there: Mapping[str, Sequence[Mapping[str, Any]]]) -> Finding:
+    wanted = topics_wanted(access, GROUP, TABLES)
+    missing = sorted(topic.name for topic in wanted if topic.name not in there)
+    if missing:
+        mend = "start the service once, it creates its topics: veristream up"
+        return Finding(looked_at="topics", ok=False, found=f"missing: {', '.join(missing)}", mend=mend)
+    try:
+        for topic in wanted:
+            refuse_unfit(topic, there[topic.name])
+    except TopicUnfit as error:
+        return Finding(looked_at="topics", ok=False, found=str(error), mend="do what the message says")
+    found = f"{len(wanted)}, kept {access.replication_factor} times"
+    return Finding(looked_at="topics", ok=True, found=found)

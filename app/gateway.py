@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from schemas.base import Command, Event
 from schemas.problems import DecisionPending, Overloaded, Refused, StoreUnavailable
 from schemas.topics import Topic
+from streams.runtime.access import LogAccess
 from streams.runtime.replies import Reply, ReturnAddress
 from streams.runtime.tables import partitions_of
 from streams.runtime.writer import LogWriter, Outgoing
@@ -40,7 +41,7 @@ class Gateway:
 
     def __init__(
         self,
-        bootstrap: str,
+        access: LogAccess,
         writer: LogWriter,
         *,
         name: str,
@@ -48,7 +49,7 @@ class Gateway:
         instance: int = 0,
         most_pending: int = MOST_PENDING,
     ) -> None:
-        self._bootstrap = bootstrap
+        self._access = access
         self._writer = writer
         self._name = name
         self._now = now
@@ -154,7 +155,7 @@ class Gateway:
 
     async def _open(self) -> Any:
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap, auto_offset_reset="latest", enable_auto_commit=False
+            **self._access.client(), auto_offset_reset="latest", enable_auto_commit=False
         )
         try:
             await consumer.start()

@@ -1,6 +1,5 @@
 """How a process is: what it asks of its dependencies, and a loopback port for one without a front."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -10,9 +9,11 @@ from prometheus_client import CollectorRegistry
 
 from app.http.ports import Probe
 from app.http.routes.health import HealthRoutes
+from app.kafka_reach import Unreachable, reach
 from app.startup import CannotStart
 from schemas.problems import StoreUnavailable
 from streams.ports import Stores
+from streams.runtime.access import LogAccess
 from streams.runtime.worker import Worker
 
 LOOPBACK: Final = "127.0.0.1"
@@ -20,8 +21,11 @@ LOOPBACK: Final = "127.0.0.1"
 PROBE_S: Final = 2.0
 """A dependency that has not answered by then counts as down."""
 
+BROKER_S: Final = 1.0
+"""A broker that has not greeted by then counts as down; what is left of the probe finds out why."""
 
-def probes_of(stores: Stores, bootstrap: str, worker: Worker | None) -> dict[str, Probe]:
+
+def probes_of(stores: Stores, access: LogAccess, worker: Worker | None) -> dict[str, Probe]:
     """Return what `/readyz` asks: the store, the broker, and the agents of this process if it has any."""
 
     async def store() -> str | None:
@@ -32,12 +36,10 @@ def probes_of(stores: Stores, bootstrap: str, worker: Worker | None) -> dict[str
         return None
 
     async def broker() -> str | None:
-        host, _, port = bootstrap.partition(",")[0].rpartition(":")
         try:
-            _, writer = await asyncio.open_connection(host, int(port))
-        except OSError as error:
-            return f"no broker answers at {bootstrap}: {error.strerror}"
-        writer.close()
+            await reach(access, BROKER_S)
+        except Unreachable as error:
+            return str(error)
         return None
 
     async def agents() -> str | None:

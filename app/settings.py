@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from app.broker.settings import Fsync
 from app.http.rate_limits import parse_rate_limits
+from streams.runtime.access import SaslMechanism
 
 PREFIX: Final = "SERVICE_"
 
@@ -70,7 +71,21 @@ class Settings(BaseSettings):
     rate_limits: str = "on"
     """`on`, `off` (benchmarks), or the numbers of G62 as JSON."""
     kafka_bootstrap: str | None = None
-    """`host:port` of an Apache Kafka; unset: the embedded broker."""
+    """`host:port` of an Apache Kafka's brokers, with commas; unset: the embedded broker."""
+    kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    kafka_sasl_mechanism: SaslMechanism = SaslMechanism.SCRAM_SHA_512
+    kafka_username: str | None = None
+    kafka_password: SecretStr | None = None
+    kafka_tls_ca_file: Path | None = None
+    """PEM of the CA that signed the brokers' certificates; unset: the authorities of this machine."""
+    kafka_tls_cert_file: Path | None = None
+    """PEM of our own certificate, where the brokers ask for one."""
+    kafka_tls_key_file: Path | None = None
+    """PEM of its key, without a passphrase."""
+    kafka_replication_factor: int = Field(default=1, ge=1, le=100)
+    """Copies of each partition of the topics we create; 3 is usual on a cluster."""
+    kafka_min_insync_replicas: int = Field(default=1, ge=1, le=100)
+    """Copies that must have a record before it counts as written; 2 of 3 is usual."""
     broker_port: int = Field(default=0, ge=0, le=65535)
     """0: a free port, remembered in the data folder."""
     broker_fsync: Fsync = Fsync.INTERVAL

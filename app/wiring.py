@@ -38,6 +38,7 @@ from streams.access.handler import Authenticate
 from streams.audit import agent as audit_agent
 from streams.audit.handler import SealChain
 from streams.ports import Stores
+from streams.runtime.access import LogAccess
 from streams.runtime.announcer import KafkaAnnouncer
 from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.guard import Guard
@@ -83,7 +84,7 @@ class Running:
     """A service that is ready."""
 
     url: str
-    bootstrap: str
+    access: LogAccess
     house: House
 
 
@@ -107,7 +108,7 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
 
 @asynccontextmanager
 async def open_worker(
-    settings: Settings, house: House, writer: LogWriter, bootstrap: str, streams: Iterable[str] = STREAMS
+    settings: Settings, house: House, writer: LogWriter, access: LogAccess, streams: Iterable[str] = STREAMS
 ) -> AsyncIterator[Worker]:
     """Run the agents; models are loaded and warm, and partitions assigned, when the context is entered.
 
@@ -123,7 +124,7 @@ async def open_worker(
         def build() -> faust.App:
             app = build_app(
                 StreamSettings(
-                    bootstrap=bootstrap,
+                    access=access,
                     datadir=settings.data_dir / "streams",
                     session_timeout_s=settings.worker_session_timeout_s,
                 )
@@ -179,7 +180,7 @@ async def open_front(
     settings: Settings,
     house: House,
     writer: LogWriter,
-    bootstrap: str,
+    access: LogAccess,
     listening: socket.socket,
     worker: Worker | None = None,
 ) -> AsyncIterator[str]:
@@ -192,11 +193,11 @@ async def open_front(
         url = settings.base_url or f"http://{settings.host}:{listening.getsockname()[1]}"
         name = f"front-{secrets.token_hex(6)}"
         gateway = await stack.enter_async_context(
-            Gateway(bootstrap, writer, name=name, now=now, instance=settings.front_instance)
+            Gateway(access, writer, name=name, now=now, instance=settings.front_instance)
         )
         registry = process_registry(worker)
         await stack.enter_async_context(watching_loop(registry))
-        probes = probes_of(house.stores, bootstrap, worker)
+        probes = probes_of(house.stores, access, worker)
         ports = _front_ports(settings, house, gateway, probes, registry)
         chosen = FrontSettings(
             base_url=url.rstrip("/"),
@@ -214,7 +215,7 @@ async def open_front(
 
 @asynccontextmanager
 async def open_health(
-    settings: Settings, house: House, bootstrap: str, worker: Worker
+    settings: Settings, house: House, access: LogAccess, worker: Worker
 ) -> AsyncIterator[str | None]:
     """Tell how a process of agents is, on the health port if one is set; yields its address.
 
@@ -224,7 +225,7 @@ async def open_health(
     if settings.health_port is None:
         yield None
         return
-    registry, probes = process_registry(worker), probes_of(house.stores, bootstrap, worker)
+    registry, probes = process_registry(worker), probes_of(house.stores, access, worker)
     async with watching_loop(registry), serving_health(settings.health_port, probes, registry) as url:
         yield url
 
@@ -285,13 +286,13 @@ async def running_all(settings: Settings, tell: Tell = lambda _: None) -> AsyncI
         CannotStart: A part cannot start; the message names the mend.
     """
     with listen(settings) as listening:
-        async with open_house(settings) as house, open_broker(settings) as bootstrap:
+        async with open_house(settings) as house, open_broker(settings) as access:
             tell("creating topics")
-            await prepare_topics(bootstrap)
+            await prepare_topics(access)
             tell("loading and warming the models, starting the agents")
             async with (
-                LogWriter(bootstrap) as writer,
-                open_worker(settings, house, writer, bootstrap) as worker,
-                open_front(settings, house, writer, bootstrap, listening, worker) as url,
+                LogWriter(access) as writer,
+                open_worker(settings, house, writer, access) as worker,
+                open_front(settings, house, writer, access, listening, worker) as url,
             ):
-                yield Running(url=url, bootstrap=bootstrap, house=house)
+                yield Running(url=url, access=access, house=house)

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final
 
 import faust
-from yarl import URL
 
+from streams.runtime.access import LogAccess
 from streams.runtime.consumer import MendedTransport
 from streams.runtime.tables import PromptTables
 
@@ -22,8 +22,8 @@ _REQUEST_S: Final = 40.0
 class StreamSettings:
     """What a worker is told. `_s` are seconds."""
 
-    bootstrap: str
-    """`host:port`, several with commas."""
+    access: LogAccess
+    """Where the log is; changelogs are created with its replication factor."""
     datadir: Path
     """Where Faust keeps what a store other than `memory://` writes; one worker per directory."""
     group: str = GROUP
@@ -38,7 +38,6 @@ class StreamSettings:
     """How long a stop or a rebalance waits for what is in work; what takes longer is delivered again."""
     buffer: int = 256
     """Records per partition waiting for their agent."""
-    replication_factor: int = 1
 
 
 def build_app(settings: StreamSettings) -> faust.App:
@@ -46,16 +45,17 @@ def build_app(settings: StreamSettings) -> faust.App:
 
     One app lives once: after it stopped or crashed, build another.
     """
-    brokers = [URL(f"kafka://{host.strip()}") for host in settings.bootstrap.split(",")]
+    access, brokers = settings.access, settings.access.brokers()
     app = faust.App(
         settings.group,
         autodiscover=False,
         broker=brokers,
+        broker_credentials=access.credentials(),
         datadir=str(settings.datadir),
         store=settings.store,
         processing_guarantee="at_least_once",
         topic_partitions=_MOST_PARTITIONS,
-        topic_replication_factor=settings.replication_factor,
+        topic_replication_factor=access.replication_factor,
         topic_disable_leader=True,
         table_standby_replicas=0,
         broker_session_timeout=settings.session_timeout_s,

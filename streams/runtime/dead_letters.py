@@ -12,6 +12,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships 
 from schemas.base import rfc3339
 from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
+from streams.runtime.access import LogAccess
 from streams.runtime.delivery import Delivery
 from streams.runtime.replies import DEADLINE, REPLY_TO
 from streams.runtime.writer import MAX_RECORD_BYTES, LogWriter, Outgoing, headers_of
@@ -91,18 +92,18 @@ def unearth(offset: int, value: bytes, headers: dict[str, bytes], *, redriven: b
     return DeadLetter(offset, reason, at, delivery, cut=_CUT in headers, redriven=redriven)
 
 
-async def list_dead_letters(bootstrap: str, limit: int) -> list[DeadLetter]:
+async def list_dead_letters(access: LogAccess, limit: int) -> list[DeadLetter]:
     """Return at most `limit` dead letters, the newest of them, oldest first.
 
     Raises:
         StoreUnavailable: No broker answers.
     """
-    async with _reader(bootstrap) as reader:
+    async with _reader(access) as reader:
         end = (await reader.end_offsets([_GRAVES]))[_GRAVES]
         return [letter async for letter in _read(reader, max(0, end - limit), end)]
 
 
-async def redrive(bootstrap: str, writer: LogWriter, limit: int | None = None) -> int:
+async def redrive(access: LogAccess, writer: LogWriter, limit: int | None = None) -> int:
     """Send dead letters to where they came from, oldest first; return how many.
 
     Each is sent once: the committed offset of a group says how far it got. A crash between sending and
@@ -112,7 +113,7 @@ async def redrive(bootstrap: str, writer: LogWriter, limit: int | None = None) -
         StoreUnavailable: The broker is away; what was sent is remembered.
     """
     sent = 0
-    async with _reader(bootstrap) as reader:
+    async with _reader(access) as reader:
         start = await reader.committed(_GRAVES) or 0
         end = (await reader.end_offsets([_GRAVES]))[_GRAVES]
         async for letter in _read(reader, start, end if limit is None else min(end, start + limit)):
@@ -131,9 +132,9 @@ def _again(letter: DeadLetter) -> Outgoing:
 
 
 @asynccontextmanager
-async def _reader(bootstrap: str) -> AsyncIterator[Any]:
+async def _reader(access: LogAccess) -> AsyncIterator[Any]:
     reader = AIOKafkaConsumer(
-        bootstrap_servers=bootstrap,
+        **access.client(),
         group_id=REDRIVE_GROUP,
         enable_auto_commit=False,
         auto_offset_reset="earliest",

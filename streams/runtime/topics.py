@@ -1,5 +1,6 @@
 """Creates every topic before anybody uses it; nothing is left to a broker's defaults."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -7,6 +8,7 @@ from typing import Any, Final
 import structlog
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]  # ships no types
 from aiokafka.errors import (  # type: ignore[import-untyped]  # ships no types
+    InvalidReplicationFactorError,
     KafkaError,
     TopicAlreadyExistsError,
     for_code,
@@ -14,6 +16,7 @@ from aiokafka.errors import (  # type: ignore[import-untyped]  # ships no types
 
 from schemas.problems import StoreUnavailable, VeristreamError
 from schemas.topics import TOPICS, Topic
+from streams.runtime.access import LogAccess
 from streams.runtime.tables import partitions_of
 
 log = structlog.get_logger(__name__)
@@ -21,14 +24,23 @@ log = structlog.get_logger(__name__)
 CHANGELOG_RETENTION_MS: Final = 30 * 24 * 3_600_000
 """What a table forgets with its changelog is still in the store."""
 
+REQUEST_TIMEOUT_MS: Final = 10_000
 
-class PartitionsDiffer(VeristreamError):
-    """A topic exists with another number of partitions; keys would change their places."""
+VISIBLE_S: Final = 10.0
+"""How long a topic just created may take to be known to every broker."""
+
+_LOOK_AGAIN_S: Final = 0.1
 
 
-async def ensure_topics(
-    bootstrap: str, group: str, tables: Mapping[str, Topic], replication_factor: int = 1
-) -> None:
+class TopicUnfit(VeristreamError):
+    """A topic exists in another form than is needed; the words name the topic and the mend."""
+
+
+class BrokersMissing(StoreUnavailable):
+    """There are fewer brokers alive than copies are wanted of a topic."""
+
+
+async def ensure_topics(access: LogAccess, group: str, tables: Mapping[str, Topic]) -> None:
     """Create the topics of `schemas.topics` and the changelogs of the tables; existing ones stay.
 
     `tables` names each table and the topic whose partitions it shares; `group` is the agents' id, which
@@ -36,13 +48,18 @@ async def ensure_topics(
 
     Raises:
         StoreUnavailable: No broker answers, or it refuses to create a topic.
-        PartitionsDiffer: A topic exists with another number of partitions.
+        BrokersMissing: Fewer brokers are alive than the replication factor.
+        TopicUnfit: A topic exists with another number of partitions, or with fewer copies.
     """
-    wanted = [*_source_topics(replication_factor), *_changelogs(group, tables, replication_factor)]
-    async with _admin(bootstrap) as admin:
-        _refuse_failures(await admin.create_topics(wanted))
-        described = await admin.describe_topics([topic.name for topic in wanted])
-    _refuse_differences(wanted, described)
+    wanted = topics_wanted(access, group, tables)
+    async with open_admin(access) as admin:
+        found = await _described(admin)
+        missing = [topic for topic in wanted if topic.name not in found]
+        if missing:
+            await _create(admin, access, missing)
+            found = await _until_visible(admin, [topic.name for topic in wanted])
+    for topic in wanted:
+        refuse_unfit(topic, found[topic.name])
 
 
 def changelog_of(group: str, table: str) -> str:
@@ -50,48 +67,83 @@ def changelog_of(group: str, table: str) -> str:
     return f"{group}-{table}-changelog"
 
 
-def _source_topics(replication_factor: int) -> list[Any]:
-    return [
+def topics_wanted(access: LogAccess, group: str, tables: Mapping[str, Topic]) -> list[Any]:
+    """Return every topic there must be, as aiokafka's `NewTopic`."""
+    copies, in_sync = access.replication_factor, {"min.insync.replicas": str(access.min_insync_replicas)}
+    kept = {"cleanup.policy": "compact,delete", "retention.ms": str(CHANGELOG_RETENTION_MS)}
+    sources = [
         NewTopic(
-            spec.topic,
+            str(spec.topic),
             spec.partitions,
-            replication_factor,
-            topic_configs={"cleanup.policy": "delete", "retention.ms": str(spec.retention_ms)},
+            copies,
+            topic_configs={"cleanup.policy": "delete", "retention.ms": str(spec.retention_ms)} | in_sync,
         )
         for spec in TOPICS
     ]
-
-
-def _changelogs(group: str, tables: Mapping[str, Topic], replication_factor: int) -> list[Any]:
-    configs = {"cleanup.policy": "compact,delete", "retention.ms": str(CHANGELOG_RETENTION_MS)}
-    return [
-        NewTopic(changelog_of(group, table), partitions_of(source), replication_factor, topic_configs=configs)
+    return sources + [
+        NewTopic(changelog_of(group, table), partitions_of(source), copies, topic_configs=kept | in_sync)
         for table, source in tables.items()
     ]
 
 
-def _refuse_failures(response: Any) -> None:
+def refuse_unfit(wanted: Any, described: Sequence[Mapping[str, Any]]) -> None:
+    """Hold a topic's partitions, as its brokers describe them, against what is wanted.
+
+    Raises:
+        TopicUnfit: They are more, fewer, or kept in fewer copies; records would be lost or misplaced.
+    """
+    name, there, needed = wanted.name, len(described), wanted.num_partitions
+    if there < needed:
+        mend = f"stop every worker, then: kafka-topics.sh --alter --topic {name} --partitions {needed}"
+        raise TopicUnfit(f"topic {name} has {there} partitions and needs {needed}; {mend}")
+    if there > needed:
+        mend = "partitions cannot be taken away: delete the topic once nothing in it is needed"
+        raise TopicUnfit(f"topic {name} has {there} partitions and needs {needed}; {mend}")
+    copies = min(len(partition["replicas"]) for partition in described)
+    if copies < wanted.replication_factor:
+        mend = "add replicas with kafka-reassign-partitions.sh, or set SERVICE_KAFKA_REPLICATION_FACTOR lower"
+        raise TopicUnfit(f"topic {name} is kept {copies} times, not {wanted.replication_factor}; {mend}")
+
+
+async def _create(admin: Any, access: LogAccess, missing: Sequence[Any]) -> None:
+    response = await admin.create_topics(missing)
     for topic, code, *_ in response.topic_errors:
         if code == 0:
             log.info("topics.created", topic=topic)
-        elif code != TopicAlreadyExistsError.errno:
+        elif code == InvalidReplicationFactorError.errno:
+            alive = len((await admin.describe_cluster())["brokers"])
+            raise BrokersMissing(f"{access.replication_factor} copies are wanted, {alive} brokers are alive")
+        elif code != TopicAlreadyExistsError.errno:  # another process was quicker
             raise StoreUnavailable(f"topic {topic} cannot be created: {for_code(code).__name__}")
 
 
-def _refuse_differences(wanted: Sequence[Any], described: Sequence[Any]) -> None:
-    found = {topic["topic"]: len(topic["partitions"]) for topic in described}
-    for topic in wanted:
-        if found.get(topic.name, 0) != topic.num_partitions:
-            raise PartitionsDiffer(f"{topic.name}: {found.get(topic.name, 0)}, not {topic.num_partitions}")
+async def _described(admin: Any) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the partitions of every topic that has all its partitions described."""
+    topics = await admin.describe_topics()  # of all: asking for one by name may create it
+    return {topic["topic"]: topic["partitions"] for topic in topics if not topic["error_code"]}
+
+
+async def _until_visible(admin: Any, names: Sequence[str]) -> dict[str, list[Mapping[str, Any]]]:
+    async with asyncio.timeout(VISIBLE_S):
+        while True:
+            found = await _described(admin)
+            if found.keys() >= set(names):
+                return found
+            await asyncio.sleep(_LOOK_AGAIN_S)
 
 
 @asynccontextmanager
-async def _admin(bootstrap: str) -> AsyncIterator[Any]:
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+async def open_admin(access: LogAccess) -> AsyncIterator[Any]:
+    """Open a client that describes and creates; an aiokafka admin client.
+
+    Raises:
+        StoreUnavailable: No broker answers, now or while the context lasts.
+    """
+    admin = AIOKafkaAdminClient(**access.client(), request_timeout_ms=REQUEST_TIMEOUT_MS)
     try:
         await admin.start()
         yield admin
     except (TimeoutError, KafkaError, OSError) as error:
-        raise StoreUnavailable("no broker answers") from error
+        raise StoreUnavailable(f"no broker answers: {type(error).__name__}") from error
     finally:
         await admin.close()

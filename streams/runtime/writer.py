@@ -11,6 +11,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError  # type: ignore
 
 from schemas.problems import StoreUnavailable, VeristreamError
 from schemas.topics import TOPICS
+from streams.runtime.access import LogAccess
 
 MAX_RECORD_BYTES: Final = 1_000_000
 """Largest record written, keys and headers included; brokers take 1 MiB unless told otherwise."""
@@ -42,8 +43,8 @@ class LogWriter:
     what they change, events carry ids, unknown answers are ignored.
     """
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, access: LogAccess) -> None:
+        self._access = access
         self._producer: Any = None
         self._suspect = False
         self._opening = asyncio.Lock()
@@ -67,7 +68,7 @@ class LogWriter:
 
     async def _open(self) -> Any:
         producer = AIOKafkaProducer(
-            bootstrap_servers=self._bootstrap,
+            **self._access.client(),
             acks="all",
             linger_ms=0,
             max_request_size=MAX_RECORD_BYTES,

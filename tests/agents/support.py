@@ -22,6 +22,7 @@ from schemas.ids import EvidenceId, KeyId, SubjectId, TenantId, VerificationId, 
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.ports import WorkingState
+from streams.runtime.access import LogAccess
 from streams.runtime.app import GROUP, StreamSettings, build_app
 from streams.runtime.guard import Guard, Patience
 from streams.runtime.tables import partitions_of
@@ -84,7 +85,12 @@ async def ask(gateway: Gateway, name: str, timeout_s: float = 60) -> Verificatio
 def quick_settings(bootstrap: str, directory: Path) -> StreamSettings:
     """Worker settings that notice a dead worker within the patience of a test."""
     return StreamSettings(
-        bootstrap, directory, session_timeout_s=3.0, heartbeat_s=0.3, commit_interval_s=0.3, drain_s=1.0
+        LogAccess(bootstrap),
+        directory,
+        session_timeout_s=3.0,
+        heartbeat_s=0.3,
+        commit_interval_s=0.3,
+        drain_s=1.0,
     )
 
 
@@ -105,7 +111,7 @@ def verification_app(
 async def open_broker(directory: Path, port: int = 0) -> AsyncIterator[Broker]:
     """An embedded broker that has every topic."""
     async with Broker(BrokerSettings(directory=directory, port=port)) as broker:
-        await ensure_topics(broker.address, GROUP, {agent.TABLE: Topic.VERIFICATION_COMMANDS})
+        await ensure_topics(LogAccess(broker.address), GROUP, {agent.TABLE: Topic.VERIFICATION_COMMANDS})
         yield broker
 
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from app.broker.server import Broker
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
+from streams.runtime.access import LogAccess
 from streams.runtime.dead_letters import REDRIVEN, burial, list_dead_letters, redrive
 from streams.runtime.delivery import Delivery
 from streams.runtime.worker import running_worker
@@ -40,7 +41,7 @@ async def test_a_letter_tells_what_it_was_and_why_it_lies_there(broker: Broker, 
 
     await bury(writer, delivery)
 
-    (letter,) = await list_dead_letters(broker.address, 10)
+    (letter,) = await list_dead_letters(LogAccess(broker.address), 10)
     assert (letter.delivery, letter.reason) == (delivery, "handler raised KeyError")
     assert not letter.redriven
 
@@ -48,7 +49,10 @@ async def test_a_letter_tells_what_it_was_and_why_it_lies_there(broker: Broker, 
 async def test_the_newest_letters_are_listed_oldest_first(broker: Broker, writer: LogWriter) -> None:
     await bury(writer, *(buried(name, offset) for offset, name in enumerate(names("listed", 5))))
 
-    assert [letter.delivery.offset for letter in await list_dead_letters(broker.address, 2)] == [3, 4]
+    assert [letter.delivery.offset for letter in await list_dead_letters(LogAccess(broker.address), 2)] == [
+        3,
+        4,
+    ]
 
 
 async def test_letters_are_sent_again_once_and_handled(
@@ -62,12 +66,14 @@ async def test_letters_are_sent_again_once_and_handled(
 
     await bury(writer, *(buried(name) for name in names("again", 3)))
 
-    assert [await redrive(broker.address, writer, limit=2) for _ in range(3)] == [2, 1, 0]
+    assert [await redrive(LogAccess(broker.address), writer, limit=2) for _ in range(3)] == [2, 1, 0]
     settings = quick_settings(broker.address, tmp_path)
     async with running_worker(lambda: verification_app(writer, settings, lambda _: decide)):
         await until_settled(broker.address)
     assert sorted(handled) == list(names("again", 3))
-    assert [letter.redriven for letter in await list_dead_letters(broker.address, 10)] == [True] * 3
+    assert [letter.redriven for letter in await list_dead_letters(LogAccess(broker.address), 10)] == [
+        True
+    ] * 3
 
 
 async def test_a_letter_sent_again_has_its_key_and_no_one_who_waits(
@@ -76,7 +82,7 @@ async def test_a_letter_sent_again_has_its_key_and_no_one_who_waits(
     waited = {"reply-to": b"idv.replies.v1/0", "deadline": b"1", "cid": b"question"}
     await bury(writer, buried("headers", headers=waited))
 
-    await redrive(broker.address, writer)
+    await redrive(LogAccess(broker.address), writer)
 
     (record,) = await everything_in(broker.address, Topic.VERIFICATION_COMMANDS)
     assert record.key == submission("headers").verification_id.encode()
@@ -86,5 +92,5 @@ async def test_a_letter_sent_again_has_its_key_and_no_one_who_waits(
 async def test_a_letter_that_was_cut_stays_where_it_is(broker: Broker, writer: LogWriter) -> None:
     await writer.write(burial(buried("cut"), "too long", now(), keep=10))
 
-    assert await redrive(broker.address, writer) == 0
+    assert await redrive(LogAccess(broker.address), writer) == 0
     assert await everything_in(broker.address, Topic.VERIFICATION_COMMANDS) == []

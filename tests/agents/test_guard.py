@@ -15,6 +15,7 @@ from schemas.base import Event
 from schemas.problems import Overloaded, ProblemCode, Refused, StoreUnavailable
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
+from streams.runtime.access import LogAccess
 from streams.runtime.dead_letters import MOST_KEPT, list_dead_letters
 from streams.runtime.delivery import Delivery
 from streams.runtime.guard import FAILED, Contract, Guard, Poison, read
@@ -94,7 +95,7 @@ async def test_what_passes_is_waited_for_as_long_as_it_takes(
     await guard(delivery(), CONTRACT, handler)
 
     assert handler.calls == 13
-    assert await list_dead_letters(broker.address, 10) == []
+    assert await list_dead_letters(LogAccess(broker.address), 10) == []
 
 
 async def test_a_refusal_is_the_answer(broker: Broker, guard: Guard) -> None:
@@ -111,7 +112,7 @@ async def test_an_unexpected_error_that_passes_leaves_no_trace(broker: Broker, g
     await guard(delivery(), CONTRACT, Stumbling(RuntimeError("once"), QUICK.failures))
 
     assert await replies(broker) == [Reply.of(decided(COMMAND))]
-    assert await list_dead_letters(broker.address, 10) == []
+    assert await list_dead_letters(LogAccess(broker.address), 10) == []
 
 
 @pytest.mark.parametrize("error", [RuntimeError("Ada Lovelace"), asyncio.CancelledError("Ada Lovelace")])
@@ -123,7 +124,7 @@ async def test_an_error_that_stays_buries_the_record_and_tells_the_asker(
 
     await guard(delivery(), CONTRACT, handler)
 
-    (letter,) = await list_dead_letters(broker.address, 10)
+    (letter,) = await list_dead_letters(LogAccess(broker.address), 10)
     assert handler.calls == QUICK.failures + 1
     assert letter.reason.startswith("handler raised ")
     assert letter.reason.endswith(type(error).__name__)
@@ -207,7 +208,7 @@ async def test_every_poison_in_the_log_is_buried_once_and_the_records_after_it_a
         answered = await asyncio.gather(*(ask(gateway, f"after-{number}") for number in range(40)))
         await until_settled(broker.address)
 
-    letters = await list_dead_letters(broker.address, 100)
+    letters = await list_dead_letters(LogAccess(broker.address), 100)
     assert len(answered) == 40
     assert [(letter.delivery.key, letter.delivery.value) for letter in letters] == [
         (key, value or b"") for key, value in poison
@@ -219,7 +220,7 @@ async def test_every_poison_in_the_log_is_buried_once_and_the_records_after_it_a
 async def test_what_is_too_long_for_a_grave_is_cut(broker: Broker, guard: Guard) -> None:
     await guard(delivery(b"x" * 1_040_000), CONTRACT, Stumbling(ValueError(), 0))
 
-    (letter,) = await list_dead_letters(broker.address, 10)
+    (letter,) = await list_dead_letters(LogAccess(broker.address), 10)
     assert letter.cut
     assert letter.delivery.value == b"x" * MOST_KEPT
 

@@ -12,6 +12,7 @@ from app.broker.server import Broker
 from app.gateway import Gateway
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
+from streams.runtime.access import LogAccess
 from streams.runtime.worker import Progress, running_worker
 from streams.runtime.writer import LogWriter
 from tests.agents.support import ask, decided, quick_settings, until, until_settled, verification_app
@@ -46,7 +47,9 @@ async def test_a_worker_without_a_broker_waits_for_one(tmp_path: Path) -> None:
 
     def build() -> faust.App:
         built.append(
-            verification_app(LogWriter(""), quick_settings("127.0.0.1:1", tmp_path), lambda _: decide)
+            verification_app(
+                LogWriter(LogAccess("")), quick_settings("127.0.0.1:1", tmp_path), lambda _: decide
+            )
         )
         return built[-1]
 

@@ -13,6 +13,7 @@ from schemas.audit import SealAudit
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.audit import agent as audit
 from streams.ports import WorkingState
+from streams.runtime.access import LogAccess
 from streams.runtime.app import build_app
 from streams.runtime.guard import Guard
 from streams.runtime.worker import running_worker
@@ -70,7 +71,7 @@ async def main(stream: str, bootstrap: str, directory: Path) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     async with (
-        LogWriter(bootstrap) as writer,
+        LogWriter(LogAccess(bootstrap)) as writer,
         running_worker(lambda: build(stream, writer, bootstrap, directory)) as worker,
     ):
         await worker.wait_ready()

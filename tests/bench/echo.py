@@ -22,6 +22,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings
 from app.startup import until_told_to_stop
+from streams.runtime.access import LogAccess
 from streams.runtime.app import StreamSettings, build_app
 
 PARTITIONS = 8
@@ -29,7 +30,7 @@ PARTITIONS = 8
 
 def echo_app(bootstrap: str, folder: Path) -> faust.App:
     """A Faust app that counts each key in a table and sends the value back."""
-    app = build_app(StreamSettings(bootstrap=bootstrap, datadir=folder / "faust", group="echo"))
+    app = build_app(StreamSettings(access=LogAccess(bootstrap), datadir=folder / "faust", group="echo"))
     raw: dict[str, Any] = {
         "key_type": bytes,
         "value_type": bytes,

@@ -1,0 +1,83 @@
+"""How every client reaches the log: addresses, TLS, sign-in, and how many copies the brokers keep."""
+
+import ssl
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import faust
+from pydantic import SecretStr
+from yarl import URL
+
+
+class SaslMechanism(StrEnum):
+    """How a name and a password are shown to a broker."""
+
+    PLAIN = "PLAIN"
+    SCRAM_SHA_256 = "SCRAM-SHA-256"
+    SCRAM_SHA_512 = "SCRAM-SHA-512"
+
+
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """Who signs in to the brokers."""
+
+    mechanism: SaslMechanism
+    username: str
+    password: SecretStr
+
+
+@dataclass(frozen=True, slots=True)
+class LogAccess:
+    """Where the log is and how it is spoken to; whoever opens a client opens it with this."""
+
+    bootstrap: str
+    """`host:port` of one or more brokers, separated by commas."""
+    tls: ssl.SSLContext | None = None
+    """None: in the clear, as on loopback."""
+    sign_in: SignIn | None = None
+    """None: the brokers ask for no name, or the TLS certificate is it."""
+    replication_factor: int = 1
+    """Copies of each partition when a topic is created; brokers must be as many."""
+    min_insync_replicas: int = 1
+    """Copies that must have a record before it counts as written."""
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Each broker's `host:port`."""
+        return tuple(address.strip() for address in self.bootstrap.split(",") if address.strip())
+
+    @property
+    def protocol(self) -> str:
+        """What Kafka calls the protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+        return ("SASL_" if self.sign_in else "") + ("SSL" if self.tls else "PLAINTEXT")
+
+    def security(self) -> dict[str, Any]:
+        """Return TLS and sign-in in aiokafka's words, for one connection."""
+        words: dict[str, Any] = {"security_protocol": self.protocol, "ssl_context": self.tls}
+        if self.sign_in is not None:
+            words |= {
+                "sasl_mechanism": self.sign_in.mechanism.value,
+                "sasl_plain_username": self.sign_in.username,
+                "sasl_plain_password": self.sign_in.password.get_secret_value(),
+            }
+        return words
+
+    def client(self) -> dict[str, Any]:
+        """Return addresses and security in aiokafka's words: `AIOKafkaConsumer(**access.client(), ...)`."""
+        return {"bootstrap_servers": list(self.addresses), **self.security()}
+
+    def brokers(self) -> list[URL]:
+        """Return the addresses in Faust's words."""
+        return [URL(f"kafka://{address}") for address in self.addresses]
+
+    def credentials(self) -> faust.SASLCredentials | faust.SSLCredentials | None:
+        """Return TLS and sign-in in Faust's words."""
+        if self.sign_in is not None:
+            return faust.SASLCredentials(
+                username=self.sign_in.username,
+                password=self.sign_in.password.get_secret_value(),
+                mechanism=self.sign_in.mechanism.value,
+                ssl_context=self.tls,
+            )
+        return faust.SSLCredentials(self.tls) if self.tls is not None else None
