@@ -1,0 +1,179 @@
+"""An audit row as the statements that write it and as the columns that hold it. Pure.
+
+The row itself stands in one place, so an altered column is an altered row; every other table only says
+where it stands.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple, TypeAlias
+from zlib import crc32
+
+from cassandra.query import UNSET_VALUE
+from pydantic import ValidationError
+
+from schemas.audit import AuditEvent, ChainLink
+from schemas.ids import AuditEventId, TenantId
+from streams.audit.rules import CHAIN
+from streams.ports import Change, Damaged
+
+Statement: TypeAlias = tuple[str, Sequence[Any]]
+"""CQL and its parameters."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+DAY_MS: Final = 86_400_000
+"""A partition of rows holds one tenant's day of one mode, in milliseconds (UTC): some 600 B a row."""
+
+SLOT_MS: Final = 600_000
+"""A partition of waiting rows holds ten minutes, in milliseconds, so that what was removed from it never
+adds up to what Cassandra refuses to read over (100,000 tombstones)."""
+
+SHARDS: Final = 16
+"""Partitions of the list of slots, so that not every commit of the house writes to one."""
+
+WHOLE: Final = 0
+"""The day under which places are listed that are not parted by days."""
+
+BY_DAY: Final = ("actor_type", "actor_id", "action")
+"""Fields of which one value may have most of a tenant's rows: listed day by day."""
+
+AT_ONCE: Final = ("decision_id", "correlation_id", "subject_id")
+"""Fields of which one value has few rows: listed in one partition."""
+
+COLUMNS: Final = (
+    "created_at, event_id, livemode, action, actor_type, actor_id, subject_id, correlation_id, decision_id, "
+    "context, detail, position"
+)
+"""What makes an event, in the order `to_event` reads it, and the place in the chain it was sealed at."""
+
+_ROW: Final = """
+INSERT INTO audit (tenant, livemode, day, created_at, event_id, action, actor_type, actor_id, subject_id,
+    correlation_id, decision_id, context, detail)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_DAY: Final = "INSERT INTO audit_days (tenant, livemode, day) VALUES (?, ?, ?)"
+_PLACE: Final = """
+INSERT INTO audit_places (tenant, livemode, name, value, day, created_at, event_id)
+VALUES (?, ?, ?, ?, ?, ?, ?)"""
+_WAIT: Final = """
+INSERT INTO audit_waiting (tenant, slot, at, event_id, created_at, livemode) VALUES (?, ?, now(), ?, ?, ?)"""
+_SLOT: Final = "INSERT INTO audit_slots (shard, tenant, slot, used) VALUES (?, ?, ?, true)"
+
+
+class RowKey(NamedTuple):
+    """Where a row of a tenant stands; rows of one mode sort as their keys do."""
+
+    created_at: int
+    """Milliseconds since 1970."""
+    event_id: AuditEventId
+    livemode: bool
+
+    @property
+    def day(self) -> int:
+        """The partition's day, counted from 1970-01-01."""
+        return self.created_at // DAY_MS
+
+
+def to_millis(moment: datetime) -> int:
+    """Return whole milliseconds since 1970."""
+    return (moment - _EPOCH) // _MILLISECOND
+
+
+def key_of(event: AuditEvent) -> RowKey:
+    """Return where the row stands."""
+    return RowKey(to_millis(event.created_at), event.event_id, event.livemode)
+
+
+def shard_of(tenant_id: TenantId) -> int:
+    """Return the shard of the list of slots that names the tenant's."""
+    return crc32(tenant_id.encode()) % SHARDS
+
+
+def audit_statements(change: Change) -> Sequence[Statement]:
+    """Return what writes the audit rows of the change, for the logged batch of its commit.
+
+    Run again they change nothing: a row that waits twice is sealed once. A row comes about 1.5 KB with
+    all its places, which counts toward Cassandra's limit of a batch (50 KiB unless configured).
+    """
+    statements: dict[tuple[str, tuple[Any, ...]], None] = {}
+    for event in change.audit:
+        for cql, parameters in _statements(change.tenant_id, event):
+            statements[cql, tuple(parameters)] = None
+    return list(statements)
+
+
+def _statements(tenant_id: TenantId, event: AuditEvent) -> Iterator[Statement]:
+    key = key_of(event)
+    slot = key.created_at // SLOT_MS
+    yield _ROW, (tenant_id, key.livemode, key.day, key.created_at, key.event_id, *_to_columns(event))
+    yield _DAY, (tenant_id, key.livemode, key.day)
+    for name in (*AT_ONCE, *BY_DAY):
+        value = getattr(event, name)
+        if value is not None:
+            day = key.day if name in BY_DAY else WHOLE
+            yield _PLACE, (tenant_id, key.livemode, name, str(value), day, key.created_at, key.event_id)
+    yield _WAIT, (tenant_id, slot, key.event_id, key.created_at, key.livemode)
+    yield _SLOT, (shard_of(tenant_id), tenant_id, slot)
+
+
+def _to_columns(event: AuditEvent) -> tuple[Any, ...]:
+    columns = (
+        event.action.value,
+        event.actor_type.value,
+        event.actor_id,
+        event.subject_id,
+        event.correlation_id,
+        event.decision_id,
+        event.model_dump_json(include={"context"}),
+        event.detail,
+    )
+    return tuple(UNSET_VALUE if column is None else column for column in columns)  # None leaves a tombstone
+
+
+def is_row(columns: Sequence[Any]) -> bool:
+    """Tell whether the row was written; a place in the chain may be noted where a row was taken away."""
+    return any(column is not None for column in columns[3:11])
+
+
+def to_event(columns: Sequence[Any], sealed: ChainLink | None = None) -> AuditEvent:
+    """Return the event of the columns, with its link in the context when it is sealed.
+
+    Raises:
+        Damaged: The columns are no row `audit_statements` wrote.
+    """
+    try:
+        return _read(columns, sealed)
+    except (ValidationError, ValueError, TypeError, LookupError, OverflowError) as error:
+        raise Damaged("a row of the audit log was altered and cannot be read") from error
+
+
+def _read(columns: Sequence[Any], sealed: ChainLink | None) -> AuditEvent:
+    created_at, event_id, livemode, action, actor_type, actor_id, subject_id = columns[:7]
+    correlation_id, decision_id, context, detail = columns[7:11]
+    kept = json.loads(context)["context"]
+    kept.pop(CHAIN, None)  # only a link that stands in the chain is shown
+    if sealed is not None:
+        kept[CHAIN] = sealed.model_dump()
+    return AuditEvent(
+        event_id=event_id,
+        action=action,
+        actor_type=actor_type,
+        actor_id=actor_id,
+        subject_id=subject_id,
+        correlation_id=correlation_id,
+        decision_id=decision_id,
+        context=kept,
+        detail=detail,
+        created_at=_EPOCH + created_at * _MILLISECOND,
+        livemode=livemode,
+    )
+
+
+def to_event_or_none(columns: Sequence[Any]) -> AuditEvent | None:
+    """Return the event, or None when the columns are no row any more."""
+    try:
+        return to_event(columns)
+    except Damaged:
+        return None
