@@ -1,0 +1,173 @@
+"""The tables of the keyspace, each made for the questions it answers, and how a keyspace gets them.
+
+Times are whole numbers: microseconds since 1970 where a column says so, else milliseconds. Rows of
+`records`, `audit_heads`, `subject_keys`, `evidence` and `settings` are written by lightweight
+transactions only; all others by plain writes only, each such that writing it again changes nothing.
+
+What must not come back after it was taken away, and what must not be overwritten by somebody later,
+is written `USING TIMESTAMP` with a number of our own instead of the clock's: a rising one where the
+last must win (the version of the record, for its places), a falling one (`first_wins`) where the first
+must. So a batch may be written again at any time, in any order, by anybody.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+HINTS: Final = "gc_grace_seconds = 10800"
+"""For tables whose rows only hint at others: one that comes back does no harm."""
+
+_RECORDS: Final = (
+    # part 0: a record by (tenant, kind, id), written by lightweight transactions only. first_body is null
+    # while the body is still the first one; `attempt` tells who wrote this version; `outbox` is what else
+    # the change that wrote it says, for whoever finds that it was not told. created_at in microseconds.
+    # part 1: `settled`, the last version whose outbox was told; the only column written by plain writes.
+    """
+    CREATE TABLE IF NOT EXISTS records (
+        tenant text, kind text, id text, part tinyint,
+        version int, created_at bigint, fingerprint text, indexes text, body blob, first_body blob,
+        attempt uuid, outbox blob,
+        settled int,
+        PRIMARY KEY ((tenant, kind, id), part)
+    )""",
+    # Records of one (index name, value) created in one month (202611), newest first; created_at in
+    # microseconds. A row may be there a moment too long or too late: the record itself has the last word.
+    """
+    CREATE TABLE IF NOT EXISTS record_places (
+        tenant text, kind text, name text, value text, month int,
+        created_at bigint, id text,
+        PRIMARY KEY ((tenant, kind, name, value, month), created_at, id)
+    ) WITH CLUSTERING ORDER BY (created_at DESC, id DESC)""",
+    # The months in which anything was placed under (index name, value), newest first: no page guesses.
+    """
+    CREATE TABLE IF NOT EXISTS record_months (
+        tenant text, kind text, name text, value text, month int,
+        PRIMARY KEY ((tenant, kind, name, value), month)
+    ) WITH CLUSTERING ORDER BY (month DESC)""",
+)
+
+_EVENTS: Final = (
+    # A decision event by its id, the first one written under it. `waits_at` is its place in `waiting`;
+    # `emitted`, set once it left the house, is the one truth about that. tenant is the event's.
+    """
+    CREATE TABLE IF NOT EXISTS events (
+        id text PRIMARY KEY, tenant text, body blob, waits_at bigint, emitted boolean
+    )""",
+    # What waits to be done, oldest first: `queue` "events", or any other. A row is only a hint, what is done
+    # is known elsewhere. Each slot of 15 seconds is a partition, so the graves of what was done lie in
+    # partitions that are read no more; at 1,000 a second a slot has 15,000. waits_at in microseconds.
+    f"""
+    CREATE TABLE IF NOT EXISTS waiting (
+        queue text, slot bigint, waits_at bigint, id text,
+        PRIMARY KEY ((queue, slot), waits_at, id)
+    ) WITH {HINTS}""",
+    # The slots of a queue that may hold anything, oldest first; those known to be empty are cut off with
+    # one range tombstone, which swallows the one before it.
+    f"""
+    CREATE TABLE IF NOT EXISTS waiting_slots (
+        queue text, slot bigint, PRIMARY KEY (queue, slot)
+    ) WITH {HINTS}""",
+)
+
+_AUDIT: Final = (
+    # An audit row by its id, the first one written under it; only ever added. created_at in milliseconds,
+    # waits_at, the moment of its commit, in microseconds.
+    """
+    CREATE TABLE IF NOT EXISTS audit (
+        tenant text, event_id text,
+        action text, actor_type text, actor_id text, subject_id text, correlation_id text, decision_id text,
+        context text, detail text, created_at bigint, livemode boolean, waits_at bigint,
+        PRIMARY KEY ((tenant, event_id))
+    )""",
+    # Audit rows with one value in one column, of one month, newest first. `name` is the column: livemode
+    # (every row of a mode), subject_id, decision_id, correlation_id, actor_id or action.
+    """
+    CREATE TABLE IF NOT EXISTS audit_places (
+        tenant text, name text, value text, month int, created_at bigint, event_id text,
+        PRIMARY KEY ((tenant, name, value, month), created_at, event_id)
+    ) WITH CLUSTERING ORDER BY (created_at DESC, event_id DESC)""",
+    # The months in which such rows were written, newest first.
+    """
+    CREATE TABLE IF NOT EXISTS audit_months (
+        tenant text, name text, value text, month int,
+        PRIMARY KEY ((tenant, name, value), month)
+    ) WITH CLUSTERING ORDER BY (month DESC)""",
+    # The link of a sealed row, by the row.
+    """
+    CREATE TABLE IF NOT EXISTS audit_links (
+        tenant text, event_id text, position bigint, prev_hash text, hash text,
+        PRIMARY KEY ((tenant, event_id))
+    )""",
+    # A tenant's chain by position, a thousand links to a partition.
+    """
+    CREATE TABLE IF NOT EXISTS audit_chain (
+        tenant text, thousand bigint, position bigint, event_id text, prev_hash text, hash text,
+        PRIMARY KEY ((tenant, thousand), position)
+    )""",
+    # The last link of a tenant's chain with its seal, written by lightweight transactions only. `outbox` is
+    # the links it was moved on by, for whoever finds that they were not written.
+    """
+    CREATE TABLE IF NOT EXISTS audit_heads (
+        tenant text PRIMARY KEY,
+        position bigint, prev_hash text, hash text, seal text, outbox blob
+    )""",
+    # Tenants that have rows outside their chain, perhaps; which rows is in `waiting`.
+    f"""
+    CREATE TABLE IF NOT EXISTS audit_tenants (
+        one tinyint, tenant text, PRIMARY KEY (one, tenant)
+    ) WITH {HINTS}""",
+)
+
+_EVIDENCE: Final = (
+    # A subject's wrapped data key, or the tombstone of a destroyed one; by lightweight transactions only.
+    """
+    CREATE TABLE IF NOT EXISTS subject_keys (
+        tenant text, subject_id text, wrapped blob,
+        PRIMARY KEY ((tenant, subject_id))
+    )""",
+    # What is known of a piece of evidence, and its content: `sealed` when it is small, else `file` names its
+    # blob. By lightweight transactions only. created_at in microseconds.
+    """
+    CREATE TABLE IF NOT EXISTS evidence (
+        tenant text, evidence_id text,
+        subject_id text, verification_id text, kind text, retention_policy text, media_type text,
+        created_at bigint, file text, sealed blob,
+        PRIMARY KEY ((tenant, evidence_id))
+    )""",
+)
+
+SETTINGS_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS settings (name text PRIMARY KEY, value blob)
+WITH id = 5d9f2d60-7a4e-11f0-8c3e-5f6b1d2a9c47"""
+"""A value by its name, by lightweight transactions only: schema_version, store_id, key_check, migrating.
+Its id is fixed, so that two who make it at once make the same table."""
+
+MIGRATIONS: Final[Sequence[Sequence[str]]] = ((*_RECORDS, *_EVENTS, *_AUDIT, *_EVIDENCE),)
+"""Script `n` leads from version `n` to `n + 1`; what was released is never edited."""
+
+TABLES: Final = (
+    "settings",
+    "records",
+    "record_places",
+    "record_months",
+    "events",
+    "waiting",
+    "waiting_slots",
+    "audit",
+    "audit_places",
+    "audit_months",
+    "audit_links",
+    "audit_chain",
+    "audit_heads",
+    "audit_tenants",
+    "subject_keys",
+    "evidence",
+)
+"""All tables, for whoever empties or counts them."""
+
+_LATEST: Final = 1 << 62
+"""Microseconds; far beyond every clock."""
+
+
+def first_wins(micros: int) -> int:
+    """Return a write's timestamp such that of two writes the one made earlier, at `micros`, wins."""
+    return _LATEST - micros

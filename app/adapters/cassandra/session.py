@@ -1,0 +1,260 @@
+"""Requests to Cassandra from the event loop: prepared once, bounded, and told in the words of the ports."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from cassandra import ConsistencyLevel, DriverException, RequestValidationException, protocol
+from cassandra.cluster import NoHostAvailable
+from cassandra.connection import ConnectionBusy, ConnectionException
+from cassandra.protocol import ErrorMessage
+
+from app.adapters.cassandra.driver import LOGGED, BatchStatement, ResultSet
+from app.adapters.cassandra.profiles import LIGHTWEIGHT, PLAIN, SERIAL
+from schemas.problems import StoreUnavailable
+
+Row: TypeAlias = tuple[Any, ...]
+"""The selected columns, in their order."""
+
+IN_FLIGHT: Final = 512
+"""Requests under way at once; whoever comes later waits. Far below the 32,768 streams of a connection."""
+
+WAIT_S: Final = 4.0
+"""How long a request waits for its turn before the store counts as unavailable, in seconds."""
+
+TRIES: Final = 2
+"""How often an idempotent request is sent before the store counts as unavailable."""
+
+CONTENDED_S: Final = 10.0
+"""How long the outcome of a lightweight transaction may stay unknown before the store is unavailable."""
+
+PAUSE_S: Final = 0.02
+"""At most so long before the second try, in seconds; twice as long before each further one."""
+
+LONGEST_PAUSE_S: Final = 0.5
+
+AWAY: Final = (DriverException, NoHostAvailable, ConnectionException, ConnectionBusy, ErrorMessage)
+"""What the driver raises when a request was not answered as asked."""
+
+REFUSED: Final = (RequestValidationException, protocol.RequestValidationException)
+"""Among them: the statement itself was refused."""
+
+NEVER_SENT: Final = (*REFUSED, NoHostAvailable)
+"""Among them: sending it again at once would change nothing, and nothing of it was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """CQL with `?` for values; write it once, as a constant: it is prepared once for each session."""
+
+    cql: str
+
+
+Write: TypeAlias = tuple[Statement, Sequence[object]]
+"""A statement and its values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A lightweight transaction, and how to know afterwards whether it was the one that wrote."""
+
+    write: Write
+    """`INSERT ... IF NOT EXISTS`, or `UPDATE ... IF ...`, on one partition."""
+    standing: Write
+    """Reads what stands there, by the same key."""
+    own: Mapping[str, object]
+    """Columns of a row of `standing` that have these values only if this very attempt wrote them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """How a lightweight transaction ended."""
+
+    applied: bool
+    rows: Sequence[Mapping[str, Any]] = ()
+    """When it was not applied: what `standing` found, by column name."""
+
+
+@dataclass(slots=True)
+class _Page:
+    rows: list[Any]
+    next_page: bytes | None
+
+
+@dataclass(slots=True)
+class Session:
+    """A session of the driver, used from one event loop; `open_session` makes it.
+
+    Every method raises `StoreUnavailable` when nothing is known of what was asked. What Cassandra
+    refuses as malformed is a defect here and is raised as the driver's `RequestValidationException`.
+    """
+
+    cluster: Any
+    driver: Any
+    loop: asyncio.AbstractEventLoop
+    turns: asyncio.Semaphore
+    _prepared: dict[Statement, "asyncio.Future[Any]"] = field(default_factory=dict)
+
+    async def execute(
+        self,
+        statement: Statement,
+        parameters: Sequence[object] = (),
+        *,
+        idempotent: bool = True,
+        serial: bool = False,
+    ) -> Sequence[Row]:
+        """Return the first page of the answer: all of it when the statement has a LIMIT (5,000 rows at most).
+
+        `serial` reads behind every lightweight transaction, at LOCAL_SERIAL; else at LOCAL_QUORUM.
+        """
+        bound = await self._bind((statement, parameters))
+        profile = SERIAL if serial else PLAIN
+        page = await self._ask(bound, profile, tries=TRIES if idempotent else 1)
+        return [tuple(row.values()) for row in page.rows] if serial else page.rows
+
+    async def pages(
+        self, statement: Statement, parameters: Sequence[object] = (), *, fetch_size: int = 1_000
+    ) -> AsyncIterator[Sequence[Row]]:
+        """Yield the answer page by page, however long it is; a page may be empty."""
+        bound = await self._bind((statement, parameters))
+        bound.fetch_size = fetch_size
+        page = await self._ask(bound, PLAIN, tries=TRIES)
+        yield page.rows
+        while page.next_page is not None:
+            page = await self._ask(bound, PLAIN, tries=TRIES, after=page.next_page)
+            yield page.rows
+
+    async def batch(self, writes: Sequence[Write]) -> None:
+        """Write all of it or nothing in the end (LOGGED); every write must be idempotent.
+
+        After `StoreUnavailable` it may still come to be written.
+        """
+        if not writes:
+            return
+        bound = [await self._bind(write) for write in writes]
+        if len(bound) == 1:
+            await self._ask(bound[0], PLAIN, tries=TRIES)
+            return
+        together = BatchStatement(LOGGED, consistency_level=ConsistencyLevel.LOCAL_QUORUM)
+        for statement in bound:
+            together.add(statement)
+        await self._ask(together, PLAIN, tries=TRIES)
+
+    async def lwt(self, attempt: Attempt) -> Settled:
+        """Compare and set; while the outcome is unknown it is tried again, and what stands then decides.
+
+        So `applied` is never a guess: it is what the server said, or this attempt's own values were
+        found standing at LOCAL_SERIAL. After `StoreUnavailable` it may still come to be applied.
+        """
+        bound = await self._bind(attempt.write)
+        doubt: BaseException | None = None
+        until = self.loop.time() + CONTENDED_S
+        pause_s = PAUSE_S
+        while doubt is None or self.loop.time() < until:
+            try:
+                (answer,) = (await self._send(bound, LIGHTWEIGHT)).rows
+            except AWAY as error:
+                if isinstance(error, NEVER_SENT):
+                    raise _told(error) from error
+                doubt = error
+                await asyncio.sleep(pause_s * random.random())  # noqa: S311 - tells rivals apart
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                continue
+            if answer["[applied]"]:
+                return Settled(applied=True)
+            rows = await self._standing(attempt)
+            return Settled(applied=doubt is not None and _is_own(attempt, rows), rows=rows)
+        raise _told(doubt) from doubt
+
+    async def _standing(self, attempt: Attempt) -> Sequence[Mapping[str, Any]]:
+        bound = await self._bind(attempt.standing)
+        return (await self._ask(bound, SERIAL, tries=TRIES)).rows
+
+    async def _bind(self, write: Write) -> Any:
+        statement, parameters = write
+        return (await self._prepare(statement)).bind(parameters)
+
+    def _prepare(self, statement: Statement) -> "asyncio.Future[Any]":
+        """Prepare once, in a thread: the driver blocks; it prepares again by itself where a node forgot."""
+        known = self._prepared.get(statement)
+        if known is None or (known.done() and (known.cancelled() or known.exception() is not None)):
+            known = self._prepared[statement] = asyncio.ensure_future(self._prepare_now(statement))
+        return asyncio.shield(known)
+
+    async def _prepare_now(self, statement: Statement) -> Any:
+        try:
+            return await asyncio.to_thread(self.driver.prepare, statement.cql)
+        except AWAY as error:
+            raise _told(error) from error
+
+    async def _ask(self, query: Any, profile: str, *, tries: int, after: bytes | None = None) -> _Page:
+        while True:
+            tries -= 1
+            try:
+                return await self._send(query, profile, after)
+            except AWAY as error:
+                if tries <= 0 or isinstance(error, NEVER_SENT):
+                    raise _told(error) from error
+
+    async def _send(self, query: Any, profile: str, after: bytes | None = None) -> _Page:
+        """Send once; the turn ends when the driver is done with it, not when nobody waits any more."""
+        await self._take_turn()
+        waiting: asyncio.Future[_Page] = self.loop.create_future()
+        try:
+            asked = self.driver.execute_async(query, execution_profile=profile, paging_state=after)
+        except BaseException:
+            self.turns.release()
+            raise
+        asked.add_callbacks(
+            callback=self._on_answer,
+            callback_args=(asked, waiting),
+            errback=self._on_error,
+            errback_args=(waiting,),
+        )
+        return await waiting
+
+    async def _take_turn(self) -> None:
+        if not self.turns.locked():
+            await self.turns.acquire()
+            return
+        try:
+            async with asyncio.timeout(WAIT_S):
+                await self.turns.acquire()
+        except TimeoutError as error:
+            raise StoreUnavailable(f"more than {IN_FLIGHT} requests wait for Cassandra") from error
+
+    def _on_answer(self, rows: list[Any] | None, asked: Any, waiting: "asyncio.Future[_Page]") -> None:
+        """Called on the driver's thread."""
+        page = _Page(rows or [], ResultSet(asked, rows).paging_state)
+        self._settle_soon(waiting, page)
+
+    def _on_error(self, error: BaseException, waiting: "asyncio.Future[_Page]") -> None:
+        """Called on the driver's thread."""
+        self._settle_soon(waiting, error)
+
+    def _settle_soon(self, waiting: "asyncio.Future[_Page]", outcome: _Page | BaseException) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self.loop.call_soon_threadsafe(self._settle, waiting, outcome)
+
+    def _settle(self, waiting: "asyncio.Future[_Page]", outcome: _Page | BaseException) -> None:
+        self.turns.release()
+        if waiting.done():
+            return  # whoever asked was cancelled
+        if isinstance(outcome, BaseException):
+            waiting.set_exception(outcome)
+        else:
+            waiting.set_result(outcome)
+
+
+def _is_own(attempt: Attempt, rows: Sequence[Mapping[str, Any]]) -> bool:
+    return any(all(row.get(name) == value for name, value in attempt.own.items()) for row in rows)
+
+
+def _told(error: BaseException | None) -> BaseException:
+    """Return the error in the words of the ports; a refused statement is a defect and stays what it is."""
+    if isinstance(error, REFUSED):
+        return error
+    return StoreUnavailable(f"Cassandra: {type(error).__name__}")
