@@ -40,9 +40,9 @@ async def veristream(
     return process.returncode or 0, out.decode(), err.decode()
 
 
-async def veristream_json(data_dir: Path, *arguments: str) -> Any:
+async def veristream_json(data_dir: Path, *arguments: str, given: Mapping[str, str] | None = None) -> Any:
     """Run one command and read what it prints with --json."""
-    status, out, err = await veristream(data_dir, *arguments, "--json")
+    status, out, err = await veristream(data_dir, *arguments, "--json", given=given)
     assert status == 0, err
     return json.loads(out)
 
@@ -149,12 +149,14 @@ async def running_service(data_dir: Path, given: Mapping[str, str] | None = None
         await role.stop()
 
 
-async def make_tenant(data_dir: Path, name: str = "Acme") -> tuple[str, str, str]:
+async def make_tenant(
+    data_dir: Path, name: str = "Acme", given: Mapping[str, str] | None = None
+) -> tuple[str, str, str]:
     """Create a tenant with the command line: its id, a live key, a test key."""
-    tenant = (await veristream_json(data_dir, "tenant", "create", name))["tenant_id"]
+    tenant = (await veristream_json(data_dir, "tenant", "create", name, given=given))["tenant_id"]
     live, test = await asyncio.gather(
-        veristream_json(data_dir, "key", "create", "--tenant", tenant),
-        veristream_json(data_dir, "key", "create", "--tenant", tenant, "--test"),
+        veristream_json(data_dir, "key", "create", "--tenant", tenant, given=given),
+        veristream_json(data_dir, "key", "create", "--tenant", tenant, "--test", given=given),
     )
     return tenant, live["api_key"], test["api_key"]
 

@@ -1,0 +1,137 @@
+"""Ports that end the process at a chosen moment, as a power cut would: before or after a named step.
+
+They stand around the product's own ports and change nothing else.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any, cast
+
+from app.adapters.sqlite import journal as sqlite_journal
+from schemas.topics import Topic
+from streams.ports import Stores
+from streams.runtime.writer import LogWriter, Outgoing
+
+
+class Point(StrEnum):
+    """Where a worker ends, in the order of a command's life."""
+
+    EVIDENCE_KEPT = "evidence-kept"
+    """What the evaluation made is kept; nothing is committed."""
+    RECORD_WRITTEN = "record-written"
+    """In the middle of SQLite's transaction: the record is in it, its audit rows are not."""
+    COMMITTED = "committed"
+    """The change stands in the store; the table knows nothing of it."""
+    BEFORE_PRODUCE = "before-produce"
+    """The table knows it, the decision topic does not."""
+    PRODUCED = "produced"
+    """The decision topic has it; nobody was answered."""
+    ANSWERED = "answered"
+    """The answer is in the log; the command is not acknowledged."""
+    BEFORE_MARK = "before-mark"
+    """The events are in the log; the store still counts them as waiting."""
+    BEFORE_SEAL = "before-seal"
+    """The links are made, and not in the chain."""
+    SEALED = "sealed"
+    """The links are in the chain; the wish to seal is not acknowledged."""
+
+
+class Doom:
+    """Ends the process with SIGKILL when it is met for the nth time."""
+
+    def __init__(self, nth: int) -> None:
+        self._left = nth
+
+    def meet(self) -> None:
+        """Live on, or not."""
+        self._left -= 1
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DoomedPort:
+    """A port, one of whose methods meets the doom before or after it does its work."""
+
+    def __init__(self, port: object, method: str, doom: Doom, *, before: bool = False) -> None:
+        self._port, self._method, self._doom, self._before = port, method, doom, before
+
+    def __getattr__(self, name: str) -> Any:
+        """Hand on what is asked of the port."""
+        asked = getattr(self._port, name)
+        return self._doomed(asked) if name == self._method else asked
+
+    def _doomed(self, asked: Callable[..., Any]) -> Callable[..., Any]:
+        async def ask(*arguments: object, **named: object) -> Any:
+            if self._before:
+                self._doom.meet()
+            answer = await asked(*arguments, **named)
+            if not self._before:
+                self._doom.meet()
+            return answer
+
+        return ask
+
+
+class DoomedWriter:
+    """A writer that meets the doom before or after it writes to one topic."""
+
+    def __init__(self, writer: LogWriter, topic: Topic, doom: Doom, *, before: bool) -> None:
+        self._writer, self._topic, self._doom, self._before = writer, topic, doom, before
+
+    async def write(self, *records: Outgoing) -> None:
+        """Write, or die before or after it."""
+        awaited = any(record.topic == self._topic for record in records)
+        if awaited and self._before:
+            self._doom.meet()
+        await self._writer.write(*records)
+        if awaited and not self._before:
+            self._doom.meet()
+
+
+def doomed_writer(writer: LogWriter, point: Point, doom: Doom) -> LogWriter:
+    """Return the writer of a worker that ends at the point."""
+    match point:
+        case Point.BEFORE_PRODUCE | Point.PRODUCED:
+            before = point is Point.BEFORE_PRODUCE
+            return cast("LogWriter", DoomedWriter(writer, Topic.DECISIONS, doom, before=before))
+        case Point.ANSWERED:
+            return cast("LogWriter", DoomedWriter(writer, Topic.REPLIES, doom, before=False))
+        case _:
+            return writer
+
+
+def doomed_stores(stores: Stores, point: Point, doom: Doom) -> Stores:
+    """Return the stores of a worker that ends at the point."""
+
+    def around(port: object, method: str, *, before: bool = False) -> Any:
+        return cast("Any", DoomedPort(port, method, doom, before=before))
+
+    match point:
+        case Point.EVIDENCE_KEPT:
+            return replace(stores, evidence=around(stores.evidence, "put"))
+        case Point.COMMITTED:
+            return replace(stores, journal=around(stores.journal, "commit"))
+        case Point.BEFORE_MARK:
+            return replace(stores, journal=around(stores.journal, "mark_emitted", before=True))
+        case Point.BEFORE_SEAL | Point.SEALED:
+            before = point is Point.BEFORE_SEAL
+            return replace(stores, audit_log=around(stores.audit_log, "seal", before=before))
+        case Point.RECORD_WRITTEN:
+            _die_within_transactions(doom)
+            return stores
+        case _:
+            return stores
+
+
+def _die_within_transactions(doom: Doom) -> None:
+    module = cast("Any", sqlite_journal)
+    append = module.append_audit
+
+    def meet_and_append(connection: Any, rows: Sequence[Any]) -> None:
+        doom.meet()
+        append(connection, rows)
+
+    module.append_audit = meet_and_append

@@ -1,0 +1,156 @@
+"""A deployment to be hurt: broker, front and workers as processes, on embedded or other engines."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+from app.kafka_log import ADDRESS_FILE
+from tests.chaos.store_lock import nobody_reads_or_writes
+from tests.journeys.service import START_S, Role, environment, make_tenant, new_log
+
+SETTINGS: Final = {"SERVICE_ANSWER_TIMEOUT_S": "25", "SERVICE_WORKER_SESSION_TIMEOUT_S": "6"}
+"""A dead worker is replaced within the patience of a request."""
+
+
+class Profile(Protocol):
+    """The engines a fleet runs on."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """`SERVICE_*` variables that lead to the engines; empty for the embedded ones."""
+        ...
+
+    @property
+    def bootstrap(self) -> str:
+        """Where the broker is, `host:port`."""
+        ...
+
+    async def start_broker(self) -> None:
+        """Start the broker, or start it again with what it had written."""
+        ...
+
+    async def kill_broker(self) -> None:
+        """End the broker the hard way."""
+        ...
+
+    def store_away(self) -> AbstractAsyncContextManager[None]:
+        """Let nobody read or write the store for the length of the context."""
+        ...
+
+    async def aclose(self) -> None:
+        """End what was started."""
+        ...
+
+
+class Embedded:
+    """The embedded broker as a process of its own, and SQLite in the data folder."""
+
+    settings: Mapping[str, str] = {}
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        self._broker: Role | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """Where the broker said it is."""
+        return (self._data_dir / "broker" / ADDRESS_FILE).read_text(encoding="ascii").strip()
+
+    async def start_broker(self) -> None:
+        """Start it on the port it had."""
+        self._broker = await Role.start(self._data_dir, "broker")
+
+    async def kill_broker(self) -> None:
+        """End it with SIGKILL."""
+        assert self._broker is not None
+        await self._broker.kill()
+
+    def store_away(self) -> AbstractAsyncContextManager[None]:
+        """Hold every lock of the database."""
+        return nobody_reads_or_writes(self._data_dir)
+
+    async def aclose(self) -> None:
+        """Stop the broker."""
+        if self._broker is not None:
+            await self._broker.stop()
+
+
+@dataclass(slots=True)
+class Fleet:
+    """The processes of one deployment, with one tenant."""
+
+    data_dir: Path
+    profile: Profile
+    settings: dict[str, str]
+    tenant: str = ""
+    live_key: str = ""
+    test_key: str = ""
+    roles: list[Role] = field(default_factory=list)
+
+    def given(self, **more: str) -> dict[str, str]:
+        """The `SERVICE_*` variables of a role."""
+        return {**self.profile.settings, **self.settings, **more}
+
+    async def front(self, **more: str) -> Role:
+        """Start a front; two need different `SERVICE_FRONT_INSTANCE`."""
+        return self._kept(await Role.start(self.data_dir, "front", "--port", "0", given=self.given(**more)))
+
+    async def worker(self, *arguments: str, **more: str) -> Role:
+        """Start a worker of all streams, or of those the arguments say."""
+        return self._kept(await Role.start(self.data_dir, "worker", *arguments, given=self.given(**more)))
+
+    async def doomed_worker(self, point: str, nth: int, **more: str) -> Role:
+        """Start a worker that kills itself when it comes to the point for the nth time; see `doom.py`."""
+        script = str(Path(__file__).with_name("doomed_worker.py"))
+        command = (sys.executable, script, str(self.data_dir), point, str(nth))
+        log = new_log(self.data_dir, f"doomed-{point}")
+        root = str(Path(__file__).parents[2])
+        given = {**environment(self.given(**more)), "PYTHONPATH": root}
+        with log.open("wb") as sink:
+            process = await asyncio.create_subprocess_exec(
+                *command, stdout=asyncio.subprocess.PIPE, stderr=sink, env=given
+            )
+        role = self._kept(Role(process, log))
+        assert process.stdout is not None
+        async with asyncio.timeout(START_S):
+            line = await process.stdout.readline()
+        role.said = line.decode()  # empty when it died before it was ready: a backlog can lead it there
+        return role
+
+    def _kept(self, role: Role) -> Role:
+        self.roles.append(role)
+        return role
+
+    @property
+    def logs(self) -> list[Path]:
+        """What every process of this deployment has written on stderr."""
+        return sorted(self.data_dir.glob("*.log"))
+
+
+@asynccontextmanager
+async def running_fleet(
+    data_dir: Path, profile: Profile | None = None, **settings: str
+) -> AsyncIterator[Fleet]:
+    """Run the broker with one tenant; the test starts the other roles. All of them are ended."""
+    engines = profile or Embedded(data_dir)
+    fleet = Fleet(data_dir, engines, {**SETTINGS, **settings})
+    try:
+        await engines.start_broker()
+        fleet.tenant, fleet.live_key, fleet.test_key = await make_tenant(data_dir, given=fleet.given())
+        yield fleet
+    finally:
+        await asyncio.gather(*(end(role) for role in fleet.roles))
+        await engines.aclose()
+
+
+async def end(role: Role) -> None:
+    """Stop a role; one that was stopped by SIGSTOP is let go on first."""
+    if role.process.returncode is None:
+        os.kill(role.process.pid, signal.SIGCONT)
+    await role.stop()

@@ -1,0 +1,191 @@
+"""F18: clocks that differ, jump and stand in other zones; order comes from numbers, never from a clock."""
+
+import asyncio
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.adapters.crypto import RootKey
+from app.adapters.memory import open_memory_stores
+from app.broker.server import Broker
+from app.gateway import Gateway
+from schemas.topics import Topic
+from streams.runtime.reconciler import Reconciler
+from streams.runtime.worker import running_worker
+from streams.runtime.writer import LogWriter
+from tests.agents.conftest import broker, writer  # noqa: F401 - fixtures
+from tests.agents.support import ask, decided, everything_in, now, quick_settings, verification_app
+from tests.agents.test_announcer import commit
+from tests.chaos.clocks import Clock, start_clocked
+from tests.chaos.crowd import Crowd, open_client
+from tests.chaos.fleet import Profile, running_fleet
+from tests.chaos.sizes import commands, seeded
+from tests.chaos.verdict import check
+from tests.handlers.verification_stage import Stage
+
+MINUTES_5, HOUR = timedelta(minutes=5), timedelta(hours=1)
+
+
+@pytest.mark.parametrize("front_ahead", [MINUTES_5, -MINUTES_5, -HOUR, HOUR])
+async def test_an_answer_arrives_whatever_the_clocks_of_front_and_worker_say(
+    broker: Broker,  # noqa: F811
+    writer: LogWriter,  # noqa: F811
+    tmp_path: Path,
+    front_ahead: timedelta,
+) -> None:
+    """A worker that is ahead would think that nobody waits any more."""
+
+    async def decide(command: Any) -> Any:
+        return decided(command)
+
+    def build() -> Any:
+        return verification_app(writer, quick_settings(broker.address, tmp_path), lambda _: decide)
+
+    def clock() -> datetime:
+        return now() + front_ahead
+
+    async with running_worker(build), Gateway(broker.address, writer, name="front", now=clock) as gateway:
+        await ask(gateway, "answered", timeout_s=30)
+
+
+async def test_an_event_of_a_worker_that_is_ahead_is_told_at_the_second_round(
+    broker: Broker,  # noqa: F811
+    writer: LogWriter,  # noqa: F811
+) -> None:
+    stores = open_memory_stores(RootKey(b"r" * 32))
+    await commit(stores, "ada")
+    long_before = datetime(2020, 1, 1, tzinfo=UTC)
+    reconciler = Reconciler(stores.journal, stores.audit_log, writer, lambda: long_before)
+
+    await reconciler.reconcile()
+    early = await everything_in(broker.address, Topic.DECISIONS)
+    await reconciler.reconcile()
+
+    assert early == []
+    assert len(await everything_in(broker.address, Topic.DECISIONS)) == 1
+
+
+async def test_a_command_decided_before_the_clock_jumped_back_is_answered_as_before() -> None:
+    stage = Stage()
+    command = await stage.keep()
+    first = await stage.handler(command)
+    decided_at = (await stage.stored()).verification.created_at
+    stage.now -= HOUR
+
+    second = await stage.handler(command)
+
+    assert second.verification_id == first.verification_id
+    assert (await stage.stored()).verification.created_at == decided_at
+
+
+async def test_a_worker_behind_the_front_does_not_wait_longer_than_the_scenario_says() -> None:
+    """An age that is negative by the two clocks counts as none."""
+    stage = Stage()
+    command = await stage.keep(subject_id="sim:slow:3@clock", livemode=False)
+    stage.now -= HOUR
+
+    await stage.handler(command)
+
+    assert stage.pauses == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("moment", "day"),
+    [
+        ("2026-10-24T23:59:59.999+00:00", date(2026, 10, 24)),
+        ("2026-10-25T00:59:59+00:00", date(2026, 10, 25)),
+        ("2026-10-25T01:00:00+00:00", date(2026, 10, 25)),
+        ("2026-10-25T02:30:00+02:00", date(2026, 10, 25)),
+    ],
+)
+async def test_the_day_a_document_is_judged_by_is_the_day_in_utc(moment: str, day: date) -> None:
+    """Around the end of daylight saving time in Europe an hour comes twice; in UTC it does not."""
+    stage = Stage()
+    stage.now = datetime.fromisoformat(moment).astimezone(UTC)
+
+    await stage.submit()
+
+    assert (await stage.stored()).verification.created_at.date() == day
+
+
+@pytest.mark.timeout(180)
+async def test_front_and_workers_of_different_times_lose_nothing_and_keep_the_order(
+    tmp_path: Path, profile: Profile
+) -> None:
+    chance = seeded("F18")
+    count = commands(200)
+    async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
+        slow, fast, behind = (
+            Clock.ahead(tmp_path, name, seconds)
+            for name, seconds in (("front", -300.0), ("fast", 300.0), ("behind", -3_600.0))
+        )
+        front = await start_clocked(fleet, slow, "front", "--port", "0", TZ="Pacific/Kiritimati")
+        await asyncio.gather(
+            start_clocked(fleet, fast, "worker", TZ="Pacific/Pago_Pago"),
+            start_clocked(fleet, behind, "worker", TZ="Europe/Berlin"),
+        )
+        crowd = Crowd(client, front.url, fleet.test_key, count)
+        posting = asyncio.create_task(crowd.post_all())
+        for clock in chance.sample((slow, fast, behind), 3):
+            await crowd.until(chance.uniform(0.1, 0.8))
+            clock.set(-3_600.0)
+        await posting
+
+        assert crowd.outcomes == {(201, None): count}
+        await crowd.settle_all()
+        assert await crowd.audit_rows() == Counter({crowd.subject(n): 1 for n in range(count)})
+        listed = await everything_listed(crowd)
+        assert Counter(row["verification_id"] for row in listed) == Counter(
+            {body["verification_id"]: 1 for _, body in crowd.answers.values()}
+        )
+        assert listed == sorted(
+            listed, key=lambda row: (row["created_at"], row["verification_id"]), reverse=True
+        )
+        assert await chain_positions(crowd) == list(range(1, len(listed) + 1))
+        await check(fleet)
+
+
+@pytest.mark.timeout(120)
+async def test_a_quota_is_not_given_anew_when_the_clock_jumps(tmp_path: Path) -> None:
+    limits = {"SERVICE_RATE_LIMITS": '{"key": 100, "verifications": 3}'}
+    async with running_fleet(tmp_path, **limits) as fleet, open_client() as client:
+        clock = Clock.ahead(tmp_path, "front", 0.0)
+        front = await start_clocked(fleet, clock, "front", "--port", "0")
+        await fleet.worker()
+        crowd = Crowd(client, front.url, fleet.test_key, 5)
+        before = [(await crowd.post(number))[0] for number in range(3)]
+        told = []
+        for jump in (3_600.0, -3_600.0):
+            clock.set(jump)
+            told.append((await crowd.post(4))[0])
+
+    assert before == [201] * 3
+    assert told == [429, 429]
+
+
+async def everything_listed(crowd: Crowd) -> list[dict[str, Any]]:
+    """Walk the whole list of verifications."""
+    return [row for page in await pages(crowd, "/v1/verifications", limit="17") for row in page["verifications"]]
+
+
+async def chain_positions(crowd: Crowd) -> list[int]:
+    """The places of all evaluations among each other in the chain, which has other rows as well."""
+    found = [row for page in await pages(crowd, "/v1/audit", action="verification.evaluated") for row in page["events"]]
+    places = sorted(row["context"]["chain"]["position"] for row in found)
+    return [1 + place - places[0] for place in places]
+
+
+async def pages(crowd: Crowd, path: str, **parameters: str) -> list[dict[str, Any]]:
+    """Every page of a list, from the newest on."""
+    headers = {"Authorization": f"Bearer {crowd.key}"}
+    walked: list[dict[str, Any]] = []
+    while not walked or walked[-1]["next_cursor"] is not None:
+        if walked:
+            parameters["cursor"] = walked[-1]["next_cursor"]
+        async with crowd.client.get(f"{crowd.url}{path}", params=parameters, headers=headers) as answer:
+            assert answer.status == 200, await answer.text()
+            walked.append(await answer.json())
+    return walked
