@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from typing_extensions import override
 
+from app.adapters.columns import BEYOND, to_millis
 from app.adapters.sqlite.audit_rows import COLUMNS, LINK, to_event, to_event_or_none, to_link
-from app.adapters.sqlite.columns import BEYOND, to_millis
 from app.adapters.sqlite.engine import Engine
 from app.adapters.sqlite.together import write_rows
 from schemas.audit import AuditAction, AuditEvent, AuditFilter, ChainLink

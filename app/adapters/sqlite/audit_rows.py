@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
-from app.adapters.sqlite.columns import from_millis, to_millis
+from app.adapters.columns import from_millis, to_millis
 from app.adapters.sqlite.together import write_rows
 from schemas.audit import AuditEvent, ChainLink
 from schemas.ids import TenantId

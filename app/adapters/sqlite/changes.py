@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from app.adapters.sqlite.columns import to_micros
+from app.adapters.columns import to_micros
 from streams.ports import Change, Committed, Conflict, Record
 
 RecordKey: TypeAlias = tuple[str, str, str]

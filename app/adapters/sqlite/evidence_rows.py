@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from app.adapters.blobs import BlobFiles, BlobName
-from app.adapters.sqlite.columns import from_micros, to_micros
+from app.adapters.columns import from_micros, to_micros
 from app.adapters.sqlite.together import read_rows, write_rows
 from schemas.enums import EvidenceKind, RetentionPolicy
 from schemas.ids import EvidenceId, SubjectId, TenantId, VerificationId

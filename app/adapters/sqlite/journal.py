@@ -6,9 +6,9 @@ from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
 
+from app.adapters.columns import BEYOND, from_micros, from_pairs_text, to_micros, to_pairs_text
 from app.adapters.sqlite.audit_rows import append_audit, to_columns
 from app.adapters.sqlite.changes import Ledger, RecordKey, key_of
-from app.adapters.sqlite.columns import BEYOND, from_micros, from_pairs_text, to_micros, to_pairs_text
 from app.adapters.sqlite.engine import Engine
 from app.adapters.sqlite.together import Together, each, read_rows, write_rows
 from schemas.events import DecisionEvent
