@@ -14,7 +14,7 @@ from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, AuditEventId, EventId, EvidenceId, SubjectId, TenantId
 from schemas.problems import NotFound
-from streams.audit.rules import CHAIN, chain_key, is_head, seal_head
+from streams.audit.rules import CHAIN, chain_key, is_chosen, is_head, seal_head
 from streams.ports import (
     AuditLog,
     Change,
@@ -157,15 +157,6 @@ def _is_before(created_at: datetime, own_id: str, position: Position | None) -> 
     return position is None or (created_at, own_id) < (position.created_at, position.id)
 
 
-def _is_chosen(event: AuditEvent, chosen: AuditFilter) -> bool:
-    asked = chosen.model_dump(exclude_none=True, exclude={"action", "since", "until"})
-    action = chosen.action or "."
-    named = action in {".", event.action} or (action.endswith(".") and event.action.startswith(action))
-    late = chosen.since is None or event.created_at >= chosen.since
-    early = chosen.until is None or event.created_at < chosen.until
-    return named and late and early and all(getattr(event, name) == value for name, value in asked.items())
-
-
 class MemoryAuditLog(AuditLog):
     """Dictionaries keep the order of commits."""
 
@@ -177,7 +168,7 @@ class MemoryAuditLog(AuditLog):
     async def page(
         self, tenant_id: TenantId, chosen: AuditFilter, *, limit: int, before: Position | None = None
     ) -> Sequence[AuditEvent]:
-        rows = [row for row in self._kept.audit.get(tenant_id, {}).values() if _is_chosen(row, chosen)]
+        rows = [row for row in self._kept.audit.get(tenant_id, {}).values() if is_chosen(row, chosen)]
         rows.sort(key=lambda row: (row.created_at, row.event_id), reverse=True)
         later = [row for row in rows if _is_before(row.created_at, row.event_id, before)][:limit]
         return [self._with_link(tenant_id, row) for row in later]

@@ -1,4 +1,7 @@
-"""The hash chain of the audit log: how a row is written down, linked and checked (G21, S57). Pure."""
+"""The audit log's rules: which rows a filter chooses, how a row is written down, linked and checked. Pure.
+
+The chain is that of G21 and S57, the filter that of G32.
+"""
 
 import hashlib
 import hmac
@@ -7,7 +10,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
-from schemas.audit import AuditEvent, ChainLink
+from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.ids import TenantId
 from streams.ports import SealedRow
 
@@ -31,6 +34,20 @@ class ChainFault(StrEnum):
     """The row was never sealed into this chain."""
     HEAD = "head"
     """The head is not one that was sealed, or not the one of these rows."""
+
+
+def is_chosen(event: AuditEvent, chosen: AuditFilter) -> bool:
+    """Tell whether the filter lets the row through."""
+    asked = chosen.model_dump(exclude_none=True, exclude={"action", "since", "until"})
+    late = chosen.since is None or event.created_at >= chosen.since
+    early = chosen.until is None or event.created_at < chosen.until
+    named = chosen.action is None or names(chosen.action, event.action)
+    return named and late and early and all(getattr(event, name) == value for name, value in asked.items())
+
+
+def names(asked: str, action: str) -> bool:
+    """Tell whether a filter names the action: as it is, or by its resource with a trailing dot."""
+    return action.startswith(asked) if asked.endswith(".") else action == asked
 
 
 def chain_key(key: bytes, tenant_id: TenantId) -> bytes:

@@ -6,20 +6,19 @@ where it stands.
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from cassandra.query import UNSET_VALUE
 from pydantic import ValidationError
 
+from app.adapters.cassandra.session import Statement, Write
 from schemas.audit import AuditEvent, ChainLink
 from schemas.ids import AuditEventId, TenantId
 from streams.audit.rules import CHAIN
 from streams.ports import Change, Damaged
-
-Statement: TypeAlias = tuple[str, Sequence[Any]]
-"""CQL and its parameters."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -37,29 +36,29 @@ SHARDS: Final = 16
 WHOLE: Final = 0
 """The day under which places are listed that are not parted by days."""
 
-BY_DAY: Final = ("actor_type", "actor_id", "action")
-"""Fields of which one value may have most of a tenant's rows: listed day by day."""
+BY_DAY: Final = ("actor_id", "action", "actor_type")
+"""Fields of which one value may have most of a tenant's rows: listed day by day; the rarer first."""
 
 AT_ONCE: Final = ("decision_id", "correlation_id", "subject_id")
-"""Fields of which one value has few rows: listed in one partition."""
+"""Fields of which one value has few rows: listed in one partition; the rarest first."""
 
 COLUMNS: Final = (
     "created_at, event_id, livemode, action, actor_type, actor_id, subject_id, correlation_id, decision_id, "
     "context, detail, position"
 )
-"""What makes an event, in the order `to_event` reads it, and the place in the chain it was sealed at."""
+"""What makes an event, and the place in the chain it was sealed at, in the order `KeptRow` reads them."""
 
-_ROW: Final = """
+_ROW: Final = Statement("""
 INSERT INTO audit (tenant, livemode, day, created_at, event_id, action, actor_type, actor_id, subject_id,
     correlation_id, decision_id, context, detail)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_DAY: Final = "INSERT INTO audit_days (tenant, livemode, day) VALUES (?, ?, ?)"
-_PLACE: Final = """
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""")
+_DAY: Final = Statement("INSERT INTO audit_days (tenant, livemode, day) VALUES (?, ?, ?)")
+_PLACE: Final = Statement("""
 INSERT INTO audit_places (tenant, livemode, name, value, day, created_at, event_id)
-VALUES (?, ?, ?, ?, ?, ?, ?)"""
-_WAIT: Final = """
-INSERT INTO audit_waiting (tenant, slot, at, event_id, created_at, livemode) VALUES (?, ?, now(), ?, ?, ?)"""
-_SLOT: Final = "INSERT INTO audit_slots (shard, tenant, slot, used) VALUES (?, ?, ?, true)"
+VALUES (?, ?, ?, ?, ?, ?, ?)""")
+_WAIT: Final = Statement("""
+INSERT INTO audit_waiting (tenant, slot, at, event_id, created_at, livemode) VALUES (?, ?, now(), ?, ?, ?)""")
+_SLOT: Final = Statement("INSERT INTO audit_slots (shard, tenant, slot, used) VALUES (?, ?, ?, true)")
 
 
 class RowKey(NamedTuple):
@@ -91,20 +90,18 @@ def shard_of(tenant_id: TenantId) -> int:
     return crc32(tenant_id.encode()) % SHARDS
 
 
-def audit_statements(change: Change) -> Sequence[Statement]:
+def audit_statements(change: Change) -> Sequence[Write]:
     """Return what writes the audit rows of the change, for the logged batch of its commit.
 
-    Run again they change nothing: a row that waits twice is sealed once. A row comes about 1.5 KB with
-    all its places, which counts toward Cassandra's limit of a batch (50 KiB unless configured).
+    Written again they change nothing that is seen: a row that waits twice is sealed once. A row comes to
+    some 1.5 KB with all its places, which counts toward Cassandra's limit of a batch (50 KiB unless
+    configured).
     """
-    statements: dict[tuple[str, tuple[Any, ...]], None] = {}
-    for event in change.audit:
-        for cql, parameters in _statements(change.tenant_id, event):
-            statements[cql, tuple(parameters)] = None
-    return list(statements)
+    writes = (write for event in change.audit for write in _writes(change.tenant_id, event))
+    return list(dict.fromkeys(writes))
 
 
-def _statements(tenant_id: TenantId, event: AuditEvent) -> Iterator[Statement]:
+def _writes(tenant_id: TenantId, event: AuditEvent) -> Iterator[tuple[Statement, tuple[object, ...]]]:
     key = key_of(event)
     slot = key.created_at // SLOT_MS
     yield _ROW, (tenant_id, key.livemode, key.day, key.created_at, key.event_id, *_to_columns(event))
@@ -132,21 +129,46 @@ def _to_columns(event: AuditEvent) -> tuple[Any, ...]:
     return tuple(UNSET_VALUE if column is None else column for column in columns)  # None leaves a tombstone
 
 
-def is_row(columns: Sequence[Any]) -> bool:
-    """Tell whether the row was written; a place in the chain may be noted where a row was taken away."""
-    return any(column is not None for column in columns[3:11])
+@dataclass(frozen=True, slots=True)
+class KeptRow:
+    """A row as it stands in its table."""
 
+    columns: Sequence[Any]
+    """Those of `COLUMNS`."""
 
-def to_event(columns: Sequence[Any], sealed: ChainLink | None = None) -> AuditEvent:
-    """Return the event of the columns, with its link in the context when it is sealed.
+    @property
+    def key(self) -> RowKey:
+        """Where it stands."""
+        return RowKey(*self.columns[:3])
 
-    Raises:
-        Damaged: The columns are no row `audit_statements` wrote.
-    """
-    try:
-        return _read(columns, sealed)
-    except (ValidationError, ValueError, TypeError, LookupError, OverflowError) as error:
-        raise Damaged("a row of the audit log was altered and cannot be read") from error
+    @property
+    def position(self) -> int | None:
+        """The place in the chain it was sealed at; only the chain knows whether that is true."""
+        position: int | None = self.columns[11]
+        return position
+
+    @property
+    def is_row(self) -> bool:
+        """Whether it was written: a place may also have been noted where a row was taken away."""
+        return any(column is not None for column in self.columns[3:11])
+
+    def to_event(self, sealed: ChainLink | None = None) -> AuditEvent:
+        """Return the event, with its link in the context when it is sealed.
+
+        Raises:
+            Damaged: The columns are not those of an event.
+        """
+        try:
+            return _read(self.columns, sealed)
+        except (ValidationError, ValueError, TypeError, LookupError, OverflowError) as error:
+            raise Damaged("a row of the audit log was altered and cannot be read") from error
+
+    def to_event_or_none(self) -> AuditEvent | None:
+        """Return the event, or None when it is no row any more."""
+        try:
+            return self.to_event()
+        except Damaged:
+            return None
 
 
 def _read(columns: Sequence[Any], sealed: ChainLink | None) -> AuditEvent:
@@ -169,11 +191,3 @@ def _read(columns: Sequence[Any], sealed: ChainLink | None) -> AuditEvent:
         created_at=_EPOCH + created_at * _MILLISECOND,
         livemode=livemode,
     )
-
-
-def to_event_or_none(columns: Sequence[Any]) -> AuditEvent | None:
-    """Return the event, or None when the columns are no row any more."""
-    try:
-        return to_event(columns)
-    except Damaged:
-        return None

@@ -69,69 +69,74 @@ _EVENTS: Final = (
 )
 
 _AUDIT: Final = (
-    # An audit row by its id, the first one written under it; only ever added. created_at in milliseconds,
-    # waits_at, the moment of its commit, in microseconds.
+    # A tenant's audit rows of one mode and day, newest first; only ever added. created_at in milliseconds,
+    # day counted from 1970-01-01. position: where it was sealed, to find its link, which is in audit_chain.
     """
     CREATE TABLE IF NOT EXISTS audit (
-        tenant text, event_id text,
+        tenant text, livemode boolean, day bigint, created_at bigint, event_id text,
         action text, actor_type text, actor_id text, subject_id text, correlation_id text, decision_id text,
-        context text, detail text, created_at bigint, livemode boolean, waits_at bigint,
-        PRIMARY KEY ((tenant, event_id))
-    )""",
-    # Audit rows with one value in one column, of one month, newest first. `name` is the column: livemode
-    # (every row of a mode), subject_id, decision_id, correlation_id, actor_id or action.
+        context text, detail text, position bigint,
+        PRIMARY KEY ((tenant, livemode, day), created_at, event_id)
+    ) WITH CLUSTERING ORDER BY (created_at DESC, event_id DESC)""",
+    # The days on which a tenant has rows, newest first: no page guesses.
+    """
+    CREATE TABLE IF NOT EXISTS audit_days (
+        tenant text, livemode boolean, day bigint, PRIMARY KEY ((tenant, livemode), day)
+    ) WITH CLUSTERING ORDER BY (day DESC)""",
+    # Where the rows with one value in one field stand, newest first: of a subject, decision or correlation
+    # all together (day 0), of an actor, action or kind of actor by day.
     """
     CREATE TABLE IF NOT EXISTS audit_places (
-        tenant text, name text, value text, month int, created_at bigint, event_id text,
-        PRIMARY KEY ((tenant, name, value, month), created_at, event_id)
+        tenant text, livemode boolean, name text, value text, day bigint, created_at bigint, event_id text,
+        PRIMARY KEY ((tenant, livemode, name, value, day), created_at, event_id)
     ) WITH CLUSTERING ORDER BY (created_at DESC, event_id DESC)""",
-    # The months in which such rows were written, newest first.
-    """
-    CREATE TABLE IF NOT EXISTS audit_months (
-        tenant text, name text, value text, month int,
-        PRIMARY KEY ((tenant, name, value), month)
-    ) WITH CLUSTERING ORDER BY (month DESC)""",
-    # The link of a sealed row, by the row.
-    """
-    CREATE TABLE IF NOT EXISTS audit_links (
-        tenant text, event_id text, position bigint, prev_hash text, hash text,
-        PRIMARY KEY ((tenant, event_id))
-    )""",
-    # A tenant's chain by position, a thousand links to a partition.
+    # Rows outside their chain, in commit order, by slots of ten minutes of created_at; emptied by sealing.
+    f"""
+    CREATE TABLE IF NOT EXISTS audit_waiting (
+        tenant text, slot bigint, at timeuuid, event_id text, created_at bigint, livemode boolean,
+        PRIMARY KEY ((tenant, slot), at)
+    ) WITH {HINTS}""",
+    # The tenants that may have rows outside their chain, and in which slots; in sixteen shards by tenant.
+    f"""
+    CREATE TABLE IF NOT EXISTS audit_slots (
+        shard int, tenant text, slot bigint, used boolean, PRIMARY KEY (shard, tenant, slot)
+    ) WITH {HINTS}""",
+    # A tenant's chain by position, ten thousand links to a bucket, with the key of the row each one seals.
     """
     CREATE TABLE IF NOT EXISTS audit_chain (
-        tenant text, thousand bigint, position bigint, event_id text, prev_hash text, hash text,
-        PRIMARY KEY ((tenant, thousand), position)
+        tenant text, bucket bigint, position bigint, event_id text, created_at bigint, livemode boolean,
+        prev_hash text, hash text,
+        PRIMARY KEY ((tenant, bucket), position)
     )""",
-    # The last link of a tenant's chain with its seal, written by lightweight transactions only. `outbox` is
-    # the links it was moved on by, for whoever finds that they were not written.
+    # The last link of each chain with its seal. outbox: the links that moved it there, until they stand in
+    # audit_chain; sealer: whose move it was.
     """
     CREATE TABLE IF NOT EXISTS audit_heads (
         tenant text PRIMARY KEY,
-        position bigint, prev_hash text, hash text, seal text, outbox blob
+        position bigint, prev_hash text, hash text, seal text, outbox text, sealer text
     )""",
-    # Tenants that have rows outside their chain, perhaps; which rows is in `waiting`.
-    f"""
-    CREATE TABLE IF NOT EXISTS audit_tenants (
-        one tinyint, tenant text, PRIMARY KEY (one, tenant)
-    ) WITH {HINTS}""",
 )
 
 _EVIDENCE: Final = (
-    # A subject's wrapped data key, or the tombstone of a destroyed one; by lightweight transactions only.
+    # A subject's wrapped data key, or the tombstone of a destroyed one.
     """
     CREATE TABLE IF NOT EXISTS subject_keys (
-        tenant text, subject_id text, wrapped blob,
-        PRIMARY KEY ((tenant, subject_id))
+        tenant text, subject_id text, wrapped blob, PRIMARY KEY ((tenant, subject_id))
     )""",
-    # What is known of a piece of evidence, and its content: `sealed` when it is small, else `file` names its
-    # blob. By lightweight transactions only. created_at in microseconds.
+    # What is known of the evidence that was first put together, under the verification of the first piece:
+    # one partition, so that all of it appears at once. file tells its blob from what an interrupted put left
+    # behind; put: whose change of the partition was the last. created_at in microseconds.
     """
     CREATE TABLE IF NOT EXISTS evidence (
-        tenant text, evidence_id text,
+        tenant text, home text, evidence_id text, put text static,
         subject_id text, verification_id text, kind text, retention_policy text, media_type text,
-        created_at bigint, file text, sealed blob,
-        PRIMARY KEY ((tenant, evidence_id))
+        created_at bigint, file text,
+        PRIMARY KEY ((tenant, home), evidence_id)
+    )""",
+    # Under which home a piece of evidence is to be found, if it is kept.
+    """
+    CREATE TABLE IF NOT EXISTS evidence_homes (
+        tenant text, evidence_id text, home text, PRIMARY KEY ((tenant, evidence_id))
     )""",
 )
 
@@ -153,14 +158,15 @@ TABLES: Final = (
     "waiting",
     "waiting_slots",
     "audit",
+    "audit_days",
     "audit_places",
-    "audit_months",
-    "audit_links",
+    "audit_waiting",
+    "audit_slots",
     "audit_chain",
     "audit_heads",
-    "audit_tenants",
     "subject_keys",
     "evidence",
+    "evidence_homes",
 )
 """All tables, for whoever empties or counts them."""
 

@@ -14,7 +14,7 @@ from app.adapters.sqlite.engine import Engine
 from app.adapters.sqlite.together import write_rows
 from schemas.audit import AuditAction, AuditEvent, AuditFilter, ChainLink
 from schemas.ids import AuditEventId, TenantId
-from streams.audit.rules import chain_key, is_head, seal_head
+from streams.audit.rules import chain_key, is_head, names, seal_head
 from streams.ports import AuditLog, Damaged, Position, SealedRow
 
 _INDEX_OF: Final = (
@@ -68,7 +68,7 @@ def _branches(chosen: AuditFilter) -> Iterator[dict[str, Any]]:
     )
     modes = (False, True) if chosen.livemode is None else (chosen.livemode,)
     if chosen.action is not None:
-        named = [action.value for action in AuditAction if _names(chosen.action, action)]
+        named = [action.value for action in AuditAction if names(chosen.action, action)]
         for action, mode in product(named, modes if chosen.livemode is not None else (None,)):
             yield {**fixed, "action": action} | ({} if mode is None else {"livemode": int(mode)})
         return
@@ -77,10 +77,6 @@ def _branches(chosen: AuditFilter) -> Iterator[dict[str, Any]]:
         return
     for mode in modes:
         yield {**fixed, "livemode": int(mode)}
-
-
-def _names(asked: str, action: AuditAction) -> bool:
-    return action.startswith(asked) if asked.endswith(".") else action == asked
 
 
 def page_queries(
