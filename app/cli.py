@@ -99,16 +99,24 @@ def broker(data_dir: DataDir = None, broker_port: BrokerPort = None) -> None:
 
 
 @app.command()
-def front(data_dir: DataDir = None, port: Port = None) -> None:
+def front(
+    data_dir: DataDir = None,
+    port: Port = None,
+    reuse_port: Annotated[
+        bool | None, typer.Option("--reuse-port", help="Let several fronts share the port.")
+    ] = None,
+) -> None:
     """Run only the HTTP front, against the broker of the same data folder or SERVICE_KAFKA_BOOTSTRAP.
 
     Try:
 
       veristream front --port 8080
+
+      veristream front --port 8080 --reuse-port
     """
     from app import commands
 
-    asyncio.run(commands.front(_settings(data_dir, port=port)))
+    asyncio.run(commands.front(_settings(data_dir, port=port, reuse_port=reuse_port)))
 
 
 @app.command()

@@ -8,6 +8,7 @@ from app.adapters.crypto import Purpose
 from app.console import err, out, say_json, table
 from app.kafka_log import access_of, open_broker, prepare_topics
 from app.kafka_reach import reach
+from app.listening import listen
 from app.settings import Settings
 from app.startup import CannotStart, settle_memory, until_told_to_stop
 from app.telemetry import configure_logging
@@ -15,7 +16,6 @@ from app.wiring import (
     STREAMS,
     House,
     Running,
-    listen,
     new_id,
     now,
     open_front,
@@ -69,7 +69,7 @@ async def front(settings: Settings) -> None:
             await prepare_topics(access)
             async with (
                 LogWriter(access) as writer,
-                open_front(settings, house, writer, access, listening) as url,
+                open_front(settings, house, writer, access, listening, drain_s=settings.front_drain_s) as url,
             ):
                 _say_ready("front", url)
                 await until_told_to_stop()

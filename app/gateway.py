@@ -35,8 +35,8 @@ Answer = TypeVar("Answer", bound=Event)
 class Gateway:
     """Asks and waits; an async context. An answer is never the only copy of a result: the store has it.
 
-    `instance` is the number of this front, which gives it its partition of answers (two fronts on one
-    partition disturb each other only in speed); `name` must differ for every process that ever asked.
+    `instance` is the partition of answers it reads; of two gateways on one partition each passes over what
+    the other asked. `name` must differ for every process that ever asked.
     """
 
     def __init__(
@@ -91,10 +91,15 @@ class Gateway:
         self._give_up()
 
     async def release(self, grace_s: float) -> None:
-        """Let answers come in for a while longer, then tell who still waits that the decision is pending."""
-        waiting = list(self._pending.values())
-        if waiting:
-            await asyncio.wait(waiting, timeout=grace_s)
+        """Let answers come in for a while longer, then tell who still waits that the decision is pending.
+
+        Questions asked meanwhile are waited for as well.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                while self._pending:
+                    await asyncio.wait(list(self._pending.values()))
+                    await asyncio.sleep(0)  # who has its answer takes its question away
         self._give_up()
 
     def _give_up(self) -> None:
@@ -176,7 +181,10 @@ class Gateway:
             self._settle(record.key, record.value)
 
     def _settle(self, key: bytes | None, value: bytes | None) -> None:
-        waiting = self._pending.get((key or b"").decode(errors="replace"))
+        correlation_id = (key or b"").decode(errors="replace")
+        if not correlation_id.startswith(f"{self._name}-"):
+            return  # another front asked, which shares the partition
+        waiting = self._pending.get(correlation_id)
         if waiting is None or waiting.done():
             self.late_answers += 1
             return

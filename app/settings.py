@@ -89,8 +89,14 @@ class Settings(BaseSettings):
     broker_port: int = Field(default=0, ge=0, le=65535)
     """0: a free port, remembered in the data folder."""
     broker_fsync: Fsync = Fsync.INTERVAL
-    front_instance: int = Field(default=0, ge=0, le=15)
-    """Which reply partition this front reads; several fronts need different numbers."""
+    front_instance: int | None = Field(default=None, ge=0, le=15)
+    """Which partition of answers this front reads; unset: any. Fronts that share one only read more."""
+    reuse_port: bool = False
+    """Let several fronts on this machine share the port; the system spreads connections over them."""
+    front_drain_s: float = Field(default=2.0, ge=0, le=300)
+    """How long a front told to stop says so on /readyz before it takes no more connections."""
+    stop_grace_s: float = Field(default=8.0, gt=0, le=300)
+    """How long a stop waits for decisions under way; who waits longer is told 503 and finds it later."""
     answer_timeout_s: float = Field(default=30.0, gt=0, le=300)
     """How long a request waits for its decision before 503 DECISION_PENDING."""
     worker_session_timeout_s: float = Field(default=10.0, ge=6, le=300)

@@ -26,6 +26,7 @@ from app.http.rate_limits import parse_rate_limits
 from app.http.server import create_app, make_runner
 from app.intake import Intake
 from app.kafka_log import open_broker, prepare_topics
+from app.listening import Leaving, listen
 from app.pulse import process_registry, watching_loop
 from app.settings import Settings, refused_settings
 from app.startup import READY_S, CannotStart
@@ -34,6 +35,7 @@ from app.vision import images
 from app.vision.engines import EngineChoice, open_engines
 from schemas.ids import encode_id
 from schemas.problems import VeristreamError
+from schemas.topics import Topic
 from streams.access.handler import Authenticate
 from streams.audit import agent as audit_agent
 from streams.audit.handler import SealChain
@@ -43,6 +45,7 @@ from streams.runtime.announcer import KafkaAnnouncer
 from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.guard import Guard
 from streams.runtime.reconciler import Reconciler, reconciling, sweeping
+from streams.runtime.tables import partitions_of
 from streams.runtime.worker import Worker, running_worker
 from streams.runtime.writer import LogWriter
 from streams.verification import agent as verification_agent
@@ -51,9 +54,6 @@ from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
 
 log = structlog.get_logger("veristream")
-
-GRACE_S: Final = 2.0
-"""How long a stop waits for decisions under way; who still waits then is told 503 and finds it later."""
 
 STREAMS: Final = ("verification", "audit")
 """Every agent a worker can run."""
@@ -183,21 +183,24 @@ async def open_front(
     access: LogAccess,
     listening: socket.socket,
     worker: Worker | None = None,
+    drain_s: float = 0.0,
 ) -> AsyncIterator[str]:
     """Serve HTTP on a bound socket; yields the address callers use.
+
+    At its end it is not ready for `drain_s`, then takes no more connections, and finishes what is under way.
 
     Raises:
         StoreUnavailable: No broker answers.
     """
     async with AsyncExitStack() as stack:
         url = settings.base_url or f"http://{settings.host}:{listening.getsockname()[1]}"
-        name = f"front-{secrets.token_hex(6)}"
+        name, leaving = f"front-{secrets.token_hex(6)}", Leaving()
         gateway = await stack.enter_async_context(
-            Gateway(access, writer, name=name, now=now, instance=settings.front_instance)
+            Gateway(access, writer, name=name, now=now, instance=_instance(settings))
         )
         registry = process_registry(worker)
         await stack.enter_async_context(watching_loop(registry))
-        probes = probes_of(house.stores, access, worker)
+        probes = {**probes_of(house.stores, access, worker), "front": leaving.probe}
         ports = _front_ports(settings, house, gateway, probes, registry)
         chosen = FrontSettings(
             base_url=url.rstrip("/"),
@@ -205,12 +208,21 @@ async def open_front(
             rate_limits=parse_rate_limits(settings.rate_limits),
         )
         app = create_app(ports, chosen)
-        app.on_shutdown.append(lambda _: gateway.release(GRACE_S))
-        runner = make_runner(app, ports, chosen, shutdown_timeout_s=GRACE_S)
+        app.on_response_prepare.append(leaving.sign)
+        app.on_shutdown.append(lambda _: gateway.release(settings.stop_grace_s))
+        runner = make_runner(app, ports, chosen, shutdown_timeout_s=settings.stop_grace_s)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         await web.SockSite(runner, listening).start()
+        stack.push_async_callback(leaving, runner, listening, drain_s)
         yield url
+
+
+def _instance(settings: Settings) -> int:
+    """Return the partition of answers this front reads; two fronts that share one only read more."""
+    if settings.front_instance is not None:
+        return settings.front_instance
+    return secrets.randbelow(partitions_of(Topic.REPLIES))
 
 
 @asynccontextmanager
@@ -228,23 +240,6 @@ async def open_health(
     registry, probes = process_registry(worker), probes_of(house.stores, access, worker)
     async with watching_loop(registry), serving_health(settings.health_port, probes, registry) as url:
         yield url
-
-
-def listen(settings: Settings) -> socket.socket:
-    """Bind the front's port, before anything slower is begun.
-
-    Raises:
-        CannotStart: The port is taken.
-    """
-    listening = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((settings.host, settings.port))
-    except OSError as error:
-        listening.close()
-        mend = "stop what uses it, or choose another with --port (0: a free one)"
-        raise CannotStart(f"port {settings.port} of {settings.host} cannot be had; {mend}") from error
-    return listening
 
 
 def _front_ports(

@@ -112,7 +112,7 @@ async def _create(admin: Any, access: LogAccess, missing: Sequence[Any]) -> None
             log.info("topics.created", topic=topic)
         elif code == InvalidReplicationFactorError.errno:
             alive = len((await admin.describe_cluster())["brokers"])
-            raise BrokersMissing(f"{access.replication_factor} copies are wanted, {alive} brokers are alive")
+            raise BrokersMissing(f"copies wanted: {access.replication_factor}, brokers alive: {alive}")
         elif code != TopicAlreadyExistsError.errno:  # another process was quicker
             raise StoreUnavailable(f"topic {topic} cannot be created: {for_code(code).__name__}")
 
