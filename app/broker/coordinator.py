@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import structlog
@@ -111,6 +111,22 @@ class Coordinator:
     def committed(self, name: str) -> Mapping[tuple[str, int], Committed]:
         """Return everything the group has committed."""
         return self._committed.get(name, {})
+
+    async def forget(self, name: str, partitions: Collection[tuple[str, int]]) -> None:
+        """Drop what a group without members committed for these partitions, or raise `Refused`."""
+        group = self.known(name)
+        if group is None:
+            raise Refused(ErrorCode.group_id_not_found)
+        if not group.idle:
+            raise Refused(ErrorCode.non_empty_group)
+        try:
+            await self._store.drop_commits(name, partitions)
+        except sqlite3.Error as error:
+            raise Refused(ErrorCode.coordinator_not_available, str(error)) from error
+        left = {at: kept for at, kept in self.committed(name).items() if at not in partitions}
+        self._committed[name] = left
+        if not left:
+            del self._committed[name]
 
     def forget_topic(self, topic: str) -> None:
         """Drop what groups committed for a deleted topic (the store has done so)."""

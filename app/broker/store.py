@@ -107,6 +107,12 @@ class Store:
         """Forget what a group committed."""
         await self._run(lambda: self._write("delete from committed where groupname = ?", [(group,)]))
 
+    async def drop_commits(self, group: str, partitions: Iterable[tuple[str, int]]) -> None:
+        """Forget what a group committed for these partitions, all or none."""
+        rows = [(group, topic, index) for topic, index in partitions]
+        query = "delete from committed where groupname = ? and topic = ? and partition = ?"
+        await self._run(lambda: self._write(query, rows))
+
     async def reserve_producer_ids(self, count: int) -> int:
         """Return the first of `count` producer ids that were never given out."""
         return await self._run(lambda: self._reserve(count))

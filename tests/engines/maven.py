@@ -59,6 +59,7 @@ KAFKA_JARS: Final = Jars(
     "kafka-4.3.1",
     (
         "org.apache.kafka:kafka_2.13:4.3.1",
+        "org.apache.kafka:kafka-tools:4.3.1",  # what its command line runs
         "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",  # without it the broker is silent
     ),
 )

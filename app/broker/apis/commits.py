@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetFetch: how far a group has read."""
+"""OffsetCommit, OffsetFetch and OffsetDelete: how far a group has read."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,6 +8,12 @@ from kio.schema.offset_commit.v8.response import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
+)
+from kio.schema.offset_delete.v0.request import OffsetDeleteRequest
+from kio.schema.offset_delete.v0.response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
 )
 from kio.schema.offset_fetch.v7.request import OffsetFetchRequest, OffsetFetchRequestTopic
 from kio.schema.offset_fetch.v7.response import (
@@ -159,3 +165,29 @@ def _wanted(
     for (name, index), at in sorted(committed.items()):
         by_topic.setdefault(name, []).append((index, at))
     return list(by_topic.items())
+
+
+async def offset_delete(call: Call, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    """Forget offsets of a group (KIP-496); one with members is refused whole, read the topic or not."""
+    known = call.node.topics.partition
+    asked = [(topic.name, part.partition_index) for topic in request.topics for part in topic.partitions]
+    errors: dict[Key, ErrorCode] = {
+        at: ErrorCode.none if known(*at) else ErrorCode.unknown_topic_or_partition for at in asked
+    }
+    try:
+        await call.node.groups.forget(request.group_id, {at for at in asked if known(*at)})
+    except Refused as refused:
+        return OffsetDeleteResponse(error_code=refused.code, throttle_time=NO_THROTTLE, topics=())
+    topics = (
+        OffsetDeleteResponseTopic(
+            name=topic.name,
+            partitions=tuple(
+                OffsetDeleteResponsePartition(
+                    partition_index=part.partition_index, error_code=errors[topic.name, part.partition_index]
+                )
+                for part in topic.partitions
+            ),
+        )
+        for topic in request.topics
+    )
+    return OffsetDeleteResponse(error_code=ErrorCode.none, throttle_time=NO_THROTTLE, topics=tuple(topics))

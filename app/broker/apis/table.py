@@ -10,6 +10,7 @@ from kio.schema.delete_topics.v5.request import DeleteTopicsRequest
 from kio.schema.describe_cluster.v1.request import DescribeClusterRequest
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest
 from kio.schema.describe_groups.v5.request import DescribeGroupsRequest
+from kio.schema.describe_log_dirs.v4.request import DescribeLogDirsRequest
 from kio.schema.errors import ErrorCode
 from kio.schema.find_coordinator.v3.request import FindCoordinatorRequest
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
@@ -22,12 +23,13 @@ from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.list_offsets.v7.request import ListOffsetsRequest
 from kio.schema.metadata.v12.request import MetadataRequest
 from kio.schema.offset_commit.v8.request import OffsetCommitRequest
+from kio.schema.offset_delete.v0.request import OffsetDeleteRequest
 from kio.schema.offset_fetch.v7.request import OffsetFetchRequest
 from kio.schema.offset_for_leader_epoch.v4.request import OffsetForLeaderEpochRequest
 from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.static.primitive import i16
 
-from app.broker.apis.commits import offset_commit, offset_fetch, offset_fetch_of_groups
+from app.broker.apis.commits import offset_commit, offset_delete, offset_fetch, offset_fetch_of_groups
 from app.broker.apis.describe import (
     alter_configs,
     delete_groups,
@@ -35,6 +37,7 @@ from app.broker.apis.describe import (
     describe_groups,
     list_groups,
 )
+from app.broker.apis.disk import describe_log_dirs
 from app.broker.apis.fetch import fetch
 from app.broker.apis.groups import heartbeat, join_group, leave_group, leave_group_together, sync_group
 from app.broker.apis.metadata import describe_cluster, find_coordinator, find_coordinators, metadata
@@ -73,9 +76,11 @@ APIS = (
     Api(22, 0, 4, init_producer_id, InitProducerIdRequest),
     Api(23, 2, 4, offsets_for_epochs, OffsetForLeaderEpochRequest),
     Api(32, 1, 4, describe_configs, DescribeConfigsRequest),
+    Api(35, 1, 4, describe_log_dirs, DescribeLogDirsRequest),
     Api(37, 0, 3, create_partitions, CreatePartitionsRequest),
     Api(42, 0, 2, delete_groups, DeleteGroupsRequest),
     Api(44, 0, 1, alter_configs, IncrementalAlterConfigsRequest),
+    Api(47, 0, 0, offset_delete, OffsetDeleteRequest),
     Api(60, 0, 1, describe_cluster, DescribeClusterRequest),
 )
 """Everything but ApiVersions, which needs this list for its answer."""
