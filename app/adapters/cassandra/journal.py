@@ -1,0 +1,252 @@
+"""Changes committed by one lightweight transaction each, then written everywhere from its outbox."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID, uuid4
+from weakref import WeakValueDictionary
+
+import structlog
+from typing_extensions import override
+
+from app.adapters.cassandra.outbox import EVENTS, Companion, Outbox, pack
+from app.adapters.cassandra.records import (
+    COLUMNS,
+    Month,
+    RecordKey,
+    from_named,
+    key_of,
+    month_of,
+    month_write,
+)
+from app.adapters.cassandra.session import Attempt, Session, Settled, Statement, Write
+from app.adapters.cassandra.waiting import Hint, cut_empty_slots, done_writes, oldest
+from app.adapters.columns import to_micros, to_pairs_text
+from schemas.events import DecisionEvent
+from schemas.ids import PLATFORM, EventId
+from streams.ports import Change, Committed, Conflict, Journal, Record
+
+log = structlog.get_logger(__name__)
+
+BATCH_BYTES: Final = 24 * 1024
+"""A logged batch of a change is parted above it; Cassandra refuses one above 50 KiB."""
+
+_ROW_BYTES: Final = 64
+"""What a row takes beside its values, about."""
+
+MONTHS_KNOWN: Final = 20_000
+"""Places remembered to have a month's row already; forgotten all at once when there are more."""
+
+PENDING_AT_ONCE: Final = 100
+
+_STANDING: Final = Statement(
+    f"SELECT part, {COLUMNS}, attempt, outbox, settled FROM records "  # noqa: S608 - constants only
+    "WHERE tenant = ? AND kind = ? AND id = ?"
+)
+_CREATE: Final = Statement(
+    "INSERT INTO records (tenant, kind, id, part, version, created_at, fingerprint, indexes, body, attempt, "
+    "outbox) VALUES (?, ?, ?, 0, 1, ?, ?, ?, ?, ?, ?) IF NOT EXISTS"
+)
+_CHANGE: Final = Statement(
+    "UPDATE records SET version = ?, indexes = ?, body = ?, first_body = ?, attempt = ?, outbox = ? "
+    "WHERE tenant = ? AND kind = ? AND id = ? AND part = 0 IF version = ?"
+)
+_EVENTS_BY_ID: Final = Statement("SELECT id, body, waits_at, emitted FROM events WHERE id IN ?")
+_EMITTED: Final = Statement("UPDATE events SET emitted = true WHERE id = ?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """A record as it stands, and what of its change may not be written yet."""
+
+    record: Record
+    outbox: bytes | None
+    """None: all of it is written."""
+
+
+class CassandraJournal(Journal):
+    """The record decides; `Outbox` says how the rest of a change follows, whatever happens in between."""
+
+    def __init__(self, session: Session, micros: Callable[[], int] = lambda: time.time_ns() // 1_000) -> None:
+        self._session = session
+        self._micros = micros
+        self._last = 0
+        self._turns: WeakValueDictionary[RecordKey, asyncio.Lock] = WeakValueDictionary()
+        self._months: set[Month] = set()
+
+    @override
+    async def commit(self, change: Change) -> Committed:
+        if any(record.tenant_id not in (change.tenant_id, PLATFORM) for record in change.records):
+            raise ValueError("a record of a change is this tenant's or the platform's")
+        key = key_of(change.records[0])
+        turn = self._turns.setdefault(key, asyncio.Lock())
+        async with turn:  # rivals in one process would only get in each other's way at the store
+            return await self._commit(change)
+
+    async def _commit(self, change: Change) -> Committed:
+        deciding = change.records[0]
+        before = await asyncio.gather(*(self._before(record) for record in change.records))
+        if before[0] is not None and _is_same(before[0], deciding):
+            return Committed(before[0], won=False)
+        _check_follows(change.records, before)
+        outbox = pack(change, uuid4(), self._now(), before)
+        record = Companion.of(deciding, before[0]).to_record()
+        settled = await self._session.lwt(_attempt(record, outbox.attempt, outbox.to_bytes()))
+        if settled.applied:
+            await self._tell(record, outbox)
+            return Committed(record, won=True)
+        return await self._lost(deciding, settled)
+
+    async def _before(self, record: Record) -> Record | None:
+        """Return the version that a change is about to replace, its own change written everywhere first."""
+        if record.version <= 1:
+            return None
+        standing = await self._standing(key_of(record))
+        if standing is None:
+            raise Conflict(f"{record.id} is not there")
+        await self._settle(standing)
+        return standing.record
+
+    async def _lost(self, deciding: Record, settled: Settled) -> Committed:
+        """Answer with what stands, once all that its writer said is written."""
+        standing = _to_standing(settled.rows)
+        if standing is None:
+            raise Conflict(f"{deciding.id} is not there")
+        await self._settle(standing)
+        if deciding.version <= 1 or _is_same(standing.record, deciding):
+            return Committed(standing.record, won=False)
+        raise Conflict(f"{deciding.id} has version {standing.record.version}")
+
+    async def _standing(self, key: RecordKey) -> _Standing | None:
+        names = _NAMES
+        rows = await self._session.execute(_STANDING, key)
+        return _to_standing([dict(zip(names, row, strict=True)) for row in rows])
+
+    async def _settle(self, standing: _Standing) -> None:
+        """Write what the first writer of this version may have left unwritten."""
+        if standing.outbox is not None:
+            await self._tell(standing.record, Outbox.from_bytes(standing.outbox))
+
+    async def _tell(self, deciding: Record, outbox: Outbox) -> None:
+        """Write the rest of a change that stands: its companions, then all other rows in a logged batch."""
+        listed = [one for one in outbox.companions if await self._accompany(one, outbox.attempt)]
+        months = self._new_months([deciding, *(one.to_record() for one in listed)])
+        writes = [*map(month_write, months), *outbox.writes(deciding, listed)]
+        for part in parted(writes):
+            await self._session.batch(part)
+        self._months |= months
+
+    async def _accompany(self, companion: Companion, attempt: UUID) -> bool:
+        """Write a companion; False when another change's version stands there."""
+        record = companion.to_record()
+        settled = await self._session.lwt(_attempt(record, attempt, None))
+        if settled.applied:
+            return True
+        standing = _to_standing(settled.rows)
+        if standing is None or standing.record.version < record.version:
+            log.error("store.companion_left_behind", kind=record.kind.value, id=record.id)
+            return False
+        found = standing.record
+        first = (found.first_body, found.fingerprint) == (record.first_body, record.fingerprint)
+        return first if record.version == 1 else _is_same(found, record)
+
+    def _new_months(self, records: Sequence[Record]) -> set[Month]:
+        """Return the months of the records' places that were not written by this process yet."""
+        if len(self._months) > MONTHS_KNOWN:
+            self._months.clear()
+        wanted: set[Month] = {
+            (record.tenant_id, record.kind.value, *pair, month_of(record.created_at))
+            for record in records
+            for pair in record.indexes
+        }
+        return wanted - self._months
+
+    def _now(self) -> int:
+        """Return the moment, later than any before."""
+        self._last = max(self._last + 1, self._micros())
+        return self._last
+
+    @override
+    async def pending_events(self, limit: int) -> Sequence[DecisionEvent]:
+        pending: dict[str, DecisionEvent] = {}
+        stale: list[Hint] = []
+        if limit > 0:
+            async for hints in oldest(self._session, EVENTS, PENDING_AT_ONCE):
+                rows = {row[0]: row for row in await self._events([hint.id for hint in hints])}
+                for hint in hints:
+                    _, body, _, emitted = rows.get(hint.id, (None, None, None, None))
+                    if emitted:
+                        stale.append(hint)
+                    elif body is not None:
+                        pending.setdefault(hint.id, DecisionEvent.from_bytes(body))
+                if len(pending) >= limit:
+                    break
+        await self._write_all(done_writes(EVENTS, stale))
+        await cut_empty_slots(self._session, EVENTS, self._micros())
+        return list(pending.values())[:limit]
+
+    @override
+    async def mark_emitted(self, event_ids: Sequence[EventId]) -> None:
+        rows = await self._events(event_ids)
+        hints = [Hint(waits_at, event_id) for event_id, _, waits_at, _ in rows if waits_at is not None]
+        await self._write_all([(_EMITTED, (hint.id,)) for hint in hints])
+        await self._write_all(done_writes(EVENTS, hints))
+
+    async def _events(self, event_ids: Sequence[str]) -> list[Sequence[Any]]:
+        chunks = [event_ids[start : start + 25] for start in range(0, len(event_ids), 25)]
+        pages = await asyncio.gather(*(self._session.execute(_EVENTS_BY_ID, (chunk,)) for chunk in chunks))
+        return [row for page in pages for row in page]
+
+    async def _write_all(self, writes: Sequence[Write]) -> None:
+        await asyncio.gather(*(self._session.execute(*write) for write in writes))
+
+
+_NAMES: Final = ("part", *COLUMNS.split(", "), "attempt", "outbox", "settled")
+
+
+def _to_standing(rows: Sequence[Mapping[str, Any]]) -> _Standing | None:
+    parts = {row["part"]: row for row in rows}
+    if 0 not in parts:
+        return None
+    record = from_named(parts[0])
+    told = 1 in parts and parts[1]["settled"] >= record.version
+    return _Standing(record, None if told else parts[0]["outbox"])
+
+
+def _attempt(record: Record, attempt: UUID, outbox: bytes | None) -> Attempt:
+    """Return what writes a version of a record unless another stands there."""
+    key, pairs = key_of(record), to_pairs_text(record.indexes)
+    if record.version == 1:
+        created = (to_micros(record.created_at), record.fingerprint, pairs, record.body)
+        write: Write = (_CREATE, (*key, *created, attempt, outbox))
+    else:
+        changed = (record.version, pairs, record.body, record.first_body, attempt, outbox)
+        write = (_CHANGE, (*changed, *key, record.version - 1))
+    return Attempt(write, (_STANDING, key), {"part": 0, "attempt": attempt})
+
+
+def _check_follows(records: Sequence[Record], before: Sequence[Record | None]) -> None:
+    """Raise `Conflict` when a record is not the next version of what stands."""
+    for record, standing in zip(records, before, strict=True):
+        if standing is not None and standing.version != record.version - 1 and not _is_same(standing, record):
+            raise Conflict(f"{record.id} has version {standing.version}")
+
+
+def _is_same(standing: Record, record: Record) -> bool:
+    return (standing.version, standing.body) == (record.version, record.body)
+
+
+def parted(writes: Sequence[Write]) -> list[list[Write]]:
+    """Part what is too large for one batch; the last write stays the last."""
+    parts: list[list[Write]] = [[]]
+    size = 0
+    for write in writes:
+        own = _ROW_BYTES + sum(len(value) for value in write[1] if isinstance(value, str | bytes))
+        if size + own > BATCH_BYTES and parts[-1]:
+            parts.append([])
+            size = 0
+        parts[-1].append(write)
+        size += own
+    return parts

@@ -1,0 +1,171 @@
+"""Records as rows, and the questions for them: by key, and by the places they are listed under."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, TypeAlias
+
+from typing_extensions import override
+
+from app.adapters.cassandra.session import Session, Statement, Write
+from app.adapters.columns import BEYOND, from_micros, from_pairs_text, to_micros
+from schemas.ids import TenantId
+from schemas.problems import NotFound
+from streams.ports import Position, Record, RecordKind, Records
+
+RecordKey: TypeAlias = tuple[str, str, str]
+"""Tenant, kind, id."""
+
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+"""(index name, value)."""
+
+Month: TypeAlias = tuple[str, str, str, str, int]
+"""Tenant, kind, index name, value, month."""
+
+COLUMNS: Final = "tenant, kind, id, body, created_at, version, fingerprint, indexes, first_body"
+"""What makes a record, in the order `to_record` reads it."""
+
+AT_ONCE: Final = 25
+"""Records asked for in one request; a coordinator asks their replicas side by side."""
+
+MONTHS_AT_ONCE: Final = 4
+
+BEYOND_MONTHS: Final = 999_912
+"""Later than every month."""
+
+_GET: Final = Statement(
+    f"SELECT {COLUMNS} FROM records WHERE tenant = ? AND kind = ? AND id = ? AND part = 0"  # noqa: S608 - constants only
+)
+_MANY: Final = Statement(
+    f"SELECT {COLUMNS} FROM records WHERE tenant = ? AND kind = ? AND id IN ? AND part = 0"  # noqa: S608 - constants only
+)
+_PLACE: Final = Statement(
+    "INSERT INTO record_places (tenant, kind, name, value, month, created_at, id) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?"
+)
+_UNPLACE: Final = Statement(
+    "DELETE FROM record_places USING TIMESTAMP ? WHERE tenant = ? AND kind = ? AND name = ? AND value = ? "
+    "AND month = ? AND created_at = ? AND id = ?"
+)
+_MONTH: Final = Statement(
+    "INSERT INTO record_months (tenant, kind, name, value, month) VALUES (?, ?, ?, ?, ?)"
+)
+_MONTHS: Final = Statement(
+    "SELECT month FROM record_months WHERE tenant = ? AND kind = ? AND name = ? AND value = ? AND month <= ?"
+)
+_PLACES: Final = Statement(
+    "SELECT created_at, id FROM record_places WHERE tenant = ? AND kind = ? AND name = ? AND value = ? "
+    "AND month = ? AND (created_at, id) < (?, ?) LIMIT ?"
+)
+
+
+def key_of(record: Record) -> RecordKey:
+    """Return where the record stands."""
+    return record.tenant_id, record.kind.value, record.id
+
+
+def month_of(moment: datetime) -> int:
+    """Return the month as a number, 202611."""
+    return moment.year * 100 + moment.month
+
+
+def to_record(row: Sequence[Any]) -> Record:
+    """Return the record of the columns."""
+    tenant, kind, record_id, body, created_at, version, fingerprint, indexes, first_body = row
+    return Record(
+        tenant_id=TenantId(tenant),
+        kind=RecordKind(kind),
+        id=record_id,
+        body=body,
+        created_at=from_micros(created_at),
+        version=version,
+        fingerprint=fingerprint,
+        indexes=from_pairs_text(indexes),
+        first_body=body if first_body is None else first_body,
+    )
+
+
+def from_named(row: Mapping[str, Any]) -> Record:
+    """Return the record of the columns by their names."""
+    return to_record([row[name] for name in COLUMNS.split(", ")])
+
+
+def place_writes(record: Record, added: Pairs, gone: Pairs) -> Iterator[Write]:
+    """Return what lists a record under pairs, and under others no longer; later versions outdo earlier."""
+    month, created_at = month_of(record.created_at), to_micros(record.created_at)
+    for name, value in added:
+        where = (*key_of(record)[:2], name, value, month, created_at, record.id)
+        yield _PLACE, (*where, record.version)
+    for name, value in gone:
+        where = (*key_of(record)[:2], name, value, month, created_at, record.id)
+        yield _UNPLACE, (record.version, *where)
+
+
+def month_write(month: Month) -> Write:
+    """Return what says that (tenant, kind, name, value) has records of the month."""
+    return _MONTH, month
+
+
+class CassandraRecords(Records):
+    """One read for a record; for a page the months, the places in them, and the records together."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @override
+    async def get(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
+        rows = await self._session.execute(_GET, (tenant_id, kind.value, record_id))
+        if not rows:
+            raise NotFound(record_id)
+        return to_record(rows[0])
+
+    @override
+    async def page(
+        self,
+        tenant_id: TenantId,
+        kind: RecordKind,
+        index: tuple[str, str],
+        *,
+        limit: int,
+        before: Position | None = None,
+    ) -> Sequence[Record]:
+        listed: list[Record] = []
+        if limit < 1:
+            return listed
+        async for ids in self._walk((tenant_id, kind.value, *index), limit, before):
+            found = await self._find(tenant_id, kind, ids)
+            listed += [record for record in found if index in record.indexes]
+            if len(listed) >= limit:
+                break
+        return listed[:limit]
+
+    async def _walk(
+        self, place: tuple[str, str, str, str], limit: int, before: Position | None
+    ) -> AsyncIterator[list[str]]:
+        """Yield the ids listed at a place, newest first."""
+        bound = (BEYOND, "") if before is None else (to_micros(before.created_at), before.id)
+        newest = BEYOND_MONTHS if before is None else month_of(before.created_at)
+        months = [row[0] for row in await self._session.execute(_MONTHS, (*place, newest))]
+        at_once = 1
+        while months:
+            asked, months = months[:at_once], months[at_once:]
+            at_once = MONTHS_AT_ONCE
+            pages = await asyncio.gather(*(self._places(place, month, bound, limit) for month in asked))
+            for month, first in zip(asked, pages, strict=True):
+                rows = first
+                while rows:
+                    yield [row[1] for row in rows]
+                    full = len(rows) == limit
+                    rows = await self._places(place, month, rows[-1], limit) if full else ()
+
+    async def _places(
+        self, place: tuple[str, str, str, str], month: int, bound: Sequence[Any], limit: int
+    ) -> Sequence[Sequence[Any]]:
+        return await self._session.execute(_PLACES, (*place, month, *bound, limit))
+
+    async def _find(self, tenant_id: TenantId, kind: RecordKind, ids: Sequence[str]) -> list[Record]:
+        """Return those of the records that are there, in the order of their ids."""
+        chunks = [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]
+        asked = (self._session.execute(_MANY, (tenant_id, kind.value, chunk)) for chunk in chunks)
+        found = {row[2]: to_record(row) for rows in await asyncio.gather(*asked) for row in rows}
+        return [found[record_id] for record_id in ids if record_id in found]
