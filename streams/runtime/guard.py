@@ -111,7 +111,7 @@ class Guard:
 
     async def _reply(self, delivery: Delivery, reply: Reply | None, end: str) -> None:
         address = ReturnAddress.read(delivery.headers)
-        if reply and address and self._now() < address.deadline:
+        if reply and address and address.wanted(self._now()):
             await self._write(outgoing(address, reply))
         self.ends[end] += 1
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import structlog
 
-from schemas.ids import TenantId
+from schemas.ids import EventId, TenantId
 from schemas.problems import StoreUnavailable
 from streams.ports import AuditLog, EvidenceStore, Journal
 from streams.runtime.announcer import decision_record, seal_record
@@ -22,7 +22,8 @@ ORPHANED_AFTER: Final = timedelta(hours=1)
 """Files of evidence that no row names by then never will be."""
 
 SETTLED_AFTER: Final = timedelta(seconds=5)
-"""Younger events are still in the hands of the announcer."""
+"""Younger events are still in the hands of the announcer; one that waits at two rounds is told as well,
+for its age is by the clock of the worker that decided, which may be ahead of this one's."""
 
 BATCH: Final = 500
 
@@ -37,6 +38,7 @@ class Reconciler:
         self._audit_log = audit_log
         self._writer = writer
         self._now = now
+        self._waiting: frozenset[EventId] = frozenset()
         self._unsealed: frozenset[TenantId] = frozenset()
 
     async def reconcile(self) -> int:
@@ -50,7 +52,8 @@ class Reconciler:
     async def _events(self) -> int:
         settled = self._now() - SETTLED_AFTER
         pending = await self._journal.pending_events(BATCH)
-        due = [event for event in pending if event.timestamp <= settled]
+        due = [event for event in pending if event.timestamp <= settled or event.id in self._waiting]
+        self._waiting = frozenset(event.id for event in pending)
         if due:
             await self._writer.write(*map(decision_record, due))
             await self._journal.mark_emitted([event.id for event in due])

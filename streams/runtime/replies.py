@@ -20,7 +20,11 @@ REPLY_TO: Final = "reply-to"
 """Header: `topic/partition` the asker reads."""
 
 DEADLINE: Final = "deadline"
-"""Header: when the asker stops waiting, milliseconds since 1970."""
+"""Header: when the asker stops waiting by its own clock, milliseconds since 1970."""
+
+CLOCKS_APART: Final = timedelta(hours=2)
+"""How far two machines' clocks may differ, an hour of daylight saving included; asker and answerer have
+one each, and an answer that nobody waits for any more costs little."""
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
@@ -42,6 +46,10 @@ class ReturnAddress:
             (REPLY_TO, f"{self.topic}/{self.partition}".encode()),
             (DEADLINE, str(milliseconds).encode()),
         )
+
+    def wanted(self, now: datetime) -> bool:
+        """Tell whether somebody may still wait; `now` is by the answerer's clock."""
+        return now - CLOCKS_APART < self.deadline
 
     @classmethod
     def read(cls, headers: Mapping[str, bytes]) -> Self | None:

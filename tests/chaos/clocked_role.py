@@ -1,4 +1,4 @@
-"""`clocked_role.py FILE ROLE ARGUMENTS…`: `veristream` with a clock of its own, which is FILE's seconds ahead."""
+"""`clocked_role.py FILE ROLE …`: `veristream ROLE …` with a clock that is FILE's seconds ahead."""
 
 import sys
 from datetime import datetime, timedelta
