@@ -20,16 +20,13 @@ from app.adapters.cassandra.audit_rows import (
     WHOLE,
     KeptRow,
     RowKey,
-    to_millis,
 )
 from app.adapters.cassandra.session import Session, Statement
+from app.adapters.columns import BEYOND, to_millis
 from schemas.audit import AuditAction, AuditFilter
 from schemas.ids import TenantId
 from streams.audit.rules import is_chosen, names
 from streams.ports import Position
-
-BEYOND: Final = 2**63 - 1
-"""Milliseconds; later than every row."""
 
 BEFORE_ALL: Final = -(2**63)
 """Milliseconds; earlier than every row."""

@@ -7,7 +7,6 @@ where it stands.
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -15,13 +14,11 @@ from cassandra.query import UNSET_VALUE
 from pydantic import ValidationError
 
 from app.adapters.cassandra.session import Statement, Write
+from app.adapters.columns import from_millis, to_millis
 from schemas.audit import AuditEvent, ChainLink
 from schemas.ids import AuditEventId, TenantId
 from streams.audit.rules import CHAIN
 from streams.ports import Change, Damaged
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND: Final = timedelta(milliseconds=1)
 
 DAY_MS: Final = 86_400_000
 """A partition of rows holds one tenant's day of one mode, in milliseconds (UTC): some 600 B a row."""
@@ -73,11 +70,6 @@ class RowKey(NamedTuple):
     def day(self) -> int:
         """The partition's day, counted from 1970-01-01."""
         return self.created_at // DAY_MS
-
-
-def to_millis(moment: datetime) -> int:
-    """Return whole milliseconds since 1970."""
-    return (moment - _EPOCH) // _MILLISECOND
 
 
 def key_of(event: AuditEvent) -> RowKey:
@@ -188,6 +180,6 @@ def _read(columns: Sequence[Any], sealed: ChainLink | None) -> AuditEvent:
         decision_id=decision_id,
         context=kept,
         detail=detail,
-        created_at=_EPOCH + created_at * _MILLISECOND,
+        created_at=from_millis(created_at),
         livemode=livemode,
     )

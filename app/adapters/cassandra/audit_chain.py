@@ -1,0 +1,212 @@
+"""The links of a tenant's chain, and its head, which moves by compare and set and carries its outbox.
+
+The links that move the head are first of all part of the head, in the same lightweight transaction; only
+then do they get rows of their own, and the rows they seal learn their place. Whoever finds links left in
+the head writes them out before anything else, so a crash leaves neither a hole nor a row half sealed.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from app.adapters.cassandra.audit_rows import RowKey
+from app.adapters.cassandra.session import Attempt, Session, Statement, Write
+from schemas.audit import ChainLink
+from schemas.ids import AuditEventId, TenantId
+from streams.audit.rules import chain_key, is_head, seal_head
+from streams.ports import Damaged
+
+BUCKET: Final = 10_000
+"""Links in one partition: some 2.5 MB."""
+
+WRITTEN_AT_ONCE: Final = 100
+"""Links written in one request."""
+
+_LINK_COLUMNS: Final = "position, event_id, created_at, livemode, prev_hash, hash"
+_HEAD: Final = Statement("SELECT position, prev_hash, hash, seal, outbox FROM audit_heads WHERE tenant = ?")
+_STANDING: Final = Statement("SELECT hash, outbox, sealer FROM audit_heads WHERE tenant = ?")
+_MOVE: Final = Statement("""
+UPDATE audit_heads SET position = ?, prev_hash = ?, hash = ?, seal = ?, outbox = ?, sealer = ?
+WHERE tenant = ? IF position = ? AND hash = ? AND outbox = NULL""")
+_EMPTY: Final = Statement("UPDATE audit_heads SET outbox = NULL WHERE tenant = ? IF hash = ?")
+_LINK: Final = Statement("""
+INSERT INTO audit_chain (tenant, bucket, position, event_id, created_at, livemode, prev_hash, hash)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)""")
+_PLACE: Final = Statement("""
+UPDATE audit SET position = ?
+WHERE tenant = ? AND livemode = ? AND day = ? AND created_at = ? AND event_id = ?""")
+_BEHIND: Final = Statement(
+    f"SELECT {_LINK_COLUMNS} FROM audit_chain "  # noqa: S608 - constants only
+    "WHERE tenant = ? AND bucket = ? AND position > ? LIMIT ?"
+)
+_AT: Final = Statement(
+    f"SELECT {_LINK_COLUMNS} FROM audit_chain WHERE tenant = ? AND bucket = ? AND position IN ?"  # noqa: S608 - constants only
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLink:
+    """A link and which row it seals."""
+
+    key: RowKey
+    link: ChainLink
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head as it stands, genuine or not."""
+
+    link: ChainLink
+    seal: str
+    outbox: str | None
+
+
+class Chains:
+    """The chains of all tenants; `key` is what the chains' own keys are derived from."""
+
+    def __init__(self, session: Session, key: bytes, draw: Callable[[], str]) -> None:
+        self._session = session
+        self._key = key
+        self._draw = draw
+
+    async def head(self, tenant_id: TenantId) -> ChainLink | None:
+        """Return the head, None before the first, once all links up to it are written.
+
+        Raises:
+            Damaged: The head is not one that was sealed.
+        """
+        head = await self._read_head(tenant_id)
+        if head is None:
+            return None
+        if not self._is_genuine(tenant_id, head):
+            raise Damaged("the head of the audit chain was not sealed here")
+        if head.outbox is not None:
+            await self._write_out(tenant_id, head.link, _from_outbox(head))
+        return head.link
+
+    async def move(self, tenant_id: TenantId, standing: ChainLink | None, links: Sequence[KeptLink]) -> bool:
+        """Move the head along the links and write them; False, and nothing written, when it moved before."""
+        last = links[-1].link
+        sealer = self._draw()
+        seal = seal_head(last, chain_key(self._key, tenant_id))
+        moved = (last.position, last.prev_hash, last.hash, seal, _to_outbox(links), sealer, tenant_id)
+        expected = (None, None) if standing is None else (standing.position, standing.hash)
+        attempt = Attempt((_MOVE, (*moved, *expected)), (_STANDING, (tenant_id,)), {"sealer": sealer})
+        if not (await self._session.lwt(attempt)).applied:
+            return False
+        await self._write_out(tenant_id, last, links)
+        return True
+
+    async def goes_on(self, tenant_id: TenantId, head: ChainLink | None) -> bool:
+        """Tell whether there are links behind the head, as there are when it was set back."""
+        position = 0 if head is None else head.position
+        return bool(await self._session.execute(_BEHIND, (tenant_id, _bucket(position + 1), position, 1)))
+
+    async def walk(self, tenant_id: TenantId, after: int, limit: int) -> Sequence[KeptLink]:
+        """Return at most `limit` links behind the position, in order, whatever the head is worth."""
+        end = await self._end(tenant_id)
+        found: list[KeptLink] = []
+        bucket = _bucket(after + 1)
+        while len(found) < limit:
+            rows = await self._session.execute(_BEHIND, (tenant_id, bucket, after, limit - len(found)))
+            found += map(_to_link, rows)
+            if not rows and bucket >= end:
+                break
+            bucket += len(found) < limit
+        return found
+
+    async def find(self, tenant_id: TenantId, positions: Iterable[int]) -> dict[int, KeptLink]:
+        """Return the links at those of the positions that have one."""
+        buckets: dict[int, list[int]] = {}
+        for position in dict.fromkeys(positions):
+            buckets.setdefault(_bucket(position), []).append(position)
+        answers = await asyncio.gather(
+            *(self._session.execute(_AT, (tenant_id, bucket, named)) for bucket, named in buckets.items())
+        )
+        return {kept.link.position: kept for rows in answers for kept in map(_to_link, rows)}
+
+    async def _end(self, tenant_id: TenantId) -> int:
+        """Return the bucket of the head; a head that nobody sealed promises nothing."""
+        try:
+            head = await self.head(tenant_id)
+        except Damaged:
+            return 0
+        return 0 if head is None else _bucket(head.position)
+
+    async def _read_head(self, tenant_id: TenantId) -> Head | None:
+        rows = await self._session.execute(_HEAD, (tenant_id,))
+        if not rows or rows[0][0] is None:
+            return None
+        position, prev_hash, own, seal, outbox = rows[0]
+        return Head(ChainLink(position=position, prev_hash=str(prev_hash), hash=str(own)), str(seal), outbox)
+
+    def _is_genuine(self, tenant_id: TenantId, head: Head) -> bool:
+        return is_head(head.link, head.seal, chain_key(self._key, tenant_id))
+
+    async def _write_out(self, tenant_id: TenantId, head: ChainLink, links: Sequence[KeptLink]) -> None:
+        """Give links rows of their own, tell the rows their place, and empty the outbox of the head."""
+        await self._write([(_bucket(kept.link.position), _link_write(tenant_id, kept)) for kept in links])
+        await self._write(
+            [((kept.key.livemode, kept.key.day), _place_write(tenant_id, kept)) for kept in links]
+        )
+        attempt = Attempt((_EMPTY, (tenant_id, head.hash)), (_STANDING, (tenant_id,)), {"outbox": None})
+        await self._session.lwt(attempt)  # lost: whoever moved the head on had emptied it
+
+    async def _write(self, writes: Sequence[tuple[object, Write]]) -> None:
+        """Write what lies in one partition together, which needs no log of batches."""
+        parts: dict[object, list[Write]] = {}
+        for part, write in writes:
+            parts.setdefault(part, []).append(write)
+        for together in parts.values():
+            for start in range(0, len(together), WRITTEN_AT_ONCE):
+                await self._session.batch(together[start : start + WRITTEN_AT_ONCE])
+
+
+def _bucket(position: int) -> int:
+    return (position - 1) // BUCKET
+
+
+def _link_write(tenant_id: TenantId, kept: KeptLink) -> Write:
+    key, link = kept.key, kept.link
+    place = (tenant_id, _bucket(link.position), link.position)
+    return _LINK, (*place, key.event_id, key.created_at, key.livemode, link.prev_hash, link.hash)
+
+
+def _place_write(tenant_id: TenantId, kept: KeptLink) -> Write:
+    key = kept.key
+    return _PLACE, (kept.link.position, tenant_id, key.livemode, key.day, key.created_at, key.event_id)
+
+
+def _to_link(row: Sequence[Any]) -> KeptLink:
+    """Return the link of the columns; altered ones give a link that no check accepts."""
+    position, event_id, created_at, livemode, prev_hash, own = row
+    key = RowKey(created_at or 0, AuditEventId(event_id or ""), bool(livemode))
+    return KeptLink(key, ChainLink(position=position, prev_hash=str(prev_hash), hash=str(own)))
+
+
+def _to_outbox(links: Sequence[KeptLink]) -> str:
+    rows = [
+        [kept.link.position, *_key_columns(kept.key), kept.link.prev_hash, kept.link.hash] for kept in links
+    ]
+    return json.dumps(rows, separators=(",", ":"))
+
+
+def _key_columns(key: RowKey) -> tuple[str, int, bool]:
+    return key.event_id, key.created_at, key.livemode
+
+
+def _from_outbox(head: Head) -> Sequence[KeptLink]:
+    """Return the links in the head.
+
+    Raises:
+        Damaged: They are not those that moved the head.
+    """
+    try:
+        links = [_to_link(row) for row in json.loads(head.outbox or "[]")]
+    except (ValueError, TypeError) as error:
+        raise Damaged("the links in the head of the audit chain cannot be read") from error
+    if not links or links[-1].link != head.link:
+        raise Damaged("the links in the head of the audit chain are not its own")
+    return links
