@@ -14,8 +14,8 @@ import pytest
 
 from app.adapters.crypto import RootKey, RootKeyRefused
 from app.adapters.layout import BLOBS_FOLDER, DATABASE_FILE
+from app.adapters.refusals import SchemaRefused
 from app.adapters.sqlite import engine
-from app.adapters.sqlite.schema import SchemaRefused
 from app.adapters.sqlite.stores import open_sqlite_stores
 from schemas.audit import AuditFilter
 from schemas.ids import EvidenceId, SubjectId, VerificationId, derive_id

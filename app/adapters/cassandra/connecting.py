@@ -19,6 +19,7 @@ from app.adapters.cassandra.driver import (
 )
 from app.adapters.cassandra.profiles import build_profiles
 from app.adapters.cassandra.session import AWAY, IN_FLIGHT, Session
+from app.adapters.refusals import StoreRefused
 from schemas.problems import StoreUnavailable, VeristreamError
 
 PROTOCOL: Final = 5
@@ -30,10 +31,6 @@ HEARTBEAT_S: Final = 5.0
 
 RECONNECT_S: Final = (0.2, 5.0)
 """Between two tries to reach a node that went away, at first and at most, in seconds."""
-
-
-class StoreRefused(VeristreamError):
-    """Cassandra answers and will not do as configured; the message names the setting to mend."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -36,6 +36,9 @@ PAUSE_S: Final = 0.02
 
 LONGEST_PAUSE_S: Final = 0.5
 
+DEFINE_S: Final = 30.0
+"""How long a change of the schema may take, in seconds."""
+
 AWAY: Final = (DriverException, NoHostAvailable, ConnectionException, ConnectionBusy, ErrorMessage)
 """What the driver raises when a request was not answered as asked."""
 
@@ -168,6 +171,13 @@ class Session:
             rows = await self._standing(attempt)
             return Settled(applied=doubt is not None and _is_own(attempt, rows), rows=rows)
         raise _told(doubt) from doubt
+
+    async def define(self, cql: str) -> None:
+        """Change the schema, and return once all nodes agree on it."""
+        try:
+            await asyncio.to_thread(self.driver.execute, cql, timeout=DEFINE_S, execution_profile=PLAIN)
+        except AWAY as error:
+            raise _told(error) from error
 
     async def _standing(self, attempt: Attempt) -> Sequence[Mapping[str, Any]]:
         bound = await self._bind(attempt.standing)

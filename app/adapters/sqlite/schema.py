@@ -3,12 +3,7 @@
 import sqlite3
 from typing import Final
 
-from schemas.problems import VeristreamError
-
-
-class SchemaRefused(VeristreamError):
-    """The file was written by a newer version, or is another program's."""
-
+from app.adapters.refusals import SchemaRefused
 
 APPLICATION_ID: Final = 0x56535452
 """Says in the file's header whose it is ("VSTR")."""

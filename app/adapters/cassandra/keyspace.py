@@ -1,0 +1,158 @@
+"""The keyspace brought to the newest version, by one process at a time; and a look at which one it has."""
+
+import asyncio
+import json
+import re
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from cassandra import InvalidRequest, Unauthorized
+
+from app.adapters.cassandra.connecting import Address, open_session
+from app.adapters.cassandra.schema import MIGRATIONS, SETTINGS_TABLE
+from app.adapters.cassandra.session import Attempt, Session, Statement
+from app.adapters.refusals import SchemaRefused, StoreRefused
+from schemas.problems import StoreUnavailable
+
+KEYSPACE_FORM: Final = re.compile(r"[a-z][a-z0-9_]{0,47}")
+"""What Cassandra takes as a name without quotes."""
+
+LOCK_S: Final = 120
+"""How long the lock of a migration that died is respected, in seconds."""
+
+PATIENCE_S: Final = 180.0
+"""How long a migration waits for another one, in seconds."""
+
+AGAIN_S: Final = 0.2
+
+_VERSION: Final = "schema_version"
+_LOCK: Final = "migrating"
+_KEYSPACES: Final = Statement("SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?")
+_READ: Final = Statement("SELECT name, value FROM settings WHERE name = ?")
+_KEEP: Final = Statement("INSERT INTO settings (name, value) VALUES (?, ?) IF NOT EXISTS")
+_CHANGE: Final = Statement("UPDATE settings SET value = ? WHERE name = ? IF value = ?")
+_TAKE: Final = Statement("INSERT INTO settings (name, value) VALUES (?, ?) IF NOT EXISTS USING TTL ?")
+_GIVE_BACK: Final = Statement("DELETE FROM settings WHERE name = ? IF value = ?")
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """What a migration did."""
+
+    keyspace: str
+    before: int
+    """Version found; 0: there were no tables."""
+    after: int
+
+
+async def migrate(address: Address, keyspace: str, replication: Mapping[str, int]) -> Migrated:
+    """Make the keyspace and its tables, or bring them up; nothing happens when they are new already.
+
+    `replication` says how many copies each data centre keeps; it counts only for a new keyspace.
+
+    Raises:
+        SchemaRefused: A newer version was here.
+        StoreRefused: See `open_session`; or the role may not do it.
+        StoreUnavailable: Cassandra is away, or another migration does not come to its end.
+    """
+    if not KEYSPACE_FORM.fullmatch(keyspace):
+        raise StoreRefused("SERVICE_CASSANDRA_KEYSPACE must be lower case letters, digits and _, up to 48")
+    try:
+        async with open_session(address, None) as session:
+            await _make_keyspace(session, keyspace, replication)
+        async with open_session(address, keyspace) as session:
+            return await _make_tables(session, keyspace)
+    except Unauthorized as error:
+        mend = (
+            f"grant its role CREATE, ALTER, SELECT and MODIFY on keyspace {keyspace}, or migrate with another"
+        )
+        raise StoreRefused(f"Cassandra does not let us: {mend}") from error
+
+
+async def _make_keyspace(session: Session, keyspace: str, replication: Mapping[str, int]) -> None:
+    if await session.execute(_KEYSPACES, (keyspace,)):
+        return
+    copies = json.dumps({"class": "NetworkTopologyStrategy", **replication}).replace('"', "'")
+    await session.define(f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {copies}")
+
+
+async def _make_tables(session: Session, keyspace: str) -> Migrated:
+    await session.define(SETTINGS_TABLE)
+    before = await schema_version(session)
+    if before == len(MIGRATIONS):
+        return Migrated(keyspace, before, before)
+    async with _lock(session):
+        standing = await schema_version(session)  # whoever had the lock before may have done it all
+        for version in range(standing, len(MIGRATIONS)):
+            for table in MIGRATIONS[version]:
+                await session.define(table)
+            await _set_version(session, version, version + 1)
+    return Migrated(keyspace, before, len(MIGRATIONS))
+
+
+async def schema_version(session: Session) -> int:
+    """Return the version the keyspace has, 0 when nobody migrated it.
+
+    Raises:
+        SchemaRefused: It is newer than this version knows.
+    """
+    try:
+        kept = await read_setting(session, _VERSION)
+    except InvalidRequest:  # no such table
+        return 0
+    version = 0 if kept is None else int(kept)
+    if version > len(MIGRATIONS):
+        raise SchemaRefused(f"the store has schema {version}, this version knows {len(MIGRATIONS)}: upgrade")
+    return version
+
+
+async def check_schema(session: Session) -> None:
+    """Raise `SchemaRefused` unless the keyspace has the newest version; a start never migrates by itself."""
+    version = await schema_version(session)
+    if version < len(MIGRATIONS):
+        found = f"schema {version}" if version else "no tables yet"
+        raise SchemaRefused(
+            f"the store has {found}, this version needs {len(MIGRATIONS)}: veristream migrate"
+        )
+
+
+async def _set_version(session: Session, old: int, new: int) -> None:
+    value, was = str(new).encode(), str(old).encode()
+    write = (_CHANGE, (value, _VERSION, was)) if old else (_KEEP, (_VERSION, value))
+    settled = await session.lwt(Attempt(write, (_READ, (_VERSION,)), {"value": value}))
+    if not settled.applied and await schema_version(session) < new:
+        raise StoreUnavailable("another migration took over; run it again")
+
+
+@asynccontextmanager
+async def _lock(session: Session) -> AsyncIterator[None]:
+    """Be the only one that migrates; waits for whoever does."""
+    token = secrets.token_bytes(16)
+    attempt = Attempt((_TAKE, (_LOCK, token, LOCK_S)), (_READ, (_LOCK,)), {"value": token})
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not (await session.lwt(attempt)).applied:  # noqa: ASYNC110 - the other is no task of ours
+                await asyncio.sleep(AGAIN_S)
+    except TimeoutError as error:
+        raise StoreUnavailable(
+            "another migration does not come to its end; look for it, and try again"
+        ) from error
+    try:
+        yield
+    finally:
+        await session.lwt(Attempt((_GIVE_BACK, (_LOCK, token)), (_READ, (_LOCK,)), {}))
+
+
+async def read_setting(session: Session, name: str) -> bytes | None:
+    """Return what is kept under the name."""
+    rows = await session.execute(_READ, (name,), serial=True)
+    return rows[0][1] if rows else None
+
+
+async def keep_setting(session: Session, name: str, value: bytes) -> bytes:
+    """Keep the value under the name unless something is kept there; return what is kept now."""
+    settled = await session.lwt(Attempt((_KEEP, (name, value)), (_READ, (name,)), {"value": value}))
+    return value if settled.applied else bytes(settled.rows[0]["value"])
