@@ -1,9 +1,8 @@
 """Request bytes to pixels: limits before decoding, one still upright RGB picture after, no metadata."""
 
 import struct
-import threading
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any, Final
 
@@ -51,10 +50,19 @@ _ORIENTATIONS: Final = {
     8: (True, True, False),
 }
 """EXIF 2.32 section 4.6.4 A: (transposed, upside down, mirrored) for each value of the tag."""
-_ONE_LARGE_WEBP: Final = threading.Lock()
-"""Pillow holds a WebP five times while decoding (500 MB at 25 MP), so only one large one at a time."""
-_DAMAGE: Final = (OSError, SyntaxError, ValueError, struct.error, MemoryError, Image.DecompressionBombError)
-"""What Pillow raises for bytes that are not the picture they claim to be."""
+_DAMAGE: Final = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    struct.error,
+    MemoryError,
+    Image.DecompressionBombError,
+    cv2.error,
+)
+"""What the decoders raise for bytes that are not the picture they claim to be."""
+
+_Rows = Callable[[int, int], Image.Image]
+"""Gives the rows of a decoded picture from one up to another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +179,7 @@ class PooledImageDecoder(ImageDecoder):
 
 
 def _parse(data: bytes) -> Container:
-    """Read the structure by the file's first bytes, and check the limits."""
+    """Read the structure by the file's first bytes, and check the limits; no second copy of a clean file."""
     if data.startswith(jpeg.MAGIC):
         container = jpeg.parse(data)
     elif data.startswith(png.MAGIC):
@@ -185,36 +193,59 @@ def _parse(data: bytes) -> Container:
         raise ImageUndecodable(f"an image of {width} x {height} pixels is too large")
     if min(width, height) < MIN_SHORTER_SIDE_PX:
         raise ImageNotEvaluable(f"an image of {width} x {height} pixels is too small")
-    return container
+    return replace(container, kept=data) if container.kept == data else container
 
 
 def _decode(container: Container) -> Picture:
     """Decode what the parser kept, so no decoder ever sees a profile, a thumbnail or a comment."""
-    halve = container.width * container.height > MAX_WORK_PIXELS
-    turn_taken = _ONE_LARGE_WEBP if halve and container.format is ImageFormat.WEBP else nullcontext()
+    load = _load_webp if container.format is ImageFormat.WEBP else _load
     try:
-        with turn_taken, Image.open(BytesIO(container.kept), formats=[container.format.value]) as image:
-            if image.size != (container.width, container.height):
-                raise ImageUndecodable("the picture is not of the size its header says")
-            if halve:
-                image.draft("RGB", (container.width // 2, container.height // 2))
-            image.load()
-            pixels = _to_rgb(image, halve=halve and image.size == (container.width, container.height))
+        pixels = load(container, halve=container.width * container.height > MAX_WORK_PIXELS)
     except _DAMAGE as error:
         raise ImageUndecodable("the picture cannot be decoded") from error
     return Picture(np.ascontiguousarray(_upright(pixels, container.orientation)))
 
 
-def _to_rgb(image: Image.Image, *, halve: bool) -> Pixels:
+def _load(container: Container, *, halve: bool) -> Pixels:
+    with Image.open(BytesIO(container.kept), formats=[container.format.value]) as image:
+        _require_size(container, image.size)
+        if halve:
+            image.draft("RGB", (container.width // 2, container.height // 2))
+        image.load()
+        still_whole = halve and image.size == (container.width, container.height)
+        return _to_rgb(lambda top, end: image.crop((0, top, image.width, end)), image.size, halve=still_whole)
+
+
+def _load_webp(container: Container, *, halve: bool) -> Pixels:
+    """Decode with OpenCV: it holds a WebP once or twice, Pillow five times (500 MB at 25 MP)."""
+    decoded = cv2.imdecode(np.frombuffer(container.kept, np.uint8), cv2.IMREAD_UNCHANGED)
+    if decoded is None:
+        raise ImageUndecodable("the picture cannot be decoded")
+    height, width, channels = decoded.shape
+    _require_size(container, (width, height))
+    order = cv2.COLOR_BGRA2RGBA if channels == 4 else cv2.COLOR_BGR2RGB  # noqa: PLR2004 - with alpha
+
+    def rows(top: int, end: int) -> Image.Image:
+        return Image.fromarray(cv2.cvtColor(decoded[top:end], order))
+
+    return _to_rgb(rows, (width, height), halve=halve)
+
+
+def _require_size(container: Container, size: tuple[int, int]) -> None:
+    if size != (container.width, container.height):
+        raise ImageUndecodable("the picture is not of the size its header says")
+
+
+def _to_rgb(rows: _Rows, size: tuple[int, int], *, halve: bool) -> Pixels:
     """Convert strip by strip; Pillow's own whole conversions hold the picture twice."""
-    step = 2 if halve else 1
-    pixels = np.empty((-(-image.height // step), -(-image.width // step), 3), np.uint8)
-    for top in range(0, image.height, _STRIP_ROWS):
-        bottom = min(top + _STRIP_ROWS, image.height)
-        strip = _strip_to_rgb(image.crop((0, top, image.width, bottom)))
+    step, (width, height) = (2 if halve else 1), size
+    pixels = np.empty((-(-height // step), -(-width // step), 3), np.uint8)
+    for top in range(0, height, _STRIP_ROWS):
+        end = min(top + _STRIP_ROWS, height)
+        strip = _strip_to_rgb(rows(top, end))
         if halve:
             strip = strip.reduce(2)
-        pixels[top // step : -(-bottom // step)] = np.asarray(strip)
+        pixels[top // step : -(-end // step)] = np.asarray(strip)
     return pixels
 
 
@@ -222,7 +253,7 @@ def _strip_to_rgb(strip: Image.Image) -> Image.Image:
     if strip.mode.startswith("I"):  # 16 bits of grey, which Pillow would clip instead of scale
         return Image.fromarray((np.asarray(strip).astype(np.uint16) >> 8).astype(np.uint8)).convert("RGB")
     if not strip.has_transparency_data:
-        return strip.convert("RGB")
+        return strip if strip.mode == "RGB" else strip.convert("RGB")
     covered = strip.convert("RGBA")
     white = Image.new("RGB", strip.size, "white")
     white.paste(covered, mask=covered.getchannel("A"))

@@ -1,7 +1,9 @@
 """The bare echo: HTTP, broker, Faust table, HTTP in one process, and nothing of the product's work in it.
 
 It is what the sandbox verifications are measured against: the same front library, broker, consumer and
-one table write, and not one line of the product's handlers, stores or middlewares.
+one table write, and not one line of the product's handlers, stores or middlewares. With `--laden` it also
+makes the bare library calls no sandbox verification can do without (`tests.bench.burden`): what is then
+left of its rate is the most any service of this shape could reach in one process.
 """
 
 import asyncio
@@ -24,11 +26,12 @@ from app.broker.settings import BrokerSettings
 from app.startup import until_told_to_stop
 from streams.runtime.access import LogAccess
 from streams.runtime.app import StreamSettings, build_app
+from tests.bench.burden import EVENTS, Burden
 
 PARTITIONS = 8
 
 
-def echo_app(bootstrap: str, folder: Path) -> faust.App:
+def echo_app(bootstrap: str, folder: Path, burden: Burden | None) -> faust.App:
     """A Faust app that counts each key in a table and sends the value back."""
     app = build_app(StreamSettings(access=LogAccess(bootstrap), datadir=folder / "faust", group="echo"))
     raw: dict[str, Any] = {
@@ -42,6 +45,8 @@ def echo_app(bootstrap: str, folder: Path) -> faust.App:
 
     async def echo(stream: Any) -> None:
         async for event in stream.events():
+            if burden is not None:
+                await burden.of_the_agent(event.key)
             counts[event.key.decode()] += 1
             await replies.send(key=event.headers["cid"], value=event.value, partition=0)
 
@@ -49,21 +54,57 @@ def echo_app(bootstrap: str, folder: Path) -> faust.App:
     return app
 
 
-async def serve(folder: Path) -> None:
+def echo_front(
+    producer: Any, pending: dict[bytes, asyncio.Future[bytes]], burden: Burden | None
+) -> web.Application:
+    """A front that sends the first bytes of a body as a command and answers with what comes back."""
+    numbers = itertools.count()
+
+    async def post(request: web.Request) -> web.Response:
+        body = await request.read()
+        number = b"%d" % next(numbers)
+        if burden is not None:
+            await burden.of_the_front(number, body)
+        waiting = pending[number] = asyncio.get_running_loop().create_future()
+        await producer.send("echo.commands", body[:400], key=number, headers=[("cid", number)])
+        answer = await waiting
+        if burden is not None:
+            answer = await burden.of_the_answer(number)
+        return web.Response(body=answer, status=201)
+
+    front = web.Application(client_max_size=32 << 20)
+    front.router.add_post("/echo", post)
+    return front
+
+
+async def read_replies(consumer: Any, pending: dict[bytes, asyncio.Future[bytes]]) -> None:
+    """Give each answer to who waits for it."""
+    async for message in consumer:
+        waiting = pending.pop(message.key, None)
+        if waiting is not None:
+            waiting.set_result(message.value)
+
+
+async def serve(folder: Path, *, laden: bool) -> None:
     """Run broker, agent and front until told to stop; prints the address when ready."""
     async with Broker(BrokerSettings(directory=folder / "broker")) as broker:
         admin = AIOKafkaAdminClient(bootstrap_servers=broker.address)
         await admin.start()
-        wanted = [NewTopic("echo.commands", PARTITIONS, 1), NewTopic("echo.replies", 1, 1)]
+        wanted = [
+            NewTopic("echo.commands", PARTITIONS, 1),
+            NewTopic("echo.replies", 1, 1),
+            NewTopic(EVENTS, PARTITIONS, 1),
+        ]
         await admin.create_topics(wanted)
         await admin.close()
-        app = echo_app(broker.address, folder)
+        producer = AIOKafkaProducer(bootstrap_servers=broker.address, acks="all", linger_ms=0)
+        await producer.start()
+        burden = Burden(folder / "store.db", producer) if laden else None
+        app = echo_app(broker.address, folder, burden)
         app.finalize()
         await app.start()
         while not app.consumer.assignment() or app.rebalancing or app.in_recovery:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
-        producer = AIOKafkaProducer(bootstrap_servers=broker.address, acks="all", linger_ms=0)
-        await producer.start()
         consumer = AIOKafkaConsumer(bootstrap_servers=broker.address)
         await consumer.start()
         partition = TopicPartition("echo.replies", 0)
@@ -71,24 +112,8 @@ async def serve(folder: Path) -> None:
         await consumer.seek_to_end(partition)
         await consumer.position(partition)
         pending: dict[bytes, asyncio.Future[bytes]] = {}
-        numbers = itertools.count()
-
-        async def read_replies() -> None:
-            async for message in consumer:
-                waiting = pending.pop(message.key, None)
-                if waiting is not None:
-                    waiting.set_result(message.value)
-
-        async def post(request: web.Request) -> web.Response:
-            body = await request.read()
-            number = b"%d" % next(numbers)
-            waiting = pending[number] = asyncio.get_running_loop().create_future()
-            await producer.send("echo.commands", body[:400], key=number, headers=[("cid", number)])
-            return web.Response(body=await waiting, status=201)
-
-        reader = asyncio.create_task(read_replies())
-        front = web.Application(client_max_size=32 << 20)
-        front.router.add_post("/echo", post)
+        reader = asyncio.create_task(read_replies(consumer, pending))
+        front = echo_front(producer, pending, burden)
         runner = web.AppRunner(front, access_log=None)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -104,4 +129,4 @@ async def serve(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(Path(sys.argv[1])))
+    asyncio.run(serve(Path(sys.argv[1]), laden="--laden" in sys.argv))

@@ -127,6 +127,9 @@ def heavy() -> dict[str, Made]:
     """Return files that are allowed but costly, or stuffed, by name; each decodes."""
     noise = np.random.default_rng(1).integers(0, 255, (60, 93, 3), dtype=np.uint8)
     large = Image.fromarray(noise).resize((6_200, 4_000))
+    flat = Image.fromarray(noise).resize((6_200, 4_000), Image.Resampling.NEAREST)
+    clear = flat.copy()
+    clear.putalpha(flat.getchannel("R"))
     profile = b"ICC_PROFILE\0\1\1" + b"\0" * 60_000
     deep = png_chunk(b"zTXt", b"Comment\0\0" + zlib.compress(b"\0" * 30_000_000, 9))
     return {
@@ -135,6 +138,12 @@ def heavy() -> dict[str, Made]:
             large, "JPEG", progressive=True, subsampling=0
         ),
         "a CMYK JPEG of 25 MP": lambda: written(large.convert("CMYK"), "JPEG"),
+        "a WebP of 25 MP": lambda: written(large, "WEBP", quality=60, method=0),
+        "a lossless WebP of 25 MP": lambda: written(flat, "WEBP", lossless=True, quality=0, method=0),
+        "a WebP of 25 MP with alpha": lambda: written(clear, "WEBP", quality=60, method=0),
+        "a lossless WebP of 25 MP with alpha": lambda: written(
+            clear, "WEBP", lossless=True, quality=0, method=0
+        ),
         "a PNG of 25 MP with alpha": lambda: png(6_200, 4_000, colour=6),
         "a PNG of 25 MP with 16 bits": lambda: png(6_200, 4_000, depth=16, colour=0),
         "a JPEG with a deep profile": lambda: with_jpeg_segment(written(picture(), "JPEG"), 0xE2, profile),

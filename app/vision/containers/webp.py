@@ -32,7 +32,7 @@ def parse(data: bytes) -> Container:
     end = 8 + int.from_bytes(data[4:8], "little")
     require(end <= len(data), "the WebP is cut off")
     require(is_padding(data[end:]), "a WebP followed by another file")
-    kept: list[bytes] = []
+    kept: list[bytes | memoryview] = [b"WEBP"]
     canvas: tuple[int, int] | None = None
     frame: tuple[int, int] | None = None
     orientation = 1
@@ -41,52 +41,51 @@ def parse(data: bytes) -> Container:
         if kind == b"VP8X":
             require(canvas is None and frame is None and len(body) == 10, "a damaged WebP header")  # noqa: PLR2004
             canvas = _number(body, 4, 3) + 1, _number(body, 7, 3) + 1
-            kept.append(_chunk(kind, bytes([body[0] & _ALPHA, 0, 0, 0]) + body[4:]))
+            kept += _chunk(kind, bytes([body[0] & _ALPHA, 0, 0, 0, *body[4:]]))
         elif kind in _FRAMES:
             require(frame is None, "a WebP of several frames")
             frame = _lossy_size(body) if kind == b"VP8 " else _lossless_size(body)
-            kept.append(_chunk(kind, body))
+            kept += _chunk(kind, body)
         elif kind == b"ALPH":
-            kept.append(_chunk(kind, body))
+            kept += _chunk(kind, body)
         elif kind == b"EXIF":
-            orientation = exif_orientation(body)
+            orientation = exif_orientation(bytes(body))
     if frame is None or (canvas or frame) != frame:
         raise ImageUndecodable("a WebP without a picture of its size")
-    content = b"WEBP" + b"".join(kept)
-    return Container(
-        ImageFormat.WEBP, *frame, orientation, b"RIFF" + len(content).to_bytes(4, "little") + content
-    )
+    length = sum(map(len, kept)).to_bytes(4, "little")
+    return Container(ImageFormat.WEBP, *frame, orientation, b"".join((b"RIFF", length, *kept)))
 
 
-def _chunks(data: bytes, end: int) -> Iterator[tuple[bytes, bytes]]:
-    position = 12
+def _chunks(data: bytes, end: int) -> Iterator[tuple[bytes, memoryview]]:
+    """Give each chunk's name and body; bodies are views, a picture is up to 10 MB."""
+    position, view = 12, memoryview(data)
     for _ in range(MAX_PARTS):
         if position >= end:
             return
         length = _number(data, position + 4, 4)
         stop = position + 8 + length
         require(stop <= end, "a WebP part is cut off")
-        yield data[position : position + 4], data[position + 8 : stop]
+        yield data[position : position + 4], view[position + 8 : stop]
         position = stop + (length & 1)
     raise ImageUndecodable("a WebP of too many parts")
 
 
-def _chunk(kind: bytes, body: bytes) -> bytes:
-    return kind + len(body).to_bytes(4, "little") + body + b"\0" * (len(body) & 1)
+def _chunk(kind: bytes, body: bytes | memoryview) -> tuple[bytes | memoryview, ...]:
+    return kind + len(body).to_bytes(4, "little"), body, b"\0" * (len(body) & 1)
 
 
-def _number(data: bytes, start: int, length: int) -> int:
+def _number(data: bytes | memoryview, start: int, length: int) -> int:
     return int.from_bytes(data[start : start + length], "little")
 
 
-def _lossy_size(body: bytes) -> tuple[int, int]:
+def _lossy_size(body: memoryview) -> tuple[int, int]:
     """Read the frame header of RFC 6386 section 9.1."""
-    require(body[3:6] == b"\x9d\x01\x2a" and not body[0] & 1, "a damaged WebP frame")
+    require(bytes(body[3:6]) == b"\x9d\x01\x2a" and not body[0] & 1, "a damaged WebP frame")
     return _number(body, 6, 2) & 0x3FFF, _number(body, 8, 2) & 0x3FFF
 
 
-def _lossless_size(body: bytes) -> tuple[int, int]:
+def _lossless_size(body: memoryview) -> tuple[int, int]:
     """Read the image header of RFC 9649 section 3.4."""
-    require(body[:1] == b"\x2f" and len(body) > 5, "a damaged WebP frame")  # noqa: PLR2004 - the header
+    require(bytes(body[:1]) == b"\x2f" and len(body) > 5, "a damaged WebP frame")  # noqa: PLR2004 - the header
     packed = _number(body, 1, 4)
     return (packed & 0x3FFF) + 1, (packed >> 14 & 0x3FFF) + 1
