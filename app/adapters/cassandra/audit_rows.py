@@ -7,7 +7,7 @@ where it stands.
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 from cassandra.query import UNSET_VALUE
@@ -57,6 +57,8 @@ _WAIT: Final = Statement("""
 INSERT INTO audit_waiting (tenant, slot, at, event_id, created_at, livemode) VALUES (?, ?, now(), ?, ?, ?)""")
 _SLOT: Final = Statement("INSERT INTO audit_slots (shard, tenant, slot, used) VALUES (?, ?, ?, true)")
 
+_Write: TypeAlias = tuple[Statement, tuple[object, ...]]
+
 
 class RowKey(NamedTuple):
     """Where a row of a tenant stands; rows of one mode sort as their keys do."""
@@ -89,13 +91,23 @@ def audit_statements(change: Change) -> Sequence[Write]:
     some 1.5 KB with all its places, which counts toward Cassandra's limit of a batch (50 KiB unless
     configured).
     """
-    writes = (write for event in change.audit for write in _writes(change.tenant_id, event))
-    return list(dict.fromkeys(writes))
+    owner = change.tenant_id
+    hints = [write for event in change.audit for write in _hints(owner, event)]
+    rows = [write for event in change.audit for write in _rows(owner, event)]
+    return list(dict.fromkeys([*hints, *rows]))
 
 
-def _writes(tenant_id: TenantId, event: AuditEvent) -> Iterator[tuple[Statement, tuple[object, ...]]]:
+def _hints(tenant_id: TenantId, event: AuditEvent) -> Iterator[_Write]:
+    """Return what says that the row waits; it comes first, so no row of a parted batch is without."""
     key = key_of(event)
     slot = key.created_at // SLOT_MS
+    yield _SLOT, (shard_of(tenant_id), tenant_id, slot)
+    yield _WAIT, (tenant_id, slot, key.event_id, key.created_at, key.livemode)
+
+
+def _rows(tenant_id: TenantId, event: AuditEvent) -> Iterator[_Write]:
+    """Return what writes the row, and where it is found."""
+    key = key_of(event)
     yield _ROW, (tenant_id, key.livemode, key.day, key.created_at, key.event_id, *_to_columns(event))
     yield _DAY, (tenant_id, key.livemode, key.day)
     for name in (*AT_ONCE, *BY_DAY):
@@ -103,8 +115,6 @@ def _writes(tenant_id: TenantId, event: AuditEvent) -> Iterator[tuple[Statement,
         if value is not None:
             day = key.day if name in BY_DAY else WHOLE
             yield _PLACE, (tenant_id, key.livemode, name, str(value), day, key.created_at, key.event_id)
-    yield _WAIT, (tenant_id, slot, key.event_id, key.created_at, key.livemode)
-    yield _SLOT, (shard_of(tenant_id), tenant_id, slot)
 
 
 def _to_columns(event: AuditEvent) -> tuple[Any, ...]:

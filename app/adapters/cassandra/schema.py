@@ -123,12 +123,12 @@ _EVIDENCE: Final = (
     CREATE TABLE IF NOT EXISTS subject_keys (
         tenant text, subject_id text, wrapped blob, PRIMARY KEY ((tenant, subject_id))
     )""",
-    # What is known of the evidence that was first put together, under the verification of the first piece:
-    # one partition, so that all of it appears at once. file tells its blob from what an interrupted put left
-    # behind; put: whose change of the partition was the last. created_at in microseconds.
+    # What is known of a piece of evidence. What is put together has one home, the verification of its first
+    # piece, and so one partition: all of it appears at once. file tells its blob from what an interrupted put
+    # left behind. created_at in microseconds.
     """
     CREATE TABLE IF NOT EXISTS evidence (
-        tenant text, home text, evidence_id text, put text static,
+        tenant text, home text, evidence_id text,
         subject_id text, verification_id text, kind text, retention_policy text, media_type text,
         created_at bigint, file text,
         PRIMARY KEY ((tenant, home), evidence_id)

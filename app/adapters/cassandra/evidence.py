@@ -1,0 +1,178 @@
+"""Evidence in Cassandra: what is known of it in rows, its content always in sealed files beside them.
+
+The files must lie where every process of the service reaches them. A file is written and flushed before
+the row that names it, and removed after it; what an interruption leaves over, the sweeper finds.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Final, TypeVar
+
+from typing_extensions import override
+
+from app.adapters.blobs import BlobFiles, BlobName
+from app.adapters.cassandra.evidence_rows import (
+    HOME,
+    ROW,
+    Kept,
+    deletion,
+    homing,
+    insertion,
+    to_kept,
+    unhoming,
+)
+from app.adapters.cassandra.keys import SubjectKeys
+from app.adapters.cassandra.session import Session
+from app.adapters.keyring import SubjectKey
+from schemas.ids import EvidenceId, SubjectId, TenantId
+from schemas.problems import NotFound, StoreUnavailable
+from streams.ports import Damaged, EvidenceDraft, EvidenceRow, EvidenceStore
+
+_ATTEMPTS: Final = 5
+"""A put is outrun at most once by each piece of it that another keeps first."""
+
+SWEPT_AT_ONCE: Final = 100
+"""Files whose rows are looked up together."""
+
+_Result = TypeVar("_Result")
+
+
+class CassandraEvidenceStore(EvidenceStore):
+    """What is put together belongs to one tenant, and appears at once: its rows share a partition.
+
+    An id belongs to one verification (it derives from it). Two who put the same id at once under
+    different verifications are both answered; one content counts.
+    """
+
+    def __init__(self, session: Session, keys: SubjectKeys, blobs: BlobFiles) -> None:
+        self._session = session
+        self._keys = keys
+        self._blobs = blobs
+
+    @override
+    async def put(self, drafts: Sequence[EvidenceDraft]) -> None:
+        if len({draft.row.tenant_id for draft in drafts}) > 1:
+            raise ValueError("evidence that is put together is one tenant's")
+        keys = {owner: await self._keys.claim(*owner) for owner in dict.fromkeys(map(_owner, drafts))}
+        fresh = await self._without_kept({draft.row.evidence_id: draft for draft in reversed(drafts)})
+        if not fresh:
+            return
+        home = drafts[0].row.verification_id
+        pieces = await _in_thread(lambda: [self._write(draft, keys[_owner(draft)], home) for draft in fresh])
+        kept = await self._keep(pieces)
+        await self._remove([piece.file for piece in pieces if piece not in kept])
+
+    async def _without_kept(self, drafts: dict[EvidenceId, EvidenceDraft]) -> Sequence[EvidenceDraft]:
+        """Return the drafts of what is not kept yet."""
+        found = await asyncio.gather(
+            *(self._find(d.row.tenant_id, d.row.evidence_id) for d in drafts.values())
+        )
+        kept = {piece.row.evidence_id for piece in found if piece is not None}
+        return [draft for evidence_id, draft in drafts.items() if evidence_id not in kept]
+
+    def _write(self, draft: EvidenceDraft, key: SubjectKey, home: str) -> Kept:
+        row = draft.row
+        sealed = key.seal(row.evidence_id, row.kind.value, draft.content)
+        return Kept(row, home, self._blobs.write(row.tenant_id, row.evidence_id, sealed))
+
+    async def _keep(self, pieces: Sequence[Kept]) -> Sequence[Kept]:
+        """Keep all pieces that nobody keeps first, and return them.
+
+        When that is not known their files stay, for they may be named by now.
+        """
+        for _ in range(_ATTEMPTS):
+            await self._session.batch(homing(pieces))
+            settled = await self._session.lwt(insertion(pieces))
+            if settled.applied:
+                return pieces
+            there = {row["evidence_id"] for row in settled.rows}
+            pieces = [piece for piece in pieces if piece.row.evidence_id not in there]
+            if not pieces:
+                return ()
+        raise StoreUnavailable("evidence is put and discarded at the same time")
+
+    @override
+    async def get(self, tenant_id: TenantId, evidence_id: EvidenceId) -> bytes:
+        kept = await self._find_or_raise(tenant_id, evidence_id)
+        row = kept.row
+        key = await self._keys.find(tenant_id, row.subject_id)
+        if key is None:
+            raise Damaged("the subject's key is gone")
+        try:
+            return await _in_thread(
+                lambda: key.open(evidence_id, row.kind.value, self._blobs.read(kept.file))
+            )
+        except FileNotFoundError as error:
+            await self._find_or_raise(tenant_id, evidence_id)  # discarded meanwhile: not found
+            raise Damaged("the content is gone") from error
+
+    @override
+    async def describe(self, tenant_id: TenantId, evidence_id: EvidenceId) -> EvidenceRow:
+        return (await self._find_or_raise(tenant_id, evidence_id)).row
+
+    @override
+    async def discard(self, tenant_id: TenantId, evidence_ids: Sequence[EvidenceId]) -> None:
+        for evidence_id in evidence_ids:
+            await self._discard(tenant_id, evidence_id)
+
+    async def _discard(self, tenant_id: TenantId, evidence_id: EvidenceId) -> None:
+        homes = await self._session.execute(HOME, (tenant_id, evidence_id))
+        kept = await self._find(tenant_id, evidence_id)
+        if kept is not None:
+            await self._session.lwt(deletion(kept))
+        for _, written_at in homes:
+            await self._session.execute(*unhoming(tenant_id, evidence_id, written_at))
+        if kept is not None:
+            await self._remove([kept.file])
+
+    @override
+    async def sweep_orphans(self, older_than: datetime) -> int:
+        files = self._blobs.written_before(older_than)
+        removed = 0
+        while group := await _in_thread(lambda: list(islice(files, SWEPT_AT_ONCE))):
+            named = await asyncio.gather(*(self._is_named(file) for file in group))
+            orphans = [file for file, is_named in zip(group, named, strict=True) if not is_named]
+            await self._remove(orphans)
+            removed += len(orphans)
+        return removed
+
+    async def _is_named(self, file: BlobName) -> bool:
+        kept = await self._find(file.tenant_id, file.evidence_id)
+        return kept is not None and kept.file == file
+
+    async def _find_or_raise(self, tenant_id: TenantId, evidence_id: EvidenceId) -> Kept:
+        kept = await self._find(tenant_id, evidence_id)
+        if kept is None:
+            raise NotFound(evidence_id)
+        return kept
+
+    async def _find(self, tenant_id: TenantId, evidence_id: EvidenceId) -> Kept | None:
+        for home, _ in await self._session.execute(HOME, (tenant_id, evidence_id)):
+            for columns in await self._session.execute(ROW, (tenant_id, home, evidence_id)):
+                return to_kept(columns)
+        return None
+
+    async def _remove(self, files: Iterable[BlobName]) -> None:
+        spare = list(files)
+        if spare:
+            await _in_thread(lambda: self._remove_now(spare))
+
+    def _remove_now(self, files: Iterable[BlobName]) -> None:
+        for file in files:
+            self._blobs.remove(file)
+
+
+def _owner(draft: EvidenceDraft) -> tuple[TenantId, SubjectId]:
+    return draft.row.tenant_id, draft.row.subject_id
+
+
+async def _in_thread(work: Callable[[], _Result]) -> _Result:
+    """Work with files beside the loop; a disk that fails is a store that is away."""
+    try:
+        return await asyncio.to_thread(work)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StoreUnavailable(f"evidence files: {error.strerror}") from error

@@ -1,0 +1,124 @@
+"""What is known of evidence, as statements and columns. Pure.
+
+A piece of evidence lives in the partition of its home, the verification of what it was put with; a row of
+its own says under which home to look. The row of the home comes first and may lead to nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from app.adapters.blobs import BlobName
+from app.adapters.cassandra.session import Attempt, Statement, Write
+from app.adapters.columns import from_micros, to_micros
+from schemas.enums import EvidenceKind, RetentionPolicy
+from schemas.ids import EvidenceId, SubjectId, TenantId, VerificationId
+from streams.ports import Damaged, EvidenceRow
+
+_COLUMNS: Final = (
+    "tenant, home, evidence_id, subject_id, verification_id, kind, retention_policy, media_type, "
+    "created_at, file"
+)
+
+HOME: Final = Statement(
+    "SELECT home, writetime(home) FROM evidence_homes WHERE tenant = ? AND evidence_id = ?"
+)
+"""Where to look for a piece, and which writing of that it is."""
+
+ROW: Final = Statement(
+    f"SELECT {_COLUMNS} FROM evidence WHERE tenant = ? AND home = ? AND evidence_id = ?"  # noqa: S608 - constants only
+)
+"""A piece, for `to_kept`."""
+
+_AT_HOME: Final = Statement(f"SELECT {_COLUMNS} FROM evidence WHERE tenant = ? AND home = ?")  # noqa: S608 - constants only
+_SET_HOME: Final = Statement("INSERT INTO evidence_homes (tenant, evidence_id, home) VALUES (?, ?, ?)")
+_UNSET_HOME: Final = Statement(
+    "DELETE FROM evidence_homes USING TIMESTAMP ? WHERE tenant = ? AND evidence_id = ?"
+)
+_INSERT: Final = f"INSERT INTO evidence ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS"  # noqa: S608 - constants only
+_DELETE: Final = Statement(
+    "DELETE FROM evidence WHERE tenant = ? AND home = ? AND evidence_id = ? IF file = ?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A piece of evidence as it is kept."""
+
+    row: EvidenceRow
+    home: str
+    file: BlobName
+
+
+@cache
+def _insert(count: int) -> Statement:
+    """Return the statement that inserts so many rows into one partition, or none if one is there."""
+    return Statement(f"BEGIN BATCH {_INSERT}; {(_INSERT + '; ') * (count - 1)}APPLY BATCH")
+
+
+def insertion(pieces: Sequence[Kept]) -> Attempt:
+    """Return what keeps the pieces, all of one home; nothing is kept when one of them is kept already."""
+    first = pieces[0]
+    values = [value for piece in pieces for value in _to_columns(piece)]
+    standing: Write = _AT_HOME, (first.row.tenant_id, first.home)
+    return Attempt((_insert(len(pieces)), values), standing, {"file": first.file.token})
+
+
+def homing(pieces: Sequence[Kept]) -> Sequence[Write]:
+    """Return what says where the pieces are to be found; it comes before them."""
+    return [(_SET_HOME, (piece.row.tenant_id, piece.row.evidence_id, piece.home)) for piece in pieces]
+
+
+def deletion(piece: Kept) -> Attempt:
+    """Return what removes this very piece."""
+    key = (piece.row.tenant_id, piece.home, piece.row.evidence_id)
+    return Attempt((_DELETE, (*key, piece.file.token)), (ROW, key), {"file": None})
+
+
+def unhoming(tenant_id: TenantId, evidence_id: EvidenceId, written_at: int) -> Write:
+    """Return what removes this very writing of where to look; whoever puts the piece again writes anew."""
+    return _UNSET_HOME, (written_at, tenant_id, evidence_id)
+
+
+def _to_columns(piece: Kept) -> tuple[object, ...]:
+    row = piece.row
+    return (
+        row.tenant_id,
+        piece.home,
+        row.evidence_id,
+        row.subject_id,
+        row.verification_id,
+        row.kind.value,
+        row.retention_policy.value,
+        row.media_type,
+        to_micros(row.created_at),
+        piece.file.token,
+    )
+
+
+def to_kept(columns: Sequence[Any]) -> Kept:
+    """Return the piece of the columns.
+
+    Raises:
+        Damaged: The columns are none that `insertion` wrote.
+    """
+    tenant, home, evidence_id, subject_id, verification_id, kind, policy, media_type, created_at, file = (
+        columns
+    )
+    if any(column is None for column in columns):
+        raise Damaged("a row of evidence was altered")
+    try:
+        row = EvidenceRow(
+            tenant_id=TenantId(tenant),
+            subject_id=SubjectId(subject_id),
+            verification_id=VerificationId(verification_id),
+            evidence_id=EvidenceId(evidence_id),
+            kind=EvidenceKind(kind),
+            retention_policy=RetentionPolicy(policy),
+            media_type=media_type,
+            created_at=from_micros(created_at),
+        )
+    except (ValueError, OverflowError) as error:
+        raise Damaged("a row of evidence was altered") from error
+    return Kept(row, home, BlobName(row.tenant_id, row.evidence_id, file))
