@@ -158,7 +158,7 @@ class Session:
         pause_s = PAUSE_S
         while doubt is None or self.loop.time() < until:
             try:
-                (answer,) = (await self._send(bound, LIGHTWEIGHT)).rows
+                answer, *_ = (await self._send(bound, LIGHTWEIGHT)).rows  # a batch answers once for each row
             except AWAY as error:
                 if isinstance(error, NEVER_SENT):
                     raise _told(error) from error
