@@ -9,7 +9,8 @@ import structlog
 from pydantic import ValidationError
 
 from schemas.base import to_milliseconds
-from schemas.ids import EvidenceId
+from schemas.events import DecisionEvent
+from schemas.ids import AuditEventId, EvidenceId
 from schemas.problems import (
     FieldProblem,
     ImageNotEvaluable,
@@ -131,7 +132,12 @@ class EvaluateVerification:
             record = await self._stores.records.get(
                 command.tenant_id, RecordKind.VERIFICATION, command.verification_id
             )
-            await self._announce(command, outcome.first_stored(record))
+            first = outcome.first_stored(record)
+            await self._announce(
+                command,
+                telling.events(command.tenant_id, first),
+                telling.audit_ids(command.tenant_id, first),
+            )
         return VerificationDecided(verification_id=command.verification_id, replayed=replayed)
 
     async def _decide(self, command: SubmitVerification) -> tuple[Decided, StoredVerification]:
@@ -208,13 +214,14 @@ class EvaluateVerification:
     async def _commit(
         self, command: SubmitVerification, decided: Decided, stored: StoredVerification
     ) -> VerificationDecided:
-        committed = await self._stores.journal.commit(outcome.change(decided, stored))
+        change = outcome.change(decided, stored)
+        committed = await self._stores.journal.commit(change)
         won = committed.won
         memo = outcome.memo_of(committed.record, stored) if won else outcome.remembered(committed.record)
         self._state.put(command.verification_id, memo)
         if not won:
             return await self._again(command, memo)
-        await self._announce(command, stored)
+        await self._announce(command, change.events, [row.event_id for row in change.audit])
         log.info(
             "verification.decided",
             tenant_id=command.tenant_id,
@@ -225,10 +232,10 @@ class EvaluateVerification:
         )
         return VerificationDecided(verification_id=command.verification_id)
 
-    async def _announce(self, command: SubmitVerification, stored: StoredVerification) -> None:
+    async def _announce(
+        self, command: SubmitVerification, events: Sequence[DecisionEvent], audit_ids: Sequence[AuditEventId]
+    ) -> None:
         """Tell the log; when it cannot be reached the decision stands and the reconciler tells it."""
-        events = telling.events(command.tenant_id, stored)
-        audit_ids = telling.audit_ids(command.tenant_id, stored)
         try:
             await self._announcer.announce(command.tenant_id, events, audit_ids)
         except StoreUnavailable:

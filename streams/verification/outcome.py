@@ -87,12 +87,15 @@ class Remembered(Frozen):
 
 def drafts(decided: Decided) -> tuple[EvidenceDraft, ...]:
     """Return the evidence an evaluation makes: the portrait and the structured reading (G8)."""
-    findings, portrait = decided.evaluation.findings, decided.evaluation.portrait
+    return tuple(_draft(decided, kind) for kind in _kinds_made(decided.evaluation))
+
+
+def _kinds_made(evaluation: Evaluation) -> tuple[EvidenceKind, ...]:
     made = []
-    if findings is not None and findings.reader is not None:
-        made.append(_draft(decided, EvidenceKind.EXTRACTION, "application/json", to_json(findings)))
-    if portrait is not None:
-        made.append(_draft(decided, EvidenceKind.PORTRAIT, "image/jpeg", portrait))
+    if evaluation.findings is not None and evaluation.findings.reader is not None:
+        made.append(EvidenceKind.EXTRACTION)
+    if evaluation.portrait is not None:
+        made.append(EvidenceKind.PORTRAIT)
     return tuple(made)
 
 
@@ -107,8 +110,9 @@ def _made_id(command: SubmitVerification, kind: EvidenceKind) -> EvidenceId:
     return EvidenceId(derive_id("evd", *parts))
 
 
-def _draft(decided: Decided, kind: EvidenceKind, media_type: str, content: bytes) -> EvidenceDraft:
-    command = decided.command
+def _draft(decided: Decided, kind: EvidenceKind) -> EvidenceDraft:
+    command, evaluation = decided.command, decided.evaluation
+    read = kind is EvidenceKind.EXTRACTION
     row = EvidenceRow(
         tenant_id=command.tenant_id,
         subject_id=command.subject_id,
@@ -116,10 +120,10 @@ def _draft(decided: Decided, kind: EvidenceKind, media_type: str, content: bytes
         evidence_id=_made_id(command, kind),
         kind=kind,
         retention_policy=keeping.RETENTION_OF[kind],
-        media_type=media_type,
+        media_type="application/json" if read else "image/jpeg",
         created_at=decided.at,
     )
-    return EvidenceDraft(row=row, content=content)
+    return EvidenceDraft(row, to_json(evaluation.findings) if read else evaluation.portrait or b"")
 
 
 def stored_verification(decided: Decided, sealed_fields: str | None) -> StoredVerification:
@@ -165,8 +169,8 @@ def _verification(decided: Decided) -> Verification:
 
 def _document_evidence(decided: Decided) -> tuple[Evidence, ...]:
     image = keeping.refer(decided.command.document_evidence_id, EvidenceKind.IMAGE)
-    made = (keeping.refer(draft.row.evidence_id, draft.row.kind) for draft in drafts(decided))
-    return (image, *made)
+    made = _kinds_made(decided.evaluation)
+    return (image, *(keeping.refer(_made_id(decided.command, kind), kind) for kind in made))
 
 
 def _document(decided: Decided, evidence: tuple[Evidence, ...]) -> DocumentResult:
