@@ -1,0 +1,154 @@
+"""A long steady load, and what it does to the service: `python -m tests.bench.soak --minutes 30 --share 0.7`.
+
+First the greatest rate of `sim:` verifications is measured with a closed load; then an open load comes at
+a share of it for the given time, while memory, threads, file descriptors, tasks and lag are read. The exit
+status is 1 when something grows that should not, something waits, an answer was no 201, or an audit chain is
+broken. What an agent remembers of its last 16,000 verifications fills up first: judge memory in runs longer
+than that, or say how much of it is meant (`--explained-bytes`).
+Everything runs on the same cores, the load included.
+"""
+
+import argparse
+import asyncio
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.fleets import Fleet, embedded, on_engines, posting
+from tests.bench.load import load
+from tests.bench.open_loop import OpenLoad
+from tests.bench.readings import HOUR_S, MIB, Limits, Reader, Reading, Soaked, quantile, tally
+
+AT_ONCE = 64
+DRAIN_S = 60.0
+"""How long records may still wait after the load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a soak is run."""
+
+    minutes: float
+    share: float
+    engines: bool
+    every_s: float
+    seek: int
+    """Requests per round while the greatest rate is sought."""
+    explained_bytes: float
+    """Memory that each verification is meant to leave behind (bounded caches that are not full yet)."""
+    limits: Limits
+
+
+def say(line: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+async def greatest_rate(fleet: Fleet, requests: int) -> float:
+    """Return the rate of the last of three closed rounds; the first two warm up."""
+    rate = 0.0
+    for number in range(3):
+        async with posting(fleet, f"seek-{number}") as post:
+            measured = await load(post, requests, AT_ONCE)
+        say(measured.line(f"closed round {number + 1}"))
+        rate = measured.per_second
+    return rate
+
+
+async def watch(reader: Reader, every_s: float, load_under_way: OpenLoad, readings: list[Reading]) -> None:
+    """Read until cancelled; say one line a minute."""
+    said = 0.0
+    while True:
+        reading = await reader.read()
+        readings.append(reading)
+        if reading.at_s - said >= 60 or len(readings) == 1:
+            said = reading.at_s
+            say(
+                f"{reading.at_s / 60:6.1f} min  rss {reading.rss_mib:7.1f} MiB  threads {reading.threads:4}"
+                f"  fds {reading.fds:5}  tasks {reading.tasks:5}  lag {reading.lag:5}"
+                f"  sent {load_under_way.sent:8}  answers {tally(load_under_way.answers)}"
+            )
+        await asyncio.sleep(every_s)
+
+
+async def faults_of(fleet: Fleet) -> Sequence[str]:
+    """Walk every audit chain with the service's own command, once all rows have been sealed."""
+    deadline = time.monotonic() + DRAIN_S
+    while True:
+        status, reports = await fleet.command("audit", "verify")
+        waiting = sum(report["waiting"] for report in reports or ())
+        if status or not waiting or time.monotonic() > deadline:
+            break
+    rows = sum(report["rows"] for report in reports or ())
+    say(f"audit verify: exit status {status}, {rows} rows, {waiting} not sealed")
+    broken = [f"audit verify found a broken chain (exit status {status})"] if status else []
+    return broken + ([f"{waiting} audit rows were never sealed"] if waiting else [])
+
+
+async def soak(plan: Plan) -> list[str]:
+    """Run the plan and return all that is wrong."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+        fleet = await stack.enter_async_context((on_engines if plan.engines else embedded)(folder))
+        rate = await greatest_rate(fleet, plan.seek) * plan.share
+        say(f"open load on {fleet.name}: {rate:.1f}/s for {plan.minutes:g} min ({plan.share:.0%})")
+        reader = Reader(list(fleet.ours.values()), fleet.metrics, fleet.bootstrap)
+        await stack.enter_async_context(reader)
+        post = await stack.enter_async_context(posting(fleet, "soak"))
+        steady = OpenLoad(post, rate, random.Random(1))
+        readings: list[Reading] = []
+        watching = asyncio.create_task(watch(reader, plan.every_s, steady, readings))
+        await steady.run(plan.minutes * 60)
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
+        lag = await reader.until_no_lag(DRAIN_S)
+        explained = plan.explained_bytes * rate * HOUR_S / MIB
+        soaked = Soaked(readings, steady.answers, explained, lag, await faults_of(fleet))
+    tell(soaked, steady)
+    return soaked.wrong(plan.limits)
+
+
+def tell(soaked: Soaked, steady: OpenLoad) -> None:
+    """Say what was found."""
+    p50, p99 = (quantile(steady.latencies_s, share) * 1e3 for share in (0.5, 0.99))
+    say(
+        f"answers {tally(steady.answers)};  p50 {p50:.1f} ms  p99 {p99:.1f} ms (from the moment each was due)"
+    )
+    say(f"slopes after the first quarter of {len(soaked.readings)} readings, ± two standard errors:")
+    for name, unit in (("rss_mib", "MiB"), ("threads", ""), ("fds", ""), ("tasks", "")):
+        say(f"  {name:<8} {soaked.slope(name)} {unit}/h")
+    say(f"  explained memory {soaked.explained_mib_per_hour:.1f} MiB/h;  lag at the end {soaked.lag_at_end}")
+
+
+def read_plan() -> Plan:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--share", type=float, default=0.7, help="of the greatest rate")
+    parser.add_argument("--engines", action="store_true", help="on Kafka and Cassandra; needs Java and Maven")
+    parser.add_argument("--every", type=float, default=10, help="seconds between two readings")
+    parser.add_argument(
+        "--seek", type=int, default=2_000, help="requests per round to find the greatest rate"
+    )
+    parser.add_argument("--rss-mib-per-hour", type=float, default=Limits().rss_mib_per_hour)
+    parser.add_argument("--explained-bytes", type=float, default=0.0, help="of memory, per verification")
+    given = parser.parse_args()
+    limits = Limits(rss_mib_per_hour=given.rss_mib_per_hour)
+    return Plan(
+        given.minutes, given.share, given.engines, given.every, given.seek, given.explained_bytes, limits
+    )
+
+
+if __name__ == "__main__":
+    wrong = asyncio.run(soak(read_plan()))
+    say("\n".join(f"WRONG: {what}" for what in wrong) or "passed")
+    sys.exit(1 if wrong else 0)
