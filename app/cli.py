@@ -257,6 +257,19 @@ def dlq_redrive(
 
 
 @app.command()
+def migrate(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Make the tables of the configured Cassandra, or bring them up; run it before a new version starts.
+
+    Try:
+
+      veristream migrate --json
+    """
+    from app import migrations
+
+    say_pairs(asyncio.run(migrations.migrate(_settings(data_dir))), as_json=as_json)
+
+
+@app.command()
 def doctor(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Check settings, disk, keys, models, store, broker and audit chains; each failure names its mend.
 

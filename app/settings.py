@@ -86,6 +86,29 @@ class Settings(BaseSettings):
     """Copies of each partition of the topics we create; 3 is usual on a cluster."""
     kafka_min_insync_replicas: int = Field(default=1, ge=1, le=100)
     """Copies that must have a record before it counts as written; 2 of 3 is usual."""
+    cassandra_contact_points: str | None = None
+    """Nodes of an Apache Cassandra, host or host:port, with commas; unset: SQLite in the data folder."""
+    cassandra_port: int = Field(default=9042, ge=1, le=65535)
+    """For contact points that name none, and for the nodes they tell of."""
+    cassandra_keyspace: str = "veristream"
+    """Made by `veristream migrate`."""
+    cassandra_local_dc: str = "datacenter1"
+    """The data centre whose nodes are asked; `nodetool status` names it."""
+    cassandra_replication: str = "1"
+    """Copies kept in the local data centre, or {"data centre": copies, ...}; counts when `migrate` makes the
+    keyspace."""
+    cassandra_username: str | None = None
+    cassandra_password: SecretStr | None = None
+    cassandra_tls: Literal["off", "on"] = "off"
+    cassandra_tls_ca_file: Path | None = None
+    """PEM of the CA that signed the nodes' certificates, whatever names stand in them; unset: the
+    authorities of this machine, and then the names must be those of the nodes."""
+    cassandra_tls_cert_file: Path | None = None
+    """PEM of our own certificate, where the nodes ask for one."""
+    cassandra_tls_key_file: Path | None = None
+    """PEM of its key, without a passphrase."""
+    blobs_dir: Path | None = None
+    """The folder of large evidence, the same for every process; unset: `blobs` in the data folder."""
     broker_port: int = Field(default=0, ge=0, le=65535)
     """0: a free port, remembered in the data folder."""
     broker_fsync: Fsync = Fsync.INTERVAL

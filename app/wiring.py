@@ -5,7 +5,7 @@ import random
 import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -16,9 +16,11 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from uuid_utils.compat import uuid7
 
+from app.adapters.cassandra.stores import open_cassandra_stores
 from app.adapters.crypto import Purpose, RootKey, load_root_key
 from app.adapters.layout import ROOT_KEY_FILE
 from app.adapters.sqlite.stores import open_sqlite_stores
+from app.cassandra_access import address_of, blobs_dir_of
 from app.gateway import Gateway
 from app.health import probes_of, serving_health
 from app.http.ports import FrontPorts, FrontSettings, Probe
@@ -28,7 +30,7 @@ from app.intake import Intake
 from app.kafka_log import open_broker, prepare_topics
 from app.listening import Leaving, listen
 from app.pulse import process_registry, watching_loop
-from app.settings import Settings, refused_settings
+from app.settings import Settings, SettingsRefused, refused_settings
 from app.startup import READY_S, CannotStart
 from app.telemetry import build_metrics
 from app.vision import images
@@ -100,10 +102,19 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
             settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             key_file = settings.data_dir / ROOT_KEY_FILE
             root_key = await asyncio.to_thread(load_root_key, settings.root_key, key_file)
-            stores = await stack.enter_async_context(open_sqlite_stores(settings.data_dir, root_key))
-        except (OSError, VeristreamError) as error:
+            stores = await stack.enter_async_context(await _open_stores(settings, root_key))
+        except (OSError, VeristreamError, SettingsRefused) as error:
             raise CannotStart(f"{error}; see: veristream doctor --data-dir {settings.data_dir}") from error
         yield House(stores, root_key)
+
+
+async def _open_stores(settings: Settings, root_key: RootKey) -> AbstractAsyncContextManager[Stores]:
+    """Return the stores of the configured Cassandra, else those of the data folder."""
+    address = await asyncio.to_thread(address_of, settings)
+    blobs_dir = blobs_dir_of(settings)
+    if address is None:
+        return open_sqlite_stores(settings.data_dir, root_key, blobs_dir=blobs_dir)
+    return open_cassandra_stores(address, settings.cassandra_keyspace, blobs_dir, root_key)
 
 
 @asynccontextmanager

@@ -39,6 +39,8 @@ class Address:
 
     contact_points: Sequence[tuple[str, int]]
     local_dc: str
+    port: int = 9042
+    """Where the nodes that these tell of are reached."""
     username: str | None = None
     password: str | None = None
     tls: ssl.SSLContext | None = None
@@ -101,7 +103,7 @@ def _cluster(address: Address) -> Any:
         login = PlainTextAuthProvider(address.username, address.password or "")
     return Cluster(
         contact_points=list(address.contact_points),
-        port=address.contact_points[0][1],
+        port=address.port,
         protocol_version=PROTOCOL,
         auth_provider=login,
         ssl_context=address.tls,

@@ -22,12 +22,13 @@ from streams.ports import Stores
 
 @asynccontextmanager
 async def open_sqlite_stores(
-    data_dir: Path, root_key: RootKey, *, durable: bool = True
+    data_dir: Path, root_key: RootKey, *, blobs_dir: Path | None = None, durable: bool = True
 ) -> AsyncIterator[Stores]:
     """Open the stores of a data folder, made or brought up when needed; close them at the end.
 
-    Several processes may have the same folder open. Without `durable` a loss of power may cost
-    evidence files that were just written; for tests.
+    Several processes may have the same folder open. Large evidence lies in `blobs_dir`, by default
+    beside the database. Without `durable` a loss of power may cost evidence files that were just
+    written; for tests.
 
     Raises:
         StoreUnavailable: The folder or the database cannot be used.
@@ -36,12 +37,13 @@ async def open_sqlite_stores(
     """
     engine = await asyncio.to_thread(_open, data_dir, root_key, asyncio.get_running_loop())
     ring = KeyRing(root_key)
+    blobs = BlobFiles(blobs_dir or data_dir / BLOBS_FOLDER, durable=durable)
     try:
         yield Stores(
             journal=SqliteJournal(engine),
             records=SqliteRecords(engine),
             audit_log=SqliteAuditLog(engine, root_key.derive(Purpose.AUDIT_CHAIN)),
-            evidence=SqliteEvidenceStore(engine, ring, BlobFiles(data_dir / BLOBS_FOLDER, durable=durable)),
+            evidence=SqliteEvidenceStore(engine, ring, blobs),
             vault=SqliteVault(engine, ring),
         )
     finally:

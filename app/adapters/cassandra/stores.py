@@ -1,0 +1,53 @@
+"""The stores of many nodes, opened together over one keyspace and one folder of evidence."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from app.adapters.blobs import BlobFiles
+from app.adapters.cassandra.audit_log import CassandraAuditLog
+from app.adapters.cassandra.connecting import Address, open_session
+from app.adapters.cassandra.evidence import CassandraEvidenceStore
+from app.adapters.cassandra.identity import check_folder, check_root_key
+from app.adapters.cassandra.journal import CassandraJournal
+from app.adapters.cassandra.keys import CassandraVault, SubjectKeys
+from app.adapters.cassandra.keyspace import check_schema
+from app.adapters.cassandra.records import CassandraRecords
+from app.adapters.cassandra.session import Session
+from app.adapters.crypto import Purpose, RootKey
+from app.adapters.keyring import KeyRing
+from streams.ports import Stores
+
+
+@asynccontextmanager
+async def open_cassandra_stores(
+    address: Address, keyspace: str, blobs_dir: Path, root_key: RootKey, *, durable: bool = True
+) -> AsyncIterator[Stores]:
+    """Open the stores of a keyspace that `migrate` made; every process must see the same `blobs_dir`.
+
+    From then on Cassandra may go and come back: meanwhile every call is `StoreUnavailable`. Without
+    `durable` a loss of power may cost evidence files that were just written; for tests.
+
+    Raises:
+        StoreUnavailable: No node answers.
+        StoreRefused: Credentials, TLS or names are wrong, or the folder is another store's.
+        SchemaRefused: The keyspace was not migrated, or by a newer version.
+        RootKeyRefused: The store was sealed under another root key.
+    """
+    async with open_session(address, keyspace) as session:
+        await check_schema(session)
+        await check_root_key(session, root_key)
+        await check_folder(session, blobs_dir)
+        yield build_stores(session, blobs_dir, root_key, durable=durable)
+
+
+def build_stores(session: Session, blobs_dir: Path, root_key: RootKey, *, durable: bool = True) -> Stores:
+    """Return the stores over a session; nothing is looked at."""
+    keys = SubjectKeys(session, KeyRing(root_key))
+    return Stores(
+        journal=CassandraJournal(session),
+        records=CassandraRecords(session),
+        audit_log=CassandraAuditLog(session, root_key.derive(Purpose.AUDIT_CHAIN)),
+        evidence=CassandraEvidenceStore(session, keys, BlobFiles(blobs_dir, durable=durable)),
+        vault=CassandraVault(keys),
+    )
