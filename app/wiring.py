@@ -36,10 +36,13 @@ from app.telemetry import build_metrics
 from app.vision import images
 from app.vision.engines import EngineChoice, open_engines
 from schemas.ids import encode_id
-from schemas.problems import VeristreamError
+from schemas.people import CaptureCaller
+from schemas.problems import Unauthenticated, VeristreamError
 from schemas.topics import Topic
 from streams.access.handler import Authenticate
+from streams.access.recognition import RecogniseReviewer
 from streams.audit import agent as audit_agent
+from streams.audit.committing import CommitAndTell
 from streams.audit.handler import SealChain
 from streams.ports import Stores
 from streams.runtime.access import LogAccess
@@ -212,10 +215,12 @@ async def open_front(
         registry = process_registry(worker)
         await stack.enter_async_context(watching_loop(registry))
         probes = {**probes_of(house.stores, access, worker), "front": leaving.probe}
-        ports = _front_ports(settings, house, gateway, probes, registry)
+        announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
+        ports = _front_ports(settings, house, gateway, announcer, probes, registry)
         chosen = FrontSettings(
             base_url=url.rstrip("/"),
             cursor_key=house.root_key.derive(Purpose.CURSORS),
+            operator_token=settings.platform_operator_token,
             rate_limits=parse_rate_limits(settings.rate_limits),
         )
         app = create_app(ports, chosen)
@@ -257,6 +262,7 @@ def _front_ports(
     settings: Settings,
     house: House,
     gateway: Gateway,
+    announcer: KafkaAnnouncer,
     probes: dict[str, Probe],
     registry: CollectorRegistry,
 ) -> FrontPorts:
@@ -273,15 +279,23 @@ def _front_ports(
     )
     return FrontPorts(
         authenticate=Authenticate(stores.records, house.root_key.derive(Purpose.API_KEY_PEPPER), now),
+        recognise_reviewer=RecogniseReviewer(
+            stores.records, stores.journal, house.root_key.derive(Purpose.SESSION_PEPPER), now
+        ),
+        recognise_capture=_no_capture,
+        gateway=gateway,
         intake=intake,
-        records=stores.records,
-        audit_log=stores.audit_log,
-        vault=stores.vault,
+        stores=stores,
+        commit=CommitAndTell(stores.journal, announcer),
         probes=probes,
         fresh_uuid=uuid7,
         metrics=build_metrics(registry),
         registry=registry,
     )
+
+
+def _no_capture(_: str) -> CaptureCaller:
+    raise Unauthenticated("no session can be opened yet")
 
 
 @asynccontextmanager

@@ -13,15 +13,61 @@ from schemas.ids import AuditEventId, TenantId
 class AuditAction(StrEnum):
     """`<resource>.<past verb>`, a closed list (G20); it grows with the routes that write it."""
 
+    FLOW_CREATED = "flow.created"
+    FLOW_UPDATED = "flow.updated"
+    FLOW_PUBLISHED = "flow.published"
+    FLOW_ARCHIVED = "flow.archived"
+    SESSION_CREATED = "session.created"
+    SESSION_STARTED = "session.started"
+    SESSION_SUBMITTED = "session.submitted"
+    SESSION_EXPIRED = "session.expired"
+    SESSION_CANCELLED = "session.cancelled"
     VERIFICATION_EVALUATED = "verification.evaluated"
+    VERIFICATION_REDACTED = "verification.redacted"
     CASE_OPENED = "case.opened"
+    CASE_ASSIGNED = "case.assigned"
+    CASE_RELEASED = "case.released"
+    CASE_NOTED = "case.noted"
+    CASE_ESCALATED = "case.escalated"
+    CASE_FIRST_CONCLUDED = "case.first_concluded"
+    CASE_CONCLUDED = "case.concluded"
+    CASE_REOPENED = "case.reopened"
     EVIDENCE_VIEWED = "evidence.viewed"
     EVIDENCE_DELETED = "evidence.deleted"
+    WEBHOOK_CREATED = "webhook.created"
+    WEBHOOK_UPDATED = "webhook.updated"
+    WEBHOOK_ROTATED = "webhook.rotated"
+    WEBHOOK_DISABLED = "webhook.disabled"
+    WEBHOOK_DELETED = "webhook.deleted"
+    WEBHOOK_REPLAYED = "webhook.replayed"
     API_KEY_CREATED = "api_key.created"
     API_KEY_ROTATED = "api_key.rotated"
     API_KEY_REVOKED = "api_key.revoked"
+    MEMBER_INVITED = "member.invited"
+    MEMBER_ROLE_CHANGED = "member.role_changed"
+    MEMBER_SUSPENDED = "member.suspended"
+    REVIEWER_SIGNED_IN = "reviewer.signed_in"
+    REVIEWER_SIGN_IN_FAILED = "reviewer.sign_in_failed"
+    REVIEWER_SIGNED_OUT = "reviewer.signed_out"
+    MFA_ENROLLED = "mfa.enrolled"
+    MFA_VERIFIED = "mfa.verified"
+    MFA_FAILED = "mfa.failed"
+    MFA_RESET = "mfa.reset"
+    CATALOG_CREATED = "catalog.created"
+    CATALOG_UPDATED = "catalog.updated"
+    CATALOG_ENABLED = "catalog.enabled"
+    CATALOG_DISABLED = "catalog.disabled"
     TENANT_CREATED = "tenant.created"
     TENANT_SETTINGS_CHANGED = "tenant.settings_changed"
+
+
+class Actor(Frozen):
+    """Who acts, from where, and at which request."""
+
+    actor_type: ActorType = ActorType.OPERATOR
+    actor_id: str | None = None
+    request_id: str | None = None
+    ip: str | None = None
 
 
 class ChainLink(Frozen):

@@ -14,6 +14,9 @@ EvidenceId = NewType("EvidenceId", str)
 EventId = NewType("EventId", str)
 AuditEventId = NewType("AuditEventId", str)
 KeyId = NewType("KeyId", str)
+UserId = NewType("UserId", str)
+ReviewerSessionId = NewType("ReviewerSessionId", str)
+FlowId = NewType("FlowId", str)
 
 PLATFORM: Final = TenantId("platform")
 """The chain and the records that belong to no tenant (G93): tenants themselves, keys by look-up prefix."""

@@ -44,6 +44,20 @@ class RecordKind(StrEnum):
     VERIFICATION = "verification"
     SESSION = "session"
     REVIEW_CASE = "review_case"
+    DECISION = "decision"
+    FLOW = "flow"
+    FLOW_REVISION = "flow_revision"
+    CAPABILITY = "capability"
+    REVIEWER = "reviewer"
+    REVIEWER_SESSION = "reviewer_session"
+    REVIEWER_EMAIL = "reviewer_email"
+    TOKEN = "token"  # noqa: S105 - a kind of record
+    COUNTER = "counter"
+    ACT = "act"
+    """Something done that changed no other record, such as a look at evidence (`streams.audit.acts`)."""
+    SETTINGS = "settings"
+    WEBHOOK_ENDPOINT = "webhook_endpoint"
+    DELIVERY = "delivery"
 
 
 @dataclass(frozen=True, slots=True)

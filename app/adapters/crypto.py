@@ -44,6 +44,8 @@ class Purpose(StrEnum):
 
     KEY_WRAPPING = "key-wrapping"
     API_KEY_PEPPER = "api-key-pepper"
+    SESSION_PEPPER = "session-pepper"
+    CAPTURE_TOKENS = "capture-tokens"
     CURSORS = "cursors"
     AUDIT_CHAIN = "audit-chain"
     KEY_CHECK = "key-check"

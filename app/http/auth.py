@@ -1,25 +1,31 @@
 """The gate every call passes: who asks, may they, how often, and do the query parameters exist."""
 
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
+
+from aiohttp import web
 
 from app.http.endpoints import ANYONE, Call, Credential, Endpoint
-from app.http.headers import bearer, refuse_duplicates
-from app.http.ports import Authenticator
+from app.http.headers import bearer, has_bearer, refuse_duplicates, require_own_origin, session_cookie
+from app.http.ports import FrontPorts, FrontSettings
 from app.http.problems import refused_fields
-from app.http.rate_limits import RateLimiter, RateLimits, Standing, headers_of
-from app.telemetry import Metrics
+from app.http.rate_limits import RateLimiter, Standing, headers_of
 from schemas.access import TenantCaller
+from schemas.people import ReviewerCaller
 from schemas.problems import FieldProblem, ProblemCode, Refused, Unauthenticated
+
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+"""They change nothing (RFC 9110 section 9.2.1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
     """Admits calls or says why not."""
 
-    authenticate: Authenticator
-    limits: RateLimits | None
-    metrics: Metrics
+    ports: FrontPorts
+    settings: FrontSettings
     now: Callable[[], float]
     """Monotonic, seconds."""
     limiter: RateLimiter = field(default_factory=RateLimiter)
@@ -28,22 +34,59 @@ class Gate:
         """Let the call pass, its caller known and its limits counted.
 
         Raises:
+            NotFound: The platform's routes do not exist here.
             Unauthenticated: No usable credential.
-            Refused: HEADER_DUPLICATED, API_KEY_NOT_ALLOWED, PERMISSION_DENIED, RATE_LIMITED, FILTER_INVALID.
+            Refused: HEADER_DUPLICATED, API_KEY_NOT_ALLOWED, MFA_REQUIRED, PERMISSION_DENIED, ORIGIN_REFUSED,
+                RATE_LIMITED, FILTER_INVALID.
             StoreUnavailable: Nobody can tell who it is for now.
         """
         refuse_duplicates(call.request)
         if endpoint.access != ANYONE:
-            call.tenant = await self._tenant(call, endpoint)
-            self._count(call, call.tenant, endpoint)
+            counted_as = await self._recognise(call, endpoint)
+            self._count(call, counted_as, endpoint)
         if endpoint.interface:
             refuse_unknown_parameters(call, endpoint)
 
+    async def _recognise(self, call: Call, endpoint: Endpoint) -> str:
+        """Find out who asks and whether they may; return whom the request counts against."""
+        accepts = endpoint.access.accepts
+        if Credential.OPERATOR_TOKEN in accepts:
+            self._operator(call)
+            return "operator"
+        if Credential.CAPTURE_TOKEN in accepts:
+            call.capture = self.ports.recognise_capture(bearer(call.request))
+            return call.capture.session_id
+        cookie = session_cookie(call.request)
+        if Credential.REVIEWER_SESSION in accepts and cookie is not None and not has_bearer(call.request):
+            call.reviewer = await self._reviewer(call, cookie, endpoint)
+            return call.reviewer.session_id
+        call.tenant = await self._tenant(call, endpoint)
+        return call.tenant.key_id
+
+    def _operator(self, call: Call) -> None:
+        token = self.settings.operator_token
+        if token is None:
+            raise web.HTTPNotFound
+        presented = bearer(call.request).encode()
+        if not hmac.compare_digest(presented, token.get_secret_value().encode()):
+            raise Unauthenticated
+
+    async def _reviewer(self, call: Call, cookie: str, endpoint: Endpoint) -> ReviewerCaller:
+        person = await self.ports.recognise_reviewer(cookie)
+        if call.request.method not in SAFE_METHODS:
+            require_own_origin(call.request, self.settings.base_url)
+        if not person.satisfied and not endpoint.access.before_factor:
+            message = "The second factor of this session is not met; see POST /v1/control/mfa/verify."
+            raise Refused.because(ProblemCode.MFA_REQUIRED, message)
+        permission = endpoint.access.permission
+        if permission is not None and not person.may(permission):
+            message = f"The role {person.role} lacks the permission {permission}."
+            raise Refused.because(ProblemCode.PERMISSION_DENIED, message)
+        return person
+
     async def _tenant(self, call: Call, endpoint: Endpoint) -> TenantCaller:
-        tenant = await self.authenticate(bearer(call.request), call.address)
+        tenant = await self.ports.authenticate(bearer(call.request), call.address)
         if Credential.TENANT_KEY not in endpoint.access.accepts:
-            if Credential.REVIEWER_SESSION not in endpoint.access.accepts:
-                raise Unauthenticated
             message = "An API key is not accepted here; the route records a person."
             raise Refused.because(ProblemCode.API_KEY_NOT_ALLOWED, message)
         scope = endpoint.access.scope
@@ -51,14 +94,15 @@ class Gate:
             raise Refused.because(ProblemCode.PERMISSION_DENIED, f"The key lacks the scope {scope}.")
         return tenant
 
-    def _count(self, call: Call, tenant: TenantCaller, endpoint: Endpoint) -> None:
-        if self.limits is None:
+    def _count(self, call: Call, counted_as: str, endpoint: Endpoint) -> None:
+        limits = self.settings.rate_limits
+        if limits is None:
             return
         now = self.now()
-        standings = [self.limiter.count("key", tenant.key_id, self.limits.key, now)]
+        standings = [self.limiter.count("key", counted_as, limits.key, now)]
         if endpoint.limited_as is not None:
-            quota: int = getattr(self.limits, endpoint.limited_as)
-            standings.append(self.limiter.count(endpoint.limited_as, tenant.key_id, quota, now))
+            quota: int = getattr(limits, endpoint.limited_as)
+            standings.append(self.limiter.count(endpoint.limited_as, counted_as, quota, now))
         call.headers.update(headers_of(standings))
         self._refuse_exceeded(call, [standing for standing in standings if standing.exceeded])
 
@@ -66,7 +110,7 @@ class Gate:
         if not exceeded:
             return
         for standing in exceeded:
-            self.metrics.rate_limited.labels(standing.name).inc()
+            self.ports.metrics.rate_limited.labels(standing.name).inc()
         worst = max(exceeded, key=lambda standing: standing.resets_in_s)
         call.headers["Retry-After"] = str(worst.resets_in_s)
         detail = f"The limit of {worst.quota} requests a minute is used up."

@@ -10,8 +10,10 @@ from aiohttp import web
 from pydantic import BaseModel
 
 from schemas.access import TenantCaller
-from schemas.enums import Scope
-from schemas.ids import KeyId
+from schemas.audit import Actor, AuditAction
+from schemas.enums import ActorType, Scope
+from schemas.ids import KeyId, TenantId
+from schemas.people import CaptureCaller, Permission, ReviewerCaller
 from schemas.problems import ProblemCode
 
 MEBIBYTE: Final = 1024 * 1024
@@ -26,6 +28,7 @@ class Credential(StrEnum):
     TENANT_KEY = "tenantKey"
     REVIEWER_SESSION = "reviewerSession"
     OPERATOR_TOKEN = "operatorToken"  # noqa: S105 - the name of a scheme
+    CAPTURE_TOKEN = "captureToken"  # noqa: S105 - the name of a scheme
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +38,25 @@ class Access:
     accepts: frozenset[Credential] = frozenset()
     scope: Scope | None = None
     """What a tenant key needs (G91)."""
-    permission: str | None = None
+    permission: Permission | None = None
     """What a reviewer's role needs (G47)."""
+    before_factor: bool = False
+    """Whether a reviewer may call it before the second factor is met (G29, G51)."""
 
 
 ANYONE: Final = Access()
+
+OPERATOR: Final = Access(frozenset({Credential.OPERATOR_TOKEN}))
+"""Routes of the platform; without the deployment's token they do not exist (interface section 5)."""
+
+CAPTURE: Final = Access(frozenset({Credential.CAPTURE_TOKEN}))
+
+
+def reviewer(permission: Permission | None = None, *, before_factor: bool = False) -> Access:
+    """Return the access of a route that records a person."""
+    return Access(
+        frozenset({Credential.REVIEWER_SESSION}), permission=permission, before_factor=before_factor
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +94,8 @@ class Call:
     """Where the caller is, a trusted proxy looked through."""
     endpoint: "Endpoint | None" = None
     tenant: TenantCaller | None = None
+    reviewer: ReviewerCaller | None = None
+    capture: CaptureCaller | None = None
     headers: dict[str, str] = field(default_factory=dict)
     """What the answer carries beyond its own headers, whatever it will be."""
     begun: bool = False
@@ -91,10 +110,44 @@ class Call:
 
     @property
     def caller(self) -> TenantCaller:
-        """The tenant that asks; only routes that admit nobody else may ask for it."""
+        """The tenant key that asks; only routes that admit nobody else may ask for it."""
         if self.tenant is None:
             raise web.HTTPUnauthorized
         return self.tenant
+
+    @property
+    def person(self) -> ReviewerCaller:
+        """The reviewer that asks; only routes that admit nobody else may ask for it."""
+        if self.reviewer is None:
+            raise web.HTTPUnauthorized
+        return self.reviewer
+
+    @property
+    def subject_page(self) -> CaptureCaller:
+        """The page of a subject that asks; only routes that admit nobody else may ask for it."""
+        if self.capture is None:
+            raise web.HTTPUnauthorized
+        return self.capture
+
+    @property
+    def tenant_id(self) -> TenantId:
+        """Whose data is asked for, whoever asks; the credential alone decides."""
+        asking = self.tenant or self.reviewer or self.capture
+        if asking is None:
+            raise web.HTTPUnauthorized
+        return asking.tenant_id
+
+    @property
+    def actor(self) -> Actor:
+        """Who acts, for the audit row."""
+        kind, actor_id = ActorType.OPERATOR, None
+        if self.tenant is not None:
+            kind, actor_id = ActorType.API_KEY, str(self.tenant.key_id)
+        elif self.reviewer is not None:
+            kind, actor_id = ActorType.REVIEWER, str(self.reviewer.reviewer_id)
+        elif self.capture is not None:
+            kind, actor_id = ActorType.SUBJECT, str(self.capture.session_id)
+        return Actor(actor_type=kind, actor_id=actor_id, request_id=self.request_id, ip=self.address)
 
     @property
     def store_failure(self) -> ProblemCode:
@@ -133,6 +186,8 @@ class Endpoint:
     problems: tuple[ProblemCode, ...] = ()
     """Beyond those that follow from access, parameters and body."""
     store_failure: ProblemCode = ProblemCode.STORE_UNAVAILABLE
+    audits: tuple[AuditAction, ...] = ()
+    """What it may write to the audit log; every route that writes names at least one (G57)."""
     limited_as: str | None = None
     """The limit of its own it counts against, beside the key's."""
     description: str = ""

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from app.http.endpoints import Parameter
+from app.http.endpoints import Call, Parameter
 from schemas.base import Timestamp
 from schemas.problems import FieldProblem, ProblemCode, Refused
 from streams.ports import Position
@@ -102,6 +102,26 @@ def moment(query: Mapping[str, str], name: str) -> datetime | None:
     except (ValidationError, OverflowError):  # the latter in the first and last hours of the calendar
         pass
     raise refused_filter(name, "The value must be an RFC 3339 time such as 2026-01-31T12:00:00Z.")
+
+
+LIVEMODE: Final = Parameter(
+    "livemode", "Live data only, or test data only; a key sees its own mode whatever is asked.",
+    {"type": "boolean"},
+)  # fmt: skip
+
+
+def modes(call: Call) -> tuple[bool, ...]:
+    """Return which data the caller sees: a key its own mode, a reviewer both or the one asked for (G92).
+
+    Raises:
+        Refused: FILTER_INVALID.
+    """
+    given = call.request.query.get("livemode")
+    if given not in {None, "true", "false"}:
+        raise refused_filter("livemode", "The value must be true or false.")
+    if call.tenant is not None:
+        return (call.tenant.livemode,)
+    return (True, False) if given is None else (given == "true",)
 
 
 def refused_filter(parameter: str, message: str) -> Refused:

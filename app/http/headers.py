@@ -8,6 +8,7 @@ from typing import Final
 from aiohttp import web
 
 from schemas.problems import FieldProblem, ProblemCode, Refused, Unauthenticated
+from streams.access.recognition import COOKIE
 
 SINGLE: Final = ("Authorization", "Idempotency-Key")
 """Headers that may be given once; two parties that each read another one would disagree."""
@@ -54,6 +55,36 @@ def bearer(request: web.Request) -> str:
     if found is None:
         raise Unauthenticated
     return found[1]
+
+
+def has_bearer(request: web.Request) -> bool:
+    """Tell whether an `Authorization` header was sent; it counts before any cookie."""
+    return "Authorization" in request.headers
+
+
+def session_cookie(request: web.Request) -> str | None:
+    """Return the reviewer's session cookie; two of them are none, for nobody knows which one counts."""
+    sent = [
+        value.strip()
+        for header in request.headers.getall("Cookie", ())
+        for pair in header.split(";")
+        for name, _, value in [pair.partition("=")]
+        if name.strip() == COOKIE
+    ]
+    return sent[0] if len(sent) == 1 else None
+
+
+def require_own_origin(request: web.Request, base_url: str) -> None:
+    """Refuse a write with the cookie that another site may have caused (G99).
+
+    Raises:
+        Refused: ORIGIN_REFUSED, also when the browser says nothing of where it comes from.
+    """
+    origin = request.headers.get("Origin")
+    own = origin == base_url.rstrip("/") if origin is not None else False
+    if not own and request.headers.get("Sec-Fetch-Site") != "same-origin":
+        message = "A write with the session cookie must come from the service's own pages."
+        raise Refused.because(ProblemCode.ORIGIN_REFUSED, message)
 
 
 def address_of(request: web.Request, trusted: Sequence[IPv4Network | IPv6Network]) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
+from app.http.auth import SAFE_METHODS
 from app.http.endpoints import ANYONE, Answer, Credential, Endpoint, Parameter
 from app.http.problems import MEDIA_TYPE, Problem
 from app.http.schemas_out import as_answered
@@ -33,6 +34,11 @@ _SECURITY: Final[Json] = {
         "type": "http",
         "scheme": "bearer",
         "description": "The platform operator's token; it opens no tenant route.",
+    },
+    Credential.CAPTURE_TOKEN: {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "The `client_token` of one verification session; it opens that session only.",
     },
 }
 
@@ -65,12 +71,7 @@ def describe(endpoints: Sequence[Endpoint], base_url: str) -> Json:
 
 def problems_of(endpoint: Endpoint) -> tuple[ProblemCode, ...]:
     """Return every code the route may answer, in the order of the closed list."""
-    codes = {*endpoint.problems}
-    if endpoint.access != ANYONE:
-        codes |= {ProblemCode.HEADER_DUPLICATED, ProblemCode.UNAUTHENTICATED, ProblemCode.RATE_LIMITED}
-        codes |= {endpoint.store_failure}
-    if endpoint.access.scope or endpoint.access.permission:
-        codes |= {ProblemCode.PERMISSION_DENIED}
+    codes = {*endpoint.problems, *_codes_of_access(endpoint)}
     if endpoint.interface:
         codes |= {ProblemCode.FILTER_INVALID}
     if any(parameter.name == "cursor" for parameter in endpoint.parameters):
@@ -87,6 +88,24 @@ def problems_of(endpoint: Endpoint) -> tuple[ProblemCode, ...]:
     return tuple(code for code in ProblemCode if code in codes)
 
 
+def _codes_of_access(endpoint: Endpoint) -> Iterable[ProblemCode]:
+    access = endpoint.access
+    if access == ANYONE:
+        return
+    yield from (ProblemCode.HEADER_DUPLICATED, ProblemCode.UNAUTHENTICATED, ProblemCode.RATE_LIMITED)
+    yield endpoint.store_failure
+    if access.scope or access.permission:
+        yield ProblemCode.PERMISSION_DENIED
+    if Credential.OPERATOR_TOKEN in access.accepts:
+        yield ProblemCode.NOT_FOUND
+    if Credential.REVIEWER_SESSION in access.accepts:
+        yield ProblemCode.MFA_REQUIRED
+        if endpoint.method not in SAFE_METHODS:
+            yield ProblemCode.ORIGIN_REFUSED
+        if Credential.TENANT_KEY not in access.accepts:
+            yield ProblemCode.API_KEY_NOT_ALLOWED
+
+
 def _operation(endpoint: Endpoint) -> Json:
     operation: Json = {
         "operationId": _operation_id(endpoint),
@@ -96,7 +115,12 @@ def _operation(endpoint: Endpoint) -> Json:
         "responses": _responses(endpoint),
         "security": [{credential: []} for credential in Credential if credential in endpoint.access.accepts],
     }
-    said = [endpoint.description, f"Scope: `{endpoint.access.scope}`." if endpoint.access.scope else ""]
+    access = endpoint.access
+    said = [
+        endpoint.description,
+        f"Scope: `{access.scope}`." if access.scope else "",
+        f"Permission: `{access.permission}`." if access.permission else "",
+    ]
     if any(said):
         operation["description"] = " ".join(filter(None, said))
     if endpoint.body is not None:

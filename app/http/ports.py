@@ -7,12 +7,15 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
 
 from app.http.rate_limits import RateLimits
-from app.intake import Intake
+from app.intake import Gateway, Intake
 from app.telemetry import Metrics
 from schemas.access import TenantCaller
-from streams.ports import AuditLog, Records, Vault
+from schemas.people import CaptureCaller, ReviewerCaller
+from streams.audit.committing import Commit
+from streams.ports import Stores
 
 
 class Authenticator(Protocol):
@@ -28,6 +31,23 @@ class Authenticator(Protocol):
         ...
 
 
+class CookieRecogniser(Protocol):
+    """Knows the reviewers' sessions."""
+
+    async def __call__(self, cookie: str) -> ReviewerCaller:
+        """Return who presents the cookie.
+
+        Raises:
+            Unauthenticated: The session is unknown, over, or its member suspended.
+            StoreUnavailable: Nobody can tell for now.
+        """
+        ...
+
+
+TokenRecogniser = Callable[[str], CaptureCaller]
+"""Returns the session a capture token is good for; raises `Unauthenticated`."""
+
+
 Probe = Callable[[], Awaitable[str | None]]
 """Tells why a dependency cannot be used now; None when it can. It may not raise."""
 
@@ -37,10 +57,13 @@ class FrontPorts:
     """Everything the front works with, opened by the composition root."""
 
     authenticate: Authenticator
+    recognise_reviewer: CookieRecogniser
+    recognise_capture: TokenRecogniser
+    gateway: Gateway
     intake: Intake
-    records: Records
-    audit_log: AuditLog
-    vault: Vault
+    stores: Stores
+    commit: Commit
+    """Commits a change of a use case that the front carries out itself, and tells the log."""
     probes: Mapping[str, Probe]
     """Each dependency by the name `/readyz` shows."""
     fresh_uuid: Callable[[], UUID]
@@ -58,6 +81,8 @@ class FrontSettings:
     """How callers reach the front, without a trailing slash."""
     cursor_key: bytes
     """32 secret bytes that authenticate cursors; fronts of one deployment share them."""
+    operator_token: SecretStr | None = None
+    """None: the platform's routes do not exist (interface section 5)."""
     rate_limits: RateLimits | None = None
     """None: no limits (benchmarks)."""
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()

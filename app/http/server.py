@@ -39,7 +39,7 @@ def create_app(ports: FrontPorts, settings: FrontSettings) -> web.Application:
         return await watch.answer(request, handler)
 
     app = web.Application(middlewares=[watched])
-    gate = Gate(ports.authenticate, settings.rate_limits, ports.metrics, time.monotonic)
+    gate = Gate(ports, settings, time.monotonic)
     attach(app, gate, endpoints_of(ports, settings, budget))
     return app
 
@@ -48,7 +48,7 @@ def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget)
     """Return every route of the front."""
     bodies = BodyReader(budget, settings.body_timeout_s)
     cursors = Cursors(settings.cursor_key)
-    presenter = Presenter(ports.vault)
+    presenter = Presenter(ports.stores.vault)
     health = HealthRoutes(ports.probes, ports.registry, settings.probe_timeout_s)
     endpoints = (
         *verification_endpoints(VerificationRoutes(ports, bodies, cursors, presenter)),

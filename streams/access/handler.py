@@ -7,12 +7,12 @@ from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network
 
 from schemas.access import ApiKey, Tenant, TenantCaller
-from schemas.audit import AuditAction, AuditEvent
-from schemas.base import Frozen
-from schemas.enums import ActorType, Scope
-from schemas.ids import PLATFORM, AuditEventId, KeyId, TenantId, derive_id
+from schemas.audit import Actor, AuditAction, AuditEvent
+from schemas.enums import Scope
+from schemas.ids import PLATFORM, KeyId, TenantId, derive_id
 from schemas.problems import NotFound
 from streams.access.rules import PREFIX_BYTES, SECRET_BYTES, admit, hash_key, read_key, write_key
+from streams.audit.acts import write_row
 from streams.ports import Change, Conflict, Journal, Record, RecordKind, Records
 
 Clock = Callable[[], datetime]
@@ -40,15 +40,6 @@ _DETAIL_OF = {
 }
 
 
-class Actor(Frozen):
-    """Who acts, for the audit row."""
-
-    actor_type: ActorType = ActorType.OPERATOR
-    actor_id: str | None = None
-    request_id: str | None = None
-    ip: str | None = None
-
-
 OPERATOR = Actor()
 """The operator at the command line."""
 
@@ -56,19 +47,8 @@ OPERATOR = Actor()
 def _audit_row(
     event_id: str, actor: Actor, action: AuditAction, subject_id: str, now: datetime, *, livemode: bool
 ) -> AuditEvent:
-    context = {"request_id": actor.request_id, "ip": actor.ip}
-    return AuditEvent(
-        event_id=AuditEventId(event_id),
-        action=action,
-        actor_type=actor.actor_type,
-        actor_id=actor.actor_id,
-        subject_id=subject_id,
-        correlation_id=actor.request_id,
-        context={name: value for name, value in context.items() if value is not None},
-        detail=_DETAIL_OF[action],
-        created_at=now,
-        livemode=livemode,
-    )
+    detail = _DETAIL_OF[action]
+    return write_row(event_id, action, actor, subject_id, now, detail=detail, livemode=livemode)
 
 
 class CreateTenant:

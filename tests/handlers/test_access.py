@@ -12,14 +12,13 @@ import pytest
 from typing_extensions import override
 
 from schemas.access import ApiKey, Tenant
-from schemas.audit import AuditEvent, AuditFilter
+from schemas.audit import Actor, AuditEvent, AuditFilter
 from schemas.enums import ActorType, Scope
 from schemas.ids import PLATFORM, KeyId, TenantId, derive_id
 from schemas.problems import NotFound, Unauthenticated
 from streams.access.handler import (
     KEY_INDEX,
     TENANT_INDEX,
-    Actor,
     Authenticate,
     CreateKey,
     CreateTenant,

@@ -4,7 +4,8 @@ import asyncio
 import base64
 import io
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,11 +29,20 @@ from app.vision.pool import VisionPool
 from schemas.access import TenantCaller
 from schemas.base import Command, Event
 from schemas.enums import Scope
-from schemas.ids import KeyId, TenantId, derive_id
+from schemas.ids import PLATFORM, KeyId, ReviewerSessionId, TenantId, UserId, derive_id, encode_id
+from schemas.people import CaptureCaller, Reviewer, ReviewerSession, Role
 from schemas.problems import Unauthenticated
 from schemas.topics import Topic
-from schemas.verifications import SubmitVerification
-from streams.ports import Stores
+from streams.access.recognition import (
+    ABSOLUTE,
+    COOKIE,
+    RecogniseReviewer,
+    draw_cookie,
+    hash_cookie,
+    session_record,
+)
+from streams.audit.committing import CommitAndTell
+from streams.ports import Change, Record, RecordKind, Stores
 from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.outcome import Remembered
@@ -51,6 +61,7 @@ BARE: Final = "idv_test_without_scopes"
 
 PATH: Final = "/v1/verifications"
 BASE_URL: Final = "https://id.example"
+PEPPER: Final = b"p" * 32
 
 
 def build_caller(tenant_id: TenantId = ACME, *, name: str = "first", **changes: Any) -> TenantCaller:
@@ -125,28 +136,25 @@ class Unasked:
 
 
 class DirectGateway:
-    """The use case behind the front without a log between them; one key, one writer."""
+    """The use cases behind the front without a log between them; one key, one writer."""
 
-    def __init__(self, evaluate: EvaluateVerification) -> None:
-        self._evaluate = evaluate
+    def __init__(self, handlers: Mapping[Topic, Callable[[Any], Awaitable[Event]]]) -> None:
+        self._handlers = handlers
         self._turns: dict[str, asyncio.Lock] = {}
-        self.asked: list[SubmitVerification] = []
+        self.asked: list[Any] = []
         self.failing: Exception | None = None
 
     async def ask(
         self, topic: Topic, key: str, command: Command, answer_type: type[Answer], timeout_s: float, /
     ) -> Answer:
         """Carry the command out."""
-        assert topic is Topic.VERIFICATION_COMMANDS
-        assert isinstance(command, SubmitVerification)
-        assert key == command.verification_id
         self.asked.append(command)
         if self.failing is not None:
             raise self.failing
         async with self._turns.setdefault(key, asyncio.Lock()):
-            decided = await asyncio.wait_for(self._evaluate(command), timeout_s)
-        assert isinstance(decided, answer_type)
-        return decided
+            told = await asyncio.wait_for(self._handlers[topic](command), timeout_s)
+        assert isinstance(told, answer_type)
+        return told
 
 
 @dataclass(slots=True)
@@ -173,10 +181,60 @@ class Front:
         async with self.client.request(method, self.url + path, headers=headers, **more) as response:
             return Told(response.status, response.headers.copy(), await response.read())
 
+    async def sign_in(
+        self, role: Role = Role.OWNER, tenant_id: TenantId = ACME, *, satisfied: bool = True
+    ) -> "SignedIn":
+        """Make a member with a session, as if signed in with both factors or with the first alone."""
+        moment, member_id = now(), UserId(encode_id("usr", uuid7()))
+        member = Reviewer(
+            reviewer_id=member_id, tenant_id=tenant_id, email=f"{member_id}@acme.example", name="A Reviewer",
+            role=role, created_at=moment, updated_at=moment,
+        )  # fmt: skip
+        value, lookup = draw_cookie(secrets.token_bytes)
+        session = ReviewerSession(
+            session_id=ReviewerSessionId(encode_id("rs", uuid7())), lookup=lookup,
+            secret_hash=hash_cookie(value, PEPPER), tenant_id=tenant_id, reviewer_id=member_id,
+            satisfied=satisfied, created_at=moment, seen_at=moment, expires_at=moment + ABSOLUTE,
+        )  # fmt: skip
+        record = Record(tenant_id, RecordKind.REVIEWER, member_id, member.to_bytes(), moment)
+        await self.stores.journal.commit(Change(tenant_id, (record, session_record(session, 1))))
+        return SignedIn(self, value, member, session)
+
     async def submit(self, body: Any = None, key: str = TEST, idempotency_key: str | None = None) -> "Told":
         """Submit a verification."""
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
         return await self.ask("POST", PATH, key, json=body or build_body(), headers=headers)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """A member with a session; writes come from the service's own pages."""
+
+    front: Front
+    cookie: str
+    member: Reviewer
+    session: ReviewerSession
+
+    async def ask(self, method: str, path: str, **more: Any) -> "Told":
+        """Send a request with the cookie."""
+        own = {"Cookie": f"{COOKIE}={self.cookie}", "Origin": BASE_URL}
+        headers = {**own, **dict(more.pop("headers", {}))}
+        sent = {name: value for name, value in headers.items() if value is not None}
+        return await self.front.ask(method, path, None, headers=sent, **more)
+
+    async def change(self, **changes: Any) -> None:
+        """Change the session as it is kept."""
+        changed = self.session.model_copy(update=changes)
+        await self.front.stores.journal.commit(Change(PLATFORM, (session_record(changed, 2),)))
+
+    async def change_member(self, **changes: Any) -> None:
+        """Change the member as it is kept."""
+        changed = self.member.model_copy(update=changes)
+        record = Record(
+            self.member.tenant_id, RecordKind.REVIEWER, self.member.reviewer_id, changed.to_bytes(),
+            self.member.created_at, version=2,
+        )  # fmt: skip
+        await self.front.stores.journal.commit(Change(self.member.tenant_id, (record,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +298,7 @@ async def open_front(
     chosen = FrontSettings(base_url=BASE_URL, cursor_key=b"c" * 32, **settings)
     shelves, keys, pool = Shelves(), Keys(), VisionPool(1)
     stores = open_memory_stores(RootKey(b"r" * 32), shelves)
-    gateway = DirectGateway(_use_case(stores, pool))
+    gateway = DirectGateway(_handlers(stores, pool))
     ports = _ports(stores, knowing(stores) if knowing else keys, gateway, probes or {})
     app = create_app(ports, chosen)
     runner = make_runner(app, ports, chosen, max_connections, shutdown_timeout_s=1.0)
@@ -259,10 +317,16 @@ async def open_front(
         await pool.aclose()
 
 
-def _use_case(stores: Stores, pool: VisionPool) -> EvaluateVerification:
+def _handlers(stores: Stores, pool: VisionPool) -> dict[Topic, Callable[[Any], Awaitable[Event]]]:
     unasked: Any = Unasked()
     engines = Engines(PooledImageDecoder(pool), unasked, unasked, unasked)
-    return EvaluateVerification(stores, engines, VerificationPolicy(), now, Memory(), Silence())
+    evaluate = EvaluateVerification(stores, engines, VerificationPolicy(), now, Memory(), Silence())
+    return {Topic.VERIFICATION_COMMANDS: evaluate}
+
+
+def no_capture_token(_: str) -> CaptureCaller:
+    """Nobody holds one."""
+    raise Unauthenticated
 
 
 def _ports(
@@ -281,10 +345,12 @@ def _ports(
     )
     return FrontPorts(
         authenticate=keys,
+        recognise_reviewer=RecogniseReviewer(stores.records, stores.journal, PEPPER, now),
+        recognise_capture=no_capture_token,
+        gateway=gateway,
         intake=intake,
-        records=stores.records,
-        audit_log=stores.audit_log,
-        vault=stores.vault,
+        stores=stores,
+        commit=CommitAndTell(stores.journal, Silence()),
         probes=probes,
         fresh_uuid=uuid7,
         metrics=build_metrics(registry),

@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp.test_utils import make_mocked_request
+from pydantic import SecretStr
 
 from app.http.auth import Gate
 from app.http.bodies import BodyBudget
@@ -146,7 +147,7 @@ async def test_the_scheme_is_read_in_any_case(front: Front, scheme: str) -> None
     assert told.status == 200
 
 
-async def test_a_session_cookie_alone_is_401_for_now(front: Front) -> None:
+async def test_a_cookie_nobody_gave_is_401(front: Front) -> None:
     told = await front.ask("GET", "/v1/audit", None, headers={"Cookie": "service_session=x"})
 
     assert told.status == 401
@@ -159,7 +160,7 @@ async def test_a_session_cookie_alone_is_401_for_now(front: Front) -> None:
 async def test_a_key_does_not_pass_for_another_credential(
     front: Front, accepts: Credential, expected: str | None
 ) -> None:
-    gate = Gate(front.keys, None, front.ports.metrics, lambda: 0.0)
+    gate = Gate(front.ports, replace(front.settings, operator_token=SecretStr("o" * 32)), lambda: 0.0)
     endpoint = replace(next(guarded(front)), access=Access(frozenset({accepts})))
     call: Any = type("Asking", (), {"request": make_mocked_request("GET", PATH), "address": None})()
     call.request = make_mocked_request("GET", PATH, headers={"Authorization": f"Bearer {TEST}"})

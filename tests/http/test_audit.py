@@ -188,14 +188,14 @@ class FailingLog:
 
 
 async def test_an_export_that_fails_midway_is_cut_short_visibly(front: Front) -> None:
-    object.__setattr__(front.ports, "audit_log", FailingLog([build_row(n) for n in range(250)]))
+    object.__setattr__(front.ports.stores, "audit_log", FailingLog([build_row(n) for n in range(250)]))
 
     with pytest.raises(aiohttp.ClientPayloadError):
         await front.ask("GET", PATH, headers={"Accept": "text/csv"})
 
 
 async def test_a_log_that_cannot_be_read_is_500(front: Front) -> None:
-    object.__setattr__(front.ports, "audit_log", FailingLog([]))
+    object.__setattr__(front.ports.stores, "audit_log", FailingLog([]))
     first = Position(NOW, "aud_x")
     scope = {"list": PATH, "tenant": ACME, "filter": AuditFilter(livemode=False).model_dump_json()}
     cursor = Cursors(front.settings.cursor_key).write(first, scope)

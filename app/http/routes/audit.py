@@ -12,14 +12,15 @@ from aiohttp import web
 
 from app.http.cursors import Cursors
 from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Parameter
-from app.http.filters import Page, Paging, moment, refused_filter, text, word
+from app.http.filters import LIVEMODE, Page, Paging, modes, moment, refused_filter, text, word
 from app.http.negotiation import wanted
 from app.http.ports import FrontPorts
 from app.http.responses import JSON, dress, json_list
-from schemas.access import TenantCaller
 from schemas.audit import AuditEvent, AuditFilter
 from schemas.base import Frozen, rfc3339
 from schemas.enums import ActorType, Scope
+from schemas.ids import TenantId
+from schemas.people import Permission
 from schemas.problems import ProblemCode
 from schemas.verifications import SUBJECT_PATTERN
 from streams.ports import Position
@@ -67,34 +68,34 @@ class AuditRoutes:
 
     async def read(self, call: Call) -> web.StreamResponse:
         """Answer a page of the caller's log, or all of it as CSV."""
-        query, caller = call.request.query, call.caller
-        chosen = filter_of(query, caller)
-        scope = scope_of(caller, chosen)
+        query, tenant_id = call.request.query, call.tenant_id
+        chosen = filter_of(query, modes(call))
+        scope = scope_of(tenant_id, chosen)
         cursor = query.get("cursor")
         before = self.cursors.read(cursor, scope) if cursor is not None else None
         if wanted(call.request, (JSON, CSV)) == CSV:
             most = PAGING.limit(query) if "limit" in query else None
-            return await self._export(call, self._rows(caller, chosen, before, most))
+            return await self._export(call, self._rows(tenant_id, chosen, before, most))
         page = Page(PAGING.limit(query), before)
-        events = await self._events(caller, chosen, page.limit + 1, before) if page.limit else ()
+        events = await self._events(tenant_id, chosen, page.limit + 1, before) if page.limit else ()
         rows = [event.to_bytes() for event in events[: page.limit]]
         last = events[page.limit - 1] if len(events) > page.limit else None
         next_cursor = self.cursors.write(_position(last), scope) if last is not None else None
         return json_list("events", rows, next_cursor)
 
     async def _events(
-        self, caller: TenantCaller, chosen: AuditFilter, limit: int, before: Position | None
+        self, tenant_id: TenantId, chosen: AuditFilter, limit: int, before: Position | None
     ) -> Sequence[AuditEvent]:
-        return await self.ports.audit_log.page(caller.tenant_id, chosen, limit=limit, before=before)
+        return await self.ports.stores.audit_log.page(tenant_id, chosen, limit=limit, before=before)
 
     async def _rows(
-        self, caller: TenantCaller, chosen: AuditFilter, before: Position | None, most: int | None
+        self, tenant_id: TenantId, chosen: AuditFilter, before: Position | None, most: int | None
     ) -> AsyncIterator[Sequence[AuditEvent]]:
         """Give the rows page by page; `most` of them, or all."""
         left = most
         while left is None or left > 0:
             limit = PAGING.most if left is None else min(PAGING.most, left)
-            events = await self._events(caller, chosen, limit, before)
+            events = await self._events(tenant_id, chosen, limit, before)
             yield events
             if len(events) < limit:
                 return
@@ -121,7 +122,7 @@ class AuditRoutes:
         return response
 
 
-def filter_of(query: Mapping[str, str], caller: TenantCaller) -> AuditFilter:
+def filter_of(query: Mapping[str, str], seen: Sequence[bool]) -> AuditFilter:
     """Return what the parameters choose, of the caller's own mode.
 
     Raises:
@@ -139,13 +140,13 @@ def filter_of(query: Mapping[str, str], caller: TenantCaller) -> AuditFilter:
         correlation_id=text(query, "correlation_id", _NAME_FORM),
         since=since,
         until=until,
-        livemode=caller.livemode,
+        livemode=seen[0] if len(seen) == 1 else None,
     )
 
 
-def scope_of(caller: TenantCaller, chosen: AuditFilter) -> Mapping[str, str]:
+def scope_of(tenant_id: TenantId, chosen: AuditFilter) -> Mapping[str, str]:
     """Return what a cursor of this list is bound to."""
-    return {"list": PATH, "tenant": caller.tenant_id, "filter": chosen.model_dump_json()}
+    return {"list": PATH, "tenant": tenant_id, "filter": chosen.model_dump_json()}
 
 
 def cells(event: AuditEvent) -> tuple[str, ...]:
@@ -188,7 +189,7 @@ def audit_endpoints(routes: AuditRoutes) -> tuple[Endpoint, ...]:
             access=Access(
                 frozenset({Credential.TENANT_KEY, Credential.REVIEWER_SESSION}),
                 scope=Scope.AUDIT_READ,
-                permission="AUDIT_READ",
+                permission=Permission.AUDIT_READ,
             ),
             parameters=(
                 Parameter(
@@ -203,6 +204,7 @@ def audit_endpoints(routes: AuditRoutes) -> tuple[Endpoint, ...]:
                 Parameter("correlation_id", "Rows of one request: its `X-Request-Id`.", name),
                 Parameter("from", "Rows at or after this time.", time),
                 Parameter("to", "Rows before this time.", time),
+                LIVEMODE,
                 *PAGING.parameters,
             ),
             store_failure=ProblemCode.STORE_FAILED,

@@ -8,22 +8,24 @@ from typing import Final
 from aiohttp import web
 
 from app.http.bodies import BodyReader
+from app.http.creation import REPLAYED
 from app.http.cursors import Cursors
 from app.http.endpoints import MEBIBYTE, Access, Answer, Call, Credential, Endpoint, Parameter
-from app.http.filters import Page, Paging, text, word
+from app.http.filters import LIVEMODE, Page, Paging, modes, text, word
 from app.http.headers import idempotency_key
+from app.http.listing import page_of
 from app.http.ports import FrontPorts
 from app.http.presenting import Presenter
 from app.http.responses import json_answer, json_list
 from app.intake import Asked
 from app.submissions import SubmitBody
-from schemas.access import TenantCaller
 from schemas.base import Frozen
 from schemas.enums import Scope, VerificationStatus
-from schemas.ids import SubjectId
+from schemas.ids import SubjectId, TenantId
+from schemas.people import Permission
 from schemas.problems import NotFound, ProblemCode
 from schemas.verifications import SUBJECT_PATTERN, StoredVerification, Verification
-from streams.ports import Position, Record, RecordKind
+from streams.ports import Position, RecordKind
 from streams.verification.keeping import Index, by_mode, by_status, by_subject, by_subject_and_status
 
 PATH: Final = "/v1/verifications"
@@ -38,11 +40,9 @@ VERIFICATION_FORM: Final = r"ver_[0-9a-hjkmnp-tv-z]{26}"
 READER: Final = Access(
     frozenset({Credential.TENANT_KEY, Credential.REVIEWER_SESSION}),
     scope=Scope.VERIFICATIONS_READ,
-    permission="VERIFICATIONS_READ",
+    permission=Permission.VERIFICATIONS_READ,
 )
 WRITER: Final = Access(frozenset({Credential.TENANT_KEY}), scope=Scope.VERIFICATIONS_WRITE)
-
-REPLAYED: Final = "Idempotent-Replayed"
 
 
 class VerificationList(Frozen):
@@ -77,51 +77,55 @@ class VerificationRoutes:
 
     async def read(self, call: Call) -> web.Response:
         """Answer one verification of the caller's tenant and mode; any other is not found."""
-        tenant_id, verification_id = call.caller.tenant_id, call.path_value("verification_id")
-        record = await self.ports.records.get(tenant_id, RecordKind.VERIFICATION, verification_id)
+        tenant_id, verification_id = call.tenant_id, call.path_value("verification_id")
+        record = await self.ports.stores.records.get(tenant_id, RecordKind.VERIFICATION, verification_id)
         stored = StoredVerification.from_bytes(record.body)
-        if stored.livemode is not call.caller.livemode:
+        if stored.livemode not in modes(call):
             raise NotFound
         return json_answer(await self.presenter.present(tenant_id, stored))
 
     async def list_page(self, call: Call) -> web.Response:
         """Answer a page of verifications, newest first."""
-        query, caller = call.request.query, call.caller
+        query, seen = call.request.query, modes(call)
         subject = text(query, "subject_id", SUBJECT_PATTERN)
         status = word(query, "status", VerificationStatus)
-        scope = scope_of(caller, subject_id=subject or "", status=status or "")
+        scope = scope_of(call.tenant_id, seen, subject_id=subject or "", status=status or "")
         cursor = query.get("cursor")
         page = Page(PAGING.limit(query), self.cursors.read(cursor, scope) if cursor is not None else None)
-        records = await self._records(caller, index_of(caller, subject, status), page)
+        records = await page_of(
+            self.ports.stores.records,
+            call.tenant_id,
+            RecordKind.VERIFICATION,
+            seen,
+            lambda livemode: index_of(livemode, subject, status),
+            page,
+        )
         rows = [
-            await self.presenter.present(caller.tenant_id, StoredVerification.from_bytes(record.body))
+            await self.presenter.present(call.tenant_id, StoredVerification.from_bytes(record.body))
             for record in records[: page.limit]
         ]
         last = records[page.limit - 1] if len(records) > page.limit else None
         next_cursor = self.cursors.write(Position(last.created_at, last.id), scope) if last else None
         return json_list("verifications", rows, next_cursor)
 
-    async def _records(self, caller: TenantCaller, index: Index, page: Page) -> Sequence[Record]:
-        """Return one record more than the page holds, if there is one."""
-        if page.limit == 0:
-            return ()
-        return await self.ports.records.page(
-            caller.tenant_id, RecordKind.VERIFICATION, index, limit=page.limit + 1, before=page.before
-        )
 
-
-def index_of(caller: TenantCaller, subject: str | None, status: VerificationStatus | None) -> Index:
-    """Return the index under which the asked-for verifications are listed."""
-    live = caller.livemode
+def index_of(
+    livemode: bool,  # noqa: FBT001 - the interface's own word for it
+    subject: str | None,
+    status: VerificationStatus | None,
+) -> Index:
+    """Return the index under which the asked-for verifications of one mode are listed."""
     if subject is None:
-        return by_mode(live) if status is None else by_status(live, status)
+        return by_mode(livemode) if status is None else by_status(livemode, status)
     subject_id = SubjectId(subject)
-    return by_subject(live, subject_id) if status is None else by_subject_and_status(live, subject_id, status)
+    if status is None:
+        return by_subject(livemode, subject_id)
+    return by_subject_and_status(livemode, subject_id, status)
 
 
-def scope_of(caller: TenantCaller, **filters: str) -> Mapping[str, str]:
+def scope_of(tenant_id: TenantId, seen: Sequence[bool], **filters: str) -> Mapping[str, str]:
     """Return what a cursor of this list is bound to."""
-    return {"list": PATH, "tenant": caller.tenant_id, "live": str(caller.livemode), **filters}
+    return {"list": PATH, "tenant": tenant_id, "live": str(seen), **filters}
 
 
 def verification_endpoints(routes: VerificationRoutes) -> tuple[Endpoint, ...]:
@@ -191,6 +195,7 @@ def _list(routes: VerificationRoutes) -> Endpoint:
         parameters=(
             Parameter("subject_id", "Those of one subject.", {"type": "string", "pattern": SUBJECT_PATTERN}),
             Parameter("status", "Those in one status.", {"enum": [*VerificationStatus]}),
+            LIVEMODE,
             *PAGING.parameters,
         ),
     )

@@ -1,0 +1,69 @@
+"""What every create route does alike: the id a request names, and whether it is the first of its key (G2)."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from app.http.endpoints import Call
+from app.http.headers import idempotency_key
+from schemas.base import Frozen
+from schemas.ids import TenantId, derive_id, encode_id
+from schemas.problems import FieldProblem, ProblemCode, Refused
+
+REPLAYED: Final = "Idempotent-Replayed"
+"""Header of an answer that was given before."""
+
+_REUSED: Final = "The key was used for another request."
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """How a create request is known."""
+
+    id: str
+    """Derived from tenant, mode, route and key; fresh without a key."""
+    fingerprint: str
+    """SHA-256 of the canonical body, hexadecimal."""
+
+
+def name_created(
+    prefix: str,
+    call: Call,
+    body: Frozen,
+    fresh_uuid: Callable[[], UUID],
+    *,
+    tenant_id: TenantId,
+    livemode: bool = True,
+) -> Naming:
+    """Return the id and fingerprint of what the request asks to create.
+
+    Raises:
+        Refused: IDEMPOTENCY_KEY_INVALID.
+    """
+    key, endpoint = idempotency_key(call.request), call.endpoint
+    if key is None or endpoint is None:
+        return Naming(encode_id(prefix, fresh_uuid()), fingerprint_of(body))
+    mode, route = "live" if livemode else "test", f"{endpoint.method} {call.request.path}"
+    return Naming(derive_id(prefix, tenant_id, mode, route, key), fingerprint_of(body))
+
+
+def fingerprint_of(body: Frozen) -> str:
+    """Return the SHA-256 of the canonical body: the same whatever its key order or spacing."""
+    canonical = json.dumps(body.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def require_same_request(kept: str, fingerprint: str) -> None:
+    """Refuse a key that was used for another body.
+
+    Raises:
+        Refused: IDEMPOTENCY_KEY_REUSED.
+    """
+    if kept != fingerprint:
+        field = FieldProblem(
+            code=ProblemCode.IDEMPOTENCY_KEY_REUSED, message=_REUSED, header="Idempotency-Key"
+        )
+        raise Refused.because(ProblemCode.IDEMPOTENCY_KEY_REUSED, _REUSED, field)

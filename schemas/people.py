@@ -1,0 +1,124 @@
+"""The people of a tenant: roles, permissions, reviewers and the sessions they sign in to (G47-G51)."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from schemas.base import Frozen, Timestamp
+from schemas.ids import ReviewerSessionId, SessionId, TenantId, UserId
+
+
+class Permission(StrEnum):
+    """What a role may do (G47)."""
+
+    VERIFICATION_FLOWS_MANAGE = "VERIFICATION_FLOWS_MANAGE"
+    VERIFICATION_FLOWS_READ = "VERIFICATION_FLOWS_READ"
+    VERIFICATIONS_READ = "VERIFICATIONS_READ"
+    EVIDENCE_READ = "EVIDENCE_READ"
+    CASES_READ = "CASES_READ"
+    CASES_WORK = "CASES_WORK"
+    CASES_CONCLUDE = "CASES_CONCLUDE"
+    CASES_OVERTURN = "CASES_OVERTURN"
+    TRANSACTIONS_READ = "TRANSACTIONS_READ"
+    WALLETS_READ = "WALLETS_READ"
+    AUDIT_READ = "AUDIT_READ"
+    WEBHOOKS_MANAGE = "WEBHOOKS_MANAGE"
+    API_KEYS_MANAGE = "API_KEYS_MANAGE"
+    MEMBERS_MANAGE = "MEMBERS_MANAGE"
+    PRIVACY_MANAGE = "PRIVACY_MANAGE"
+    SETTINGS_MANAGE = "SETTINGS_MANAGE"
+
+
+class Role(StrEnum):
+    """The fixed set of roles (G48)."""
+
+    OWNER = "OWNER"
+    ADMIN = "ADMIN"
+    COMPLIANCE_LEAD = "COMPLIANCE_LEAD"
+    REVIEWER = "REVIEWER"
+    DEVELOPER = "DEVELOPER"
+    AUDITOR = "AUDITOR"
+
+
+_P = Permission
+
+_EVERY_ROLE: Final = frozenset({_P.VERIFICATION_FLOWS_READ, _P.AUDIT_READ, _P.WEBHOOKS_MANAGE})
+"""The interface lists no refusal for a role on these routes (G84)."""
+
+_READS: Final = _EVERY_ROLE | {
+    _P.VERIFICATIONS_READ,
+    _P.CASES_READ,
+    _P.TRANSACTIONS_READ,
+    _P.WALLETS_READ,
+}
+
+PERMISSIONS_OF: Final[Mapping[Role, frozenset[Permission]]] = MappingProxyType(
+    {
+        Role.OWNER: frozenset(Permission),
+        Role.ADMIN: frozenset(Permission) - {_P.CASES_CONCLUDE, _P.CASES_OVERTURN},
+        Role.COMPLIANCE_LEAD: _READS
+        | {_P.EVIDENCE_READ, _P.CASES_WORK, _P.CASES_CONCLUDE, _P.CASES_OVERTURN, _P.PRIVACY_MANAGE},
+        Role.REVIEWER: _READS | {_P.EVIDENCE_READ, _P.CASES_WORK, _P.CASES_CONCLUDE},
+        Role.DEVELOPER: _EVERY_ROLE | {_P.VERIFICATION_FLOWS_MANAGE, _P.API_KEYS_MANAGE},
+        Role.AUDITOR: _READS,
+    }
+)
+"""G48. Ownership itself (making or changing an OWNER) is the owners' alone and is no permission."""
+
+
+class Reviewer(Frozen):
+    """A member of a tenant."""
+
+    reviewer_id: UserId
+    tenant_id: TenantId
+    email: str
+    """Trimmed and in lower case."""
+    name: str
+    role: Role
+    active: bool = True
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class ReviewerSession(Frozen):
+    """A signed-in reviewer as it is kept: the cookie's secret only as a keyed hash."""
+
+    session_id: ReviewerSessionId
+    lookup: str
+    """The part of the cookie under which the session is found; a rotated cookie has another."""
+    secret_hash: str
+    """HMAC-SHA-256 of the whole cookie value under the pepper, hexadecimal."""
+    tenant_id: TenantId
+    reviewer_id: UserId
+    satisfied: bool = False
+    """The second factor was met."""
+    factor_at: Timestamp | None = None
+    """When it was met last, for acts that want a fresh one."""
+    created_at: Timestamp
+    seen_at: Timestamp
+    expires_at: Timestamp
+    """Absolute; the idle limit runs from `seen_at`."""
+    revoked_at: Timestamp | None = None
+
+
+class ReviewerCaller(Frozen):
+    """A reviewer whose cookie was found good."""
+
+    tenant_id: TenantId
+    reviewer_id: UserId
+    session_id: ReviewerSessionId
+    role: Role
+    satisfied: bool
+    """The second factor was met; without it almost nothing may be called (G51)."""
+
+    def may(self, permission: Permission) -> bool:
+        """Tell whether the role holds the permission."""
+        return permission in PERMISSIONS_OF[self.role]
+
+
+class CaptureCaller(Frozen):
+    """A subject's page that holds the client token of one verification session (G36, G76)."""
+
+    tenant_id: TenantId
+    session_id: SessionId
