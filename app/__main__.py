@@ -6,13 +6,14 @@ from app.cli import app
 from app.console import say_error
 from app.settings import SettingsRefused
 from app.startup import CannotStart
+from schemas.problems import StoreUnavailable
 
 
 def main() -> None:
     """Run the command line; a refused setting or start is one sentence on stderr and exit status 2."""
     try:
         app()
-    except (SettingsRefused, CannotStart) as refusal:
+    except (SettingsRefused, CannotStart, StoreUnavailable) as refusal:
         say_error(str(refusal))
         sys.exit(2)
 

@@ -1,6 +1,7 @@
 """The `veristream` commands: each does one thing, says what it did, and names the mend when it cannot."""
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -270,13 +271,35 @@ def migrate(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def doctor(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def doctor(
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+    invariants: Annotated[
+        bool, typer.Option("--invariants", help="Walk log and stores for what should not be.")
+    ] = False,
+    due_after: Annotated[
+        float, typer.Option("--due-after", min=0, help="Seconds a command may still be under way.")
+    ] = 60.0,
+    canary: Annotated[
+        list[str] | None, typer.Option("--canary", help="A planted value that must be found nowhere.")
+    ] = None,
+    log: Annotated[
+        list[Path] | None, typer.Option("--log", help="A log or saved metrics to look for it in.")
+    ] = None,
+) -> None:
     """Check settings, disk, keys, models, store, broker and audit chains; each failure names its mend.
+
+    With --invariants: hold commands, decisions, events, audit rows and evidence against each other, while
+    the service runs; each violation is one line, and the exit status is 1.
 
     Try:
 
       veristream doctor --json
+
+      veristream doctor --invariants --canary ERIKSSON --log veristream.log
     """
+    if invariants:
+        raise typer.Exit(_examine_invariants(_settings(data_dir), due_after, canary, log, as_json=as_json))
     from app.doctor import examine, say_findings
 
     findings = asyncio.run(examine(_settings(data_dir)))
@@ -285,3 +308,22 @@ def doctor(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     else:
         say_findings(findings)
     raise typer.Exit(0 if all(finding.ok for finding in findings) else 1)
+
+
+def _examine_invariants(
+    settings: Settings,
+    due_after_s: float,
+    canaries: list[str] | None,
+    logs: list[Path] | None,
+    *,
+    as_json: bool,
+) -> int:
+    from app.invariants.examine import Question, examine_deployment, say_report
+
+    asked = Question(timedelta(seconds=due_after_s), tuple(canaries or ()), tuple(logs or ()))
+    report = asyncio.run(examine_deployment(settings, asked))
+    if as_json:
+        say_json(report.model_dump(mode="json"))
+    else:
+        say_report(report)
+    return 1 if report.violations else 0

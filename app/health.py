@@ -21,7 +21,7 @@ LOOPBACK: Final = "127.0.0.1"
 PROBE_S: Final = 2.0
 """A dependency that has not answered by then counts as down."""
 
-BROKER_S: Final = 1.0
+BROKER_S: Final = 1.5
 """A broker that has not greeted by then counts as down; what is left of the probe finds out why."""
 
 

@@ -103,7 +103,7 @@ async def _silence(access: LogAccess, address: str, error: Exception, timeout_s:
     """Say why a broker did not greet; the usual reason is that it speaks another protocol."""
     host, port = split_address(address)
     match error:
-        case socket.gaierror():
+        case socket.gaierror() | UnicodeError():
             return Unreachable(f"the name {host} is not known")
         case ConnectionRefusedError():
             return Unreachable(f"nothing listens at {address}")

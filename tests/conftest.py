@@ -1,3 +1,3 @@
 """What every test may ask for."""
 
-pytest_plugins = ["tests.engines.fixtures"]
+pytest_plugins = ["tests.engines.fixtures", "tests.contracts.fixtures"]

@@ -107,8 +107,15 @@ class _Walk:
             promised = _position(head)
 
     async def find_stray_row(self) -> ChainReport:
-        """Look for rows that are neither sealed nor waiting; the report of a good chain if there are none."""
+        """Look for rows that are neither sealed nor waiting; the report of a good chain if there are none.
+
+        A store may show a row a moment before it shows that it waits, so only who strays twice is a stray.
+        """
         self._met.clear()
+        report = await self._look_for_strays()
+        return await self._look_for_strays() if report.fault is ChainFault.FOREIGN else report
+
+    async def _look_for_strays(self) -> ChainReport:
         try:
             loose = [row.event_id async for row in self._all_rows() if CHAIN not in row.context]
             waiting = {row.event_id for row in await self._log.unsealed(self._tenant_id, len(loose))}

@@ -191,6 +191,8 @@ def only_the_front_is_published(stack: Stack, name: str) -> str | None:
     ports, networks = service.get("ports", []), service.get("networks", [])
     if name != "front":
         return None if not ports and networks == ["engines"] else "it can be reached, or reach out"
+    if networks != ["engines", "published"]:
+        return "it does not stand between the two networks"
     published = all(str(port).startswith("127.0.0.1:") for port in ports)
     return None if published and len(ports) == 1 else "published on more than loopback"
 

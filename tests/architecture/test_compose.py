@@ -4,6 +4,7 @@ No container engine runs these files here; what they hand to Kafka and Cassandra
 tests/engines/test_deploy_files.py.
 """
 
+import asyncio
 import copy
 import re
 from collections.abc import Callable
@@ -239,3 +240,41 @@ def test_the_image_and_its_label_are_of_this_version() -> None:
 
     assert f'image.version="{version[1]}"' in DOCKERFILE
     assert read_stack().service("front")["image"] == f"veristream:{version[1]}"
+
+
+def readme_block(mark: str) -> str:
+    """The block of README.md under a mark."""
+    found = re.search(
+        rf"<!-- {mark} -->\n```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert found is not None, mark
+    return found[1]
+
+
+async def test_the_readme_makes_every_secret_and_never_replaces_one(tmp_path: Path) -> None:
+    """Its files can be read in a container, under any user; the folder only by its owner."""
+
+    async def run() -> dict[str, str]:
+        made = await asyncio.create_subprocess_exec("bash", "-euc", readme_block("secrets"), cwd=tmp_path)
+        assert await made.wait() == 0
+        return {
+            path.name: path.read_text(encoding="ascii").strip() for path in (tmp_path / "secrets").iterdir()
+        }
+
+    first, again = await run(), await run()
+
+    assert first == again
+    assert set(first) == set(read_stack().compose["secrets"])
+    assert {len(bytes.fromhex(secret)) for secret in first.values()} == {32}
+    assert len(set(first.values())) == len(first)
+    assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "secrets").iterdir()} == {0o444}
+
+
+def test_every_block_of_the_readme_that_needs_docker_says_so() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"(<!-- [a-z ]+ -->\n)?```(\w*)\n(.*?)```", text, re.DOTALL)
+
+    assert [
+        block for mark, _, block in blocks if "docker " in block and mark != "<!-- needs docker -->\n"
+    ] == []

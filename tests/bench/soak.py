@@ -2,9 +2,9 @@
 
 First the greatest rate of `sim:` verifications is measured with a closed load; then an open load comes at
 a share of it for the given time, while memory, threads, file descriptors, tasks and lag are read. The exit
-status is 1 when something grows that should not, something waits, an answer was no 201, or an audit chain is
-broken. What an agent remembers of its last 16,000 verifications fills up first: judge memory in runs longer
-than that, or say how much of it is meant (`--explained-bytes`).
+status is 1 when something grows that should not, something waits, an answer was no 201, an audit chain is
+broken or an invariant does not hold. What an agent remembers of its last 16,000 verifications fills up first:
+judge memory in runs longer than that, or say how much of it is meant (`--explained-bytes`).
 Everything runs on the same cores, the load included.
 """
 
@@ -78,7 +78,7 @@ async def watch(reader: Reader, every_s: float, load_under_way: OpenLoad, readin
 
 
 async def faults_of(fleet: Fleet) -> Sequence[str]:
-    """Walk every audit chain with the service's own command, once all rows have been sealed."""
+    """Ask the service's own commands: every audit chain, once all rows are sealed; then the invariants."""
     deadline = time.monotonic() + DRAIN_S
     while True:
         status, reports = await fleet.command("audit", "verify")
@@ -87,8 +87,11 @@ async def faults_of(fleet: Fleet) -> Sequence[str]:
             break
     rows = sum(report["rows"] for report in reports or ())
     say(f"audit verify: exit status {status}, {rows} rows, {waiting} not sealed")
-    broken = [f"audit verify found a broken chain (exit status {status})"] if status else []
-    return broken + ([f"{waiting} audit rows were never sealed"] if waiting else [])
+    found = [f"audit verify found a broken chain (exit status {status})"] if status else []
+    found += [f"{waiting} audit rows were never sealed"] if waiting else []
+    status, report = await fleet.command("doctor", "--invariants")
+    say(f"doctor --invariants: exit status {status}")
+    return found + ([f"invariants do not hold: {str(report)[:500]}"] if status else [])
 
 
 async def soak(plan: Plan) -> list[str]:

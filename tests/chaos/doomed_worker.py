@@ -4,7 +4,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from app.kafka_log import bootstrap_of, prepare_topics
+from app.kafka_log import access_of, prepare_topics
 from app.settings import read_settings
 from app.startup import until_told_to_stop
 from app.telemetry import configure_logging
@@ -17,13 +17,13 @@ async def main(data_dir: Path, point: Point, nth: int) -> None:
     """Work until the point is met, or until told to stop."""
     settings = read_settings(data_dir=data_dir)
     configure_logging(settings.log_format, settings.log_level)
-    bootstrap, doom = bootstrap_of(settings), Doom(nth)
+    access, doom = access_of(settings), Doom(nth)
     async with open_house(settings) as sound:
         house = House(doomed_stores(sound.stores, point, doom), sound.root_key)
-        await prepare_topics(bootstrap)
+        await prepare_topics(access)
         async with (
-            LogWriter(bootstrap) as writer,
-            open_worker(settings, house, doomed_writer(writer, point, doom), bootstrap),
+            LogWriter(access) as writer,
+            open_worker(settings, house, doomed_writer(writer, point, doom), access),
         ):
             sys.stdout.write("worker is ready: doomed\n")
             sys.stdout.flush()

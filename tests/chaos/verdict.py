@@ -11,6 +11,9 @@ BOUND_S: Final = 60.0
 """I1: an accepted command has its decision this long after the quiet period starts."""
 
 
+ASKED: Final = ("doctor", "--invariants", "--due-after", "0", "--json")
+
+
 async def check(fleet: Fleet, *canaries: str, dead_letters: int = 0, within_s: float = BOUND_S) -> None:
     """Let the checker look until it finds nothing, at most for the bound; then fail with what it found."""
     assert await settled(fleet, canaries, within_s) == []
@@ -29,8 +32,21 @@ async def settled(fleet: Fleet, canaries: tuple[str, ...] = (), within_s: float 
 
 
 async def violations(fleet: Fleet, *canaries: str) -> list[object]:
-    """Return what is wrong now; so far the audit chains, the other invariants follow."""
-    del canaries
-    status, out, err = await veristream(fleet.data_dir, "audit", "verify", "--json", given=fleet.given())
+    """Ask `veristream doctor --invariants` once."""
+    arguments = [part for canary in canaries for part in ("--canary", canary)]
+    arguments += [part for log in fleet.logs for part in ("--log", str(log))]
+    status, out, err = await veristream(
+        fleet.data_dir,
+        "doctor",
+        "--invariants",
+        "--due-after",
+        "0",
+        "--json",
+        *arguments,
+        given=fleet.given(),
+    )
     assert status in {0, 1}, err
-    return [report for report in json.loads(out) if not report["ok"]]
+    report = json.loads(out)
+    found: list[object] = report["violations"]
+    assert (status == 0) == (not found)
+    return found

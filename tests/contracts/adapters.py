@@ -1,4 +1,4 @@
-"""Every adapter of the store ports, opened alike, and ways to break what each of them keeps."""
+"""The adapters that need nothing but a folder, opened alike, and ways to break what each of them keeps."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -111,4 +111,4 @@ ADAPTERS: Final[dict[str, Callable[[Path], AbstractAsyncContextManager[Opened]]]
     "memory": open_memory,
     "sqlite": open_sqlite,
 }
-"""An adapter keeps the ports' promises when it passes with its line added here."""
+"""An adapter keeps the ports' promises when it passes with its line here, or beside it in `fixtures`."""

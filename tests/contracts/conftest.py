@@ -1,19 +1,9 @@
-"""The stores of every adapter in turn, fresh for each test."""
-
-from collections.abc import AsyncIterator
-from pathlib import Path
+"""The parts of the opened adapter."""
 
 import pytest
 
 from streams.ports import Stores
-from tests.contracts.adapters import ADAPTERS, Breaker, Opened
-
-
-@pytest.fixture(params=ADAPTERS)
-async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opened]:
-    """One adapter, opened."""
-    async with ADAPTERS[request.param](tmp_path / "house") as house:
-        yield house
+from tests.contracts.adapters import Breaker, Opened
 
 
 @pytest.fixture

@@ -104,6 +104,7 @@ PROMISES: Final = {
 class CassandraServer(JvmServer):
     """A Cassandra at `host` and `port`.
 
+    One that is not `lasting` may lose its tables when killed; it makes and empties them ten times faster.
     With a `login` (role, password) nobody is served who does not log in; the role may do everything. With an
     `identity` only TLS is spoken, and with `clients` only to clients whose certificate that authority signed.
     """
@@ -117,11 +118,13 @@ class CassandraServer(JvmServer):
         login: tuple[str, str] | None = None,
         identity: Identity | None = None,
         clients: Authority | None = None,
+        lasting: bool = True,
     ) -> None:
         super().__init__(folder, ports=2)
         self.login = login
         self.identity = identity
         self.clients = clients
+        self.lasting = lasting
 
     @property
     def port(self) -> int:
@@ -143,6 +146,7 @@ class CassandraServer(JvmServer):
         agent = next(jars.glob("jamm-*.jar"))
         options = {
             **OPTIONS,
+            "cassandra.unsafesystem": str(not self.lasting).lower(),
             "cassandra.storagedir": kept,
             "cassandra.logdir": self.folder,
             "cassandra.config": (conf / "cassandra.yaml").as_uri(),

@@ -30,7 +30,7 @@ async def kafka(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Kafka
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def cassandra(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[CassandraServer]:
     """The run's Cassandra; whoever asks uses a keyspace of its own and never stops it."""
-    async with CassandraServer(tmp_path_factory.mktemp("cassandra")) as server:
+    async with CassandraServer(tmp_path_factory.mktemp("cassandra"), lasting=False) as server:
         yield server
 
 

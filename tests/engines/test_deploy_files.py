@@ -1,63 +1,25 @@
 """What docker-compose.yml hands to the engines works on the engines themselves, on other ports."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
-import yaml
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]  # ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
 from cassandra import Unauthorized
 from cassandra.cluster import NoHostAvailable
-from typing_extensions import override
 
 from deploy.cassandra_roles import FIRST_ROLE, Deployment, RolesNotMade, make_roles
 from tests.engines.cassandra_server import CassandraServer
-from tests.engines.kafka_server import KafkaServer, Lock
+from tests.engines.deployed import DeployedCassandra, DeployedKafka
+from tests.engines.kafka_server import Lock
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
 OURS, CHANGED, ADMINISTRATORS = "it's ours", "changed", "root's"
 KEYSPACE = "CREATE KEYSPACE kept WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio(loop_scope="module")]
-
-
-class DeployedKafka(KafkaServer):
-    """A Kafka under `deploy/kafka.properties`."""
-
-    @override
-    def _properties(self) -> str:
-        brokers, controller, clients = self.ports
-        text = (DEPLOY / "kafka.properties").read_text(encoding="utf-8")
-        moved = {"9092": clients, "9093": controller, "9094": brokers}
-        text = re.sub(r":(909[234])\b", lambda port: f":{moved[port[1]]}", text)
-        text = text.replace("//0.0.0.0:", "//127.0.0.1:").replace("//kafka:", "//127.0.0.1:")
-        return text.replace("/var/lib/kafka/data", str(self.folder / "kept"))
-
-
-class DeployedCassandra(CassandraServer):
-    """A Cassandra under `deploy/cassandra.yaml`."""
-
-    @override
-    def _settings(self, kept: Path) -> dict[str, object]:
-        text = (DEPLOY / "cassandra.yaml").read_text(encoding="utf-8")
-        read: Any = yaml.safe_load  # untyped
-        here: dict[str, object] = read(text.replace("/var/lib/cassandra", str(kept)))
-        seeds = [{"seeds": f"127.0.0.1:{self.ports[1]}"}]
-        own = "org.apache.cassandra.locator.SimpleSeedProvider"
-        return {
-            **here,
-            "endpoint_snitch": "SimpleSnitch",  # the other reads a file that the image brings
-            "listen_address": self.host,
-            "rpc_address": self.host,
-            "native_transport_port": self.port,
-            "storage_port": self.ports[1],
-            "seed_provider": [{"class_name": own, "parameters": seeds}],
-        }
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -1,7 +1,7 @@
 """Tenants and keys: made, revoked, told apart, and every change of them audited."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from ipaddress import ip_network
@@ -26,7 +26,7 @@ from streams.access.handler import (
 )
 from streams.ports import Position, Record, RecordKind, Records, Stores
 from tests.builders import ACME, GLOBEX, NOW
-from tests.contracts.adapters import ADAPTERS
+from tests.contracts.adapters import Opened, open_memory
 
 PEPPER = b"pepper of a test"
 
@@ -67,11 +67,10 @@ class Office:
         return list(await self.stores.audit_log.page(tenant_id, AuditFilter(), limit=50))
 
 
-@pytest.fixture(params=ADAPTERS)
-async def office(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Office]:
+@pytest.fixture
+def office(opened: Opened) -> Office:
     """The use cases over every adapter in turn."""
-    async with ADAPTERS[request.param](tmp_path) as opened:
-        yield Office(opened.stores)
+    return Office(opened.stores)
 
 
 async def test_a_created_tenant_is_kept(office: Office) -> None:
@@ -216,7 +215,7 @@ async def test_revoking_one_key_spares_the_others(office: Office) -> None:
 
 
 async def test_a_key_made_elsewhere_is_refused(office: Office, tmp_path: Path) -> None:
-    async with ADAPTERS["memory"](tmp_path) as elsewhere:
+    async with open_memory(tmp_path) as elsewhere:
         _, shown = await Office(elsewhere.stores).create_key()
 
     with pytest.raises(Unauthenticated):

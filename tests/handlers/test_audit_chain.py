@@ -18,7 +18,7 @@ from streams.audit.handler import ChainReport, SealChain, verify_chain
 from streams.audit.rules import ChainFault
 from streams.ports import Change, Damaged, Stores
 from tests.builders import ACME, GLOBEX, NOW, build_audit_event, build_record
-from tests.contracts.adapters import ADAPTERS, ROOT_KEY, SqliteBreaker, open_sqlite
+from tests.contracts.adapters import ROOT_KEY, Opened, SqliteBreaker, open_sqlite
 
 KEY = ROOT_KEY.derive(Purpose.AUDIT_CHAIN)
 
@@ -50,11 +50,10 @@ async def verify(stores: Stores, tenant_id: TenantId = ACME) -> ChainReport:
     return await verify_chain(stores.audit_log, tenant_id, KEY)
 
 
-@pytest.fixture(params=ADAPTERS)
-async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stores]:
+@pytest.fixture
+def stores(opened: Opened) -> Stores:
     """The stores of every adapter in turn."""
-    async with ADAPTERS[request.param](tmp_path) as opened:
-        yield opened.stores
+    return opened.stores
 
 
 async def test_sealing_leaves_no_row_waiting(stores: Stores) -> None:

@@ -69,7 +69,7 @@ class Role:
 
     @classmethod
     async def start(cls, data_dir: Path, *arguments: str, given: Mapping[str, str] | None = None) -> Self:
-        """Start `veristream <arguments>` and wait until it says that it is ready."""
+        """Start `veristream <arguments>` and wait until it says that it is ready; else it is ended."""
         log = new_log(data_dir, arguments[0])
         with log.open("wb") as sink:
             process = await asyncio.create_subprocess_exec(
@@ -77,12 +77,19 @@ class Role:
                 stdout=asyncio.subprocess.PIPE, stderr=sink, env=environment(given),
             )  # fmt: skip
         role = cls(process, log)
-        assert process.stdout is not None
-        async with asyncio.timeout(START_S):
-            line = await process.stdout.readline()
-        assert b"is ready" in line, log.read_text()
-        role.said = line.decode()
+        try:
+            role.said = await role._first_words()
+        except BaseException:
+            await role.kill()
+            raise
         return role
+
+    async def _first_words(self) -> str:
+        assert self.process.stdout is not None
+        async with asyncio.timeout(START_S):
+            line = await self.process.stdout.readline()
+        assert b"is ready" in line, self.log.read_text()
+        return line.decode()
 
     @property
     def url(self) -> str:

@@ -86,11 +86,17 @@ def _connect(address: Address, keyspace: str | None) -> tuple[Any, Any]:
         raise StoreUnavailable(f"no address is known for {address}: {_NAMES}") from error
     try:
         driver = cluster.connect()
+        refusal = _wrong_dc(cluster, address)
+        if refusal is not None:
+            raise refusal
         if keyspace is not None:
             driver.set_keyspace(keyspace)
     except AWAY as error:
         cluster.shutdown()
         raise _wrong_dc(cluster, address) or _explain(error, address, keyspace) from error
+    except StoreRefused:
+        cluster.shutdown()
+        raise
     return cluster, driver
 
 

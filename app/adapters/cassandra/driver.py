@@ -7,6 +7,7 @@ from cassandra.io import libevreactor
 
 Cluster: Final[Any] = cluster.Cluster
 ExecutionProfile: Final[Any] = cluster.ExecutionProfile
+DEFAULT_PROFILE: Final[Any] = cluster.EXEC_PROFILE_DEFAULT  # type: ignore[has-type]  # ships no types
 ResultSet: Final[Any] = cluster.ResultSet
 LibevConnection: Final[Any] = libevreactor.LibevConnection
 PlainTextAuthProvider: Final[Any] = auth.PlainTextAuthProvider

@@ -11,7 +11,8 @@ from weakref import WeakValueDictionary
 import structlog
 from typing_extensions import override
 
-from app.adapters.cassandra.outbox import EVENTS, Companion, Outbox, pack
+from app.adapters.cassandra.emitting import Emitting
+from app.adapters.cassandra.outbox import Companion, Outbox, pack
 from app.adapters.cassandra.records import (
     COLUMNS,
     Month,
@@ -22,7 +23,6 @@ from app.adapters.cassandra.records import (
     month_write,
 )
 from app.adapters.cassandra.session import Attempt, Session, Settled, Statement, Write
-from app.adapters.cassandra.waiting import Hint, cut_empty_slots, done_writes, oldest
 from app.adapters.columns import to_micros, to_pairs_text
 from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, EventId
@@ -39,8 +39,6 @@ _ROW_BYTES: Final = 64
 MONTHS_KNOWN: Final = 20_000
 """Places remembered to have a month's row already; forgotten all at once when there are more."""
 
-PENDING_AT_ONCE: Final = 100
-
 _STANDING: Final = Statement(
     f"SELECT part, {COLUMNS}, attempt, outbox, settled FROM records "  # noqa: S608 - constants only
     "WHERE tenant = ? AND kind = ? AND id = ?"
@@ -53,8 +51,6 @@ _CHANGE: Final = Statement(
     "UPDATE records SET version = ?, indexes = ?, body = ?, first_body = ?, attempt = ?, outbox = ? "
     "WHERE tenant = ? AND kind = ? AND id = ? AND part = 0 IF version = ?"
 )
-_EVENTS_BY_ID: Final = Statement("SELECT id, body, waits_at, emitted FROM events WHERE id IN ?")
-_EMITTED: Final = Statement("UPDATE events SET emitted = true WHERE id = ?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +71,7 @@ class CassandraJournal(Journal):
         self._last = 0
         self._turns: WeakValueDictionary[RecordKey, asyncio.Lock] = WeakValueDictionary()
         self._months: set[Month] = set()
+        self._emitting = Emitting(session, micros)
 
     @override
     async def commit(self, change: Change) -> Committed:
@@ -82,8 +79,9 @@ class CassandraJournal(Journal):
             raise ValueError("a record of a change is this tenant's or the platform's")
         key = key_of(change.records[0])
         turn = self._turns.setdefault(key, asyncio.Lock())
-        async with turn:  # rivals in one process would only get in each other's way at the store
-            return await self._commit(change)
+        with self._emitting.coming(change.events):
+            async with turn:  # rivals in one process would only get in each other's way at the store
+                return await self._commit(change)
 
     async def _commit(self, change: Change) -> Committed:
         deciding = change.records[0]
@@ -131,7 +129,8 @@ class CassandraJournal(Journal):
 
     async def _tell(self, deciding: Record, outbox: Outbox) -> None:
         """Write the rest of a change that stands: its companions, then all other rows in a logged batch."""
-        listed = [one for one in outbox.companions if await self._accompany(one, outbox.attempt)]
+        told = await asyncio.gather(*(self._accompany(one, outbox.attempt) for one in outbox.companions))
+        listed = [one for one, stands in zip(outbox.companions, told, strict=True) if stands]
         months = self._new_months([deciding, *(one.to_record() for one in listed)])
         writes = [*map(month_write, months), *outbox.writes(deciding, listed)]
         for part in parted(writes):
@@ -170,37 +169,11 @@ class CassandraJournal(Journal):
 
     @override
     async def pending_events(self, limit: int) -> Sequence[DecisionEvent]:
-        pending: dict[str, DecisionEvent] = {}
-        stale: list[Hint] = []
-        if limit > 0:
-            async for hints in oldest(self._session, EVENTS, PENDING_AT_ONCE):
-                rows = {row[0]: row for row in await self._events([hint.id for hint in hints])}
-                for hint in hints:
-                    _, body, _, emitted = rows.get(hint.id, (None, None, None, None))
-                    if emitted:
-                        stale.append(hint)
-                    elif body is not None:
-                        pending.setdefault(hint.id, DecisionEvent.from_bytes(body))
-                if len(pending) >= limit:
-                    break
-        await self._write_all(done_writes(EVENTS, stale))
-        await cut_empty_slots(self._session, EVENTS, self._micros())
-        return list(pending.values())[:limit]
+        return await self._emitting.pending(limit)
 
     @override
     async def mark_emitted(self, event_ids: Sequence[EventId]) -> None:
-        rows = await self._events(event_ids)
-        hints = [Hint(waits_at, event_id) for event_id, _, waits_at, _ in rows if waits_at is not None]
-        await self._write_all([(_EMITTED, (hint.id,)) for hint in hints])
-        await self._write_all(done_writes(EVENTS, hints))
-
-    async def _events(self, event_ids: Sequence[str]) -> list[Sequence[Any]]:
-        chunks = [event_ids[start : start + 25] for start in range(0, len(event_ids), 25)]
-        pages = await asyncio.gather(*(self._session.execute(_EVENTS_BY_ID, (chunk,)) for chunk in chunks))
-        return [row for page in pages for row in page]
-
-    async def _write_all(self, writes: Sequence[Write]) -> None:
-        await asyncio.gather(*(self._session.execute(*write) for write in writes))
+        await self._emitting.mark(event_ids)
 
 
 _NAMES: Final = ("part", *COLUMNS.split(", "), "attempt", "outbox", "settled")

@@ -12,7 +12,7 @@ from typing import Final
 from cassandra import InvalidRequest, Unauthorized
 
 from app.adapters.cassandra.connecting import Address, open_session
-from app.adapters.cassandra.schema import MIGRATIONS, SETTINGS_TABLE
+from app.adapters.cassandra.schema import MIGRATIONS, settings_table
 from app.adapters.cassandra.session import Attempt, Session, Statement
 from app.adapters.refusals import SchemaRefused, StoreRefused
 from schemas.problems import StoreUnavailable
@@ -80,7 +80,7 @@ async def _make_keyspace(session: Session, keyspace: str, replication: Mapping[s
 
 
 async def _make_tables(session: Session, keyspace: str) -> Migrated:
-    await session.define(SETTINGS_TABLE)
+    await session.define(settings_table(keyspace))
     before = await schema_version(session)
     if before == len(MIGRATIONS):
         return Migrated(keyspace, before, before)

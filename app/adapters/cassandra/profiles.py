@@ -5,6 +5,7 @@ from typing import Any, Final
 from cassandra import ConsistencyLevel
 
 from app.adapters.cassandra.driver import (
+    DEFAULT_PROFILE,
     DCAwareRoundRobinPolicy,
     ExecutionProfile,
     FallthroughRetryPolicy,
@@ -28,10 +29,12 @@ REQUEST_S: Final = 4.0
 which says what was not reached, comes first."""
 
 
-def build_profiles(local_dc: str) -> dict[str, Any]:
+def build_profiles(local_dc: str) -> dict[object, Any]:
     """Return the profiles for a data centre; nothing is sent speculatively."""
+    plain = _profile(local_dc, ConsistencyLevel.LOCAL_QUORUM, tuple_factory, RetryPolicy())
     return {
-        PLAIN: _profile(local_dc, ConsistencyLevel.LOCAL_QUORUM, tuple_factory, RetryPolicy()),
+        DEFAULT_PROFILE: plain,
+        PLAIN: plain,
         LIGHTWEIGHT: _profile(
             local_dc, ConsistencyLevel.LOCAL_QUORUM, dict_factory, FallthroughRetryPolicy()
         ),

@@ -12,6 +12,7 @@ must. So a batch may be written again at any time, in any order, by anybody.
 
 from collections.abc import Sequence
 from typing import Final
+from uuid import UUID, uuid5
 
 HINTS: Final = "gc_grace_seconds = 10800"
 """For tables whose rows only hint at others: one that comes back does no harm."""
@@ -140,11 +141,19 @@ _EVIDENCE: Final = (
     )""",
 )
 
-SETTINGS_TABLE: Final = """
-CREATE TABLE IF NOT EXISTS settings (name text PRIMARY KEY, value blob)
-WITH id = 5d9f2d60-7a4e-11f0-8c3e-5f6b1d2a9c47"""
-"""A value by its name, by lightweight transactions only: schema_version, store_id, key_check, migrating.
-Its id is fixed, so that two who make it at once make the same table."""
+_TABLES_OF: Final = UUID("5d9f2d60-7a4e-41f0-8c3e-5f6b1d2a9c47")
+"""Names of keyspaces are hashed under it."""
+
+
+def settings_table(keyspace: str) -> str:
+    """Return what makes the table of settings: a value by its name, by lightweight transactions only.
+
+    It holds schema_version, store_id, key_check and migrating. Its id derives from the keyspace, so
+    that two who make it through two nodes at once, with no lock yet, make the same table.
+    """
+    table_id = uuid5(_TABLES_OF, keyspace)
+    return f"CREATE TABLE IF NOT EXISTS settings (name text PRIMARY KEY, value blob) WITH id = {table_id}"
+
 
 MIGRATIONS: Final[Sequence[Sequence[str]]] = ((*_RECORDS, *_EVENTS, *_AUDIT, *_EVIDENCE),)
 """Script `n` leads from version `n` to `n + 1`; what was released is never edited."""

@@ -1,0 +1,1 @@
+"""`veristream doctor --invariants`: looks through log and stores of a deployment for what should not be."""

@@ -1,0 +1,73 @@
+"""Reads whole topics, from their oldest record to the end they had when the reading began."""
+
+from collections.abc import Callable, Collection
+from datetime import datetime
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # ships no types
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
+
+from app.invariants.told import moment
+from schemas.problems import StoreUnavailable
+from streams.runtime.access import LogAccess
+from streams.runtime.delivery import Delivery
+from streams.runtime.writer import headers_of
+
+_WAIT_MS: Final = 500
+
+Meet = Callable[[Delivery, datetime], None]
+"""Takes a record and the time it was written."""
+
+
+async def read_topics(access: LogAccess, chosen: Callable[[str], bool], meet: Meet) -> None:
+    """Let every record of the chosen topics be met; reads in no group and commits nothing.
+
+    Raises:
+        StoreUnavailable: No broker answers.
+    """
+    reader = AIOKafkaConsumer(
+        **access.client(), enable_auto_commit=False, auto_offset_reset="earliest", group_id=None
+    )
+    try:
+        await reader.start()
+        names = sorted(name for name in await reader.topics() if chosen(name))
+        await _read(reader, names, meet)
+    except (KafkaError, OSError) as error:
+        raise StoreUnavailable("no broker answers") from error
+    finally:
+        await reader.stop()
+
+
+async def _read(reader: Any, topics: Collection[str], meet: Meet) -> None:
+    parts = [
+        TopicPartition(topic, number)
+        for topic in topics
+        for number in reader.partitions_for_topic(topic) or ()
+    ]
+    if not parts:
+        return
+    reader.assign(parts)
+    ends = await reader.end_offsets(parts)
+    await reader.seek_to_beginning(*parts)
+    unread = {part for part in parts if await reader.position(part) < ends[part]}
+    reader.pause(*(part for part in parts if part not in unread))
+    while unread:
+        batches = await reader.getmany(*unread, timeout_ms=_WAIT_MS)
+        for part, records in batches.items():
+            for record in records:
+                if record.offset < ends[part]:
+                    meet(_delivery(record), moment(record.timestamp))
+        done = {part for part in unread if await reader.position(part) >= ends[part]}
+        unread -= done
+        reader.pause(*done)
+
+
+def _delivery(record: Any) -> Delivery:
+    return Delivery(
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        key=record.key,
+        value=record.value,
+        headers=headers_of(record.headers),
+    )

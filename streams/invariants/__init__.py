@@ -1,0 +1,1 @@
+"""What must hold in every deployment at every moment, judged from values alone."""

@@ -1,0 +1,226 @@
+"""The invariants I1-I10 as rules: what a record, an event and an audit row must say of one another. Pure."""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from pydantic import ValidationError
+
+from schemas.audit import AuditAction, AuditEvent
+from schemas.base import Frozen
+from schemas.enums import SessionStatus, VerificationStatus
+from schemas.events import DecisionEvent
+from schemas.ids import AuditEventId, DecisionId, EventId, SessionId, TenantId, derive_id
+from schemas.sessions import VerificationSession
+from schemas.verifications import StoredVerification
+from streams.ports import Position, Record
+from streams.reviews import rules as reviews
+from streams.verification import telling
+
+_TENANT: Final = re.compile(rb"ten_[0-9a-hjkmnp-tv-z]{26}")
+
+
+class Invariant(StrEnum):
+    """What must hold."""
+
+    I1 = "I1"
+    """A command that was taken has its one decision once it is due."""
+    I2 = "I2"
+    """A command sent again leads to the same record."""
+    I3 = "I3"
+    """A decision has each of its audit rows once, and the chain holds."""
+    I4 = "I4"
+    """What was decided was told, in the same words at every repetition."""
+    I5 = "I5"
+    """A status moves only along allowed edges."""
+    I6 = "I6"
+    """Nothing carries another tenant's id."""
+    I7 = "I7"
+    """What was answered can be read."""
+    I8 = "I8"
+    """Evidence that is referred to opens, and nothing lies about that nobody knows of."""
+    I9 = "I9"
+    """A planted value is found nowhere outside the store."""
+    I10 = "I10"
+    """Walking the audit log's pages meets each row once, in order."""
+
+
+NOT_BUILT: Final[Mapping[Invariant, str]] = MappingProxyType(
+    {
+        Invariant.I2: "answers over HTTP are looked at by whoever resends a key",
+        Invariant.I3: "signed checkpoints",
+        Invariant.I4: "webhooks",
+        Invariant.I5: "flows, hosted sessions, conclusions of reviewers",
+        Invariant.I6: "webhooks, exports",
+        Invariant.I9: "traces; core dumps are not looked at",
+    }
+)
+"""What an invariant also speaks of and this version does not have, so that it cannot be looked at."""
+
+
+class Violation(Frozen):
+    """One thing that should not be."""
+
+    invariant: Invariant
+    about: str
+    """The id, or the place in the log, it is about; never a person's value."""
+    found: str
+
+
+def _is_wrong(invariant: Invariant, about: str, found: str) -> Violation:
+    return Violation(invariant=invariant, about=about, found=found)
+
+
+def judge_record(tenant_id: TenantId, record: Record, first: StoredVerification) -> Iterator[Violation]:
+    """Say what is wrong with a verification's record in itself; `first` is the body as first answered."""
+    try:
+        now = StoredVerification.from_bytes(record.body).verification
+    except ValidationError:
+        yield _is_wrong(Invariant.I5, record.id, "the record holds no verification")
+        return
+    yield from judge_tenant(tenant_id, record.id, record.body)
+    expected = {
+        "verification_id": record.id,
+        "decision_id": DecisionId(derive_id("dec", tenant_id, record.id)),
+    }
+    for name, value in expected.items():
+        if getattr(now, name) != value:
+            yield _is_wrong(Invariant.I6, record.id, f"its {name} is not the one of this tenant and command")
+    if first.session_id != SessionId(derive_id("vs", tenant_id, record.id)):
+        yield _is_wrong(Invariant.I6, record.id, "its session_id is not the one of this tenant and command")
+    before = first.verification
+    ended = before.status is not VerificationStatus.REVIEW_REQUIRED
+    if ended and (now.status, now.decision) != (before.status, before.decision):
+        yield _is_wrong(
+            Invariant.I5, record.id, f"went from {before.status}, which is an end, to {now.status}"
+        )
+
+
+def judge_tenant(tenant_id: TenantId, about: str, raw: bytes) -> Iterator[Violation]:
+    """Say whether the bytes name another tenant."""
+    others = {found for found in _TENANT.findall(raw) if found != tenant_id.encode()}
+    if others:
+        yield _is_wrong(Invariant.I6, about, "names another tenant")
+
+
+def judge_session(stored: StoredVerification, session: VerificationSession | None) -> Iterator[Violation]:
+    """Say whether the session agrees with the verification it ran."""
+    about = stored.session_id
+    if session is None:
+        yield _is_wrong(Invariant.I7, about, "the session of a verification cannot be read")
+        return
+    verification = stored.verification
+    agreed = (verification.verification_id, SessionStatus(verification.status), verification.decision)
+    if (session.verification_id, session.status, session.decision) != agreed:
+        yield _is_wrong(
+            Invariant.I5, about, f"the session is {session.status}, its verification {verification.status}"
+        )
+
+
+def judge_events(
+    tenant_id: TenantId, stored: StoredVerification, told: Mapping[EventId, Collection[bytes]]
+) -> Iterator[Violation]:
+    """Say which events of a decision the log never told, or told in other words."""
+    for event in telling.events(tenant_id, stored):
+        bodies = told.get(event.id, ())
+        about = f"{event.id} ({event.type} of {stored.verification.verification_id})"
+        if not bodies:
+            yield _is_wrong(Invariant.I4, about, "is not in the decision topic")
+        elif any(_read_event(body) != event for body in bodies):
+            yield _is_wrong(Invariant.I4, about, "was told otherwise than the record says")
+
+
+def _read_event(body: bytes) -> DecisionEvent | None:
+    try:
+        return DecisionEvent.from_bytes(body)
+    except ValidationError:
+        return None
+
+
+def judge_repeats(told: Mapping[EventId, Collection[bytes]]) -> Iterator[Violation]:
+    """Say which events were told in more than one form."""
+    for event_id, bodies in told.items():
+        if len(bodies) > 1:
+            yield _is_wrong(Invariant.I4, event_id, f"was told in {len(bodies)} different forms")
+
+
+def judge_audit(
+    tenant_id: TenantId, stored: StoredVerification, rows: Mapping[AuditEventId, AuditEvent]
+) -> Iterator[Violation]:
+    """Say which audit rows of a decision are missing, or tell of another decision."""
+    verification = stored.verification
+    evaluated, *opened = telling.audit_ids(tenant_id, stored)
+    expected = [(evaluated, AuditAction.VERIFICATION_EVALUATED)]
+    expected += [(event_id, AuditAction.CASE_OPENED) for event_id in opened]
+    for event_id, action in expected:
+        row = rows.get(event_id)
+        about = f"{event_id} ({action} of {verification.verification_id})"
+        if row is None:
+            yield _is_wrong(Invariant.I3, about, "is not in the audit log")
+        elif (row.action, row.decision_id, row.subject_id) != (
+            action,
+            verification.decision_id,
+            verification.subject_id,
+        ):
+            yield _is_wrong(Invariant.I3, about, "tells of another act, decision or subject")
+
+
+def judge_actions(rows: Sequence[AuditEvent]) -> Iterator[Violation]:
+    """Say which decisions were audited more than once as evaluated, or as given to a reviewer."""
+    seen: dict[tuple[str, str], AuditEventId] = {}
+    for row in rows:
+        if row.decision_id is None or row.action not in {
+            AuditAction.VERIFICATION_EVALUATED,
+            AuditAction.CASE_OPENED,
+        }:
+            continue
+        other = seen.setdefault((row.action, row.decision_id), row.event_id)
+        if other != row.event_id:
+            yield _is_wrong(Invariant.I3, row.event_id, f"is a second {row.action} of {row.decision_id}")
+
+
+def judge_walk(rows: Sequence[AuditEvent], sealed: Collection[AuditEventId]) -> Iterator[Violation]:
+    """Say where a walk over the pages met a row twice, out of order, or not at all.
+
+    `sealed` are rows that stood in the chain before the walk began.
+    """
+    met: set[AuditEventId] = set()
+    last: Position | None = None
+    for row in rows:
+        place = Position(row.created_at, row.event_id)
+        if row.event_id in met:
+            yield _is_wrong(Invariant.I10, row.event_id, "is met twice on the pages of the audit log")
+        elif last is not None and (place.created_at, place.id) > (last.created_at, last.id):
+            yield _is_wrong(Invariant.I10, row.event_id, "stands out of order on the pages of the audit log")
+        met.add(row.event_id)
+        last = place
+    for event_id in sorted(set(sealed) - met):
+        yield _is_wrong(Invariant.I10, event_id, "is in the chain and on no page of the audit log")
+
+
+def case_expected(stored: StoredVerification, tenant_id: TenantId) -> str | None:
+    """Return the id of the review case a decision must have opened; None when it needed none."""
+    if stored.verification.status is not VerificationStatus.REVIEW_REQUIRED:
+        return None
+    return reviews.case_id(tenant_id, stored.verification.verification_id)
+
+
+def hidden(canaries: Sequence[str]) -> tuple[tuple[bytes, ...], ...]:
+    """Return the forms in which each planted value could stand somewhere, in lower case."""
+    return tuple(
+        tuple({form.encode().lower(), json.dumps(form)[1:-1].encode().lower()})
+        for form in canaries
+        if form.strip()
+    )
+
+
+def judge_canaries(
+    needles: Sequence[Sequence[bytes]], where: str, *haystacks: bytes | None
+) -> Iterator[Violation]:
+    """Say which planted value stands there, by its number and never by itself."""
+    for number, forms in enumerate(needles, start=1):
+        if any(form in hay.lower() for hay in haystacks if hay for form in forms):
+            yield _is_wrong(Invariant.I9, where, f"holds canary {number}")

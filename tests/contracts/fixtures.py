@@ -1,0 +1,34 @@
+"""The stores of every adapter in turn, fresh for each test; a plugin, for other rooms ask for them too."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from app.adapters.cassandra.connecting import Address
+from tests.contracts.adapters import ADAPTERS, Opened
+from tests.contracts.cassandra_adapter import make_keyspace, open_cassandra
+from tests.engines.cassandra_server import CassandraServer
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def contracts_keyspace(cassandra: CassandraServer) -> Address:
+    """The run's keyspace for the contract suites."""
+    return await make_keyspace(cassandra)
+
+
+@pytest.fixture(params=[*ADAPTERS, pytest.param("cassandra", marks=pytest.mark.engines)])
+def closed(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncContextManager[Opened]:
+    """One adapter, about to be opened."""
+    if request.param == "cassandra":
+        return open_cassandra(request.getfixturevalue("contracts_keyspace"), tmp_path / "house")
+    return ADAPTERS[request.param](tmp_path / "house")
+
+
+@pytest.fixture
+async def opened(closed: AbstractAsyncContextManager[Opened]) -> AsyncIterator[Opened]:
+    """One adapter, opened."""
+    async with closed as house:
+        yield house

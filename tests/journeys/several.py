@@ -1,0 +1,188 @@
+"""A deployment of several processes behind one port, and a steady load on it."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import ClientConnectionError, ClientSession, ClientTimeout, TCPConnector
+
+from tests.engines.jvm import free_ports
+from tests.journeys.service import Role, make_tenant, small_request
+
+PER_SECOND = 10
+"""Requests of the steady load; each is a verification from end to end."""
+
+SETTINGS: Final = {"SERVICE_FRONT_INSTANCE": "3"}
+"""Both fronts read the same partition of answers, and must not mix them up."""
+
+
+@dataclass(slots=True)
+class Deployment:
+    """Fronts that share a port, and workers, over one broker and one store."""
+
+    data_dir: Path
+    given: dict[str, str]
+    port: int
+    key: str
+    fronts: list[Role] = field(default_factory=list)
+    workers: list[Role] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        """The one address of all fronts."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def start_front(self) -> Role:
+        """Start a front on the shared port."""
+        arguments = ("front", "--port", str(self.port), "--reuse-port")
+        front = await Role.start(self.data_dir, *arguments, given=self.given)
+        self.fronts.append(front)
+        return front
+
+    async def start_worker(self) -> Role:
+        """Start a worker of all streams."""
+        worker = await Role.start(self.data_dir, "worker", given=self.given)
+        self.workers.append(worker)
+        return worker
+
+    @asynccontextmanager
+    async def another_front(self, **given: str) -> AsyncIterator[Role]:
+        """Run one more front, on a port of its own and with settings of its own."""
+        front = await Role.start(self.data_dir, "front", "--port", "0", given={**self.given, **given})
+        try:
+            yield front
+        finally:
+            await front.kill()
+
+    async def restart_workers(self) -> None:
+        """Restart them one after the other."""
+        for worker in tuple(self.workers):
+            await self.end(self.workers, worker)
+            await self.start_worker()
+
+    async def restart_fronts(self) -> None:
+        """Restart them one after the other."""
+        for front in tuple(self.fronts):
+            await self.end(self.fronts, front)
+            await self.start_front()
+
+    async def end(self, roles: list[Role], role: Role) -> None:
+        """Tell one to stop, and wait until it did."""
+        roles.remove(role)
+        assert await role.stop() == 0, role.log.read_text()
+
+    async def post(
+        self, client: ClientSession, subject: str, idempotency: str, url: str | None = None
+    ) -> tuple[int, str]:
+        """Post a sandbox verification; its status, and the code if it is a problem."""
+        headers = {"Authorization": f"Bearer {self.key}", "Idempotency-Key": idempotency}
+        sent = client.post(
+            f"{url or self.url}/v1/verifications", json=small_request(subject), headers=headers
+        )
+        async with sent as answer:
+            told: dict[str, Any] = await answer.json(content_type=None)
+            return answer.status, str(told.get("code", ""))
+
+
+@asynccontextmanager
+async def deployed(data_dir: Path, given: Mapping[str, str] | None = None) -> AsyncIterator[Deployment]:
+    """Run two fronts and two workers; without settings of a Kafka, on an embedded broker of their own."""
+    chosen = {**SETTINGS, **(given or {})}
+    broker = None if "SERVICE_KAFKA_BOOTSTRAP" in chosen else await Role.start(data_dir, "broker")
+    deployment = Deployment(data_dir, chosen, free_ports(1)[0], "")
+    try:
+        _, _, deployment.key = await make_tenant(data_dir)
+        fronts, workers = (
+            [start() for _ in "ab"] for start in (deployment.start_front, deployment.start_worker)
+        )
+        await asyncio.gather(*fronts, *workers)
+        yield deployment
+    finally:
+        roles = [*deployment.fronts, *deployment.workers]
+        await asyncio.gather(*(role.kill() for role in roles))
+        if broker is not None:
+            await broker.stop()
+
+
+@asynccontextmanager
+async def caller(*, keep_alive: bool = True) -> AsyncIterator[ClientSession]:
+    """A client with connections of its own; without `keep_alive` one for each request."""
+    connector = TCPConnector(limit=0, force_close=not keep_alive)
+    async with ClientSession(connector=connector, timeout=ClientTimeout(total=60)) as client:
+        yield client
+
+
+class Load:
+    """Posts verifications at a steady rate, half of them over connections that are kept; counts the answers.
+
+    What it does as any load balancer would: a request whose connection broke before one byte of an answer is
+    sent once more, on another connection, with its idempotency key. `sent_again` tells how often.
+    """
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.answers: Counter[tuple[int, str]] = Counter()
+        self.sent_again = 0
+        self.slowest_s = 0.0
+        self._deployment = deployment
+
+    async def run(self, ending: asyncio.Event) -> None:
+        """Post until told to end, and wait for every answer."""
+        async with caller() as keeping, caller(keep_alive=False) as fresh, asyncio.TaskGroup() as posts:
+            number = 0
+            while not ending.is_set():
+                posts.create_task(self._one(keeping if number % 2 else fresh, fresh, number))
+                number += 1
+                await asyncio.sleep(1 / PER_SECOND)
+
+    async def _one(self, client: ClientSession, other: ClientSession, number: int) -> None:
+        subject, key, begun = f"sim:approved@{number}", f"load-{number}", time.monotonic()
+        try:
+            answer = await self._deployment.post(client, subject, key)
+        except ClientConnectionError:
+            self.sent_again += 1
+            answer = await self._deployment.post(other, subject, key)
+        self.answers[answer] += 1
+        self.slowest_s = max(self.slowest_s, time.monotonic() - begun)
+
+
+async def restart_everything(deployment: Deployment) -> Load:
+    """Restart both workers and both fronts one after the other under a steady load, as an upgrade does."""
+    load, ending = Load(deployment), asyncio.Event()
+    running = asyncio.create_task(load.run(ending))
+    try:
+        await deployment.restart_workers()
+        await deployment.restart_fronts()
+    finally:
+        ending.set()
+        await running
+    told = f"{dict(load.answers)}, sent again {load.sent_again}, slowest {load.slowest_s:.1f} s"
+    print(f"rolling restart: {told}")  # noqa: T201 - the measured numbers
+    return load
+
+
+async def ask_all_partitions(
+    deployment: Deployment, name: str, url: str | None = None
+) -> Counter[tuple[int, str]]:
+    """Post enough verifications at once that every partition gets some, and count the answers."""
+    begun = time.monotonic()
+    async with caller() as client:
+        asked = (deployment.post(client, f"sim:approved@{name}-{n}", f"{name}-{n}", url) for n in range(48))
+        found = Counter(await asyncio.gather(*asked))
+    print(f"{name}: {dict(found)}, the last after {time.monotonic() - begun:.1f} s")  # noqa: T201
+    return found
+
+
+async def until_under_way(client: ClientSession, url: str) -> None:
+    """Return once a front has a verification under way beside the question itself."""
+    while True:
+        async with client.get(f"{url}/metrics") as answer:
+            told = await answer.text()
+        waiting = next(line for line in told.splitlines() if line.startswith("veristream_http_in_flight "))
+        if float(waiting.split()[1]) > 1:
+            return
+        await asyncio.sleep(0.05)

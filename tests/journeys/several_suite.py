@@ -1,0 +1,77 @@
+"""What two fronts on one port and two workers promise, whatever broker is between them."""
+
+import asyncio
+import signal
+from collections import Counter
+
+from tests.journeys.several import (
+    Deployment,
+    ask_all_partitions,
+    caller,
+    restart_everything,
+    until_under_way,
+)
+
+ALL_CREATED = Counter({(201, ""): 48})
+
+
+class SeveralProcesses:
+    """The suite; a test class inherits it and gives the `deployment`, which every test leaves as it was."""
+
+    async def test_two_fronts_with_the_same_number_each_get_their_own_answers(
+        self, deployment: Deployment
+    ) -> None:
+        """The settings give both the number 3."""
+        assert await ask_all_partitions(deployment, "same-number") == ALL_CREATED
+
+    async def test_a_rolling_restart_fails_no_request(self, deployment: Deployment) -> None:
+        """Workers first, then fronts, each told to stop, waited for, and replaced."""
+        load = await restart_everything(deployment)
+
+        assert set(load.answers) == {(201, "")}
+
+    async def test_the_partitions_of_a_killed_worker_answer_again_within_15_seconds(
+        self, deployment: Deployment
+    ) -> None:
+        """Who waits longer than 15 s is told 503, so that the statuses tell the time."""
+        async with deployment.another_front(SERVICE_ANSWER_TIMEOUT_S="15") as front:
+            await deployment.workers.pop().kill()
+            try:
+                assert await ask_all_partitions(deployment, "takeover", front.url) == ALL_CREATED
+            finally:
+                await deployment.start_worker()
+
+    async def test_a_front_told_to_stop_is_not_ready_and_finishes_what_is_under_way(
+        self, deployment: Deployment
+    ) -> None:
+        """A front on its own port, so that every question reaches it."""
+        async with deployment.another_front(SERVICE_FRONT_DRAIN_S="3") as front, caller() as client:
+            slow = asyncio.create_task(deployment.post(client, "sim:slow:6s", "slow", front.url))
+            await until_under_way(client, front.url)
+            front.process.send_signal(signal.SIGTERM)
+            while True:
+                async with client.get(f"{front.url}/readyz") as answer:
+                    status, told, header = answer.status, await answer.json(), answer.headers
+                if status == 503:
+                    break
+
+            assert told["dependencies"]["front"] == {"status": "down", "cause": "it was told to stop"}
+            assert header["Connection"] == "close"
+            assert await slow == (201, "")
+            assert await front.stop() == 0
+
+    async def test_a_worker_told_to_stop_hands_over_what_it_cannot_finish(
+        self, deployment: Deployment
+    ) -> None:
+        """Five seconds of work are more than it waits for; the other worker begins it anew."""
+        async with caller() as client:
+            slow = [
+                asyncio.create_task(deployment.post(client, f"sim:slow:5s@handed-{n}", f"handed-{n}"))
+                for n in range(5)
+            ]
+            await until_under_way(client, deployment.url)
+            await deployment.end(deployment.workers, deployment.workers[0])
+            try:
+                assert Counter(await asyncio.gather(*slow)) == Counter({(201, ""): 5})
+            finally:
+                await deployment.start_worker()
