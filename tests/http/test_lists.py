@@ -98,7 +98,6 @@ def test_a_limit_is_cut_to_the_maximum(given: str | None, expected: int) -> None
         (f"{PATH}?subject_id=", "subject_id"),
         (f"{PATH}?subject_id=ab%0A", "subject_id"),
         (f"{PATH}?tenant_id=ten_x", "tenant_id"),
-        (f"{PATH}?livemode=true", "livemode"),
         (f"{PATH}?limit=1&limit=2", "limit"),
         (f"{PATH}/ver_{'0' * 26}?expand=1", "expand"),
         ("/v1/audit?actor_type=NOBODY", "actor_type"),
