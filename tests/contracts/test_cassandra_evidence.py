@@ -1,0 +1,196 @@
+"""Evidence and keys in Cassandra under what many processes do to them: deaths between writes, and rivals."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from app.adapters.blobs import BlobFiles
+from app.adapters.cassandra.connecting import Address, open_session
+from app.adapters.cassandra.evidence import CassandraEvidenceStore
+from app.adapters.cassandra.keys import CassandraVault, SubjectKeys
+from app.adapters.cassandra.session import Session, Statement
+from app.adapters.keyring import FRESH_S, KeyRing
+from schemas.enums import EvidenceKind
+from schemas.ids import EvidenceId, VerificationId, derive_id
+from schemas.problems import NotFound, StoreUnavailable
+from streams.ports import Damaged, Erased, EvidenceDraft, EvidenceStore, Vault
+from tests.builders import ACME, NOW, SUBJECT, build_evidence_draft
+from tests.contracts.adapters import ROOT_KEY
+from tests.contracts.cassandra_adapter import KEYSPACE, open_cassandra
+from tests.contracts.cassandra_deaths import dying
+
+pytestmark = pytest.mark.engines
+
+DOCUMENT = EvidenceId(derive_id("evd", "document"))
+SELFIE = EvidenceId(derive_id("evd", "selfie"))
+PUT_WRITES = 3
+"""Key, homes, rows."""
+LATER = NOW + timedelta(days=36_500)
+
+
+def drafts(content: bytes = b"image") -> tuple[EvidenceDraft, EvidenceDraft]:
+    """A document and a selfie of one subject."""
+    selfie = build_evidence_draft(content, evidence_id=SELFIE, kind=EvidenceKind.SELFIE)
+    return build_evidence_draft(content, evidence_id=DOCUMENT), selfie
+
+
+@pytest.fixture
+async def session(contracts_keyspace: Address, tmp_path: Path) -> AsyncIterator[Session]:
+    """A session to tables with nothing in them."""
+    async with (
+        open_cassandra(contracts_keyspace, tmp_path),
+        open_session(contracts_keyspace, KEYSPACE) as one,
+    ):
+        yield one
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the evidence files lie."""
+    return tmp_path / "blobs"
+
+
+def open_evidence(session: Session, folder: Path) -> EvidenceStore:
+    """The evidence as a process of its own has it open."""
+    keys = SubjectKeys(session, KeyRing(ROOT_KEY))
+    return CassandraEvidenceStore(session, keys, BlobFiles(folder, durable=False))
+
+
+def files(folder: Path) -> int:
+    """How many files there are."""
+    return len(list(folder.glob("*/*/*")))
+
+
+async def is_kept(store: EvidenceStore, evidence_id: EvidenceId) -> bool:
+    """Whether it can be read whole."""
+    try:
+        return await store.get(ACME, evidence_id) == b"image"
+    except NotFound:
+        return False
+
+
+@pytest.mark.parametrize("unanswered", [False, True], ids=["unsent", "unanswered"])
+@pytest.mark.parametrize("lives", range(PUT_WRITES))
+async def test_a_put_that_died_anywhere_kept_all_or_nothing(
+    session: Session, folder: Path, lives: int, *, unanswered: bool
+) -> None:
+    with pytest.raises(StoreUnavailable):
+        await open_evidence(dying(session, lives, unanswered=unanswered), folder).put(drafts())
+
+    store = open_evidence(session, folder)
+    kept = [await is_kept(store, DOCUMENT), await is_kept(store, SELFIE)]
+    assert kept == [unanswered and lives == PUT_WRITES - 1] * 2
+
+
+@pytest.mark.parametrize("unanswered", [False, True], ids=["unsent", "unanswered"])
+@pytest.mark.parametrize("lives", range(PUT_WRITES))
+async def test_a_put_again_keeps_what_a_put_that_died_did_not(
+    session: Session, folder: Path, lives: int, *, unanswered: bool
+) -> None:
+    with pytest.raises(StoreUnavailable):
+        await open_evidence(dying(session, lives, unanswered=unanswered), folder).put(drafts())
+    store = open_evidence(session, folder)
+
+    await store.put(drafts())
+    await store.sweep_orphans(LATER)
+
+    assert [await is_kept(store, DOCUMENT), await is_kept(store, SELFIE)] == [True, True]
+    assert files(folder) == 2
+
+
+async def test_what_a_put_that_died_left_behind_is_swept(session: Session, folder: Path) -> None:
+    with pytest.raises(StoreUnavailable):
+        await open_evidence(dying(session, 2), folder).put(drafts())
+
+    assert await open_evidence(session, folder).sweep_orphans(LATER) == 2
+    assert files(folder) == 0
+
+
+async def test_rivals_leave_no_file_that_nothing_names(session: Session, folder: Path) -> None:
+    store = open_evidence(session, folder)
+
+    await asyncio.gather(*(open_evidence(session, folder).put(drafts(b"%d" % n)) for n in range(8)))
+
+    assert files(folder) == 2
+    assert await store.get(ACME, DOCUMENT) == await store.get(ACME, SELFIE)
+
+
+async def test_an_id_that_is_kept_stays_under_its_verification(session: Session, folder: Path) -> None:
+    store = open_evidence(session, folder)
+    await store.put(drafts())
+    other = VerificationId(derive_id("ver", "another"))
+
+    await store.put([build_evidence_draft(b"other", evidence_id=DOCUMENT, verification_id=other)])
+
+    assert await store.describe(ACME, DOCUMENT) == drafts()[0].row
+
+
+@pytest.mark.parametrize("lives", range(2))
+async def test_a_discard_that_died_is_finished_by_the_next(
+    session: Session, folder: Path, lives: int
+) -> None:
+    store = open_evidence(session, folder)
+    await store.put(drafts())
+    with pytest.raises(StoreUnavailable):
+        await open_evidence(dying(session, lives), folder).discard(ACME, [DOCUMENT])
+
+    await store.discard(ACME, [DOCUMENT])
+    await store.sweep_orphans(LATER)
+
+    assert [await is_kept(store, DOCUMENT), await is_kept(store, SELFIE)] == [False, True]
+    assert files(folder) == 1
+
+
+async def test_what_was_discarded_can_be_put_again(session: Session, folder: Path) -> None:
+    store = open_evidence(session, folder)
+    await store.put(drafts())
+    await store.discard(ACME, [DOCUMENT, SELFIE])
+
+    await store.put(drafts())
+
+    assert [await is_kept(store, DOCUMENT), await is_kept(store, SELFIE)] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "altered",
+    ["kind = 'SELFIE'", "kind = 'made up'", "subject_id = 'somebody'", "file = 'elsewhere'", "file = NULL"],
+)
+async def test_evidence_whose_row_was_altered_is_damaged(
+    session: Session, folder: Path, altered: str
+) -> None:
+    store = open_evidence(session, folder)
+    await store.put(drafts())
+    home = drafts()[0].row.verification_id
+    cql = f"UPDATE evidence SET {altered} WHERE tenant = ? AND home = ? AND evidence_id = ? IF EXISTS"  # noqa: S608 - of the test
+
+    await session.execute(Statement(cql), (ACME, home, DOCUMENT))
+
+    with pytest.raises(Damaged):
+        await store.get(ACME, DOCUMENT)
+
+
+async def test_another_process_soon_knows_that_a_key_was_destroyed(session: Session) -> None:
+    moment = 0.0
+
+    def open_vault() -> Vault:
+        return CassandraVault(SubjectKeys(session, KeyRing(ROOT_KEY, clock=lambda: moment)))
+
+    here, there = open_vault(), open_vault()
+    sealed = await there.seal(ACME, SUBJECT, "fields", b"plain")
+    await here.destroy(ACME, SUBJECT)
+
+    moment += FRESH_S
+
+    with pytest.raises(Erased):
+        await there.open(ACME, SUBJECT, "fields", sealed)
+
+
+async def test_keys_that_many_processes_make_at_once_are_one(session: Session) -> None:
+    vaults = [CassandraVault(SubjectKeys(session, KeyRing(ROOT_KEY))) for _ in range(10)]
+
+    sealed = await asyncio.gather(*(vault.seal(ACME, SUBJECT, "fields", b"plain") for vault in vaults))
+
+    assert [await vaults[0].open(ACME, SUBJECT, "fields", one) for one in sealed] == [b"plain"] * 10
