@@ -12,6 +12,8 @@ from app.settings import Settings, SettingsRefused
 
 _POINT: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:\[\],]+)(:(?P<port>\d{1,5}))?")
 
+HIGHEST_PORT: Final = 65_535
+
 
 def address_of(settings: Settings) -> Address | None:
     """Return where Cassandra is and who we are to it; None when none is set. Blocking.
@@ -38,7 +40,7 @@ def _points(listed: str, port: int) -> tuple[tuple[str, int], ...]:
     points = []
     for point in filter(None, map(str.strip, listed.split(","))):
         found = _POINT.fullmatch(point)
-        if found is None:
+        if found is None or not 0 < int(found["port"] or port) <= HIGHEST_PORT:
             raise SettingsRefused(
                 "SERVICE_CASSANDRA_CONTACT_POINTS must be host or host:port, separated by commas"
             )

@@ -160,7 +160,7 @@ class Session:
             try:
                 answer, *_ = (await self._send(bound, LIGHTWEIGHT)).rows  # a batch answers once for each row
             except AWAY as error:
-                if isinstance(error, NEVER_SENT):
+                if isinstance(error, REFUSED if doubt else NEVER_SENT):
                     raise _told(error) from error
                 doubt = error
                 await asyncio.sleep(pause_s * random.random())  # noqa: S311 - tells rivals apart
