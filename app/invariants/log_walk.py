@@ -11,6 +11,7 @@ from app.invariants.told import moment
 from schemas.problems import StoreUnavailable
 from streams.runtime.access import LogAccess
 from streams.runtime.delivery import Delivery
+from streams.runtime.topics import open_admin
 from streams.runtime.writer import headers_of
 
 _WAIT_MS: Final = 500
@@ -25,41 +26,44 @@ async def read_topics(access: LogAccess, chosen: Callable[[str], bool], meet: Me
     Raises:
         StoreUnavailable: No broker answers.
     """
+    parts = await _partitions(access, chosen)
     reader = AIOKafkaConsumer(
         **access.client(), enable_auto_commit=False, auto_offset_reset="earliest", group_id=None
     )
     try:
         await reader.start()
-        names = sorted(name for name in await reader.topics() if chosen(name))
-        await _read(reader, names, meet)
+        reader.assign(parts)
+        await _read(reader, parts, meet)
     except (KafkaError, OSError) as error:
         raise StoreUnavailable("no broker answers") from error
     finally:
         await reader.stop()
 
 
-async def _read(reader: Any, topics: Collection[str], meet: Meet) -> None:
-    parts = [
-        TopicPartition(topic, number)
-        for topic in topics
-        for number in reader.partitions_for_topic(topic) or ()
+async def _partitions(access: LogAccess, chosen: Callable[[str], bool]) -> list[Any]:
+    async with open_admin(access) as admin:
+        names = sorted(name for name in await admin.list_topics() if chosen(name))
+        described = await admin.describe_topics(names) if names else []
+    return [
+        TopicPartition(topic["topic"], part["partition"])
+        for topic in described
+        for part in topic["partitions"]
     ]
-    if not parts:
-        return
-    reader.assign(parts)
+
+
+async def _read(reader: Any, parts: Collection[Any], meet: Meet) -> None:
     ends = await reader.end_offsets(parts)
-    await reader.seek_to_beginning(*parts)
-    unread = {part for part in parts if await reader.position(part) < ends[part]}
-    reader.pause(*(part for part in parts if part not in unread))
+    starts = await reader.beginning_offsets(parts)
+    for part in parts:
+        reader.seek(part, starts[part])
+    unread = {part for part in parts if starts[part] < ends[part]}
     while unread:
         batches = await reader.getmany(*unread, timeout_ms=_WAIT_MS)
         for part, records in batches.items():
             for record in records:
                 if record.offset < ends[part]:
                     meet(_delivery(record), moment(record.timestamp))
-        done = {part for part in unread if await reader.position(part) >= ends[part]}
-        unread -= done
-        reader.pause(*done)
+        unread = {part for part in unread if await reader.position(part) < ends[part]}
 
 
 def _delivery(record: Any) -> Delivery:

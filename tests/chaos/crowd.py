@@ -1,6 +1,7 @@
 """The load: many callers at once, each command under its own key, every answer remembered."""
 
 import asyncio
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterable
@@ -29,7 +30,7 @@ class Crowd:
     """Posts every command once under its own key, and remembers each answer."""
 
     def __init__(
-        self, client: ClientSession, url: str, key: str, commands: int, *, name: str = "chaos"
+        self, client: ClientSession, url: str, key: str, commands: int = 0, *, name: str = "chaos"
     ) -> None:
         self.client, self.url, self.key = client, url, key
         self.commands, self.name = commands, name
@@ -69,6 +70,17 @@ class Crowd:
                 await self.post_and_remember(number)
 
         await asyncio.gather(*(one() for _ in range(at_once)))
+
+    async def keep_posting(self, enough: asyncio.Event, at_once: int = AT_ONCE) -> None:
+        """Post one command after the other until it is enough; `commands` says afterwards how many."""
+        numbers = itertools.count()
+
+        async def one() -> None:
+            while not enough.is_set():
+                await self.post_and_remember(next(numbers))
+
+        await asyncio.gather(*(one() for _ in range(at_once)))
+        self.commands = len(self.answers)
 
     async def until(self, share: float) -> None:
         """Return once this share of the commands has been answered."""

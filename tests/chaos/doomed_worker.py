@@ -1,7 +1,8 @@
-"""`doomed_worker.py DATA_DIR POINT NTH`: a worker like any other, until it comes to the point and dies."""
+"""A worker like any other, until it comes to a chosen point for the nth time and dies."""
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from app.kafka_log import access_of, prepare_topics
@@ -30,5 +31,7 @@ async def main(data_dir: Path, point: Point, nth: int) -> None:
             await until_told_to_stop()
 
 
-if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), Point(sys.argv[2]), int(sys.argv[3])))
+def run(arguments: Sequence[str]) -> None:
+    """Be `doomed POINT NTH --data-dir DATA_DIR`."""
+    _, point, nth, _, data_dir = arguments
+    asyncio.run(main(Path(data_dir), Point(point), int(nth)))

@@ -1,21 +1,49 @@
 """A deployment to be hurt: broker, front and workers as processes, on embedded or other engines."""
 
 import asyncio
+import json
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from app.kafka_log import ADDRESS_FILE
+from tests.chaos import doomed_worker
+from tests.chaos.prefork import Run, fork, run_veristream
 from tests.chaos.store_lock import nobody_reads_or_writes
-from tests.journeys.service import START_S, Role, environment, make_tenant, new_log
+from tests.journeys.service import START_S, Role, environment, new_log
 
 SETTINGS: Final = {"SERVICE_ANSWER_TIMEOUT_S": "25", "SERVICE_WORKER_SESSION_TIMEOUT_S": "6"}
 """A dead worker is replaced within the patience of a request."""
+
+
+async def start(
+    data_dir: Path, *arguments: str, given: Mapping[str, str] | None = None, run: Run = run_veristream
+) -> Role:
+    """Start `veristream <arguments>`, or what runs instead of it, and wait until it says that it is ready.
+
+    A role that ends before has said nothing.
+    """
+    log = new_log(data_dir, arguments[0])
+    process = await fork(run, [*arguments, "--data-dir", str(data_dir)], environment(given), log)
+    async with asyncio.timeout(START_S):
+        said = (await process.stdout.readline()).decode()
+    assert not said or "is ready" in said, log.read_text()
+    return Role(process, log, said)
+
+
+async def command(
+    data_dir: Path, *arguments: str, given: Mapping[str, str] | None = None
+) -> tuple[int, str, str]:
+    """Run one command to its end: exit status, stdout, stderr."""
+    log = new_log(data_dir, "-".join(arguments[:2]))
+    process = await fork(run_veristream, [*arguments, "--data-dir", str(data_dir)], environment(given), log)
+    async with asyncio.timeout(START_S):
+        said = (await process.stdout.read()).decode()
+        return await process.wait(), said, log.read_text()
 
 
 class Profile(Protocol):
@@ -64,7 +92,7 @@ class Embedded:
 
     async def start_broker(self) -> None:
         """Start it on the port it had."""
-        self._broker = await Role.start(self._data_dir, "broker")
+        self._broker = await start(self._data_dir, "broker")
 
     async def kill_broker(self) -> None:
         """End it with SIGKILL."""
@@ -99,28 +127,37 @@ class Fleet:
 
     async def front(self, **more: str) -> Role:
         """Start a front; two need different `SERVICE_FRONT_INSTANCE`."""
-        return self._kept(await Role.start(self.data_dir, "front", "--port", "0", given=self.given(**more)))
+        return await self._start("front", "--port", "0", given=self.given(**more))
 
     async def worker(self, *arguments: str, **more: str) -> Role:
         """Start a worker of all streams, or of those the arguments say."""
-        return self._kept(await Role.start(self.data_dir, "worker", *arguments, given=self.given(**more)))
+        return await self._start("worker", *arguments, given=self.given(**more))
 
     async def doomed_worker(self, point: str, nth: int, **more: str) -> Role:
-        """Start a worker that kills itself when it comes to the point for the nth time; see `doom.py`."""
-        script = str(Path(__file__).with_name("doomed_worker.py"))
-        command = (sys.executable, script, str(self.data_dir), point, str(nth))
-        log = new_log(self.data_dir, f"doomed-{point}")
-        root = str(Path(__file__).parents[2])
-        given = {**environment(self.given(**more)), "PYTHONPATH": root}
-        with log.open("wb") as sink:
-            process = await asyncio.create_subprocess_exec(
-                *command, stdout=asyncio.subprocess.PIPE, stderr=sink, env=given
-            )
-        role = self._kept(Role(process, log))
-        assert process.stdout is not None
-        async with asyncio.timeout(START_S):
-            line = await process.stdout.readline()
-        role.said = line.decode()  # empty when it died before it was ready: a backlog can lead it there
+        """Start a worker that kills itself when it comes to the point for the nth time; see `doom.py`.
+
+        With a backlog it may do so before it says that it is ready.
+        """
+        given = self.given(**more)
+        return self._kept(
+            await start(self.data_dir, "doomed", point, str(nth), given=given, run=doomed_worker.run)
+        )
+
+    async def command(self, *arguments: str) -> Any:
+        """Run one command with --json and return what it prints."""
+        status, out, err = await command(self.data_dir, *arguments, "--json", given=self.given())
+        assert status == 0, err
+        return json.loads(out)
+
+    async def make_tenant(self) -> None:
+        """Create the tenant, a live key and a test key."""
+        self.tenant = (await self.command("tenant", "create", "Acme"))["tenant_id"]
+        self.live_key = (await self.command("key", "create", "--tenant", self.tenant))["api_key"]
+        self.test_key = (await self.command("key", "create", "--tenant", self.tenant, "--test"))["api_key"]
+
+    async def _start(self, *arguments: str, given: Mapping[str, str]) -> Role:
+        role = self._kept(await start(self.data_dir, *arguments, given=given))
+        assert role.said, role.log.read_text()
         return role
 
     def _kept(self, role: Role) -> Role:
@@ -142,7 +179,7 @@ async def running_fleet(
     fleet = Fleet(data_dir, engines, {**SETTINGS, **settings})
     try:
         await engines.start_broker()
-        fleet.tenant, fleet.live_key, fleet.test_key = await make_tenant(data_dir, given=fleet.given())
+        await fleet.make_tenant()
         yield fleet
     finally:
         await asyncio.gather(*(end(role) for role in fleet.roles))

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.chaos.crowd import Crowd, open_client
 from tests.chaos.doom import Point
 from tests.chaos.fleet import Profile, running_fleet
-from tests.chaos.sizes import commands, seeded
+from tests.chaos.sizes import seeded
 from tests.chaos.verdict import check
 
 
@@ -18,14 +18,15 @@ async def test_a_worker_that_dies_at_any_point_leaves_one_decision_each(
     chance = seeded("F1")
     async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
         front = await fleet.front()
-        crowd = Crowd(client, front.url, fleet.test_key, commands(160))
-        posting = asyncio.create_task(crowd.post_all(at_once=16))
+        crowd, enough = Crowd(client, front.url, fleet.test_key), asyncio.Event()
+        posting = asyncio.create_task(crowd.keep_posting(enough, at_once=16))
         deaths = []
         for point in Point:
             worker = await fleet.doomed_worker(point, chance.randint(1, 8))
             async with asyncio.timeout(60):
                 deaths.append(await worker.process.wait())
         await fleet.worker()
+        enough.set()
         await posting
         await crowd.settle_all()
         rows = await crowd.audit_rows()

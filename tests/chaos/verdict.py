@@ -4,20 +4,23 @@ import asyncio
 import json
 from typing import Final
 
-from tests.chaos.fleet import Fleet
-from tests.journeys.service import veristream, veristream_json
+from tests.chaos.fleet import Fleet, command
 
 BOUND_S: Final = 60.0
 """I1: an accepted command has its decision this long after the quiet period starts."""
 
+
+LOOKED_AT: Final = frozenset({"I1", "I3", "I4", "I5", "I6", "I7", "I8", "I10"})
+"""Where a fault test without anything to look at has tested nothing."""
 
 ASKED: Final = ("doctor", "--invariants", "--due-after", "0", "--json")
 
 
 async def check(fleet: Fleet, *canaries: str, dead_letters: int = 0, within_s: float = BOUND_S) -> None:
     """Let the checker look until it finds nothing, at most for the bound; then fail with what it found."""
-    assert await settled(fleet, canaries, within_s) == []
-    letters = await veristream_json(fleet.data_dir, "dlq", "list", given=fleet.given())
+    found = await settled(fleet, canaries, within_s)
+    assert not found, found
+    letters = await fleet.command("dlq", "list")
     assert sum(not letter["redriven"] for letter in letters) == dead_letters, letters
 
 
@@ -35,18 +38,15 @@ async def violations(fleet: Fleet, *canaries: str) -> list[object]:
     """Ask `veristream doctor --invariants` once."""
     arguments = [part for canary in canaries for part in ("--canary", canary)]
     arguments += [part for log in fleet.logs for part in ("--log", str(log))]
-    status, out, err = await veristream(
-        fleet.data_dir,
-        "doctor",
-        "--invariants",
-        "--due-after",
-        "0",
-        "--json",
-        *arguments,
-        given=fleet.given(),
-    )
+    status, out, err = await command(fleet.data_dir, *ASKED, *arguments, given=fleet.given())
     assert status in {0, 1}, err
     report = json.loads(out)
+    unseen = [
+        look["invariant"]
+        for look in report["looks"]
+        if look["invariant"] in LOOKED_AT and not look["looked_at"]
+    ]
+    assert not unseen, f"nothing was looked at: {unseen}"
     found: list[object] = report["violations"]
     assert (status == 0) == (not found)
     return found

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from aiohttp import ClientResponse, ClientSession, ClientTimeout
 from PIL import Image, ImageFilter
@@ -59,11 +59,42 @@ def new_log(data_dir: Path, role: str) -> Path:
     return data_dir / f"{role}-{time.monotonic_ns()}.log"
 
 
+class OsProcess(Protocol):
+    """What the tests do with a process, however it was started."""
+
+    @property
+    def pid(self) -> int:
+        """Its id."""
+        ...
+
+    @property
+    def stdout(self) -> asyncio.StreamReader | None:
+        """What it says."""
+        ...
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit status, negative for a signal; None while it runs."""
+        ...
+
+    async def wait(self) -> int:
+        """Return the exit status once it has ended."""
+        ...
+
+    def send_signal(self, signal: int, /) -> None:
+        """Send it a signal."""
+        ...
+
+    def kill(self) -> None:
+        """End it the hard way."""
+        ...
+
+
 @dataclass(slots=True)
 class Role:
     """One process of the service."""
 
-    process: asyncio.subprocess.Process
+    process: OsProcess
     log: Path
     said: str = ""
 
