@@ -34,7 +34,7 @@ ENV PATH=/opt/veristream/bin:$PATH \
     SERVICE_DATA_DIR=/var/lib/veristream \
     SERVICE_LOG_FORMAT=json
 USER 10001:10001
-WORKDIR /tmp
+WORKDIR /
 STOPSIGNAL SIGTERM
 EXPOSE 8080
 ENTRYPOINT ["veristream"]

@@ -226,6 +226,14 @@ def test_every_rule_of_the_image_is_known_to_notice_something() -> None:
     assert {rule.__name__ for rule, _, _ in BROKEN_IMAGES} == {r.__name__ for r in image.DOCKERFILE_RULES}
 
 
+def test_the_image_sets_only_variables_the_program_knows() -> None:
+    told = " ".join(image.of(image.read_dockerfile(DOCKERFILE), "ENV"))
+    variables = set(re.findall(rf"\b{PREFIX}\w+", told))
+
+    assert variables
+    assert variables <= read_stack().settings
+
+
 @pytest.mark.parametrize("text", ["", "RUN true", "FROM x:1.2.3\nfetch it", "FROM x:1.2.3\nRUN a \\"])
 def test_a_file_the_reader_does_not_understand_is_refused(text: str) -> None:
     with pytest.raises(image.NotUnderstood):
