@@ -11,8 +11,11 @@ from typing import Any, Final
 
 from aiohttp import ClientConnectionError, ClientSession, ClientTimeout, TCPConnector
 
+from app.commands import create_key, create_tenant
+from app.settings import Settings
+from schemas.enums import Scope
 from tests.engines.jvm import free_ports
-from tests.journeys.service import Role, make_tenant, small_request
+from tests.journeys.service import Role, small_request
 
 PER_SECOND = 10
 """Requests of the steady load; each is a verification from end to end."""
@@ -89,6 +92,16 @@ class Deployment:
             return answer.status, str(told.get("code", ""))
 
 
+async def a_test_key(data_dir: Path) -> str:
+    """Make a tenant and return a test key of it, without a process for each step."""
+    settings = Settings(data_dir=data_dir)
+    tenant = (await create_tenant(settings, "Acme"))["tenant_id"]
+    made = await create_key(
+        settings, tenant, name="load", livemode=False, scopes=tuple(Scope), expires_days=None
+    )
+    return made["api_key"]
+
+
 @asynccontextmanager
 async def deployed(data_dir: Path, given: Mapping[str, str] | None = None) -> AsyncIterator[Deployment]:
     """Run two fronts and two workers; without settings of a Kafka, on an embedded broker of their own."""
@@ -96,7 +109,7 @@ async def deployed(data_dir: Path, given: Mapping[str, str] | None = None) -> As
     broker = None if "SERVICE_KAFKA_BOOTSTRAP" in chosen else await Role.start(data_dir, "broker")
     deployment = Deployment(data_dir, chosen, free_ports(1)[0], "")
     try:
-        _, _, deployment.key = await make_tenant(data_dir)
+        deployment.key = await a_test_key(data_dir)
         fronts, workers = (
             [start() for _ in "ab"] for start in (deployment.start_front, deployment.start_worker)
         )
