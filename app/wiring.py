@@ -44,6 +44,7 @@ from streams.access.recognition import RecogniseReviewer
 from streams.audit import agent as audit_agent
 from streams.audit.committing import CommitAndTell
 from streams.audit.handler import SealChain
+from streams.catalog.handler import Catalogue
 from streams.ports import Stores
 from streams.runtime.access import LogAccess
 from streams.runtime.announcer import KafkaAnnouncer
@@ -223,6 +224,7 @@ async def open_front(
             operator_token=settings.platform_operator_token,
             rate_limits=parse_rate_limits(settings.rate_limits),
         )
+        await Catalogue(ports.stores.records, ports.commit, now).install_first()
         app = create_app(ports, chosen)
         app.on_response_prepare.append(leaving.sign)
         app.on_shutdown.append(lambda _: gateway.release(settings.stop_grace_s))
@@ -288,6 +290,7 @@ def _front_ports(
         stores=stores,
         commit=CommitAndTell(stores.journal, announcer),
         probes=probes,
+        clock=now,
         fresh_uuid=uuid7,
         metrics=build_metrics(registry),
         registry=registry,

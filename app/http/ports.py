@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network
 from typing import Final, Protocol
 from uuid import UUID
@@ -66,6 +67,8 @@ class FrontPorts:
     """Commits a change of a use case that the front carries out itself, and tells the log."""
     probes: Mapping[str, Probe]
     """Each dependency by the name `/readyz` shows."""
+    clock: Callable[[], datetime]
+    """Now, with its zone."""
     fresh_uuid: Callable[[], UUID]
     """A new UUIDv7."""
     metrics: Metrics

@@ -1,4 +1,4 @@
-"""Versions as entity tags: what an answer is, and which version a change was meant for (G98, RFC 9110 13.1)."""
+"""Versions as entity tags: what an answer is, and which version a change was meant for (G98, RFC 9110)."""
 
 import re
 from typing import Final

@@ -15,11 +15,13 @@ from app.http.presenting import Presenter
 from app.http.protocol import FrontRunner, Surroundings
 from app.http.responses import standing_headers
 from app.http.routes.audit import AuditRoutes, audit_endpoints
+from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
 from app.http.routes.description import with_description
 from app.http.routes.health import HealthRoutes, health_endpoints
 from app.http.routes.problems import problem_endpoints
 from app.http.routes.reference import reference_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
+from streams.catalog.handler import Catalogue
 
 
 def create_app(ports: FrontPorts, settings: FrontSettings) -> web.Application:
@@ -54,6 +56,9 @@ def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget)
         *verification_endpoints(VerificationRoutes(ports, bodies, cursors, presenter)),
         *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),
         *reference_endpoints(),
+        *catalog_endpoints(
+            CatalogRoutes(ports, bodies, Catalogue(ports.stores.records, ports.commit, ports.clock))
+        ),
         *problem_endpoints(),
         *health_endpoints(health, expose_metrics=settings.expose_metrics),
     )

@@ -352,6 +352,7 @@ def _ports(
         stores=stores,
         commit=CommitAndTell(stores.journal, Silence()),
         probes=probes,
+        clock=now,
         fresh_uuid=uuid7,
         metrics=build_metrics(registry),
         registry=registry,

@@ -1,0 +1,40 @@
+"""The global catalogue: which documents of which countries can be chosen, and how each is read (G17, G18)."""
+
+from enum import StrEnum
+
+from schemas.base import Frozen, Timestamp
+from schemas.enums import DocumentType, ReaderClass
+
+
+class ExtractionSupport(StrEnum):
+    """Who reads the document: a machine, a reviewer, or nobody (G17)."""
+
+    AUTOMATED = "AUTOMATED"
+    MANUAL = "MANUAL"
+    NONE = "NONE"
+
+
+class CaptureRequirements(Frozen):
+    """What the capture page asks of the person (interface section 2.6)."""
+
+    document_number_required: bool
+
+
+class Capability(Frozen):
+    """An entry of the catalogue (interface section 2.9)."""
+
+    code: str
+    country: str
+    country_name: str
+    document_type: DocumentType
+    display_name: str
+    enabled: bool = True
+    """Disabled entries are still listed."""
+    extraction_support: ExtractionSupport
+    revision: int = 1
+    """One more at each change."""
+    capture: CaptureRequirements
+    reader: ReaderClass | None = None
+    """Present exactly when a machine reads it."""
+    created_at: Timestamp
+    updated_at: Timestamp
