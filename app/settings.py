@@ -122,8 +122,8 @@ class Settings(BaseSettings):
     """How long a stop waits for decisions under way; who waits longer is told 503 and finds it later."""
     answer_timeout_s: float = Field(default=30.0, gt=0, le=300)
     """How long a request waits for its decision before 503 DECISION_PENDING."""
-    worker_session_timeout_s: float = Field(default=10.0, ge=6, le=300)
-    """How soon the partitions of a dead worker are taken over."""
+    worker_session_timeout_s: float = Field(default=8.0, ge=6, le=300)
+    """How long a silent worker counts as alive; its partitions answer again one to two seconds later."""
     vision_workers: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=64)
     """Threads that run the models."""
     vision_queue: int = Field(default=32, ge=1)

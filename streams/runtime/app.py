@@ -29,8 +29,8 @@ class StreamSettings:
     group: str = GROUP
     store: str = "memory://"
     """Tables are bounded and come back from their changelogs; nothing needs a disk."""
-    session_timeout_s: float = 10.0
-    """How soon the partitions of a dead worker are taken over."""
+    session_timeout_s: float = 8.0
+    """How long a silent worker counts as alive; then its partitions are given to the others."""
     heartbeat_s: float = 1.0
     commit_interval_s: float = 0.5
     """What a killed worker had settled since its last commit is delivered again."""

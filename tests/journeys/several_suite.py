@@ -58,7 +58,7 @@ class SeveralProcesses:
             assert told["dependencies"]["front"] == {"status": "down", "cause": "it was told to stop"}
             assert header["Connection"] == "close"
             assert await slow == (201, "")
-            assert await front.stop() == 0
+            assert await front.process.wait() == 0
 
     async def test_a_worker_told_to_stop_hands_over_what_it_cannot_finish(
         self, deployment: Deployment
