@@ -12,6 +12,7 @@ from schemas.ids import EventId, TenantId
 from schemas.problems import StoreUnavailable
 from streams.ports import AuditLog, EvidenceStore, Journal
 from streams.runtime.announcer import decision_record, seal_record
+from streams.runtime.guard import trace
 from streams.runtime.writer import LogWriter
 
 log = structlog.get_logger(__name__)
@@ -79,7 +80,7 @@ class Reconciler:
 @asynccontextmanager
 async def reconciling(reconciler: Reconciler, every_s: float = EVERY_S) -> AsyncIterator[None]:
     """Reconcile in the background for the length of the context."""
-    async with _beside(reconciler.run(every_s), "reconciler"):
+    async with _beside(lambda: reconciler.run(every_s), "reconciler", every_s):
         yield
 
 
@@ -100,16 +101,33 @@ async def sweeping(
                     log.info("sweeper.swept", files=swept)
             await asyncio.sleep(every_s)
 
-    async with _beside(sweep(), "sweeper"):
+    async with _beside(sweep, "sweeper", every_s):
         yield
 
 
 @asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
-    task = asyncio.create_task(work, name=name)
+async def _beside(
+    work: Callable[[], Coroutine[Any, Any, None]], name: str, again_after_s: float
+) -> AsyncIterator[None]:
+    task = asyncio.create_task(_keep_up(work, name, again_after_s), name=name)
     try:
         yield
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+async def _keep_up(work: Callable[[], Coroutine[Any, Any, None]], name: str, again_after_s: float) -> None:
+    """Begin the work again whenever it breaks: it is the net under everything else, and must not be lost."""
+    while True:
+        life = asyncio.create_task(work(), name=f"{name}-life")
+        try:
+            await asyncio.wait({life})
+        finally:
+            life.cancel()
+            await asyncio.wait({life})
+        error = None if life.cancelled() else life.exception()
+        if error is not None:
+            log.error("reconciler.broke", work=name, **trace(error))
+        await asyncio.sleep(again_after_s)

@@ -1,6 +1,9 @@
 """Announcer and reconciler: what was committed is told, at once or in the end, and marked when it was."""
 
+import asyncio
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import cast
 
 import pytest
 
@@ -12,9 +15,9 @@ from schemas.enums import ActorType
 from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import AuditEventId, EventId, TenantId, derive_id
 from schemas.topics import Topic
-from streams.ports import Change, Record, RecordKind, Stores
+from streams.ports import Change, Journal, Record, RecordKind, Stores
 from streams.runtime.announcer import KafkaAnnouncer
-from streams.runtime.reconciler import SETTLED_AFTER, Reconciler
+from streams.runtime.reconciler import SETTLED_AFTER, Reconciler, reconciling
 from streams.runtime.writer import LogWriter
 from tests.agents.support import ACME, everything_in, now
 
@@ -131,3 +134,35 @@ async def test_the_reconciler_asks_for_chains_found_open_twice(
     await reconciler.reconcile()
 
     assert await seals(broker) == [SealAudit(tenant_id=ACME)]
+
+
+async def test_a_round_that_breaks_is_not_the_last_one(
+    broker: Broker, writer: LogWriter, stores: Stores
+) -> None:
+    """What one row makes impossible in one round does not take the net away from all the others."""
+    await commit(stores, "ada")
+    emitted = asyncio.Event()
+
+    class BrokenAtFirst:
+        """Hands on to the journal, but for the first question."""
+
+        asked = 0
+
+        async def pending_events(self, limit: int) -> Sequence[DecisionEvent]:
+            """Break once."""
+            self.asked += 1
+            if self.asked == 1:
+                raise KeyError("an event that cannot be read")
+            return await stores.journal.pending_events(limit)
+
+        async def mark_emitted(self, event_ids: Sequence[EventId]) -> None:
+            """Say that it came so far."""
+            await stores.journal.mark_emitted(event_ids)
+            emitted.set()
+
+    journal = cast("Journal", BrokenAtFirst())
+    reconciler = Reconciler(journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
+    async with reconciling(reconciler, every_s=0.01), asyncio.timeout(30):
+        await emitted.wait()
+
+    assert len(await everything_in(broker.address, Topic.DECISIONS)) == 1
