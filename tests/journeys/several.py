@@ -1,6 +1,7 @@
 """A deployment of several processes behind one port, and a steady load on it."""
 
 import asyncio
+import itertools
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -17,8 +18,9 @@ from schemas.enums import Scope
 from tests.engines.jvm import free_ports
 from tests.journeys.service import Role, small_request
 
-PER_SECOND = 10
-"""Requests of the steady load; each is a verification from end to end."""
+CALLERS: Final = 8
+REST_S: Final = 0.4
+"""Some 15 to 20 verifications a second, and no more than a busy machine can take."""
 
 SETTINGS: Final = {"SERVICE_FRONT_INSTANCE": "3"}
 """Both fronts read the same partition of answers, and must not mix them up."""
@@ -131,10 +133,11 @@ async def caller(*, keep_alive: bool = True) -> AsyncIterator[ClientSession]:
 
 
 class Load:
-    """Posts verifications at a steady rate, half of them over connections that are kept; counts the answers.
+    """Callers who post, wait for the answer, rest and post again, until told to end; counts the answers.
 
-    What it does as any load balancer would: a request whose connection broke before one byte of an answer is
-    sent once more, on another connection, with its idempotency key. `sent_again` tells how often.
+    Half of them keep their connection, half open one for each request. They do what any load balancer does:
+    a request whose connection broke before one byte of an answer is sent once more, on another connection,
+    with its idempotency key. `sent_again` tells how often.
     """
 
     def __init__(self, deployment: Deployment) -> None:
@@ -142,15 +145,18 @@ class Load:
         self.sent_again = 0
         self.slowest_s = 0.0
         self._deployment = deployment
+        self._numbers = itertools.count()
 
     async def run(self, ending: asyncio.Event) -> None:
         """Post until told to end, and wait for every answer."""
-        async with caller() as keeping, caller(keep_alive=False) as fresh, asyncio.TaskGroup() as posts:
-            number = 0
-            while not ending.is_set():
-                posts.create_task(self._one(keeping if number % 2 else fresh, fresh, number))
-                number += 1
-                await asyncio.sleep(1 / PER_SECOND)
+        async with caller() as keeping, caller(keep_alive=False) as fresh, asyncio.TaskGroup() as callers:
+            for number in range(CALLERS):
+                callers.create_task(self._call(keeping if number % 2 else fresh, fresh, ending))
+
+    async def _call(self, client: ClientSession, other: ClientSession, ending: asyncio.Event) -> None:
+        while not ending.is_set():
+            await self._one(client, other, next(self._numbers))
+            await asyncio.sleep(REST_S)
 
     async def _one(self, client: ClientSession, other: ClientSession, number: int) -> None:
         subject, key, begun = f"sim:approved@{number}", f"load-{number}", time.monotonic()
