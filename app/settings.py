@@ -128,6 +128,8 @@ class Settings(BaseSettings):
     """Threads that run the models."""
     vision_queue: int = Field(default=32, ge=1)
     """Model jobs that may wait; over it the answer is 503 OVERLOADED."""
+    totp_drift_steps: int = Field(default=1, ge=0, le=1)
+    """Steps of 30 s either way in which a one-time code is good; 0 is what ASVS 6.5.5 asks for."""
     faces: dict[str, Any] | None = None
     """An operator's face models as JSON, each with its SHA-256; unset: the default engine."""
     liveness: dict[str, Any] | None = None

@@ -19,6 +19,7 @@ from uuid_utils.compat import uuid7
 from app.adapters.cassandra.stores import open_cassandra_stores
 from app.adapters.crypto import Purpose, RootKey, load_root_key
 from app.adapters.layout import ROOT_KEY_FILE
+from app.adapters.passwords import Argon2Passwords, open_passwords
 from app.adapters.sqlite.stores import open_sqlite_stores
 from app.cassandra_access import address_of, blobs_dir_of
 from app.gateway import Gateway
@@ -40,9 +41,10 @@ from schemas.people import CaptureCaller
 from schemas.problems import Unauthenticated, VeristreamError
 from schemas.topics import Topic
 from streams.access.handler import Authenticate
+from streams.access.people import People
 from streams.access.recognition import RecogniseReviewer
 from streams.audit import agent as audit_agent
-from streams.audit.committing import CommitAndTell
+from streams.audit.committing import Commit, CommitAndTell
 from streams.audit.handler import SealChain
 from streams.catalog.handler import Catalogue
 from streams.ports import Stores
@@ -217,7 +219,9 @@ async def open_front(
         await stack.enter_async_context(watching_loop(registry))
         probes = {**probes_of(house.stores, access, worker), "front": leaving.probe}
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
-        ports = _front_ports(settings, house, gateway, announcer, probes, registry)
+        commit = CommitAndTell(house.stores.journal, announcer)
+        people = people_of(house, commit, await stack.enter_async_context(open_passwords()), settings)
+        ports = _front_ports(settings, house, gateway, commit, people, probes, registry)
         chosen = FrontSettings(
             base_url=url.rstrip("/"),
             cursor_key=house.root_key.derive(Purpose.CURSORS),
@@ -264,7 +268,8 @@ def _front_ports(
     settings: Settings,
     house: House,
     gateway: Gateway,
-    announcer: KafkaAnnouncer,
+    commit: Commit,
+    people: People,
     probes: dict[str, Probe],
     registry: CollectorRegistry,
 ) -> FrontPorts:
@@ -288,12 +293,28 @@ def _front_ports(
         gateway=gateway,
         intake=intake,
         stores=stores,
-        commit=CommitAndTell(stores.journal, announcer),
+        commit=commit,
+        people=people,
         probes=probes,
         clock=now,
         fresh_uuid=uuid7,
         metrics=build_metrics(registry),
         registry=registry,
+    )
+
+
+def people_of(house: House, commit: Commit, passwords: Argon2Passwords, settings: Settings) -> People:
+    """Return what the use cases about members work with; a command passes the journal's own `commit`."""
+    return People(
+        records=house.stores.records,
+        commit=commit,
+        vault=house.stores.vault,
+        passwords=passwords,
+        key=house.root_key.derive(Purpose.PEOPLE),
+        cookie_pepper=house.root_key.derive(Purpose.SESSION_PEPPER),
+        clock=now,
+        new_id=new_id,
+        totp_drift_steps=settings.totp_drift_steps,
     )
 
 

@@ -15,6 +15,7 @@ from app.intake import Gateway, Intake
 from app.telemetry import Metrics
 from schemas.access import TenantCaller
 from schemas.people import CaptureCaller, ReviewerCaller
+from streams.access.people import People
 from streams.audit.committing import Commit
 from streams.ports import Stores
 
@@ -65,6 +66,8 @@ class FrontPorts:
     stores: Stores
     commit: Commit
     """Commits a change of a use case that the front carries out itself, and tells the log."""
+    people: People
+    """What sign-in, second factors, passwords and members work with."""
     probes: Mapping[str, Probe]
     """Each dependency by the name `/readyz` shows."""
     clock: Callable[[], datetime]

@@ -7,7 +7,7 @@ import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
@@ -19,6 +19,7 @@ from uuid_utils.compat import uuid7
 
 from app.adapters.crypto import RootKey
 from app.adapters.memory import Shelves, open_memory_stores
+from app.adapters.passwords import PARAMETERS, Argon2Passwords
 from app.http.ports import Authenticator, FrontPorts, FrontSettings, Probe
 from app.http.server import create_app, make_runner
 from app.intake import Intake
@@ -34,6 +35,7 @@ from schemas.people import CaptureCaller, OpenSession, Reviewer, ReviewerSession
 from schemas.problems import Unauthenticated
 from schemas.topics import Topic
 from streams.access.members import email_record, reviewer_record
+from streams.access.people import Passwords, People
 from streams.access.recognition import (
     ABSOLUTE,
     COOKIE,
@@ -63,6 +65,9 @@ BARE: Final = "idv_test_without_scopes"
 PATH: Final = "/v1/verifications"
 BASE_URL: Final = "https://id.example"
 PEPPER: Final = b"p" * 32
+
+CHEAP: Final = replace(PARAMETERS, memory_cost=64, time_cost=1)
+"""Argon2id that costs nothing, for tests that are not about its cost."""
 
 
 def build_caller(tenant_id: TenantId = ACME, *, name: str = "first", **changes: Any) -> TenantCaller:
@@ -291,14 +296,18 @@ async def open_front(
     probes: Mapping[str, Probe] | None = None,
     max_connections: int = 200,
     knowing: Callable[[Stores], Authenticator] | None = None,
+    clock: Callable[[], datetime] = now,
+    passwords: Argon2Passwords | None = None,
     **settings: Any,
 ) -> AsyncIterator[Front]:
     """Serve a front on a free port."""
     chosen = FrontSettings(base_url=BASE_URL, cursor_key=b"c" * 32, **settings)
     shelves, keys, pool = Shelves(), Keys(), VisionPool(1)
+    hashing = passwords or Argon2Passwords(CHEAP)
     stores = open_memory_stores(RootKey(b"r" * 32), shelves)
     gateway = DirectGateway(_handlers(stores, pool))
-    ports = _ports(stores, knowing(stores) if knowing else keys, gateway, probes or {})
+    people = _people(stores, hashing, clock)
+    ports = _ports(stores, knowing(stores) if knowing else keys, gateway, probes or {}, people)
     app = create_app(ports, chosen)
     runner = make_runner(app, ports, chosen, max_connections, shutdown_timeout_s=1.0)
     await runner.setup()
@@ -314,6 +323,20 @@ async def open_front(
         await client.close()
         await runner.cleanup()
         await pool.aclose()
+        await hashing.aclose()
+
+
+def _people(stores: Stores, passwords: Passwords, clock: Callable[[], datetime]) -> People:
+    return People(
+        records=stores.records,
+        commit=CommitAndTell(stores.journal, Silence()),
+        vault=stores.vault,
+        passwords=passwords,
+        key=PEPPER,
+        cookie_pepper=PEPPER,
+        clock=clock,
+        new_id=lambda prefix: encode_id(prefix, uuid7()),
+    )
 
 
 def _handlers(stores: Stores, pool: VisionPool) -> dict[Topic, Callable[[Any], Awaitable[Event]]]:
@@ -329,7 +352,11 @@ def no_capture_token(_: str) -> CaptureCaller:
 
 
 def _ports(
-    stores: Stores, keys: Authenticator, gateway: DirectGateway, probes: Mapping[str, Probe]
+    stores: Stores,
+    keys: Authenticator,
+    gateway: DirectGateway,
+    probes: Mapping[str, Probe],
+    people: People,
 ) -> FrontPorts:
     registry = CollectorRegistry()
     intake = Intake(
@@ -344,12 +371,13 @@ def _ports(
     )
     return FrontPorts(
         authenticate=keys,
-        recognise_reviewer=RecogniseReviewer(stores.records, stores.journal, PEPPER, now),
+        recognise_reviewer=RecogniseReviewer(stores.records, stores.journal, PEPPER, people.clock),
         recognise_capture=no_capture_token,
         gateway=gateway,
         intake=intake,
         stores=stores,
-        commit=CommitAndTell(stores.journal, Silence()),
+        commit=people.commit,
+        people=people,
         probes=probes,
         clock=now,
         fresh_uuid=uuid7,

@@ -1,0 +1,109 @@
+"""Which passwords are accepted, and what of them is hashed (G50, S26). Pure."""
+
+import unicodedata
+from itertools import pairwise
+from typing import Final
+
+from schemas.problems import ProblemCode, Refused
+from streams.access.common_passwords import COMMON, WORDS
+
+MIN_LENGTH: Final = 12
+MAX_LENGTH: Final = 128
+"""Code points after normalisation (G50)."""
+
+MAX_GIVEN: Final = 1024
+"""Code points of a password as sent; composed and decomposed forms differ in length."""
+
+SERVICE_NAMES: Final = ("veristream",)
+
+_MIN_PART: Final = 4
+"""Parts of an address shorter than this are in too many words to be refused."""
+
+_MIN_DISTINCT: Final = 4
+"""Different characters; fewer are a pattern, not a password."""
+
+_MAX_WORDS: Final = 2
+"""So many common words in a row are still guessed first; a phrase of more of them is not."""
+
+_MIN_STEPS: Final = 3
+"""Repeating or counting up that leaves fewer pieces than this is refused."""
+
+_LONGEST: Final = max(map(len, WORDS))
+
+_LEET: Final = str.maketrans("@4031!$57", "aaoeiisst")
+"""Digits and signs that stand for letters in most lists of guesses."""
+
+
+def normal_password(password: str) -> str:
+    """Return the one form of a password, whatever keyboard composed it: Unicode NFC (RFC 8265 section 4)."""
+    return unicodedata.normalize("NFC", password)
+
+
+def password_bytes(password: str) -> bytes:
+    """Return what is hashed: all of the password, nothing cut off."""
+    return normal_password(password).encode("utf-8", "surrogatepass")
+
+
+def require_acceptable(password: str, email: str, pointer: str) -> None:
+    """Refuse a new password that the policy does not allow; any characters may be in it.
+
+    Raises:
+        Refused: VALIDATION_FAILED at the pointer, with the rule that was broken.
+    """
+    complaint = _complaint(normal_password(password), email)
+    if complaint is not None:
+        raise Refused.at(pointer, ProblemCode.VALIDATION_FAILED, complaint)
+
+
+def _complaint(password: str, email: str) -> str | None:
+    if not MIN_LENGTH <= len(password) <= MAX_LENGTH:
+        return f"A password has {MIN_LENGTH} to {MAX_LENGTH} characters."
+    plain = password.casefold()
+    if any(name in plain for name in SERVICE_NAMES):
+        return "A password must not contain the name of the service."
+    if any(part in plain for part in _parts_of(email.casefold())):
+        return "A password must not contain the e-mail address."
+    if is_common(plain):
+        return "The password is too common: it is among those that are guessed first."
+    return None
+
+
+def _parts_of(email: str) -> set[str]:
+    """Return the address, the part before the at sign and the longest name behind it."""
+    local, _, domain = email.partition("@")
+    parts = {email, local, *local.split("+"), max(domain.split("."), key=len)}
+    return {part for part in parts if len(part) >= _MIN_PART}
+
+
+def is_common(password: str) -> bool:
+    """Tell whether a password, in lower case, is among those that are guessed first."""
+    if password in COMMON or len(set(password)) < _MIN_DISTINCT or _is_pattern(password):
+        return True
+    letters = "".join(character for character in password if character.isalpha())
+    spoken = "".join(character for character in password.translate(_LEET) if character.isalpha())
+    bare = password.strip("0123456789!@#$%^&*()-_=+.,?/ ")
+    meant = "".join(character for character in bare.translate(_LEET) if character.isalpha())
+    return any(_is_words(form, _MAX_WORDS) for form in (letters, spoken, meant))
+
+
+def _is_pattern(password: str) -> bool:
+    """Tell whether it only counts up or down, or repeats one short piece."""
+    steps = [ord(after) - ord(before) for before, after in pairwise(password)]
+    broken = sum(step not in {-1, 0, 1} for step in steps)
+    if broken < _MIN_STEPS:
+        return True
+    longest = len(password) // 3
+    return any((password[:size] * len(password)).startswith(password) for size in range(1, longest + 1))
+
+
+def _is_words(letters: str, at_most: int) -> bool:
+    """Tell whether the letters are common words joined, so many different ones at most."""
+    found: list[set[frozenset[str]]] = [set() for _ in range(len(letters) + 1)]
+    found[0].add(frozenset())
+    for end in range(1, len(letters) + 1):
+        for start in range(max(0, end - _LONGEST), end):
+            word = letters[start:end]
+            if word in WORDS:
+                joined = {used | {word} for used in found[start]}
+                found[end] |= {used for used in joined if len(used) <= at_most}
+    return bool(letters) and bool(found[-1])
