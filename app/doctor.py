@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.adapters.crypto import Purpose
+from app.cassandra_look import look_at_cassandra
 from app.commands import every_tenant
 from app.console import out, table
+from app.findings import Finding
 from app.kafka_log import TABLES, access_of
 from app.kafka_reach import reach
 from app.settings import Settings, SettingsRefused
@@ -20,7 +22,6 @@ from app.vision.faces.dlib_engine import load_core
 from app.vision.ocr import RapidTextReader
 from app.vision.pool import VisionPool
 from app.wiring import House, open_house
-from schemas.base import Frozen
 from schemas.ids import PLATFORM
 from schemas.problems import StoreUnavailable, VeristreamError
 from streams.audit.handler import verify_chain
@@ -38,19 +39,11 @@ OPEN_FILES_MIN: Final = 1024
 DEAD_LETTERS_SHOWN: Final = 1_000
 
 
-class Finding(Frozen):
-    """What one look found."""
-
-    looked_at: str
-    ok: bool
-    found: str
-    mend: str | None = None
-
-
 async def examine(settings: Settings) -> list[Finding]:
     """Look at everything; a look that cannot be taken is a finding as well."""
     findings = [_python(), _open_files(), _disk(settings.data_dir)]
     findings.append(await asyncio.to_thread(_models))
+    findings += await look_at_cassandra(settings)
     try:
         async with open_house(settings) as house:
             findings.append(Finding(looked_at="store and root key", ok=True, found="open"))

@@ -1,17 +1,20 @@
 """Logs and metrics: one structured line per event without personal data, one registry of named metrics."""
 
+import io
 import logging
 import re
 import sys
 import traceback
 from collections.abc import MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Literal, TextIO
+from typing import Any, Final, Literal, TextIO, cast
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from structlog.typing import Processor, WrappedLogger
+from typing_extensions import override
 
 from schemas.problems import EngineFailed, StoreUnavailable
 
@@ -67,6 +70,24 @@ def tell_exception(_: WrappedLogger, __: str, event: Event) -> Event:
     return event
 
 
+class Lossy(io.TextIOBase):
+    """Writes to a stream and loses what it does not take: a full disk under the log stops nothing else."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    @override
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    @override
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+
 def configure_logging(
     log_format: LogFormat, level: str, stream: TextIO | None = None, *, cached: bool = True
 ) -> None:
@@ -74,8 +95,9 @@ def configure_logging(
 
     `cached` may be turned off where the stream changes later, as in tests.
     """
-    out = stream if stream is not None else sys.stderr
-    pretty = log_format == "pretty" or (log_format == "auto" and out.isatty())
+    chosen = stream if stream is not None else sys.stderr
+    pretty = log_format == "pretty" or (log_format == "auto" and chosen.isatty())
+    out = cast("TextIO", Lossy(chosen))  # what it lacks of one, nobody who logs asks for
     threshold = logging.getLevelNamesMapping()[level.upper()]
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,

@@ -68,8 +68,38 @@ PERMISSIONS_OF: Final[Mapping[Role, frozenset[Permission]]] = MappingProxyType(
 """G48. Ownership itself (making or changing an OWNER) is the owners' alone and is no permission."""
 
 
+class OpenSession(Frozen):
+    """A session that may be used; the member's record names all of them, so it alone ends them."""
+
+    session_id: ReviewerSessionId
+    lookup: str
+    """Of the one cookie that is good for it; a rotated cookie has another."""
+
+
+class PendingFactor(Frozen):
+    """A second factor that was drawn and waits for its first code."""
+
+    factor_id: str
+    """Derived from the request's key, so that a repeated request is known."""
+    sealed_seed: str
+    """The TOTP seed, sealed by the vault for this member."""
+    created_at: Timestamp
+
+
+class Factor(Frozen):
+    """A second factor in use: TOTP (RFC 6238) and the recovery codes beside it."""
+
+    sealed_seed: str
+    """The TOTP seed, sealed by the vault for this member."""
+    confirmed_at: Timestamp
+    last_step: int
+    """The time step of the last accepted code; no code of it or before it is accepted again."""
+    recovery_hashes: tuple[str, ...]
+    """Keyed hashes of the recovery codes that are left."""
+
+
 class Reviewer(Frozen):
-    """A member of a tenant."""
+    """A member of a tenant; one record, so its version decides every race about credentials and sessions."""
 
     reviewer_id: UserId
     tenant_id: TenantId
@@ -80,6 +110,39 @@ class Reviewer(Frozen):
     active: bool = True
     created_at: Timestamp
     updated_at: Timestamp
+    password_hash: str | None = None
+    """Argon2id in its PHC form; None: invited, and no password set yet."""
+    password_changed_at: Timestamp | None = None
+    factor: Factor | None = None
+    pending_factor: PendingFactor | None = None
+    open_sessions: tuple[OpenSession, ...] = ()
+    """Oldest first; a session that is not here is over, whatever its own record says."""
+    token_id: str | None = None
+    """The one-time token that is outstanding; a newer one takes its place."""
+
+
+class ReviewerEmail(Frozen):
+    """Whose an e-mail address is; kept under a keyed hash of the address."""
+
+    tenant_id: TenantId
+    reviewer_id: UserId
+
+
+class TokenPurpose(StrEnum):
+    """What a one-time token was given for."""
+
+    INVITATION = "INVITATION"
+    PASSWORD_RESET = "PASSWORD_RESET"  # noqa: S105 - the name of a purpose
+
+
+class OneTimeToken(Frozen):
+    """A token as it is kept: under its keyed hash, never changed; the member's record says if it is used."""
+
+    tenant_id: TenantId
+    reviewer_id: UserId
+    purpose: TokenPurpose
+    created_at: Timestamp
+    expires_at: Timestamp
 
 
 class ReviewerSession(Frozen):
@@ -100,7 +163,6 @@ class ReviewerSession(Frozen):
     seen_at: Timestamp
     expires_at: Timestamp
     """Absolute; the idle limit runs from `seen_at`."""
-    revoked_at: Timestamp | None = None
 
 
 class ReviewerCaller(Frozen):

@@ -46,6 +46,8 @@ class Purpose(StrEnum):
     API_KEY_PEPPER = "api-key-pepper"
     SESSION_PEPPER = "session-pepper"
     CAPTURE_TOKENS = "capture-tokens"
+    PEOPLE = "people"
+    """Keyed hashes about reviewers: e-mail look-up, one-time tokens, recovery codes, counters."""
     CURSORS = "cursors"
     AUDIT_CHAIN = "audit-chain"
     KEY_CHECK = "key-check"

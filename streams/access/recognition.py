@@ -5,7 +5,7 @@ import hashlib
 import hmac
 import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from schemas.ids import ALPHABET, PLATFORM
@@ -27,9 +27,6 @@ TOUCH_AFTER: Final = timedelta(seconds=60)
 LOOKUP_BYTES: Final = 26
 SECRET_BYTES: Final = 32
 
-BY_REVIEWER: Final = "reviewer"
-"""Lists a reviewer's sessions."""
-
 _FORM: Final = re.compile(rf"([{ALPHABET}]{{{LOOKUP_BYTES}}})\.[A-Za-z0-9_-]{{43}}")
 
 
@@ -46,7 +43,7 @@ def hash_cookie(value: str, pepper: bytes) -> str:
 
 
 def session_record(session: ReviewerSession, version: int) -> Record:
-    """Return the session as it is kept: under its cookie's look-up part, listed by reviewer."""
+    """Return the session as it is kept: under its cookie's look-up part."""
     return Record(
         tenant_id=PLATFORM,
         kind=RecordKind.REVIEWER_SESSION,
@@ -54,8 +51,12 @@ def session_record(session: ReviewerSession, version: int) -> Record:
         body=session.to_bytes(),
         created_at=session.created_at,
         version=version,
-        indexes=((BY_REVIEWER, session.reviewer_id),),
     )
+
+
+def is_fresh(session: ReviewerSession, now: datetime) -> bool:
+    """Tell whether neither the idle limit nor the absolute one has passed."""
+    return now < session.expires_at and now < session.seen_at + IDLE
 
 
 class RecogniseReviewer:
@@ -71,8 +72,8 @@ class RecogniseReviewer:
         """Return who presents the cookie, and note that the session was used.
 
         Raises:
-            Unauthenticated: Malformed, unknown, revoked, idle for too long, expired, or of a member who
-                is suspended.
+            Unauthenticated: Malformed, unknown, ended, rotated away, idle for too long, expired, or of a
+                member who is suspended.
             StoreUnavailable: Nobody can tell for now.
         """
         form = _FORM.fullmatch(cookie)
@@ -81,7 +82,7 @@ class RecogniseReviewer:
         record, session = await self._find(form[1])
         kept = "" if session is None else session.secret_hash
         genuine = hmac.compare_digest(kept.encode(), hash_cookie(cookie, self._pepper).encode())
-        if record is None or session is None or not genuine or not self._is_open(session):
+        if record is None or session is None or not genuine or not is_fresh(session, self._clock()):
             raise Unauthenticated("the session is not accepted")
         reviewer = await self._member(session)
         await self._touch(record, session)
@@ -100,10 +101,6 @@ class RecogniseReviewer:
             return None, None
         return record, ReviewerSession.from_bytes(record.body)
 
-    def _is_open(self, session: ReviewerSession) -> bool:
-        now = self._clock()
-        return session.revoked_at is None and now < session.expires_at and now < session.seen_at + IDLE
-
     async def _member(self, session: ReviewerSession) -> Reviewer:
         try:
             record = await self._records.get(session.tenant_id, RecordKind.REVIEWER, session.reviewer_id)
@@ -112,6 +109,8 @@ class RecogniseReviewer:
         reviewer = Reviewer.from_bytes(record.body)
         if not reviewer.active:
             raise Unauthenticated("the member is suspended")
+        if all(open_one.lookup != session.lookup for open_one in reviewer.open_sessions):
+            raise Unauthenticated("the session is over")
         return reviewer
 
     async def _touch(self, record: Record, session: ReviewerSession) -> None:

@@ -1,21 +1,23 @@
-"""`clocked_role.py FILE ROLE …`: `veristream ROLE …` with a clock that is FILE's seconds ahead."""
+"""A role like any other, with a clock that is some seconds ahead and a time zone of its own."""
 
 import sys
+import time
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from app import wiring
 from app.__main__ import main
 
-ahead = Path(sys.argv.pop(1))
-true_clock = wiring.now
 
-
-def own_clock() -> datetime:
-    """The moment by this process's clock; the file may change at any time."""
-    return true_clock() + timedelta(seconds=float(ahead.read_text(encoding="ascii")))
-
-
-if __name__ == "__main__":
-    vars(wiring)["now"] = own_clock
+def run(arguments: Sequence[str]) -> None:
+    """Be `FILE ROLE …`: `veristream ROLE …` whose clock is FILE's seconds ahead, whenever they change."""
+    file, *rest = arguments
+    time.tzset()
+    vars(wiring)["now"] = _ahead(wiring.now, Path(file))
+    sys.argv = ["veristream", *rest]
     main()
+
+
+def _ahead(true_clock: Callable[[], datetime], file: Path) -> Callable[[], datetime]:
+    return lambda: true_clock() + timedelta(seconds=float(file.read_text(encoding="ascii")))

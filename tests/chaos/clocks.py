@@ -1,13 +1,12 @@
 """Roles whose clocks are wrong, each in its own way, and whose time zones are not this machine's."""
 
-import asyncio
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tests.chaos.fleet import Fleet
-from tests.journeys.service import START_S, Role, environment, new_log
+from tests.chaos import clocked_role
+from tests.chaos.fleet import Fleet, start
+from tests.journeys.service import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +29,10 @@ class Clock:
         draft.replace(self.file)
 
 
-async def start_clocked(fleet: Fleet, clock: Clock, role: str, *arguments: str, **more: str) -> Role:
+async def start_clocked(fleet: Fleet, clock: Clock, *arguments: str, **more: str) -> Role:
     """Start a role of the fleet that lives by this clock; `more` goes into its environment."""
-    script = Path(__file__).with_name("clocked_role.py")
-    command = (str(script), str(clock.file), role, *arguments, "--data-dir", str(fleet.data_dir))
-    log = new_log(fleet.data_dir, f"clocked-{role}")
-    given = {**environment(fleet.given(**more)), "PYTHONPATH": str(script.parents[2])}
-    with log.open("wb") as sink:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, stdout=asyncio.subprocess.PIPE, stderr=sink, env=given
-        )
-    started = Role(process, log)
-    fleet.roles.append(started)
-    assert process.stdout is not None
-    async with asyncio.timeout(START_S):
-        line = await process.stdout.readline()
-    assert b"is ready" in line, log.read_text()
-    started.said = line.decode()
-    return started
+    given = fleet.given(**more)
+    role = await start(fleet.data_dir, str(clock.file), *arguments, given=given, run=clocked_role.run)
+    assert role.said, role.log.read_text()
+    fleet.roles.append(role)
+    return role

@@ -128,14 +128,14 @@ async def test_an_id_that_is_kept_stays_under_its_verification(session: Session,
     assert await store.describe(ACME, DOCUMENT) == drafts()[0].row
 
 
-@pytest.mark.parametrize("lives", range(2))
-async def test_a_discard_that_died_is_finished_by_the_next(
-    session: Session, folder: Path, lives: int
+@pytest.mark.parametrize("unanswered", [False, True], ids=["unsent", "unanswered"])
+async def test_a_discard_that_died_is_finished_by_the_next_and_a_sweep(
+    session: Session, folder: Path, *, unanswered: bool
 ) -> None:
     store = open_evidence(session, folder)
     await store.put(drafts())
     with pytest.raises(StoreUnavailable):
-        await open_evidence(dying(session, lives), folder).discard(ACME, [DOCUMENT])
+        await open_evidence(dying(session, 0, unanswered=unanswered), folder).discard(ACME, [DOCUMENT])
 
     await store.discard(ACME, [DOCUMENT])
     await store.sweep_orphans(LATER)
@@ -158,7 +158,7 @@ async def test_what_was_discarded_can_be_put_again(session: Session, folder: Pat
     "altered",
     ["kind = 'SELFIE'", "kind = 'made up'", "subject_id = 'somebody'", "file = 'elsewhere'", "file = NULL"],
 )
-async def test_evidence_whose_row_was_altered_is_damaged(
+async def test_evidence_whose_row_was_altered_is_damaged_and_can_be_discarded(
     session: Session, folder: Path, altered: str
 ) -> None:
     store = open_evidence(session, folder)
@@ -170,6 +170,9 @@ async def test_evidence_whose_row_was_altered_is_damaged(
 
     with pytest.raises(Damaged):
         await store.get(ACME, DOCUMENT)
+    await store.sweep_orphans(LATER)
+    await store.discard(ACME, [DOCUMENT])
+    assert not await is_kept(store, DOCUMENT)
 
 
 async def test_another_process_soon_knows_that_a_key_was_destroyed(session: Session) -> None:

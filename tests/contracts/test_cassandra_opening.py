@@ -10,14 +10,20 @@ import pytest_asyncio
 
 from app.adapters.cassandra.connecting import Address, open_session
 from app.adapters.cassandra.identity import MARKER
+from app.adapters.cassandra.journal import CassandraJournal
 from app.adapters.cassandra.keyspace import KEYSPACE_FORM, Migrated, keep_setting, migrate
 from app.adapters.cassandra.schema import MIGRATIONS, TABLES, settings_table
 from app.adapters.cassandra.session import Statement
 from app.adapters.cassandra.stores import open_cassandra_stores
 from app.adapters.crypto import RootKey, RootKeyRefused
+from app.adapters.layout import DATABASE_FILE
 from app.adapters.refusals import SchemaRefused, StoreRefused
 from app.cassandra_access import address_of
+from app.cassandra_look import look_at_cassandra
+from app.migrations import migrate as migrate_store
 from app.settings import Settings
+from app.startup import CannotStart
+from app.wiring import open_house
 from schemas.problems import StoreUnavailable
 from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.cassandra_adapter import DATACENTER
@@ -162,6 +168,74 @@ async def test_processes_that_start_a_new_store_together_agree_on_the_folder(
     await asyncio.gather(*(open_and_close(cassandra, migrated, tmp_path) for _ in range(4)))
 
     await open_and_close(cassandra, migrated, tmp_path)
+
+
+async def test_the_doctor_says_what_it_sees_of_a_migrated_keyspace(
+    cassandra: CassandraServer, first_migration: Migrated
+) -> None:
+    (finding,) = await look_at_cassandra(chosen(cassandra, first_migration.keyspace))
+
+    assert finding.ok
+    assert f"1 of 1 nodes up, schema {len(MIGRATIONS)}, copies: 1" in finding.found
+
+
+async def test_the_doctor_names_the_mend_of_a_keyspace_that_was_not_migrated(
+    cassandra: CassandraServer, keyspace: str
+) -> None:
+    await make_keyspace(cassandra, keyspace)
+
+    (finding,) = await look_at_cassandra(chosen(cassandra, keyspace))
+
+    assert (finding.ok, finding.mend) == (False, "run: veristream migrate")
+
+
+async def test_the_doctor_says_nothing_of_a_cassandra_nobody_configured() -> None:
+    assert await look_at_cassandra(Settings()) == []
+
+
+def chosen(cassandra: CassandraServer, keyspace: str) -> Settings:
+    """The settings of the run's Cassandra."""
+    return Settings.model_validate(
+        {
+            "cassandra_contact_points": cassandra.contact_point,
+            "cassandra_port": cassandra.port,
+            "cassandra_keyspace": keyspace,
+        }
+    )
+
+
+async def test_migrating_by_the_settings_says_what_was_done(
+    cassandra: CassandraServer, first_migration: Migrated
+) -> None:
+    done = await migrate_store(chosen(cassandra, first_migration.keyspace))
+
+    assert (done["keyspace"], done["to"]) == (first_migration.keyspace, len(MIGRATIONS))
+
+
+async def test_migrating_a_data_folder_makes_its_file(tmp_path: Path) -> None:
+    done = await migrate_store(Settings(data_dir=tmp_path / "new"))
+
+    assert (tmp_path / "new" / DATABASE_FILE).exists()
+    assert str(done["store"]).startswith("sqlite")
+
+
+async def test_a_house_is_opened_over_the_configured_cassandra(
+    cassandra: CassandraServer, migrated: str, tmp_path: Path
+) -> None:
+    settings = chosen(cassandra, migrated).model_copy(update={"data_dir": tmp_path})
+
+    async with open_house(settings) as house:
+        assert isinstance(house.stores.journal, CassandraJournal)
+
+
+async def test_a_house_whose_cassandra_is_away_cannot_start_and_says_where_it_was_looked_for(
+    tmp_path: Path, unused_tcp_port: int
+) -> None:
+    away = {"cassandra_contact_points": f"127.0.0.1:{unused_tcp_port}", "data_dir": tmp_path}
+
+    with pytest.raises(CannotStart, match=f"{unused_tcp_port}.*SERVICE_CASSANDRA_CONTACT_POINTS"):
+        async with open_house(Settings.model_validate(away)):
+            pass
 
 
 async def test_an_unknown_data_centre_is_refused_and_the_known_ones_named(

@@ -32,9 +32,7 @@ def test_contact_points_are_hosts_with_or_without_ports(listed: str, points: lis
     assert list(address.contact_points) == points
 
 
-@pytest.mark.parametrize(
-    "listed", ["one:two", "one two", ",", "http://one", "one:123456", "one:65536", "one:0"]
-)
+@pytest.mark.parametrize("listed", ["one:two", "one two", ",", "http://one", "one:123456", "one:0"])
 def test_other_contact_points_are_refused(listed: str) -> None:
     with pytest.raises(SettingsRefused, match="SERVICE_CASSANDRA_CONTACT_POINTS"):
         address_of(settings(cassandra_contact_points=listed))

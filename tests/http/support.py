@@ -30,9 +30,10 @@ from schemas.access import TenantCaller
 from schemas.base import Command, Event
 from schemas.enums import Scope
 from schemas.ids import PLATFORM, KeyId, ReviewerSessionId, TenantId, UserId, derive_id, encode_id
-from schemas.people import CaptureCaller, Reviewer, ReviewerSession, Role
+from schemas.people import CaptureCaller, OpenSession, Reviewer, ReviewerSession, Role
 from schemas.problems import Unauthenticated
 from schemas.topics import Topic
+from streams.access.members import email_record, reviewer_record
 from streams.access.recognition import (
     ABSOLUTE,
     COOKIE,
@@ -42,7 +43,7 @@ from streams.access.recognition import (
     session_record,
 )
 from streams.audit.committing import CommitAndTell
-from streams.ports import Change, Record, RecordKind, Stores
+from streams.ports import Change, Stores
 from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.outcome import Remembered
@@ -186,18 +187,20 @@ class Front:
     ) -> "SignedIn":
         """Make a member with a session, as if signed in with both factors or with the first alone."""
         moment, member_id = now(), UserId(encode_id("usr", uuid7()))
-        member = Reviewer(
-            reviewer_id=member_id, tenant_id=tenant_id, email=f"{member_id}@acme.example", name="A Reviewer",
-            role=role, created_at=moment, updated_at=moment,
-        )  # fmt: skip
         value, lookup = draw_cookie(secrets.token_bytes)
         session = ReviewerSession(
             session_id=ReviewerSessionId(encode_id("rs", uuid7())), lookup=lookup,
             secret_hash=hash_cookie(value, PEPPER), tenant_id=tenant_id, reviewer_id=member_id,
-            satisfied=satisfied, created_at=moment, seen_at=moment, expires_at=moment + ABSOLUTE,
+            satisfied=satisfied, factor_at=moment if satisfied else None,
+            created_at=moment, seen_at=moment, expires_at=moment + ABSOLUTE,
         )  # fmt: skip
-        record = Record(tenant_id, RecordKind.REVIEWER, member_id, member.to_bytes(), moment)
-        await self.stores.journal.commit(Change(tenant_id, (record, session_record(session, 1))))
+        member = Reviewer(
+            reviewer_id=member_id, tenant_id=tenant_id, email=f"{member_id}@acme.example", name="A Reviewer",
+            role=role, created_at=moment, updated_at=moment,
+            open_sessions=(OpenSession(session_id=session.session_id, lookup=lookup),),
+        )  # fmt: skip
+        records = (email_record(member, PEPPER), reviewer_record(member, 1), session_record(session, 1))
+        await self.stores.journal.commit(Change(tenant_id, records))
         return SignedIn(self, value, member, session)
 
     async def submit(self, body: Any = None, key: str = TEST, idempotency_key: str | None = None) -> "Told":
@@ -230,11 +233,7 @@ class SignedIn:
     async def change_member(self, **changes: Any) -> None:
         """Change the member as it is kept."""
         changed = self.member.model_copy(update=changes)
-        record = Record(
-            self.member.tenant_id, RecordKind.REVIEWER, self.member.reviewer_id, changed.to_bytes(),
-            self.member.created_at, version=2,
-        )  # fmt: skip
-        await self.front.stores.journal.commit(Change(self.member.tenant_id, (record,)))
+        await self.front.stores.journal.commit(Change(self.member.tenant_id, (reviewer_record(changed, 2),)))
 
 
 @dataclass(frozen=True, slots=True)

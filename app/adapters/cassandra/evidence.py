@@ -14,14 +14,15 @@ from typing_extensions import override
 
 from app.adapters.blobs import BlobFiles, BlobName
 from app.adapters.cassandra.evidence_rows import (
+    FILE,
     HOME,
     ROW,
     Kept,
+    Place,
     deletion,
     homing,
     insertion,
     to_kept,
-    unhoming,
 )
 from app.adapters.cassandra.keys import SubjectKeys
 from app.adapters.cassandra.session import Session
@@ -67,9 +68,9 @@ class CassandraEvidenceStore(EvidenceStore):
     async def _without_kept(self, drafts: dict[EvidenceId, EvidenceDraft]) -> Sequence[EvidenceDraft]:
         """Return the drafts of what is not kept yet."""
         found = await asyncio.gather(
-            *(self._find(d.row.tenant_id, d.row.evidence_id) for d in drafts.values())
+            *(self._place(d.row.tenant_id, d.row.evidence_id) for d in drafts.values())
         )
-        kept = {piece.row.evidence_id for piece in found if piece is not None}
+        kept = {place.evidence_id for place in found if place is not None}
         return [draft for evidence_id, draft in drafts.items() if evidence_id not in kept]
 
     def _write(self, draft: EvidenceDraft, key: SubjectKey, home: str) -> Kept:
@@ -118,14 +119,10 @@ class CassandraEvidenceStore(EvidenceStore):
             await self._discard(tenant_id, evidence_id)
 
     async def _discard(self, tenant_id: TenantId, evidence_id: EvidenceId) -> None:
-        homes = await self._session.execute(HOME, (tenant_id, evidence_id))
-        kept = await self._find(tenant_id, evidence_id)
-        if kept is not None:
-            await self._session.lwt(deletion(kept))
-        for _, written_at in homes:
-            await self._session.execute(*unhoming(tenant_id, evidence_id, written_at))
-        if kept is not None:
-            await self._remove([kept.file])
+        place = await self._place(tenant_id, evidence_id)
+        if place is not None:
+            await self._session.lwt(deletion(place))
+            await self._remove([place.file] if place.file is not None else [])
 
     @override
     async def sweep_orphans(self, older_than: datetime) -> int:
@@ -139,8 +136,8 @@ class CassandraEvidenceStore(EvidenceStore):
         return removed
 
     async def _is_named(self, file: BlobName) -> bool:
-        kept = await self._find(file.tenant_id, file.evidence_id)
-        return kept is not None and kept.file == file
+        place = await self._place(file.tenant_id, file.evidence_id)
+        return place is not None and place.file == file
 
     async def _find_or_raise(self, tenant_id: TenantId, evidence_id: EvidenceId) -> Kept:
         kept = await self._find(tenant_id, evidence_id)
@@ -148,8 +145,14 @@ class CassandraEvidenceStore(EvidenceStore):
             raise NotFound(evidence_id)
         return kept
 
+    async def _place(self, tenant_id: TenantId, evidence_id: EvidenceId) -> Place | None:
+        for (home,) in await self._session.execute(HOME, (tenant_id, evidence_id)):
+            for (token,) in await self._session.execute(FILE, (tenant_id, home, evidence_id)):
+                return Place(tenant_id, home, evidence_id, token)
+        return None
+
     async def _find(self, tenant_id: TenantId, evidence_id: EvidenceId) -> Kept | None:
-        for home, _ in await self._session.execute(HOME, (tenant_id, evidence_id)):
+        for (home,) in await self._session.execute(HOME, (tenant_id, evidence_id)):
             for columns in await self._session.execute(ROW, (tenant_id, home, evidence_id)):
                 return to_kept(columns)
         return None

@@ -21,10 +21,11 @@ _COLUMNS: Final = (
     "created_at, file"
 )
 
-HOME: Final = Statement(
-    "SELECT home, writetime(home) FROM evidence_homes WHERE tenant = ? AND evidence_id = ?"
-)
-"""Where to look for a piece, and which writing of that it is."""
+HOME: Final = Statement("SELECT home FROM evidence_homes WHERE tenant = ? AND evidence_id = ?")
+"""Where to look for a piece; never taken back, so that no put can be told where to look in vain."""
+
+FILE: Final = Statement("SELECT file FROM evidence WHERE tenant = ? AND home = ? AND evidence_id = ?")
+"""What names the blob of a piece."""
 
 ROW: Final = Statement(
     f"SELECT {_COLUMNS} FROM evidence WHERE tenant = ? AND home = ? AND evidence_id = ?"  # noqa: S608 - constants only
@@ -33,13 +34,26 @@ ROW: Final = Statement(
 
 _AT_HOME: Final = Statement(f"SELECT {_COLUMNS} FROM evidence WHERE tenant = ? AND home = ?")  # noqa: S608 - constants only
 _SET_HOME: Final = Statement("INSERT INTO evidence_homes (tenant, evidence_id, home) VALUES (?, ?, ?)")
-_UNSET_HOME: Final = Statement(
-    "DELETE FROM evidence_homes USING TIMESTAMP ? WHERE tenant = ? AND evidence_id = ?"
-)
 _INSERT: Final = f"INSERT INTO evidence ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS"  # noqa: S608 - constants only
 _DELETE: Final = Statement(
     "DELETE FROM evidence WHERE tenant = ? AND home = ? AND evidence_id = ? IF file = ?"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a piece of evidence lies, whatever else its row says."""
+
+    tenant_id: TenantId
+    home: str
+    evidence_id: EvidenceId
+    token: str | None
+    """None: the row was altered."""
+
+    @property
+    def file(self) -> BlobName | None:
+        """Its blob."""
+        return None if self.token is None else BlobName(self.tenant_id, self.evidence_id, self.token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +84,10 @@ def homing(pieces: Sequence[Kept]) -> Sequence[Write]:
     return [(_SET_HOME, (piece.row.tenant_id, piece.row.evidence_id, piece.home)) for piece in pieces]
 
 
-def deletion(piece: Kept) -> Attempt:
-    """Return what removes this very piece."""
-    key = (piece.row.tenant_id, piece.home, piece.row.evidence_id)
-    return Attempt((_DELETE, (*key, piece.file.token)), (ROW, key), {"file": None})
-
-
-def unhoming(tenant_id: TenantId, evidence_id: EvidenceId, written_at: int) -> Write:
-    """Return what removes this very writing of where to look; whoever puts the piece again writes anew."""
-    return _UNSET_HOME, (written_at, tenant_id, evidence_id)
+def deletion(place: Place) -> Attempt:
+    """Return what removes the piece while it has this very file."""
+    key = (place.tenant_id, place.home, place.evidence_id)
+    return Attempt((_DELETE, (*key, place.token)), (FILE, key), {"file": None})
 
 
 def _to_columns(piece: Kept) -> tuple[object, ...]:

@@ -1,0 +1,122 @@
+"""F19: a disk fills up, under the log lines, the blobs, the store or the broker; room again is enough.
+
+A full disk is played by a limit on the size of files: writing fails in the same calls, and the limit can
+be put on one process from outside and taken off again, without being root.
+"""
+
+import asyncio
+import errno
+import io
+import logging
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import structlog
+from typing_extensions import override
+
+from app.adapters.crypto import RootKey
+from app.adapters.sqlite.stores import open_sqlite_stores
+from app.telemetry import configure_logging
+from schemas.problems import NotFound, StoreUnavailable
+from tests.builders import ACME, build_evidence_draft
+from tests.chaos.crowd import LATER, Crowd, open_client
+from tests.chaos.fleet import Embedded, running_fleet
+from tests.chaos.sizes import commands, seeded
+from tests.chaos.verdict import check
+from tests.journeys.service import Role
+
+ROOM_FOR_LITTLE = 256 * 1024
+"""Bytes; the database of a test is smaller, its picture larger."""
+
+
+@contextmanager
+def no_room(*processes: int, limit: int = 0) -> Iterator[None]:
+    """Let these processes (0: this one) write no file beyond the limit, for the length of the context."""
+    before = {pid: resource.prlimit(pid, resource.RLIMIT_FSIZE) for pid in processes}
+    try:
+        for pid, (_, hard) in before.items():
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (limit, hard))
+        yield
+    finally:
+        for pid, limits in before.items():
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
+
+
+class FullDisk(io.StringIO):
+    """A file whose disk has no room."""
+
+    @override
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.fixture
+def restored_logging() -> Iterator[None]:
+    """Leave logging as it was."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    structlog.reset_defaults()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.mark.usefixtures("restored_logging")
+def test_log_lines_without_room_are_lost_and_stop_nothing() -> None:
+    with FullDisk() as full:
+        configure_logging("json", "info", full, cached=False)
+
+        structlog.get_logger().info("verification.decided")
+        logging.getLogger("aiokafka").error("away")
+
+
+async def test_a_blob_without_room_leaves_no_row_and_no_file(tmp_path: Path) -> None:
+    draft = build_evidence_draft(seeded("F19 blob").randbytes(2 * ROOM_FOR_LITTLE))
+    evidence_id = draft.row.evidence_id
+    async with open_sqlite_stores(tmp_path, RootKey(b"r" * 32)) as stores:
+        with no_room(0, limit=ROOM_FOR_LITTLE):
+            with pytest.raises(StoreUnavailable):
+                await stores.evidence.put([draft])
+            with pytest.raises(NotFound):
+                await stores.evidence.describe(ACME, evidence_id)
+        left = [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
+
+        await stores.evidence.put([draft])
+
+        assert left == []
+        assert await stores.evidence.get(ACME, evidence_id) == draft.content
+
+
+@pytest.mark.timeout(400)
+async def test_a_full_disk_is_answered_as_a_failing_store_and_room_again_is_enough(tmp_path: Path) -> None:
+    """First the front has no room, then the worker, then the broker; nobody is started again."""
+    chance = seeded("F19")
+    count = commands(20)
+    profile = Embedded(tmp_path)
+    async with (
+        running_fleet(tmp_path, profile, SERVICE_ANSWER_TIMEOUT_S="4") as fleet,
+        open_client() as client,
+    ):
+        front, worker = await asyncio.gather(fleet.front(), fleet.worker())
+        places: dict[str, Role] = {"front": front, "worker": worker, "broker": profile.broker}
+        crowds = {name: Crowd(client, front.url, fleet.test_key, count, name=name) for name in places}
+        before = Crowd(client, front.url, fleet.test_key, count, name="before")
+        await before.post_all()
+        for name in chance.sample(sorted(places), len(places)):
+            with no_room(places[name].process.pid):
+                await crowds[name].post_all()
+                read = await before.post(0)
+            assert {(status, code in LATER) for status, code in crowds[name].outcomes} <= {
+                (500, True),
+                (503, True),
+            }, name
+            assert read[0] == 200, name
+            await crowds[name].settle_all()
+
+        rows = await before.audit_rows()
+        assert (len(rows), set(rows.values())) == (count * (1 + len(places)), {1})
+        assert [role.process.returncode for role in places.values()] == [None] * len(places)
+        await check(fleet)
