@@ -1,13 +1,12 @@
-"""`/v1/verification-flows`: draft, read, edit, publish, archive, duplicate (interface 4.1-4.2, G4, G5, G23)."""
+"""`/v1/verification-flows`: draft, read, edit, publish, archive, duplicate (interface 4.1, 4.2, G4, G5)."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 from aiohttp import web
-from pydantic import Field, StringConstraints, field_validator
-from pydantic_core import PydanticCustomError
 
+from app.flow_bodies import CreateFlowBody, EditFlowBody
 from app.http.bodies import BodyReader
 from app.http.creation import REPLAYED, Naming, name_created
 from app.http.cursors import Cursors
@@ -47,62 +46,12 @@ PAGING: Final = Paging(usual=25, most=100)
 ANSWER_S: Final = 10.0
 """How long a request waits for the flow's actor before 503 DECISION_PENDING."""
 
-MOST_COUNTRIES: Final = 250
-MOST_DOCUMENTS: Final = 100
-
 MANAGES: Final = reviewer(Permission.VERIFICATION_FLOWS_MANAGE)
 READS: Final = Access(
     frozenset({Credential.TENANT_KEY, Credential.REVIEWER_SESSION}),
     scope=Scope.FLOWS_READ,
     permission=Permission.VERIFICATION_FLOWS_READ,
 )
-
-FlowName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
-Country = Annotated[str, StringConstraints(pattern="^[A-Z]{2}$")]
-Code = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-Url = Annotated[str, StringConstraints(max_length=4_096)]
-"""Judged by the rules of flows, which know the code for a wrong one."""
-
-
-class Selection(Frozen):
-    """Documents of one country."""
-
-    country: Country
-    capabilities: Annotated[tuple[Code, ...], Field(max_length=MOST_DOCUMENTS)]
-
-
-Selections = Annotated[tuple[Selection, ...], Field(max_length=MOST_COUNTRIES)]
-
-
-class CreateFlowBody(Frozen):
-    """A draft (interface section 4.1)."""
-
-    name: FlowName
-    flow_type: FlowType
-    documents: Selections = ()
-    return_url: Url | None = None
-
-    @field_validator("documents", mode="before")
-    @classmethod
-    def _absent_is_empty(cls, value: object) -> object:
-        return () if value is None else value
-
-
-class EditFlowBody(Frozen):
-    """Fields of the draft to change; what is not named stays."""
-
-    name: FlowName | None = None
-    flow_type: FlowType | None = None
-    documents: Selections | None = None
-    return_url: Url | None = None
-    """Null takes it away."""
-
-    @field_validator("name", "flow_type", "documents", mode="before")
-    @classmethod
-    def _not_null(cls, value: object) -> object:
-        if value is None:
-            raise PydanticCustomError(ProblemCode.VALIDATION_FAILED, "Input should not be null")
-        return value
 
 
 class FlowList(Frozen):
