@@ -53,7 +53,13 @@ async def up(settings: Settings) -> None:
 
 
 async def broker(settings: Settings) -> None:
-    """Run the embedded broker until told to stop."""
+    """Run the embedded broker until told to stop.
+
+    Raises:
+        CannotStart: The deployment has a Kafka, or the broker cannot start.
+    """
+    if settings.kafka_bootstrap is not None:
+        raise CannotStart("SERVICE_KAFKA_BOOTSTRAP names a Kafka; unset it to run the embedded one")
     configure_logging(settings.log_format, settings.log_level)
     async with open_broker(settings) as access:
         _say_ready("broker", access.bootstrap)
