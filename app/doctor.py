@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.adapters.crypto import Purpose
+from app.agents import TABLES
 from app.cassandra_look import look_at_cassandra
 from app.commands import every_tenant
 from app.console import out, table
 from app.findings import Finding
-from app.kafka_log import TABLES, access_of
+from app.kafka_log import access_of
 from app.kafka_reach import reach
 from app.settings import Settings, SettingsRefused
 from app.startup import CannotStart

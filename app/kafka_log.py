@@ -3,11 +3,12 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from app.agents import TABLES
 from app.broker.errors import BrokerError
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings
@@ -15,16 +16,13 @@ from app.kafka_reach import Unreachable, reach
 from app.settings import Settings, SettingsRefused
 from app.startup import CannotStart
 from schemas.problems import StoreUnavailable
-from schemas.topics import Topic
 from streams.runtime.access import LogAccess, SignIn
 from streams.runtime.app import GROUP
 from streams.runtime.topics import BrokersMissing, TopicUnfit, ensure_topics
-from streams.verification import agent as verification_agent
 
 ADDRESS_FILE: Final = "address"
 """Beside the broker's log: where clients on this machine find it (G103)."""
 
-TABLES: Final[Mapping[str, Topic]] = {verification_agent.TABLE: Topic.VERIFICATION_COMMANDS}
 """Each table of the agents, with the topic whose partitions it shares."""
 
 PATIENCE_S: Final = 30.0

@@ -21,6 +21,7 @@ from app.adapters.crypto import Purpose, RootKey, load_root_key
 from app.adapters.layout import ROOT_KEY_FILE
 from app.adapters.passwords import Argon2Passwords, open_passwords
 from app.adapters.sqlite.stores import open_sqlite_stores
+from app.agents import AGENTS, Surroundings
 from app.cassandra_access import address_of, blobs_dir_of
 from app.gateway import Gateway
 from app.health import probes_of, serving_health
@@ -43,9 +44,7 @@ from schemas.topics import Topic
 from streams.access.handler import Authenticate
 from streams.access.people import People
 from streams.access.recognition import RecogniseReviewer
-from streams.audit import agent as audit_agent
 from streams.audit.committing import Commit, CommitAndTell
-from streams.audit.handler import SealChain
 from streams.catalog.handler import Catalogue
 from streams.ports import Stores
 from streams.runtime.access import LogAccess
@@ -56,14 +55,11 @@ from streams.runtime.reconciler import Reconciler, reconciling, sweeping
 from streams.runtime.tables import partitions_of
 from streams.runtime.worker import Worker, running_worker
 from streams.runtime.writer import LogWriter
-from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
-from streams.verification.handler import EvaluateVerification
-from streams.verification.policy import VerificationPolicy
 
 log = structlog.get_logger("veristream")
 
-STREAMS: Final = ("verification", "audit")
+STREAMS: Final = tuple(AGENTS)
 """Every agent a worker can run."""
 
 Tell = Callable[[str], None]
@@ -137,6 +133,7 @@ async def open_worker(
         engines = await _engines(stack, settings) if "verification" in chosen else None
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
         guard = Guard(writer, now=now, uniform=random.SystemRandom().uniform)
+        around = Surroundings(house.stores, house.root_key, announcer, guard, now, engines)
 
         def build() -> faust.App:
             app = build_app(
@@ -146,11 +143,8 @@ async def open_worker(
                     session_timeout_s=settings.worker_session_timeout_s,
                 )
             )
-            if engines is not None:
-                _register_verification(app, guard, house.stores, engines, announcer)
-            if "audit" in chosen:
-                seal = SealChain(house.stores.audit_log, house.root_key.derive(Purpose.AUDIT_CHAIN))
-                audit_agent.register(app, guard, seal)
+            for name in chosen:
+                AGENTS[name](app, around)
             return app
 
         worker = await stack.enter_async_context(running_worker(build))
@@ -180,16 +174,6 @@ async def _engines(stack: AsyncExitStack, settings: Settings) -> Engines:
         return await stack.enter_async_context(open_engines(choice))
     except VeristreamError as error:
         raise CannotStart(f"a model cannot be used: {error}") from error
-
-
-def _register_verification(
-    app: faust.App, guard: Guard, stores: Stores, engines: Engines, announcer: KafkaAnnouncer
-) -> None:
-    verification_agent.register(
-        app,
-        guard,
-        lambda state: EvaluateVerification(stores, engines, VerificationPolicy(), now, state, announcer),
-    )
 
 
 @asynccontextmanager

@@ -11,6 +11,14 @@ class FlowType(StrEnum):
     FULL_IDENTITY = "FULL_IDENTITY"
 
 
+class FlowStatus(StrEnum):
+    """Where a flow stands (interface section 3.1)."""
+
+    DRAFT = "DRAFT"
+    ACTIVE = "ACTIVE"
+    ARCHIVED = "ARCHIVED"
+
+
 class CheckKind(StrEnum):
     """What can be checked; a policy naming any other check fails to load."""
 

@@ -48,6 +48,10 @@ class EventData(Frozen):
     session_id: str | None = None
     decision_id: str | None = None
     review_case_id: str | None = None
+    flow_id: str | None = None
+    transaction_id: str | None = None
+    assessment_id: str | None = None
+    endpoint_id: str | None = None
     status: str | None = None
     decision: DecisionOutcome | None = None
     risk_level: RiskLevel | None = None

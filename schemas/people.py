@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from schemas.base import Frozen, Timestamp
+from schemas.enums import ActorType
 from schemas.ids import ReviewerSessionId, SessionId, TenantId, UserId
 
 
@@ -177,6 +178,15 @@ class ReviewerCaller(Frozen):
     def may(self, permission: Permission) -> bool:
         """Tell whether the role holds the permission."""
         return permission in PERMISSIONS_OF[self.role]
+
+
+class SentActor(Frozen):
+    """Who acts, as it travels in a command: the address is sealed, because it is personal."""
+
+    actor_type: ActorType
+    actor_id: str | None = None
+    request_id: str
+    sealed_ip: str | None = None
 
 
 class CaptureCaller(Frozen):

@@ -17,6 +17,7 @@ from app.http.responses import standing_headers
 from app.http.routes.audit import AuditRoutes, audit_endpoints
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
 from app.http.routes.description import with_description
+from app.http.routes.flows import FlowRoutes, flow_endpoints
 from app.http.routes.health import HealthRoutes, health_endpoints
 from app.http.routes.problems import problem_endpoints
 from app.http.routes.reference import reference_endpoints
@@ -55,6 +56,7 @@ def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget)
     endpoints = (
         *verification_endpoints(VerificationRoutes(ports, bodies, cursors, presenter)),
         *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),
+        *flow_endpoints(FlowRoutes(ports, bodies, cursors)),
         *reference_endpoints(),
         *catalog_endpoints(
             CatalogRoutes(ports, bodies, Catalogue(ports.stores.records, ports.commit, ports.clock))

@@ -82,8 +82,12 @@ class KafkaAnnouncer(Announcer):
 
 
 def decision_record(event: DecisionEvent) -> Outgoing:
-    """Return the record that tells an event, keyed so that one subject's events keep their order."""
-    subject = SubjectId(event.data.subject_id or "")
+    """Return the record that tells an event, keyed so that one subject's events keep their order.
+
+    What concerns no subject is keyed by the flow or endpoint it concerns.
+    """
+    data = event.data
+    subject = SubjectId(data.subject_id or data.flow_id or data.endpoint_id or "")
     key = decision_key(event.tenant_id, subject).encode()
     return Outgoing(Topic.DECISIONS, key, event.to_bytes())
 

@@ -30,6 +30,7 @@ from app.vision.pool import VisionPool
 from schemas.access import TenantCaller
 from schemas.base import Command, Event
 from schemas.enums import Scope
+from schemas.flows import FlowCommand
 from schemas.ids import PLATFORM, KeyId, ReviewerSessionId, TenantId, UserId, derive_id, encode_id
 from schemas.people import CaptureCaller, OpenSession, Reviewer, ReviewerSession, Role
 from schemas.problems import Unauthenticated
@@ -45,10 +46,11 @@ from streams.access.recognition import (
     session_record,
 )
 from streams.audit.committing import CommitAndTell
+from streams.catalog.handler import Catalogue
+from streams.flows.handler import ChangeFlow
 from streams.ports import Change, Stores
 from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
-from streams.verification.outcome import Remembered
 from streams.verification.policy import VerificationPolicy
 from tests.builders import ACME, GLOBEX
 
@@ -108,13 +110,13 @@ class Memory:
     """Working state that forgets nothing."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Remembered] = {}
+        self._kept: dict[str, Any] = {}
 
-    def get(self, key: str) -> Remembered | None:
+    def get(self, key: str) -> Any:
         """Return what was put."""
         return self._kept.get(key)
 
-    def put(self, key: str, value: Remembered) -> None:
+    def put(self, key: str, value: Any) -> None:
         """Keep it."""
         self._kept[key] = value
 
@@ -343,7 +345,12 @@ def _handlers(stores: Stores, pool: VisionPool) -> dict[Topic, Callable[[Any], A
     unasked: Any = Unasked()
     engines = Engines(PooledImageDecoder(pool), unasked, unasked, unasked)
     evaluate = EvaluateVerification(stores, engines, VerificationPolicy(), now, Memory(), Silence())
-    return {Topic.VERIFICATION_COMMANDS: evaluate}
+    catalogue = Catalogue(stores.records, stores.journal.commit, now)
+    flows = ChangeFlow(stores, catalogue, now, Memory(), Silence())
+    return {
+        Topic.VERIFICATION_COMMANDS: evaluate,
+        Topic.FLOW_COMMANDS: lambda wish: flows(FlowCommand(wish)),
+    }
 
 
 def no_capture_token(_: str) -> CaptureCaller:

@@ -1,0 +1,78 @@
+"""Which agents there are, the table each remembers in, and what each is made of."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import faust
+
+from app.adapters.crypto import Purpose, RootKey
+from schemas.topics import Topic
+from streams.audit import agent as audit_agent
+from streams.audit.committing import CommitAndTell
+from streams.audit.handler import SealChain
+from streams.catalog.handler import Catalogue
+from streams.flows import agent as flows_agent
+from streams.flows.handler import ChangeFlow
+from streams.ports import Announcer, Stores
+from streams.runtime.guard import Guard
+from streams.verification import agent as verification_agent
+from streams.verification.checks import Engines
+from streams.verification.handler import EvaluateVerification
+from streams.verification.policy import VerificationPolicy
+
+TABLES: Final[Mapping[str, Topic]] = {
+    verification_agent.TABLE: Topic.VERIFICATION_COMMANDS,
+    flows_agent.TABLE: Topic.FLOW_COMMANDS,
+}
+"""Each table with the topic whose partitions its changelog shares."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What agents are made of."""
+
+    stores: Stores
+    root_key: RootKey
+    announcer: Announcer
+    guard: Guard
+    clock: Callable[[], datetime]
+    engines: Engines | None
+    """None in a worker that sees no images."""
+
+
+def _verification(app: faust.App, around: Surroundings) -> None:
+    engines = around.engines
+    if engines is None:
+        raise ValueError("verifications need engines")
+    verification_agent.register(
+        app,
+        around.guard,
+        lambda state: EvaluateVerification(
+            around.stores, engines, VerificationPolicy(), around.clock, state, around.announcer
+        ),
+    )
+
+
+def _flows(app: faust.App, around: Surroundings) -> None:
+    commit = CommitAndTell(around.stores.journal, around.announcer)
+    catalogue = Catalogue(around.stores.records, commit, around.clock)
+    flows_agent.register(
+        app,
+        around.guard,
+        lambda state: ChangeFlow(around.stores, catalogue, around.clock, state, around.announcer),
+    )
+
+
+def _audit(app: faust.App, around: Surroundings) -> None:
+    seal = SealChain(around.stores.audit_log, around.root_key.derive(Purpose.AUDIT_CHAIN))
+    audit_agent.register(app, around.guard, seal)
+
+
+AGENTS: Final[Mapping[str, Callable[[faust.App, Surroundings], None]]] = {
+    "verification": _verification,
+    "flows": _flows,
+    "audit": _audit,
+}
+"""Every agent a worker can run, by the name `--streams` knows."""

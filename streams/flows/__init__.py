@@ -1,0 +1,1 @@
+"""Verification flows: drafts that are edited, published as frozen revisions, and archived."""

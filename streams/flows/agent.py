@@ -1,0 +1,25 @@
+"""Wires the agent of flows to its topic and its table; what happens is in the handler."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import faust
+
+from schemas.flows import FlowChanged, FlowCommand
+from schemas.topics import Topic
+from streams.flows.handler import FlowMemory
+from streams.ports import WorkingState
+from streams.runtime.agents import attach
+from streams.runtime.guard import Contract, Guard
+from streams.runtime.tables import ValueTable
+
+TABLE: Final = "flows"
+
+Carry = Callable[[FlowCommand], Awaitable[FlowChanged]]
+
+
+def register(app: faust.App, guard: Guard, build: Callable[[WorkingState[FlowMemory]], Carry]) -> None:
+    """Attach the agent. Commands are keyed by flow id, so one actor sees every change of a flow in turn."""
+    memory = ValueTable(app, TABLE, Topic.FLOW_COMMANDS, FlowMemory)
+    contract = Contract(FlowCommand, lambda command: command.root.flow_id)
+    attach(app, guard, Topic.FLOW_COMMANDS, "flows", contract, build(memory))

@@ -1,0 +1,289 @@
+"""The use cases of flows: create, edit, publish, archive; the flow's actor is their one writer (G23)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+import structlog
+from pydantic import ValidationError
+
+from schemas.audit import Actor, AuditAction, AuditEvent
+from schemas.base import Frozen, to_milliseconds
+from schemas.catalog import Capability
+from schemas.enums import FlowStatus
+from schemas.events import DecisionEvent, EventData, EventType
+from schemas.flows import (
+    ArchiveFlow,
+    CreateFlow,
+    EditFlow,
+    Flow,
+    FlowChanged,
+    FlowCommand,
+    FlowDraft,
+    FlowWish,
+    PublishFlow,
+    StoredFlow,
+)
+from schemas.ids import AuditEventId, EventId, FlowId, TenantId, derive_id
+from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused, StoreUnavailable
+from streams.access.acting import open_actor
+from streams.audit.acts import write_row
+from streams.flows import rules
+from streams.ports import Announcer, Change, Conflict, Record, RecordKind, Stores, WorkingState
+
+REMEMBERED: Final = 64
+"""Requests kept with a flow; a worker that died is behind by far fewer."""
+
+log = structlog.get_logger(__name__)
+
+
+class Catalogue(Protocol):
+    """What the rules need of the catalogue."""
+
+    async def some(self, codes: Sequence[str]) -> Mapping[str, Capability]:
+        """Return those of the codes that are in the catalogue, as they stand now."""
+        ...
+
+
+class FlowMemory(Frozen):
+    """What the actor remembers of a flow: which requests it has answered."""
+
+    tenant_id: TenantId
+    requests: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A flow after a command, and what is told of it."""
+
+    flow: Flow
+    action: AuditAction
+    detail: str
+    event: EventType | None = None
+    revision: bool = False
+    """Whether its latest revision is new."""
+
+
+class ChangeFlow:
+    """Carries out every command about a flow once; the same command again changes nothing."""
+
+    def __init__(
+        self,
+        stores: Stores,
+        catalogue: Catalogue,
+        clock: Callable[[], datetime],
+        state: WorkingState[FlowMemory],
+        announcer: Announcer,
+    ) -> None:
+        self._stores = stores
+        self._catalogue = catalogue
+        self._clock = clock
+        self._state = state
+        self._announcer = announcer
+
+    async def __call__(self, command: FlowCommand) -> FlowChanged:
+        """Change the flow as wished; what it then is stands in the store.
+
+        Raises:
+            Refused: NOT_FOUND, FLOW_ARCHIVED, PRECONDITION_FAILED, IDEMPOTENCY_KEY_REUSED, or what is wrong
+                with the draft, place by place.
+            StoreUnavailable: Nothing is known; the same command may be given again.
+        """
+        wish = command.root
+        memory = self._state.get(wish.flow_id)
+        if memory is not None and memory.tenant_id == wish.tenant_id and _id(wish) in memory.requests:
+            return FlowChanged(flow_id=wish.flow_id)
+        if isinstance(wish, CreateFlow):
+            return await self._create(wish)
+        while True:
+            try:
+                return await self._change(wish)
+            except Conflict:
+                continue  # the actor of this key moved meanwhile: look again
+
+    async def _create(self, wish: CreateFlow) -> FlowChanged:
+        try:
+            standing = await self._find(wish)
+        except NotFound:
+            if wish.copied_from is None:
+                await self._entries(wish.draft)
+        else:
+            return self._again(wish, standing)
+        now = to_milliseconds(self._clock())
+        flow = Flow(
+            flow_id=wish.flow_id,
+            status=FlowStatus.DRAFT,
+            created_at=now,
+            updated_at=now,
+            **{name: getattr(wish.draft, name) for name in FlowDraft.model_fields},
+        )
+        record = Record(
+            tenant_id=wish.tenant_id,
+            kind=RecordKind.FLOW,
+            id=flow.flow_id,
+            body=StoredFlow(flow=flow, requests=(_id(wish),)).to_bytes(),
+            created_at=now,
+            fingerprint=wish.fingerprint,
+            indexes=rules.indexes(flow),
+        )
+        move = _Move(flow, AuditAction.FLOW_CREATED, f"The flow {flow.flow_id} was created.")
+        committed = await self._commit(wish, move, record)
+        return FlowChanged(flow_id=flow.flow_id) if committed else self._again(wish, await self._find(wish))
+
+    def _again(self, wish: CreateFlow, standing: Record) -> FlowChanged:
+        if standing.fingerprint != wish.fingerprint:
+            message = "The key was used for another request."
+            code = ProblemCode.IDEMPOTENCY_KEY_REUSED
+            field = FieldProblem(code=code, message=message, header="Idempotency-Key")
+            raise Refused.because(code, message, field)
+        own = _id(wish) in StoredFlow.from_bytes(standing.body).requests
+        return FlowChanged(flow_id=wish.flow_id, replayed=not own)
+
+    async def _change(self, wish: EditFlow | PublishFlow | ArchiveFlow) -> FlowChanged:
+        try:
+            record = await self._find(wish)
+        except NotFound:
+            raise Refused.because(ProblemCode.NOT_FOUND, "No such thing for this caller.") from None
+        stored = StoredFlow.from_bytes(record.body)
+        if _id(wish) in stored.requests:
+            self._remember(wish, stored)
+            return FlowChanged(flow_id=wish.flow_id)
+        move = await self._move(wish, stored.flow, record.version)
+        if move.flow != stored.flow:
+            kept = StoredFlow(flow=move.flow, requests=(*stored.requests, _id(wish))[-REMEMBERED:])
+            changed = replace(
+                record, body=kept.to_bytes(), version=record.version + 1, indexes=rules.indexes(move.flow)
+            )
+            await self._commit(wish, move, changed)
+        return FlowChanged(flow_id=wish.flow_id)
+
+    async def _move(self, wish: EditFlow | PublishFlow | ArchiveFlow, flow: Flow, version: int) -> _Move:
+        now = to_milliseconds(self._clock())
+        if isinstance(wish, ArchiveFlow):
+            detail = f"The flow {flow.flow_id} was archived."
+            return _Move(
+                rules.archived(flow, now), AuditAction.FLOW_ARCHIVED, detail, EventType.FLOW_ARCHIVED
+            )
+        if flow.status is FlowStatus.ARCHIVED:
+            raise Refused.because(ProblemCode.FLOW_ARCHIVED, "The flow is archived; duplicate it instead.")
+        if wish.seen is not None and wish.seen != version:
+            message = "It has another version now; read it again."
+            code = ProblemCode.PRECONDITION_FAILED
+            field = FieldProblem(code=code, message=message, header="If-Match")
+            raise Refused.because(code, message, field)
+        if isinstance(wish, EditFlow):
+            draft = _with(rules.draft_of(flow), wish.changes)
+            if draft == rules.draft_of(flow):
+                return _Move(flow, AuditAction.FLOW_UPDATED, "")
+            await self._entries(draft)
+            detail = f"The draft of flow {flow.flow_id} was changed."
+            return _Move(rules.edited(flow, draft, now), AuditAction.FLOW_UPDATED, detail)
+        draft = rules.draft_of(flow)
+        configuration = rules.freeze(draft, await self._entries(draft))
+        after = rules.published(flow, configuration, wish.reviewer_id, now)
+        detail = f"Revision {after.published_revision} of flow {flow.flow_id} was published."
+        return _Move(
+            after, AuditAction.FLOW_PUBLISHED, detail, EventType.FLOW_PUBLISHED, revision=after != flow
+        )
+
+    async def _entries(self, draft: FlowDraft) -> Mapping[str, Capability]:
+        """Return the entries a valid draft names; raises `Refused` for any other draft."""
+        entries = await self._catalogue.some(rules.codes_of(draft))
+        errors = tuple(rules.problems_of(draft, entries))
+        if errors:
+            codes = {error.code for error in errors}
+            code = codes.pop() if len(codes) == 1 else ProblemCode.VALIDATION_FAILED
+            raise Refused.because(code, rules.refusal_text(errors), *errors)
+        return entries
+
+    async def _find(self, wish: FlowWish) -> Record:
+        return await self._stores.records.get(wish.tenant_id, RecordKind.FLOW, wish.flow_id)
+
+    async def _commit(self, wish: FlowWish, move: _Move, record: Record) -> bool:
+        """Commit the flow, its new revision, its row and its event; False when another was first."""
+        actor = await open_actor(self._stores.vault, wish.tenant_id, wish.actor)
+        records = [record]
+        if move.revision:
+            records.append(_revision_record(wish.tenant_id, move.flow))
+        change = Change(
+            wish.tenant_id,
+            tuple(records),
+            (_row(wish, move, actor, record.version),),
+            _events(wish.tenant_id, move, record.version),
+        )
+        committed = await self._stores.journal.commit(change)
+        self._remember(wish, StoredFlow.from_bytes(committed.record.body))
+        if committed.won:
+            try:
+                rows = [row.event_id for row in change.audit]
+                await self._announcer.announce(wish.tenant_id, change.events, rows)
+            except StoreUnavailable:
+                log.warning("flow.untold", flow_id=wish.flow_id)
+        return committed.won
+
+    def _remember(self, wish: FlowWish, stored: StoredFlow) -> None:
+        self._state.put(wish.flow_id, FlowMemory(tenant_id=wish.tenant_id, requests=stored.requests))
+
+
+def _id(wish: FlowWish) -> str:
+    return wish.actor.request_id
+
+
+def _with(draft: FlowDraft, changes: Mapping[str, Any]) -> FlowDraft:
+    try:
+        return FlowDraft.model_validate({**draft.model_dump(), **changes})
+    except ValidationError:
+        raise Refused.because(ProblemCode.VALIDATION_FAILED, "The draft is not valid.") from None
+
+
+def revision_id(flow_id: FlowId, revision: int) -> str:
+    """Return the id under which a revision is kept."""
+    return f"{flow_id}.{revision}"
+
+
+def revisions_index(flow_id: FlowId) -> tuple[str, str]:
+    """Return the place under which a flow's revisions are listed."""
+    return "flow", flow_id
+
+
+def _revision_record(tenant_id: TenantId, flow: Flow) -> Record:
+    revision = flow.published
+    if revision is None:
+        raise ValueError("the flow was never published")
+    return Record(
+        tenant_id=tenant_id,
+        kind=RecordKind.FLOW_REVISION,
+        id=revision_id(flow.flow_id, revision.revision),
+        body=revision.to_bytes(),
+        created_at=revision.published_at,
+        indexes=(revisions_index(flow.flow_id),),
+    )
+
+
+def _row(wish: FlowWish, move: _Move, actor: Actor, version: int) -> AuditEvent:
+    flow = move.flow
+    changes: dict[str, Any] = {"status": flow.status, "flow_type": flow.flow_type, "version": version}
+    if move.revision:
+        changes["revision"] = flow.published_revision
+    event_id = AuditEventId(derive_id("aud", wish.tenant_id, flow.flow_id, move.action, str(version)))
+    return write_row(
+        event_id, move.action, actor, flow.flow_id, flow.updated_at, detail=move.detail, changes=changes
+    )
+
+
+def _events(tenant_id: TenantId, move: _Move, version: int) -> tuple[DecisionEvent, ...]:
+    if move.event is None:
+        return ()
+    flow = move.flow
+    return (
+        DecisionEvent(
+            id=EventId(derive_id("evt", tenant_id, flow.flow_id, move.event, str(version))),
+            type=move.event,
+            timestamp=flow.updated_at,
+            tenant_id=tenant_id,
+            livemode=True,
+            sequence=version,
+            data=EventData(flow_id=flow.flow_id, status=flow.status),
+        ),
+    )
