@@ -1,0 +1,109 @@
+"""F11: the broker loses commands it had acknowledged, some or all it has; the same key brings them again.
+
+Accepted means answered 2xx, and that comes with the decision alone: a command lost before was answered
+503 DECISION_PENDING, its evidence is kept under derived ids, and whoever sends the key again has it
+decided. What was answered stands in the store and needs no log.
+"""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]  # ships no types
+
+from app.kafka_log import ADDRESS_FILE, prepare_topics
+from schemas.topics import Topic
+from streams.runtime.access import LogAccess
+from tests.agents.support import until
+from tests.chaos.crowd import Crowd, open_client
+from tests.chaos.fleet import Embedded, Profile, running_fleet
+from tests.chaos.sizes import commands, seeded
+from tests.chaos.verdict import check
+
+PENDING = (503, "DECISION_PENDING")
+IMPATIENT = "3"
+"""Seconds a request waits for a decision nobody makes."""
+
+
+async def lose_commands(bootstrap: str) -> None:
+    """Drop the topic of commands with all that is in it, and make it anew."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await admin.start()
+    try:
+        await admin.delete_topics([Topic.VERIFICATION_COMMANDS.value])
+
+        async def gone() -> bool:
+            return Topic.VERIFICATION_COMMANDS not in await admin.list_topics()
+
+        await until(gone)
+    finally:
+        await admin.close()
+    await prepare_topics(LogAccess(bootstrap))
+
+
+@pytest.mark.timeout(400)
+async def test_commands_the_broker_lost_are_decided_when_their_keys_come_again(
+    tmp_path: Path, profile: Profile
+) -> None:
+    seeded("F11")
+    count = commands(16)
+    async with (
+        running_fleet(tmp_path, profile, SERVICE_ANSWER_TIMEOUT_S=IMPATIENT) as fleet,
+        open_client() as client,
+    ):
+        front, worker = await asyncio.gather(fleet.front(), fleet.worker())
+        decided = Crowd(client, front.url, fleet.test_key, count, name="decided")
+        await decided.post_all(at_once=4)
+        await decided.settle_all()
+        await worker.kill()
+        lost = Crowd(client, front.url, fleet.test_key, count, name="lost")
+        await lost.post_all(at_once=count)
+        await lose_commands(profile.bootstrap)
+        await fleet.worker()
+
+        again = {number: await lost.settle(number) for number in range(count)}
+
+        assert lost.outcomes == {PENDING: count}
+        assert {status for status, _ in again.values()} == {201}
+        assert {(await lost.post(number))[0] for number in range(count)} == {200}
+        assert {(await decided.post(number))[0] for number in range(count)} == {200}
+        assert set((await lost.audit_rows()).values()) == {1}
+        await check(fleet)
+
+
+@pytest.mark.timeout(400)
+async def test_a_broker_that_lost_everything_is_filled_again_by_the_next_worker(tmp_path: Path) -> None:
+    """Positions in the lost log are higher than any in the new one; nobody may skip up to them."""
+    seeded("F11 wiped")
+    count = commands(16)
+    profile = Embedded(tmp_path)
+    async with (
+        running_fleet(tmp_path, profile, SERVICE_ANSWER_TIMEOUT_S=IMPATIENT) as fleet,
+        open_client() as client,
+    ):
+        front, _ = await asyncio.gather(fleet.front(), fleet.worker())
+        before = Crowd(client, front.url, fleet.test_key, 3 * count, name="before")
+        await before.post_all(at_once=4)
+        await before.settle_all()
+        await profile.kill_broker()
+        wipe(tmp_path / "broker")
+        await profile.start_broker()
+        await prepare_topics(LogAccess(profile.bootstrap))
+        after = Crowd(client, front.url, fleet.test_key, count, name="after")
+        await after.post_all(at_once=4)
+
+        await after.settle_all()
+
+        assert {(await before.post(number))[0] for number in range(3 * count)} == {200}
+        assert set((await after.audit_rows()).values()) == {1}
+        await check(fleet)
+
+
+def wipe(folder: Path) -> None:
+    """Remove the broker's log and all it knows but its address."""
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != ADDRESS_FILE:
+            path.unlink()

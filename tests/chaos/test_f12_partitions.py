@@ -1,0 +1,52 @@
+"""F12: the network parts a front or a worker from the broker, both ways or one; healed, nothing is lost."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.crowd import LATER, Crowd, open_client
+from tests.chaos.fleet import Profile, running_fleet
+from tests.chaos.proxy import BOTH, Proxy, Way
+from tests.chaos.sizes import commands, seconds, seeded
+from tests.chaos.verdict import check
+
+WAYS = (BOTH, frozenset({Way.THERE}), frozenset({Way.BACK}))
+
+
+@pytest.mark.timeout(400)
+async def test_a_partition_between_broker_and_front_or_worker_heals_without_loss(
+    tmp_path: Path, profile: Profile
+) -> None:
+    """The first lasts longer than the worker's session: another takes over, and the parted one comes back."""
+    chance = seeded("F12")
+    async with (
+        running_fleet(tmp_path, profile, SERVICE_ANSWER_TIMEOUT_S="8") as fleet,
+        Proxy.before(profile.bootstrap, posing=True) as before_front,
+        Proxy.before(profile.bootstrap, posing=True) as before_worker,
+        open_client() as client,
+    ):
+        front, *_ = await asyncio.gather(
+            fleet.front(SERVICE_KAFKA_BOOTSTRAP=before_front.address),
+            fleet.worker(SERVICE_KAFKA_BOOTSTRAP=before_worker.address),
+            fleet.worker(),
+        )
+        crowds = []
+        links = [before_worker, *chance.sample([before_front, before_worker], 2)]
+        for number, (link, ways) in enumerate(zip(links, chance.sample(WAYS, len(WAYS)), strict=True)):
+            crowd = Crowd(client, front.url, fleet.test_key, commands(60), name=f"round-{number}")
+            posting = asyncio.create_task(crowd.post_all(at_once=16))
+            await crowd.until(chance.uniform(0.1, 0.4))
+            with link.held(ways):
+                await asyncio.sleep(seconds(8 if number == 0 else 3))
+            await posting
+            crowds.append(crowd)
+        for crowd in crowds:
+            await crowd.settle_all()
+        rows = await crowds[0].audit_rows()
+        await check(fleet)
+
+    assert {status for crowd in crowds for status, _ in crowd.outcomes} <= {200, 201, 500, 503}
+    assert {code for crowd in crowds for status, code in crowd.outcomes if status >= 500} <= LATER
+    assert Counter(rows.values()) == {1: sum(crowd.commands for crowd in crowds)}

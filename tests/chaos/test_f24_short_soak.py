@@ -1,0 +1,73 @@
+"""F24, the short form: steady load leaves a front and a worker as they were, and nothing waiting.
+
+The half hour is `tests/bench/soak.py`.
+"""
+
+import asyncio
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from schemas.topics import Topic
+from tests.agents.support import until_settled
+from tests.chaos.crowd import Crowd, open_client
+from tests.chaos.fleet import Profile, running_fleet
+from tests.chaos.sizes import commands, seeded
+from tests.chaos.verdict import check
+from tests.journeys.service import Role
+
+MOST_GROWTH_BYTES = 48 * 1024 * 1024
+"""Memory may still settle in so short a run; a request that left its images behind would show."""
+
+MOST_MORE_FILES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What a process holds."""
+
+    memory: int
+    files: int
+
+    @classmethod
+    def of(cls, role: Role) -> Self:
+        """Measure a process."""
+        folder = Path("/proc") / str(role.process.pid)
+        pages = int((folder / "statm").read_text(encoding="ascii").split()[1])
+        return cls(pages * os.sysconf("SC_PAGE_SIZE"), len(list((folder / "fd").iterdir())))
+
+
+@pytest.mark.timeout(400)
+async def test_a_steady_load_leaves_the_processes_as_they_were(tmp_path: Path, profile: Profile) -> None:
+    seeded("F24")
+    count = commands(250)
+    async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
+        front, worker = await asyncio.gather(fleet.front(), fleet.worker())
+        crowds = [Crowd(client, front.url, fleet.test_key, count, name=name) for name in ("warm", "load")]
+        await crowds[0].post_all(at_once=16)
+        tasks = await tasks_of(crowds[0])
+        before = [Size.of(role) for role in (front, worker)]
+        await crowds[1].post_all(at_once=16)
+        await until_settled(profile.bootstrap, Topic.VERIFICATION_COMMANDS)
+        await until_settled(profile.bootstrap, Topic.AUDIT)
+        more_tasks = await tasks_of(crowds[1]) - tasks
+        after = [Size.of(role) for role in (front, worker)]
+        await check(fleet)
+
+    assert [crowd.outcomes for crowd in crowds] == [{(201, None): count}] * 2
+    assert (
+        max(late.memory - early.memory for early, late in zip(before, after, strict=True)) < MOST_GROWTH_BYTES
+    )
+    assert max(late.files - early.files for early, late in zip(before, after, strict=True)) < MOST_MORE_FILES
+    assert more_tasks < MOST_MORE_FILES
+
+
+async def tasks_of(crowd: Crowd) -> int:
+    """Ask the front how many tasks its event loop has."""
+    async with crowd.client.get(f"{crowd.url}/metrics") as answer:
+        families = text_string_to_metric_families(await answer.text())
+        return int(next(f.samples[0].value for f in families if f.name == "veristream_loop_tasks"))
