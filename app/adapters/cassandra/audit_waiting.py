@@ -79,12 +79,22 @@ class WaitingRows:
 
     async def read(self, tenant_id: TenantId, at_once: int = READ_AT_ONCE) -> AsyncIterator[Sequence[Hint]]:
         """Yield the tenant's hints in the order of the commits, some at a time."""
-        async for (slot,) in self._entries(_SLOTS, shard_of(tenant_id), tenant_id):
+        async for slot in self._used_slots(tenant_id):
             async for rows in self._session.pages(_READ, (tenant_id, slot), fetch_size=at_once):
                 yield [
                     Hint(slot, at, RowKey(created_at, AuditEventId(event_id), livemode))
                     for at, event_id, created_at, livemode in rows
                 ]
+
+    async def _used_slots(self, tenant_id: TenantId) -> AsyncIterator[int]:
+        """Yield the slots that hold anything, oldest first; many may be empty and not struck off yet."""
+        slots = [slot async for (slot,) in self._entries(_SLOTS, shard_of(tenant_id), tenant_id)]
+        for start in range(0, len(slots), PEEKS_AT_ONCE):
+            group = slots[start : start + PEEKS_AT_ONCE]
+            peeks = await asyncio.gather(*(self._session.execute(_PEEK, (tenant_id, slot)) for slot in group))
+            for slot, peek in zip(group, peeks, strict=True):
+                if peek:
+                    yield slot
 
     async def find(self, tenant_id: TenantId, event_ids: Collection[AuditEventId]) -> Sequence[Hint]:
         """Return the hints at those of the rows that have any, read from the front as far as need be."""
