@@ -99,7 +99,8 @@ class Session:
     driver: Any
     loop: asyncio.AbstractEventLoop
     turns: asyncio.Semaphore
-    _prepared: dict[Statement, "asyncio.Future[Any]"] = field(default_factory=dict)
+    _ready: dict[Statement, Any] = field(default_factory=dict)
+    _preparing: dict[Statement, "asyncio.Future[Any]"] = field(default_factory=dict)
 
     async def execute(
         self,
@@ -185,20 +186,24 @@ class Session:
 
     async def _bind(self, write: Write) -> Any:
         statement, parameters = write
-        return (await self._prepare(statement)).bind(parameters)
+        ready = self._ready.get(statement) or await self._prepare(statement)
+        return ready.bind(parameters)
 
     def _prepare(self, statement: Statement) -> "asyncio.Future[Any]":
         """Prepare once, in a thread: the driver blocks; it prepares again by itself where a node forgot."""
-        known = self._prepared.get(statement)
-        if known is None or (known.done() and (known.cancelled() or known.exception() is not None)):
-            known = self._prepared[statement] = asyncio.ensure_future(self._prepare_now(statement))
+        known = self._preparing.get(statement)
+        if known is None:
+            known = self._preparing[statement] = asyncio.ensure_future(self._prepare_now(statement))
+            known.add_done_callback(lambda _: self._preparing.pop(statement))
         return asyncio.shield(known)
 
     async def _prepare_now(self, statement: Statement) -> Any:
         try:
-            return await asyncio.to_thread(self.driver.prepare, statement.cql)
+            ready = await asyncio.to_thread(self.driver.prepare, statement.cql)
         except AWAY as error:
             raise _told(error) from error
+        self._ready[statement] = ready
+        return ready
 
     async def _ask(self, query: Any, profile: str, *, tries: int, after: bytes | None = None) -> _Page:
         while True:
