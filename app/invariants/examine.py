@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from app.adapters.blobs import BlobFiles
 from app.adapters.crypto import Purpose
-from app.adapters.layout import BLOBS_FOLDER
+from app.cassandra_access import blobs_dir_of
 from app.commands import every_tenant
 from app.console import out, table
 from app.invariants.held import TELLS_FOR_MS, Held
@@ -77,12 +77,12 @@ async def examine_deployment(settings: Settings, asked: Question) -> Report:
     access = access_of(settings)
     async with open_house(settings) as house:
         try:
-            return await examine_invariants(house, access, settings.data_dir, asked)
+            return await examine_invariants(house, access, blobs_dir_of(settings), asked)
         except StoreUnavailable as error:
             raise CannotStart(f"{error}; see: veristream doctor --data-dir {settings.data_dir}") from error
 
 
-async def examine_invariants(house: House, access: LogAccess, data_dir: Path, asked: Question) -> Report:
+async def examine_invariants(house: House, access: LogAccess, blobs_dir: Path, asked: Question) -> Report:
     """Look at every invariant; safe while the service runs, and reads only.
 
     Raises:
@@ -106,7 +106,7 @@ async def examine_invariants(house: House, access: LogAccess, data_dir: Path, as
     await held.hold_against_events(told)
     for tenant_id in [PLATFORM, *tenants]:
         await held.walk_audit(tenant_id)
-    await held.walk_blobs(BlobFiles(data_dir / BLOBS_FOLDER), moment - SWEPT_AFTER)
+    await held.walk_blobs(BlobFiles(blobs_dir), moment - SWEPT_AFTER)
     spilt = await asyncio.to_thread(lambda: list(_search(needles, asked.logs)))
     held.looked_at[Invariant.I9] += len(needles) * (told.records + len(asked.logs))
     return _report(held, [*told.violations, *held.violations, *spilt])

@@ -84,6 +84,7 @@ class Held:
 
     async def _meet_session(self, tenant_id: TenantId, record: Record, first: StoredVerification) -> None:
         now = StoredVerification.from_bytes(record.body)
+        self.looked_at[Invariant.I7] += 1
         try:
             found = await self.stores.records.get(tenant_id, RecordKind.SESSION, first.session_id)
             session = VerificationSession.from_bytes(found.body)

@@ -30,10 +30,17 @@ class Crowd:
     """Posts every command once under its own key, and remembers each answer."""
 
     def __init__(
-        self, client: ClientSession, url: str, key: str, commands: int = 0, *, name: str = "chaos"
+        self,
+        client: ClientSession,
+        url: str,
+        key: str,
+        commands: int = 0,
+        *,
+        name: str = "chaos",
+        scenario: str = "approved",
     ) -> None:
         self.client, self.url, self.key = client, url, key
-        self.commands, self.name = commands, name
+        self.commands, self.name, self.scenario = commands, name, scenario
         self.answers: dict[int, Answer] = {}
         self.answered = asyncio.Condition()
 
@@ -48,8 +55,8 @@ class Crowd:
             return answer.status, await answer.json(content_type=None)
 
     def subject(self, number: int) -> str:
-        """The subject of a command; the sandbox approves it at once."""
-        return f"sim:approved@{self.name}-{number}"
+        """The subject of a command, which asks the sandbox for the crowd's scenario."""
+        return f"sim:{self.scenario}@{self.name}-{number}"
 
     async def post_and_remember(self, number: int) -> None:
         """Post one command and keep its answer, the lack of one as well."""
@@ -91,6 +98,17 @@ class Crowd:
     def outcomes(self) -> Counter[tuple[int, str | None]]:
         """How many first answers had which status and code."""
         return Counter((status, body.get("code")) for status, body in self.answers.values())
+
+    @property
+    def patient(self) -> bool:
+        """Tell whether every first answer was the decision, a cut connection, or to ask again later.
+
+        On a machine with too much to do a decision may take longer than a request waits.
+        """
+        return all(
+            status in {200, 201, CUT[0]} or (status == 503 and code == "DECISION_PENDING")
+            for status, code in self.outcomes
+        )
 
     async def settle(self, number: int, within_s: float = 90) -> Answer:
         """Send a command again until it is answered; the service has this long to come back."""

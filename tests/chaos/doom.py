@@ -8,7 +8,9 @@ import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any, Final, cast
+
+from typing_extensions import override
 
 from app.adapters.sqlite import journal as sqlite_journal
 from schemas.topics import Topic
@@ -50,6 +52,19 @@ class Doom:
         self._left -= 1
         if self._left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Stumble(Doom):
+    """Raises instead, the first times it is met: the errors in their order."""
+
+    def __init__(self, *errors: Exception) -> None:
+        super().__init__(0)
+        self._errors = list(errors)
+
+    @override
+    def meet(self) -> None:
+        if self._errors:
+            raise self._errors.pop(0)
 
 
 class DoomedPort:
@@ -124,6 +139,29 @@ def doomed_stores(stores: Stores, point: Point, doom: Doom) -> Stores:
             return stores
         case _:
             return stores
+
+
+CALLS: Final = (
+    ("records", "get"),
+    ("evidence", "get"),
+    ("vault", "open"),
+    ("evidence", "put"),
+    ("vault", "seal"),
+    ("journal", "commit"),
+    ("journal", "mark_emitted"),
+    ("audit_log", "head"),
+    ("audit_log", "unsealed"),
+    ("audit_log", "seal"),
+)
+"""Every call of a store that a worker makes on the way of a command that is decided."""
+
+
+def stumbling_stores(stores: Stores, *errors: Exception, calls: Sequence[tuple[str, str]] = CALLS) -> Stores:
+    """Return stores each of whose calls raises all the errors, one at a time, before it works."""
+    for port, method in calls:
+        stumbling = DoomedPort(getattr(stores, port), method, Stumble(*errors), before=True)
+        stores = replace(stores, **{port: cast("Any", stumbling)})
+    return stores
 
 
 def _die_within_transactions(doom: Doom) -> None:

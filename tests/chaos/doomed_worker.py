@@ -1,8 +1,8 @@
-"""A worker like any other, until it comes to a chosen point for the nth time and dies."""
+"""Workers like any other, until they come to a chosen point: there they die, or stumble."""
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from app.kafka_log import access_of, prepare_topics
@@ -10,22 +10,24 @@ from app.settings import read_settings
 from app.startup import until_told_to_stop
 from app.telemetry import configure_logging
 from app.wiring import House, open_house, open_worker
+from schemas.problems import StoreUnavailable
+from streams.ports import Stores
 from streams.runtime.writer import LogWriter
-from tests.chaos.doom import Doom, Point, doomed_stores, doomed_writer
+from tests.chaos.doom import Doom, Point, doomed_stores, doomed_writer, stumbling_stores
+
+WrapStores = Callable[[Stores], Stores]
+WrapWriter = Callable[[LogWriter], LogWriter]
 
 
-async def main(data_dir: Path, point: Point, nth: int) -> None:
-    """Work until the point is met, or until told to stop."""
+async def main(data_dir: Path, wrap_stores: WrapStores, wrap_writer: WrapWriter) -> None:
+    """Work with ports that are not what they seem, until told to stop."""
     settings = read_settings(data_dir=data_dir)
     configure_logging(settings.log_format, settings.log_level)
-    access, doom = access_of(settings), Doom(nth)
+    access = access_of(settings)
     async with open_house(settings) as sound:
-        house = House(doomed_stores(sound.stores, point, doom), sound.root_key)
+        house = House(wrap_stores(sound.stores), sound.root_key)
         await prepare_topics(access)
-        async with (
-            LogWriter(access) as writer,
-            open_worker(settings, house, doomed_writer(writer, point, doom), access),
-        ):
+        async with LogWriter(access) as writer, open_worker(settings, house, wrap_writer(writer), access):
             sys.stdout.write("worker is ready: doomed\n")
             sys.stdout.flush()
             await until_told_to_stop()
@@ -33,5 +35,30 @@ async def main(data_dir: Path, point: Point, nth: int) -> None:
 
 def run(arguments: Sequence[str]) -> None:
     """Be `doomed POINT NTH --data-dir DATA_DIR`."""
-    _, point, nth, _, data_dir = arguments
-    asyncio.run(main(Path(data_dir), Point(point), int(nth)))
+    _, named, nth, _, data_dir = arguments
+    point, doom = Point(named), Doom(int(nth))
+    asyncio.run(
+        main(
+            Path(data_dir),
+            lambda stores: doomed_stores(stores, point, doom),
+            lambda writer: doomed_writer(writer, point, doom),
+        )
+    )
+
+
+def run_stumbling(arguments: Sequence[str]) -> None:
+    """Be `stumbling --data-dir DATA_DIR`: every call of a store fails twice in ways that pass."""
+    errors = (StoreUnavailable("away"), RuntimeError("once"))
+    asyncio.run(main(Path(arguments[-1]), lambda stores: stumbling_stores(stores, *errors), lambda log: log))
+
+
+def run_burying(arguments: Sequence[str]) -> None:
+    """Be `burying COUNT --data-dir DATA_DIR`: so many commits fail in a way that does not pass."""
+    errors = [KeyError("defect") for _ in range(int(arguments[1]))]
+    asyncio.run(
+        main(
+            Path(arguments[-1]),
+            lambda stores: stumbling_stores(stores, *errors, calls=[("journal", "commit")]),
+            lambda log: log,
+        )
+    )

@@ -90,12 +90,6 @@ class Embedded:
         """Where the broker said it is."""
         return (self._data_dir / "broker" / ADDRESS_FILE).read_text(encoding="ascii").strip()
 
-    @property
-    def broker(self) -> Role:
-        """The broker's process, which is another after each start."""
-        assert self._broker is not None
-        return self._broker
-
     async def start_broker(self) -> None:
         """Start it on the port it had."""
         self._broker = await start(self._data_dir, "broker")
@@ -148,6 +142,10 @@ class Fleet:
         return self._kept(
             await start(self.data_dir, "doomed", point, str(nth), given=given, run=doomed_worker.run)
         )
+
+    async def odd_worker(self, run: Run, *arguments: str) -> Role:
+        """Start one of the other workers of `doomed_worker.py`."""
+        return self._kept(await start(self.data_dir, *arguments, given=self.given(), run=run))
 
     async def command(self, *arguments: str) -> Any:
         """Run one command with --json and return what it prints."""

@@ -1,0 +1,89 @@
+"""What lies in a fleet's log, read from outside, and ways to write into it what nobody should."""
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # ships no types
+
+from app.invariants.log_walk import read_topics
+from schemas.events import DecisionEvent
+from schemas.topics import TOPICS, Topic
+from streams.runtime.access import LogAccess
+from streams.runtime.app import GROUP
+from streams.runtime.delivery import Delivery
+
+COMMANDS: Final = Topic.VERIFICATION_COMMANDS
+
+
+@dataclass
+class Told:
+    """The decision topic."""
+
+    sequences: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """Of each verification, the sequence of its own events in the order they were first told."""
+    repeats: int = 0
+
+    def meet(self, delivery: Delivery, _: datetime) -> None:
+        """Take one record in; those of a partition come in their order."""
+        event = DecisionEvent.from_bytes(delivery.value or b"")
+        if not event.type.startswith("verification."):
+            return
+        own = self.sequences[event.data.verification_id or ""]
+        if event.sequence in own:
+            self.repeats += 1
+        else:
+            own.append(event.sequence)
+
+
+async def told_by(bootstrap: str) -> Told:
+    """Return what the decision topic tells."""
+    told = Told()
+    await read_topics(LogAccess(bootstrap), lambda name: name == Topic.DECISIONS, told.meet)
+    return told
+
+
+async def deliveries_in(bootstrap: str, topic: Topic = COMMANDS) -> list[Delivery]:
+    """Return every record of a topic."""
+    found: list[Delivery] = []
+    await read_topics(
+        LogAccess(bootstrap), lambda name: name == topic, lambda record, _: found.append(record)
+    )
+    return found
+
+
+async def forget_progress(bootstrap: str, topic: Topic = COMMANDS) -> None:
+    """Let the agents begin the topic again from its oldest record; none of them may run."""
+    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=GROUP, enable_auto_commit=False)
+    await consumer.start()
+    try:
+        parts = [TopicPartition(topic, number) for number in range(_partitions(topic))]
+        consumer.assign(parts)
+        await consumer.commit(dict.fromkeys(parts, 0))
+    finally:
+        await consumer.stop()
+
+
+async def lag_of(bootstrap: str, topic: Topic = COMMANDS) -> int:
+    """Return how many records of the topic the agents have not committed."""
+    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=GROUP, enable_auto_commit=False)
+    await consumer.start()
+    try:
+        parts = [TopicPartition(topic, number) for number in range(_partitions(topic))]
+        ends = await consumer.end_offsets(parts)
+        return sum([ends[part] - (await consumer.committed(part) or 0) for part in parts])
+    finally:
+        await consumer.stop()
+
+
+async def until_caught_up(bootstrap: str, within_s: float = 60) -> None:
+    """Return once the agents have committed every command."""
+    async with asyncio.timeout(within_s):
+        while await lag_of(bootstrap):  # noqa: ASYNC110 - what is waited for is in another process
+            await asyncio.sleep(0.2)
+
+
+def _partitions(topic: Topic) -> int:
+    return next(spec.partitions for spec in TOPICS if spec.topic is topic)

@@ -1,0 +1,86 @@
+"""F2, F4, F5: a front dies in the middle of requests, workers come and go, a stopped worker wakes up late."""
+
+import asyncio
+import signal
+from collections import Counter
+from pathlib import Path
+
+from tests.chaos.crowd import CUT, Crowd, open_client
+from tests.chaos.fleet import Profile, running_fleet
+from tests.chaos.logs import told_by
+from tests.chaos.sizes import commands, seconds, seeded
+from tests.chaos.verdict import check
+
+IN_FLIGHT = 50
+STORMS = 4
+
+
+async def test_a_front_that_dies_with_requests_in_flight_leaves_one_record_for_each(
+    tmp_path: Path, profile: Profile
+) -> None:
+    """F2: whoever asked sees the connection cut; the same key at another front finds the one record."""
+    chance = seeded("F2")
+    async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
+        front, _ = await asyncio.gather(fleet.front(), fleet.worker())
+        crowd = Crowd(client, front.url, fleet.test_key, commands(100), scenario="slow:300ms")
+        posting = asyncio.create_task(crowd.post_all(at_once=IN_FLIGHT))
+        await crowd.until(chance.uniform(0.05, 0.4))
+        await front.kill()
+        await posting
+        crowd.url = (await fleet.front()).url
+        await crowd.settle_all()
+        rows = await crowd.audit_rows()
+        await check(fleet)
+
+    assert crowd.outcomes[CUT] > 0
+    assert crowd.patient
+    assert Counter(rows.values()) == {1: crowd.commands}
+
+
+async def test_workers_that_come_and_go_lose_nothing_and_keep_the_order_of_each_subject(
+    tmp_path: Path, profile: Profile
+) -> None:
+    """F4: every start and every stop moves partitions from one worker to the other, under load."""
+    seeded("F4")
+    async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
+        front, _ = await asyncio.gather(fleet.front(), fleet.worker())
+        crowd, enough = Crowd(client, front.url, fleet.test_key), asyncio.Event()
+        posting = asyncio.create_task(crowd.keep_posting(enough, at_once=16))
+        for storm in range(STORMS):
+            worker = await fleet.worker()
+            await (worker.kill() if storm % 2 else worker.stop())
+        enough.set()
+        await posting
+        settled = await crowd.settle_all()
+        await check(fleet)
+        told = await told_by(profile.bootstrap)
+
+    assert crowd.patient
+    assert {number: told.sequences[name] for number, name in settled.items()} == {
+        number: [1, 2] for number in settled
+    }
+
+
+async def test_a_worker_that_sleeps_through_its_session_decides_nothing_twice(
+    tmp_path: Path, profile: Profile
+) -> None:
+    """F5: its commands are decided by another; when it wakes up in the middle of them its writes lose."""
+    chance = seeded("F5")
+    async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
+        front, zombie, _ = await asyncio.gather(fleet.front(), fleet.worker(), fleet.worker())
+        crowd = Crowd(client, front.url, fleet.test_key, commands(60), scenario="slow:400ms")
+        posting = asyncio.create_task(crowd.post_all(at_once=24))
+        await crowd.until(chance.uniform(0.1, 0.5))
+        zombie.process.send_signal(signal.SIGSTOP)
+        await posting  # the other worker takes over and answers everything
+        await asyncio.sleep(seconds(0))  # a longer sleep for long runs
+        zombie.process.send_signal(signal.SIGCONT)
+        await crowd.settle_all()
+        late = Crowd(client, front.url, fleet.test_key, 16, name="late")
+        await late.post_all()
+        rows = await crowd.audit_rows()
+        await check(fleet)
+        assert zombie.process.returncode is None
+
+    assert crowd.patient
+    assert Counter(rows.values()) == {1: crowd.commands + late.commands}

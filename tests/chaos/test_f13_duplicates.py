@@ -1,0 +1,40 @@
+"""F13: every command lies in the log three times, and the log is read again from its beginning."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+from streams.runtime.access import LogAccess
+from streams.runtime.writer import LogWriter, Outgoing
+from tests.chaos.crowd import Crowd, open_client
+from tests.chaos.fleet import Profile, running_fleet
+from tests.chaos.logs import deliveries_in, forget_progress, told_by, until_caught_up
+from tests.chaos.sizes import commands, seeded
+from tests.chaos.verdict import check
+
+
+async def test_a_log_read_again_from_its_beginning_decides_nothing_twice(
+    tmp_path: Path, profile: Profile
+) -> None:
+    chance = seeded("F13")
+    async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
+        front, worker = await asyncio.gather(fleet.front(), fleet.worker())
+        crowd = Crowd(client, front.url, fleet.test_key, commands(60))
+        await crowd.post_all()
+        await crowd.settle_all()
+        sent = await deliveries_in(profile.bootstrap)
+        again = [Outgoing(one.topic, one.key, one.value, tuple(one.headers.items())) for one in sent * 2]
+        chance.shuffle(again)
+        async with LogWriter(LogAccess(profile.bootstrap)) as writer:
+            await writer.write(*again)
+        await worker.stop()
+        await forget_progress(profile.bootstrap)
+        await fleet.worker()
+        await until_caught_up(profile.bootstrap)
+        rows = await crowd.audit_rows()
+        await check(fleet)
+        told = await told_by(profile.bootstrap)
+
+    assert crowd.patient
+    assert Counter(rows.values()) == {1: crowd.commands}
+    assert told.repeats > 0
