@@ -90,6 +90,12 @@ class Embedded:
         """Where the broker said it is."""
         return (self._data_dir / "broker" / ADDRESS_FILE).read_text(encoding="ascii").strip()
 
+    @property
+    def broker(self) -> Role:
+        """The broker's process, which is another after each start."""
+        assert self._broker is not None
+        return self._broker
+
     async def start_broker(self) -> None:
         """Start it on the port it had."""
         self._broker = await start(self._data_dir, "broker")
