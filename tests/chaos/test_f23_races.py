@@ -39,10 +39,9 @@ class Race:
 async def test_one_record_comes_of_a_race_for_one_key_at_two_fronts(tmp_path: Path, profile: Profile) -> None:
     chance = seeded("F23")
     async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
-        *fronts, _, _ = await asyncio.gather(
+        *fronts, _ = await asyncio.gather(
             fleet.front(SERVICE_FRONT_INSTANCE="0"),
             fleet.front(SERVICE_FRONT_INSTANCE="1"),
-            fleet.worker(),
             fleet.worker(),
         )
         race = Race(client, fleet, fronts)
