@@ -17,7 +17,7 @@ from typing_extensions import override
 from app.broker.server import Broker
 from app.gateway import Gateway
 from app.health import probes_of, serving_health
-from app.kafka_log import TABLES
+from app.agents import TABLES
 from schemas.ids import SubjectId, VerificationId, derive_id
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
