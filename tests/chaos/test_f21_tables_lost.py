@@ -14,10 +14,10 @@ from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]  
 from prometheus_client import CollectorRegistry
 from typing_extensions import override
 
+from app.agents import TABLES
 from app.broker.server import Broker
 from app.gateway import Gateway
 from app.health import probes_of, serving_health
-from app.agents import TABLES
 from schemas.ids import SubjectId, VerificationId, derive_id
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
