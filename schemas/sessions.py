@@ -1,8 +1,37 @@
 """A verification session: a subject's run; a direct verification gets a row of its own too (G35, G69)."""
 
-from schemas.base import Frozen, Timestamp
-from schemas.enums import DecisionOutcome, FlowType, ReviewStatus, RiskLevel, SessionStatus
-from schemas.ids import ReviewCaseId, SessionId, SubjectId, VerificationId
+import json
+from typing import Annotated, Literal
+
+from pydantic import Field, RootModel
+
+from schemas.base import Command, Event, Frozen, Timestamp
+from schemas.enums import (
+    CheckKind,
+    DecisionOutcome,
+    EvidenceKind,
+    FlowType,
+    ReviewStatus,
+    RiskLevel,
+    SessionStatus,
+)
+from schemas.flows import FlowConfiguration, FlowDocument
+from schemas.ids import (
+    EvidenceId,
+    FlowId,
+    KeyId,
+    ReviewCaseId,
+    SessionId,
+    SubjectId,
+    TenantId,
+    VerificationId,
+)
+from schemas.people import SentActor
+from schemas.reasons import ReasonCode
+from schemas.verifications import Reason
+
+MetadataValue = str | int | float | bool | None
+"""What a tenant may note at a session under each of its keys."""
 
 
 class VerificationSession(Frozen):
@@ -25,3 +54,256 @@ class VerificationSession(Frozen):
     expires_at: Timestamp | None = None
     completed_at: Timestamp | None = None
     livemode: bool
+
+
+class SessionOpening(Frozen):
+    """What the tenant said beside flow and subject; it travels and is kept only sealed."""
+
+    return_url: str | None = None
+    metadata: dict[str, MetadataValue] = Field(default_factory=dict)
+
+
+class Consent(Frozen):
+    """What the person chose, and under which notice (G66)."""
+
+    accepted: bool
+    notice_version: str
+    locale: str | None = None
+    decided_at: Timestamp
+
+
+class Captured(Frozen):
+    """An image that was kept, and what could be said of it at once."""
+
+    evidence_id: EvidenceId
+    reasons: tuple[ReasonCode, ...] = ()
+    kept_at: Timestamp
+
+
+class Submitted(Frozen):
+    """That the person handed the images in, and by which request."""
+
+    request_id: str
+    sealed_submission: str
+    """`schemas.verifications.Submission`, sealed under the subject's key, base64."""
+    submitted_at: Timestamp
+
+
+class StoredSession(Frozen):
+    """A session as it is kept; nothing in it is personal but what is sealed."""
+
+    session: VerificationSession
+    configuration: FlowConfiguration
+    """Frozen from the flow's latest revision when the session was opened."""
+    locale: str | None = None
+    key_id: KeyId
+    """The key that opened it."""
+    sealed_opening: str
+    """`SessionOpening`, sealed under the subject's key, base64."""
+    reference: EvidenceId | None = None
+    """BIOMETRIC: the portrait of the subject's last approved verification (G7)."""
+    consent: Consent | None = None
+    document: Captured | None = None
+    selfie: Captured | None = None
+    submitted: Submitted | None = None
+    """Of the attempt under way, or the last one."""
+    retry_reasons: tuple[ReasonCode, ...] = ()
+    """Why the last attempt must be made again."""
+    watch_version: int = 1
+    """Version of the marker by which sweeps find the session."""
+    requests: tuple[str, ...] = ()
+    """The requests that changed it last, so that a command delivered again changes nothing."""
+
+
+class SessionSlot(Frozen):
+    """The place a subject has under a flow: it names the session that was opened last."""
+
+    session_id: SessionId
+
+
+class SessionWatch(Frozen):
+    """What a sweep must know of a session that will need attention."""
+
+    tenant_id: TenantId
+    session_id: SessionId
+
+
+class SessionWish(Command):
+    """What every command about a session says; keyed by session id."""
+
+    tenant_id: TenantId
+    session_id: SessionId
+    actor: SentActor
+    requested_at: Timestamp
+
+
+class OpenSession(SessionWish):
+    """Open a session for a subject under a flow's latest revision."""
+
+    kind: Literal["open"] = "open"
+    subject_id: SubjectId
+    flow_id: FlowId
+    livemode: bool
+    key_id: KeyId
+    locale: str | None = None
+    sealed_opening: str
+    """`SessionOpening`, sealed by the vault under the subject's key, base64."""
+    fingerprint: str
+
+
+class StartSession(SessionWish):
+    """Note the person's choice about the notice; an accepted one starts the session."""
+
+    kind: Literal["start"] = "start"
+    accepted: bool
+    notice_version: str
+
+
+class KeepCapture(SessionWish):
+    """Let the session refer to an image that is already kept as evidence."""
+
+    kind: Literal["capture"] = "capture"
+    attempt: int
+    """The attempt the image was kept for; its id derives from it."""
+    what: Literal[EvidenceKind.IMAGE, EvidenceKind.SELFIE]
+    evidence_id: EvidenceId
+    reasons: tuple[ReasonCode, ...] = ()
+
+
+class SubmitSession(SessionWish):
+    """Hand the images in."""
+
+    kind: Literal["submit"] = "submit"
+    attempt: int
+    sealed_submission: str
+
+
+class CancelSession(SessionWish):
+    """End a session nobody handed images in for."""
+
+    kind: Literal["cancel"] = "cancel"
+
+
+class ExpireSession(SessionWish):
+    """End a session whose time is over."""
+
+    kind: Literal["expire"] = "expire"
+
+
+class RecordOutcome(SessionWish):
+    """Take over what became of the verification; one that was never begun is begun."""
+
+    kind: Literal["outcome"] = "outcome"
+    attempt: int
+    retry: bool = False
+    """The images must be taken again; there is no verification."""
+    retry_reasons: tuple[ReasonCode, ...] = ()
+
+
+class SessionCommand(
+    RootModel[
+        Annotated[
+            OpenSession
+            | StartSession
+            | KeepCapture
+            | SubmitSession
+            | CancelSession
+            | ExpireSession
+            | RecordOutcome,
+            Field(discriminator="kind"),
+        ]
+    ]
+):
+    """Any command about a session."""
+
+
+class SessionChanged(Event):
+    """The answer to every command about a session: it stands in the store as wished."""
+
+    session_id: SessionId
+    """For `OpenSession`: the session that is open, which may be one opened before."""
+    created: bool = False
+    """This very request opened it."""
+    replayed: bool = False
+    """An earlier request with the same key had opened it."""
+
+
+class OpenedSession(Frozen):
+    """The answer to an opening (G36)."""
+
+    session_id: SessionId
+    url: str
+    client_token: str
+    expires_at: Timestamp
+    flow_revision: int
+    configuration: FlowConfiguration
+
+
+class SessionDetail(VerificationSession):
+    """One session: its row, and the configuration it runs under (G88); a direct verification has none."""
+
+    configuration: FlowConfiguration | None = None
+
+
+class NoticeShown(Frozen):
+    """The notice, and since when the person has accepted it."""
+
+    notice_version: str
+    text: str
+    accepted_at: Timestamp | None
+
+
+class CaptureSeen(Frozen):
+    """What was said of an image that was kept."""
+
+    accepted: bool
+    """False: better take it again."""
+    reasons: tuple[Reason, ...]
+
+
+class CaptureResult(Frozen):
+    """How it ended, in plain words; never why."""
+
+    outcome: Literal["VERIFIED", "IN_REVIEW", "NOT_VERIFIED"]
+    message: str
+
+
+class CaptureView(Frozen):
+    """The session as the subject's page sees it (G76)."""
+
+    session_id: SessionId
+    status: SessionStatus
+    flow_type: FlowType
+    required_checks: tuple[CheckKind, ...]
+    documents: tuple[FlowDocument, ...]
+    consent: NoticeShown
+    document: CaptureSeen | None
+    selfie: CaptureSeen | None
+    retry_reasons: tuple[Reason, ...]
+    """Why the images must be taken again; empty at the first attempt."""
+    attempts_left: int
+    expires_at: Timestamp
+    locale: str | None
+    return_url: str | None
+    result: CaptureResult | None
+
+
+def row_of(raw: bytes) -> VerificationSession:
+    """Return the row of a session's record, whether it was hosted here or stands for a direct verification.
+
+    Raises:
+        pydantic.ValidationError: The bytes are neither.
+    """
+    hosted = stored_of(raw)
+    return hosted.session if hosted is not None else VerificationSession.from_bytes(raw)
+
+
+def stored_of(raw: bytes) -> StoredSession | None:
+    """Return the whole of a hosted session; None for the row of a direct verification."""
+    return StoredSession.from_bytes(raw) if "session" in json.loads(raw) else None
+
+
+def with_row(raw: bytes, row: VerificationSession) -> bytes:
+    """Return the record's body with another row, as when a reviewer concludes."""
+    hosted = stored_of(raw)
+    return (hosted.model_copy(update={"session": row}) if hosted is not None else row).to_bytes()

@@ -12,6 +12,7 @@ from schemas.enums import (
     DocumentType,
     EvidenceKind,
     ExtractionStatus,
+    FlowType,
     Recommendation,
     RetentionPolicy,
     ReviewStatus,
@@ -113,6 +114,17 @@ class SubmitVerification(Command):
     key_id: KeyId
     request_id: str
     requested_at: Timestamp
+    session_id: SessionId | None = None
+    """The session whose images these are; None: submitted by the tenant itself."""
+    attempt: int = 1
+    """Which attempt of the session it is."""
+    may_retry: bool = False
+    """Images that cannot be evaluated go back to the session instead of being decided."""
+    flow_type: FlowType = FlowType.FULL_IDENTITY
+    """DOCUMENT: there is no selfie, and both ids name the document. BIOMETRIC: there is no document, and
+    its id names the portrait of an earlier verification."""
+    required_checks: tuple[CheckKind, ...] = ()
+    """The checks of this run; none named: those of the tenant's policy."""
 
 
 class VerificationDecided(Event):
