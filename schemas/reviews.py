@@ -159,14 +159,7 @@ class OpenAppeal(CaseWish):
 
 
 AnyCaseWish = Annotated[
-    ClaimCase
-    | AssignCase
-    | ReleaseCase
-    | NoteCase
-    | EscalateCase
-    | ConcludeCase
-    | ReopenCase
-    | OpenAppeal,
+    ClaimCase | AssignCase | ReleaseCase | NoteCase | EscalateCase | ConcludeCase | ReopenCase | OpenAppeal,
     Field(discriminator="kind"),
 ]
 
