@@ -89,6 +89,8 @@ class PendingFactor(Frozen):
 class Factor(Frozen):
     """A second factor in use: TOTP (RFC 6238) and the recovery codes beside it."""
 
+    factor_id: str
+    """Of the enrolment it came from."""
     sealed_seed: str
     """The TOTP seed, sealed by the vault for this member."""
     confirmed_at: Timestamp

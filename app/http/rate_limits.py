@@ -17,12 +17,14 @@ MAX_TRACKED: Final = 20_000
 
 
 class RateLimits(Frozen):
-    """Requests per minute and key."""
+    """Requests per minute and key, but for `sign_in`."""
 
     key: int = Field(default=300, ge=1)
     """Every route together."""
     verifications: int = Field(default=60, ge=1)
     """`POST /v1/verifications` alone."""
+    sign_in: int = Field(default=10, ge=1)
+    """Sign-ins in 15 minutes: all of an address, and failed ones of an account; kept in the store (G96)."""
 
 
 def parse_rate_limits(setting: str) -> RateLimits | None:

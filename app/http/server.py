@@ -16,6 +16,7 @@ from app.http.protocol import FrontRunner, Surroundings
 from app.http.responses import standing_headers
 from app.http.routes.audit import AuditRoutes, audit_endpoints
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
+from app.http.routes.control import sign_in_endpoints
 from app.http.routes.description import with_description
 from app.http.routes.flows import FlowRoutes, flow_endpoints
 from app.http.routes.health import HealthRoutes, health_endpoints
@@ -61,6 +62,7 @@ def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget)
         *catalog_endpoints(
             CatalogRoutes(ports, bodies, Catalogue(ports.stores.records, ports.commit, ports.clock))
         ),
+        *sign_in_endpoints(ports, bodies, settings),
         *problem_endpoints(),
         *health_endpoints(health, expose_metrics=settings.expose_metrics),
     )

@@ -30,9 +30,9 @@ SECRET_BYTES: Final = 32
 _FORM: Final = re.compile(rf"([{ALPHABET}]{{{LOOKUP_BYTES}}})\.[A-Za-z0-9_-]{{43}}")
 
 
-def draw_cookie(draw: Draw) -> tuple[str, str]:
-    """Return a new cookie value and its look-up part."""
-    lookup = "".join(ALPHABET[byte & 31] for byte in draw(LOOKUP_BYTES))
+def draw_cookie(draw: Draw, lookup: str | None = None) -> tuple[str, str]:
+    """Return a new cookie value and its look-up part, a random one unless given."""
+    lookup = lookup or "".join(ALPHABET[byte & 31] for byte in draw(LOOKUP_BYTES))
     secret = base64.urlsafe_b64encode(draw(SECRET_BYTES)).rstrip(b"=").decode()
     return f"{lookup}.{secret}", lookup
 

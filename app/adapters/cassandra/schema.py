@@ -15,7 +15,8 @@ from typing import Final
 from uuid import UUID, uuid5
 
 HINTS: Final = "gc_grace_seconds = 10800"
-"""For tables whose rows only hint at others: one that comes back does no harm."""
+"""For tables whose rows only hint at others: one that comes back does no harm. A batch that holds such a row
+is not replayed by Cassandra after as long; by then only a replay of the change, from its outbox, ends it."""
 
 _RECORDS: Final = (
     # part 0: a record by (tenant, kind, id), written by lightweight transactions only. first_body is null
@@ -184,5 +185,8 @@ _LATEST: Final = 1 << 62
 
 
 def first_wins(micros: int) -> int:
-    """Return a write's timestamp such that of two writes the one made earlier, at `micros`, wins."""
+    """Return a write's timestamp such that of two writes the one made earlier, at `micros`, wins.
+
+    It is far ahead of every clock: to take such a row away, delete it with `first_wins(0)`.
+    """
     return _LATEST - micros

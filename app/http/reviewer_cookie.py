@@ -1,0 +1,77 @@
+"""The reviewer's cookie as it is sent, and what every sign-in route does alike (interface section 5, S8)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from app.http.endpoints import Call
+from app.http.headers import require_own_origin
+from app.http.ports import FrontPorts
+from streams.access.counting import TooManyAttempts
+from streams.access.recognition import COOKIE
+
+CLEAR_SITE: Final = '"cache", "cookies", "storage"'
+"""Clear-Site-Data at sign-out (S65)."""
+
+SETS: Final = {"Set-Cookie": "The new `service_session`; the one before is dead."}
+"""How the description names the header."""
+
+
+def set_cookie(response: web.Response, value: str, base_url: str) -> web.Response:
+    """Give the answer the cookie; the browser forgets it when it closes, the service after its limits."""
+    response.headers["Set-Cookie"] = f"{COOKIE}={value}; {_attributes(base_url)}"
+    return response
+
+
+def forget_cookie(response: web.Response, base_url: str) -> web.Response:
+    """Let the browser forget the cookie and everything else of the service."""
+    response.headers["Set-Cookie"] = f"{COOKIE}=; Max-Age=0; {_attributes(base_url)}"
+    response.headers["Clear-Site-Data"] = CLEAR_SITE
+    return response
+
+
+def _attributes(base_url: str) -> str:
+    usual = "Path=/; HttpOnly; SameSite=Lax"
+    return f"{usual}; Secure" if is_secure(base_url) else usual
+
+
+def is_secure(base_url: str) -> bool:
+    """Tell whether the cookie may travel over TLS only: always, but for plain http on loopback.
+
+    There nobody listens, and some browsers would refuse it. Plain http on any other address gets a
+    Secure cookie too: signing in does not work there, instead of working in the clear.
+    """
+    parts = urlsplit(base_url)
+    return parts.scheme != "http" or not _is_loopback(parts.hostname or "")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def refuse_foreign_page(call: Call, base_url: str) -> None:
+    """Refuse a request without a cookie that a browser says another site caused (sign-in as somebody else).
+
+    Raises:
+        Refused: ORIGIN_REFUSED.
+    """
+    if "Origin" in call.request.headers or "Sec-Fetch-Site" in call.request.headers:
+        require_own_origin(call.request, base_url)
+
+
+@contextmanager
+def counted(call: Call, ports: FrontPorts) -> Iterator[None]:
+    """Tell a caller over a limit of attempts how long to wait."""
+    try:
+        yield
+    except TooManyAttempts as full:
+        ports.metrics.rate_limited.labels("attempts").inc()
+        call.headers["Retry-After"] = str(full.retry_after_s)
+        raise

@@ -1,0 +1,207 @@
+"""`/v1/control/mfa`: the second factor of the reviewer that asks (interface section 4.3, G28, G29, G95)."""
+
+import asyncio
+import io
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Final, Self
+
+import segno
+from aiohttp import web
+from pydantic import StringConstraints, model_validator
+
+from app.http.bodies import BodyReader
+from app.http.creation import REPLAYED
+from app.http.endpoints import Answer, Call, Endpoint, reviewer
+from app.http.headers import idempotency_key
+from app.http.ports import FrontPorts
+from app.http.responses import json_answer
+from app.http.reviewer_cookie import SETS, counted, set_cookie
+from app.http.routes.control_sessions import IDEMPOTENCY
+from schemas.audit import AuditAction
+from schemas.base import Frozen
+from schemas.problems import ProblemCode
+from schemas.sign_in import (
+    FactorAccepted,
+    FactorConfirmed,
+    FactorEnrolment,
+    FactorMethod,
+    FactorStanding,
+    RecoveryCodes,
+)
+from streams.access import factor
+from streams.access.meeting import Presented, meet
+
+PATH: Final = "/v1/control/mfa"
+VERIFY: Final = f"{PATH}/verify"
+TOTP: Final = f"{PATH}/totp"
+CONFIRM: Final = f"{TOTP}/confirm"
+RECOVERY: Final = f"{PATH}/recovery-codes"
+
+_FAMILY: Final = "Second factor"
+_BEFORE: Final = reviewer(before_factor=True)
+
+Code = Annotated[str, StringConstraints(pattern="^[0-9]{6}$")]
+
+
+class VerifyBody(Frozen):
+    """Exactly one of the two."""
+
+    code: Code | None = None
+    recovery_code: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.code is None) == (self.recovery_code is None):
+            raise ValueError("Exactly one of code and recovery_code is needed.")
+        return self
+
+    def presented(self) -> Presented:
+        """Return the one that was given."""
+        if self.code is not None:
+            return Presented(FactorMethod.TOTP, self.code)
+        return Presented(FactorMethod.RECOVERY_CODE, self.recovery_code or "")
+
+
+class ConfirmBody(Frozen):
+    """The first code of the factor that was drawn."""
+
+    code: Code
+
+
+@dataclass(frozen=True, slots=True)
+class FactorRoutes:
+    """What the routes of the second factor do."""
+
+    ports: FrontPorts
+    bodies: BodyReader
+    base_url: str
+
+    async def read(self, call: Call) -> web.Response:
+        """Answer how the caller stands with the factor."""
+        return json_answer((await factor.standing(self.ports.people, call.person)).to_bytes())
+
+    async def verify(self, call: Call) -> web.Response:
+        """Meet the factor."""
+        body = await self.bodies.read(call, VerifyBody)
+        with counted(call, self.ports):
+            met = await meet(self.ports.people, call.person, body.presented(), call.actor)
+        return set_cookie(json_answer(met.answer.to_bytes()), met.cookie, self.base_url)
+
+    async def begin(self, call: Call) -> web.Response:
+        """Draw a seed, shown this once."""
+        begun = await factor.begin(self.ports.people, call.person, idempotency_key(call.request))
+        uri = begun.otpauth_uri
+        qr_svg = None if uri is None else await asyncio.to_thread(draw_qr, uri)
+        answer = FactorEnrolment(otpauth_uri=uri, secret=begun.secret, qr_svg=qr_svg)
+        body = answer.model_dump_json().encode()
+        if uri is None:
+            return json_answer(body, headers={REPLAYED: "true"})
+        return json_answer(body, HTTPStatus.CREATED)
+
+    async def confirm(self, call: Call) -> web.Response:
+        """Put the factor in use."""
+        body = await self.bodies.read(call, ConfirmBody)
+        with counted(call, self.ports):
+            confirmed = await factor.confirm(self.ports.people, call.person, body.code, call.actor)
+        return set_cookie(json_answer(confirmed.answer.to_bytes()), confirmed.cookie, self.base_url)
+
+    async def replace_codes(self, call: Call) -> web.Response:
+        """Draw new recovery codes."""
+        codes = await factor.replace_recovery_codes(self.ports.people, call.person, call.actor)
+        return json_answer(codes.to_bytes())
+
+    async def remove(self, call: Call) -> web.Response:
+        """Take the factor out of use."""
+        cookie = await factor.remove(self.ports.people, call.person, call.actor)
+        return set_cookie(web.Response(status=HTTPStatus.NO_CONTENT), cookie, self.base_url)
+
+
+def draw_qr(text: str) -> str:
+    """Draw a QR code (ISO/IEC 18004) as an SVG element."""
+    out = io.BytesIO()
+    segno.make(text, error="m", micro=False).save(out, kind="svg", scale=4, xmldecl=False, nl=False)
+    return out.getvalue().decode()
+
+
+def factor_endpoints(routes: FactorRoutes) -> tuple[Endpoint, ...]:
+    """Return the routes as data."""
+    return (
+        Endpoint(
+            method="GET",
+            path=PATH,
+            handler=routes.read,
+            summary="Read how one stands with the second factor",
+            family=_FAMILY,
+            answers={HTTPStatus.OK: Answer("The factor.", FactorStanding)},
+            access=_BEFORE,
+        ),
+        Endpoint(
+            method="POST",
+            path=VERIFY,
+            handler=routes.verify,
+            summary="Meet the second factor",
+            description="A code is accepted once; a recovery code ends the reviewer's other sessions.",
+            family=_FAMILY,
+            answers={HTTPStatus.OK: Answer("The factor is met.", FactorAccepted, headers=SETS)},
+            access=_BEFORE,
+            body=VerifyBody,
+            problems=(ProblemCode.MFA_CODE_INVALID,),
+            audits=(AuditAction.MFA_VERIFIED, AuditAction.MFA_FAILED),
+        ),
+        Endpoint(
+            method="POST",
+            path=TOTP,
+            handler=routes.begin,
+            summary="Draw a TOTP secret, shown this once",
+            description="It waits fifteen minutes for its first code; the audit row is that of `confirm`.",
+            family=_FAMILY,
+            answers={
+                HTTPStatus.CREATED: Answer("The secret.", FactorEnrolment),
+                HTTPStatus.OK: Answer(
+                    "Answered before; the secret is null.", FactorEnrolment, headers={REPLAYED: "`true`."}
+                ),
+            },
+            headers=(IDEMPOTENCY,),
+            access=_BEFORE,
+            problems=(ProblemCode.IDEMPOTENCY_KEY_INVALID,),
+            audits=(AuditAction.MFA_ENROLLED,),
+        ),
+        Endpoint(
+            method="POST",
+            path=CONFIRM,
+            handler=routes.confirm,
+            summary="Put the factor in use by its first code",
+            description="It meets the factor for this session and ends the reviewer's other sessions.",
+            family=_FAMILY,
+            answers={HTTPStatus.OK: Answer("In use; recovery codes.", FactorConfirmed, headers=SETS)},
+            access=_BEFORE,
+            body=ConfirmBody,
+            problems=(ProblemCode.MFA_CODE_INVALID, ProblemCode.NOT_FOUND),
+            audits=(AuditAction.MFA_ENROLLED, AuditAction.MFA_FAILED),
+        ),
+        Endpoint(
+            method="POST",
+            path=RECOVERY,
+            handler=routes.replace_codes,
+            summary="Replace the recovery codes",
+            description="The factor must have been met within ten minutes.",
+            family=_FAMILY,
+            answers={HTTPStatus.OK: Answer("The new codes, shown this once.", RecoveryCodes)},
+            access=reviewer(),
+            problems=(ProblemCode.NOT_FOUND,),
+            audits=(AuditAction.MFA_RESET,),
+        ),
+        Endpoint(
+            method="DELETE",
+            path=TOTP,
+            handler=routes.remove,
+            summary="Take the second factor out of use",
+            description="The factor must have been met within ten minutes; a new one must then be enrolled.",
+            family=_FAMILY,
+            answers={HTTPStatus.NO_CONTENT: Answer("Out of use.", media_type="", headers=SETS)},
+            access=reviewer(),
+            problems=(ProblemCode.NOT_FOUND,),
+            audits=(AuditAction.MFA_RESET,),
+        ),
+    )

@@ -1,0 +1,99 @@
+"""Time-based one-time codes and recovery codes: drawn, written and judged (RFC 4226, RFC 6238, G28). Pure."""
+
+import base64
+import hashlib
+import hmac
+import struct
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from schemas.ids import ALPHABET
+
+STEP_S: Final = 30
+DIGITS: Final = 6
+
+SEED_BYTES: Final = 20
+"""RFC 4226 section 4 R6 recommends 160 bits."""
+
+RECOVERY_CODES: Final = 10
+RECOVERY_LENGTH: Final = 24
+"""Characters of 5 bits: 120 bits, so a keyed hash without stretching is enough (S23 asks for 112)."""
+
+ISSUER: Final = "Veristream"
+
+_GROUP: Final = 4
+_SPOKEN: Final = str.maketrans({"o": "0", "i": "1", "l": "1", "-": "", " ": ""})
+"""Crockford's reading of characters that look alike."""
+
+
+def step_of(now: datetime) -> int:
+    """Return the time step of a moment (RFC 6238 section 4.2, T0 = 0)."""
+    return int(now.timestamp()) // STEP_S
+
+
+def code_of(seed: bytes, step: int) -> str:
+    """Return the code of a time step (RFC 4226 section 5.3, HMAC-SHA-1)."""
+    digest = hmac.new(seed, struct.pack(">Q", step), hashlib.sha1).digest()
+    offset = digest[-1] & 0x0F
+    number = struct.unpack_from(">I", digest, offset)[0] & 0x7FFF_FFFF
+    return str(number % 10**DIGITS).zfill(DIGITS)
+
+
+def accepted_step(seed: bytes, code: str, now: datetime, *, drift_steps: int, after: int) -> int | None:
+    """Return the time step whose code it is, None when it is none that is accepted now.
+
+    Steps up to `after` were used (RFC 6238 section 5.2); every candidate is compared, whichever fits.
+    """
+    present = step_of(now)
+    found = None
+    for step in range(max(0, present - drift_steps), present + drift_steps + 1):
+        fits = hmac.compare_digest(code_of(seed, step).encode(), code.encode())
+        if fits and step > after and found is None:
+            found = step
+    return found
+
+
+def secret_of(seed: bytes) -> str:
+    """Return the seed as an authenticator takes it: base32 without padding."""
+    return base64.b32encode(seed).rstrip(b"=").decode()
+
+
+def otpauth_uri(seed: bytes, account: str) -> str:
+    """Return the address an authenticator scans; parameters at their usual values are named all the same."""
+    label = f"{quote(ISSUER)}:{quote(account, safe='@')}"
+    parameters = {
+        "secret": secret_of(seed),
+        "issuer": ISSUER,
+        "algorithm": "SHA1",
+        "digits": DIGITS,
+        "period": STEP_S,
+    }
+    return f"otpauth://totp/{label}?{urlencode(parameters)}"
+
+
+def draw_recovery_codes(draw: Callable[[int], bytes]) -> tuple[str, ...]:
+    """Return new recovery codes in groups of four characters."""
+    return tuple(_written(draw(RECOVERY_LENGTH)) for _ in range(RECOVERY_CODES))
+
+
+def _written(entropy: bytes) -> str:
+    text = "".join(ALPHABET[byte & 31] for byte in entropy)
+    return "-".join(text[start : start + _GROUP] for start in range(0, RECOVERY_LENGTH, _GROUP))
+
+
+def normal_recovery_code(given: str) -> str:
+    """Return a code as it is hashed, however it was typed."""
+    return given.lower().translate(_SPOKEN)
+
+
+def without_code(hashes: Sequence[str], presented: str) -> tuple[str, ...] | None:
+    """Return the hashes that are left once the presented one is used, None when it is none of them.
+
+    All are compared, in constant time each.
+    """
+    fits = [hmac.compare_digest(kept.encode(), presented.encode()) for kept in hashes]
+    if not any(fits):
+        return None
+    return tuple(kept for kept, used in zip(hashes, fits, strict=True) if not used)

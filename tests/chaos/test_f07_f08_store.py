@@ -1,0 +1,90 @@
+"""F7, F8: the store is away for a while, or slow; callers are told so, and everything finishes after it."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chaos.crowd import LATER, Crowd, open_client
+from tests.chaos.fleet import Profile, running_fleet
+from tests.chaos.sizes import commands, seconds, seeded
+from tests.chaos.store_lock import nobody_writes
+from tests.chaos.verdict import check
+
+AWAY_S = 14.0
+"""SQLite tries for ten seconds before it gives a locked file up."""
+
+
+async def asked(crowd: Crowd, path: str) -> tuple[int, dict[str, Any]]:
+    """Get a route; status and body."""
+    headers = {"Authorization": f"Bearer {crowd.key}"}
+    async with crowd.client.get(f"{crowd.url}{path}", headers=headers) as answer:
+        return answer.status, await answer.json()
+
+
+async def until_ready(crowd: Crowd) -> None:
+    """Wait until the front says that it is ready."""
+    async with asyncio.timeout(60):
+        while (await asked(crowd, "/readyz"))[0] != 200:  # noqa: ASYNC110 - it is in another process
+            await asyncio.sleep(0.2)
+
+
+@pytest.mark.timeout(400)
+async def test_a_store_that_was_away_is_told_and_everything_finishes_after_it(
+    tmp_path: Path, profile: Profile
+) -> None:
+    """F7: no answer 2xx comes while it is away; nothing has to be restarted."""
+    chance = seeded("F7")
+    async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
+        front, _ = await asyncio.gather(fleet.front(), fleet.worker())
+        before = Crowd(client, front.url, fleet.test_key, commands(60), name="before")
+        during = Crowd(client, front.url, fleet.test_key, 4, name="during")
+        posting = asyncio.create_task(before.post_all())
+        await before.until(chance.uniform(0.2, 0.6))
+        async with profile.store_away():
+            so_far = len(before.answers)
+            asking = asyncio.create_task(during.post_all())
+            ready, causes = await asked(during, "/readyz")
+            live, _ = await asked(during, "/livez")
+            await asyncio.sleep(seconds(AWAY_S))
+            told = [*list(before.answers.values())[so_far:], *during.answers.values()]
+        await asyncio.gather(posting, asking)
+        await until_ready(during)
+        await before.settle_all()
+        await during.settle_all()
+        rows = await before.audit_rows()
+        await check(fleet)
+
+    assert (live, ready, causes["dependencies"]["store"]["status"]) == (200, 503, "down")
+    answers = {(status, body.get("code")) for status, body in told}
+    assert (500, "STORE_FAILED") in answers
+    assert answers <= {(500, "STORE_FAILED"), (503, "DECISION_PENDING")}
+    assert Counter(rows.values()) == {1: before.commands + during.commands}
+
+
+@pytest.mark.timeout(400)
+async def test_a_slow_store_slows_nobody_who_does_not_need_it(tmp_path: Path, profile: Profile) -> None:
+    """F8: each write waits seconds; liveness is answered meanwhile, deadlines are told, all is decided."""
+    seeded("F8")
+    settings = {"SERVICE_ANSWER_TIMEOUT_S": "4"}
+    async with running_fleet(tmp_path, profile, **settings) as fleet, open_client() as client:
+        front, _ = await asyncio.gather(fleet.front(), fleet.worker())
+        crowd = Crowd(client, front.url, fleet.test_key, commands(48))
+        posting = asyncio.create_task(crowd.post_all())
+        lives = []
+        for _ in range(3):
+            async with nobody_writes(tmp_path):
+                lives.append((await asked(crowd, "/livez"))[0])
+                await asyncio.sleep(3.0)
+        waited_for = not posting.done()
+        await posting
+        await crowd.settle_all()
+        rows = await crowd.audit_rows()
+        await check(fleet)
+
+    assert (lives, waited_for) == ([200] * 3, True)
+    assert {status for status, _ in crowd.outcomes} <= {201, 500, 503}
+    assert {code for _, code in crowd.outcomes if code} <= LATER
+    assert Counter(rows.values()) == {1: crowd.commands}
