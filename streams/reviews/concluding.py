@@ -208,16 +208,13 @@ def review_status(case: ReviewCase, outcome: CaseOutcome) -> ReviewStatus:
     return ReviewStatus.APPROVED if upheld else ReviewStatus.OVERTURNED
 
 
-def appeal_of(
-    tenant_id: TenantId, stored: StoredVerification, case_id: ReviewCaseId, now: datetime, due: timedelta
-) -> ReviewCase:
+def appeal_of(stored: StoredVerification, case_id: ReviewCaseId, now: datetime, due: timedelta) -> ReviewCase:
     """Open the case of an appeal against a final decision (G25, G87).
 
     Raises:
         Refused: VALIDATION_FAILED when there is no final decision, or a question is open already.
     """
     verification = stored.verification
-    del tenant_id
     if verification.status not in _DECISION_OF or verification.review_status is ReviewStatus.PENDING:
         message = "Only a final decision that nobody is reviewing can be appealed."
         raise Refused.because(ProblemCode.VALIDATION_FAILED, message)

@@ -1,6 +1,6 @@
 """The use cases of review cases; the case's actor is their one writer (G42, G43, G87)."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -67,7 +67,7 @@ class ChangeCase:
         self,
         stores: Stores,
         policy: VerificationPolicy,
-        settings: Callable[[TenantId], Any],
+        settings: Callable[[TenantId], Awaitable[TenantSettings]],
         clock: Callable[[], datetime],
         state: WorkingState[CaseMemory],
         announcer: Announcer,
@@ -119,7 +119,7 @@ class ChangeCase:
         return moved(wish, stored, now)
 
     async def _conclude(self, wish: ConcludeCase, stored: StoredCase, now: datetime) -> Move:
-        settings: TenantSettings = await self._settings(wish.tenant_id)
+        settings = await self._settings(wish.tenant_id)
         conclusion = Conclusion(
             reviewer_id=wish.reviewer_id,
             outcome=wish.outcome,
@@ -178,7 +178,7 @@ class ChangeCase:
         if standing is not None:
             self._remember(wish, StoredCase.from_bytes(standing.body))
             return
-        case = concluding.appeal_of(wish.tenant_id, stored, wish.review_case_id, now, due)
+        case = concluding.appeal_of(stored, wish.review_case_id, now, due)
         opened = StoredCase(case=case.model_copy(update={"notes": (note_of(wish, now),)}))
         record = Record(wish.tenant_id, RecordKind.REVIEW_CASE, case.review_case_id, b"", now, version=0)
         detail = f"Review case {case.review_case_id} was opened by an appeal."
