@@ -9,6 +9,7 @@ import faust
 
 from app.adapters.crypto import Purpose, RootKey
 from schemas.topics import Topic
+from streams.access.settings import read_settings
 from streams.audit import agent as audit_agent
 from streams.audit.committing import CommitAndTell
 from streams.audit.handler import SealChain
@@ -16,6 +17,8 @@ from streams.catalog.handler import Catalogue
 from streams.flows import agent as flows_agent
 from streams.flows.handler import ChangeFlow
 from streams.ports import Announcer, Stores
+from streams.reviews import agent as reviews_agent
+from streams.reviews.handler import ChangeCase
 from streams.runtime.guard import Guard
 from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
@@ -25,6 +28,7 @@ from streams.verification.policy import VerificationPolicy
 TABLES: Final[Mapping[str, Topic]] = {
     verification_agent.TABLE: Topic.VERIFICATION_COMMANDS,
     flows_agent.TABLE: Topic.FLOW_COMMANDS,
+    reviews_agent.TABLE: Topic.REVIEW_COMMANDS,
 }
 """Each table with the topic whose partitions its changelog shares."""
 
@@ -65,6 +69,22 @@ def _flows(app: faust.App, around: Surroundings) -> None:
     )
 
 
+def _reviews(app: faust.App, around: Surroundings) -> None:
+    records = around.stores.records
+    reviews_agent.register(
+        app,
+        around.guard,
+        lambda state: ChangeCase(
+            around.stores,
+            VerificationPolicy(),
+            lambda tenant_id: read_settings(records, tenant_id),
+            around.clock,
+            state,
+            around.announcer,
+        ),
+    )
+
+
 def _audit(app: faust.App, around: Surroundings) -> None:
     seal = SealChain(around.stores.audit_log, around.root_key.derive(Purpose.AUDIT_CHAIN))
     audit_agent.register(app, around.guard, seal)
@@ -73,6 +93,7 @@ def _audit(app: faust.App, around: Surroundings) -> None:
 AGENTS: Final[Mapping[str, Callable[[faust.App, Surroundings], None]]] = {
     "verification": _verification,
     "flows": _flows,
+    "reviews": _reviews,
     "audit": _audit,
 }
 """Every agent a worker can run, by the name `--streams` knows."""

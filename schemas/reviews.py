@@ -1,11 +1,24 @@
 """A review case: the question to a person when the machine does not decide alone (G42, G89)."""
 
-from typing import Any
+from enum import StrEnum
+from typing import Annotated, Literal
 
-from schemas.base import Frozen, Timestamp
+from pydantic import Field, RootModel
+
+from schemas.base import Command, Event, Frozen, Timestamp
 from schemas.enums import CaseKind, CaseStatus, Recommendation, ReviewStatus, RiskLevel
-from schemas.ids import ReviewCaseId, SubjectId, VerificationId
+from schemas.ids import ReviewCaseId, SubjectId, TenantId, UserId, VerificationId
+from schemas.people import SentActor
+from schemas.reasons import ReasonCode
 from schemas.verifications import Reason
+
+
+class CaseOutcome(StrEnum):
+    """What a reviewer decides (G42)."""
+
+    APPROVE = "APPROVE"
+    REJECT = "REJECT"
+    REQUEST_INPUT = "REQUEST_INPUT"
 
 
 class CaseNote(Frozen):
@@ -14,7 +27,21 @@ class CaseNote(Frozen):
     note_id: str
     author_id: str
     text: str
+    """Kept sealed under the subject's key, because it may speak of a person; opened when it is shown."""
     created_at: Timestamp
+
+
+class Conclusion(Frozen):
+    """What one reviewer decided, and why."""
+
+    reviewer_id: UserId
+    outcome: CaseOutcome
+    reason_codes: tuple[ReasonCode, ...] = ()
+    note: str = ""
+    """Kept sealed, as notes are."""
+    concluded_at: Timestamp
+    flow_id: str | None = None
+    """Where the subject is asked again (REQUEST_INPUT)."""
 
 
 class ReviewCase(Frozen):
@@ -34,8 +61,114 @@ class ReviewCase(Frozen):
     lease_expires_at: Timestamp | None = None
     due_at: Timestamp
     notes: tuple[CaseNote, ...] = ()
-    first_conclusion: dict[str, Any] | None = None
-    conclusion: dict[str, Any] | None = None
+    first_conclusion: Conclusion | None = None
+    conclusion: Conclusion | None = None
     livemode: bool
     created_at: Timestamp
     updated_at: Timestamp
+
+
+class StoredCase(Frozen):
+    """A case as it is kept."""
+
+    case: ReviewCase
+    reopened: bool = False
+    """It was concluded before; from then on only who may overturn concludes it (G90)."""
+    requests: tuple[str, ...] = ()
+    """The requests that changed it last, so that a command delivered again changes nothing."""
+
+
+class CaseWish(Command):
+    """What every command about a case says; keyed by case id."""
+
+    tenant_id: TenantId
+    review_case_id: ReviewCaseId
+    actor: SentActor
+    requested_at: Timestamp
+
+
+class ClaimCase(CaseWish):
+    """Take the case for half an hour."""
+
+    kind: Literal["claim"] = "claim"
+    reviewer_id: UserId
+
+
+class AssignCase(CaseWish):
+    """Give the case to a colleague."""
+
+    kind: Literal["assign"] = "assign"
+    reviewer_id: UserId
+
+
+class ReleaseCase(CaseWish):
+    """Give the case back."""
+
+    kind: Literal["release"] = "release"
+    reviewer_id: UserId
+
+
+class NoteCase(CaseWish):
+    """Add a remark."""
+
+    kind: Literal["note"] = "note"
+    reviewer_id: UserId
+    note_id: str
+    sealed_text: str
+
+
+class EscalateCase(CaseWish):
+    """Hand the case to a lead."""
+
+    kind: Literal["escalate"] = "escalate"
+    reviewer_id: UserId
+    note_id: str
+    sealed_text: str
+
+
+class ConcludeCase(CaseWish):
+    """Decide."""
+
+    kind: Literal["conclude"] = "conclude"
+    reviewer_id: UserId
+    may_overturn: bool
+    """The role holds CASES_OVERTURN."""
+    outcome: CaseOutcome
+    reason_codes: tuple[ReasonCode, ...] = ()
+    sealed_note: str
+    flow_id: str | None = None
+
+
+class ReopenCase(CaseWish):
+    """Ask the question once more."""
+
+    kind: Literal["reopen"] = "reopen"
+    reviewer_id: UserId
+    note_id: str
+    sealed_text: str
+
+
+class OpenAppeal(CaseWish):
+    """Ask a person to look at a final decision again."""
+
+    kind: Literal["appeal"] = "appeal"
+    reviewer_id: UserId
+    verification_id: VerificationId
+    note_id: str
+    sealed_text: str
+
+
+AnyCaseWish = Annotated[
+    ClaimCase | AssignCase | ReleaseCase | NoteCase | EscalateCase | ConcludeCase | ReopenCase | OpenAppeal,
+    Field(discriminator="kind"),
+]
+
+
+class CaseCommand(RootModel[AnyCaseWish]):
+    """Any command about a case."""
+
+
+class CaseChanged(Event):
+    """The answer to every command about a case: it stands in the store as wished."""
+
+    review_case_id: ReviewCaseId

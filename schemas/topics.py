@@ -13,6 +13,7 @@ class Topic(StrEnum):
     VERIFICATION_COMMANDS = "idv.verifications.commands.v1"
     FLOW_COMMANDS = "idv.flows.commands.v1"
     SESSION_COMMANDS = "idv.sessions.commands.v1"
+    REVIEW_COMMANDS = "idv.reviews.commands.v1"
     DECISIONS = "idv.decisions.v1"
     AUDIT = "idv.audit.v1"
     REPLIES = "idv.replies.v1"
@@ -35,6 +36,7 @@ TOPICS: Final = (
     TopicSpec(topic=Topic.VERIFICATION_COMMANDS, partitions=8, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.FLOW_COMMANDS, partitions=4, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.SESSION_COMMANDS, partitions=4, retention_ms=7 * _DAY_MS),
+    TopicSpec(topic=Topic.REVIEW_COMMANDS, partitions=4, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.DECISIONS, partitions=8, retention_ms=30 * _DAY_MS),
     TopicSpec(topic=Topic.AUDIT, partitions=4, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.REPLIES, partitions=16, retention_ms=_HOUR_MS // 6),

@@ -18,10 +18,12 @@ from app.http.routes.audit import AuditRoutes, audit_endpoints
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
 from app.http.routes.control import sign_in_endpoints
 from app.http.routes.description import with_description
+from app.http.routes.evidence import EvidenceRoutes, evidence_endpoints
 from app.http.routes.flows import FlowRoutes, flow_endpoints
 from app.http.routes.health import HealthRoutes, health_endpoints
 from app.http.routes.problems import problem_endpoints
 from app.http.routes.reference import reference_endpoints
+from app.http.routes.review_cases import CaseRoutes, case_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
 from streams.catalog.handler import Catalogue
 
@@ -58,6 +60,8 @@ def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget)
         *verification_endpoints(VerificationRoutes(ports, bodies, cursors, presenter)),
         *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),
         *flow_endpoints(FlowRoutes(ports, bodies, cursors)),
+        *case_endpoints(CaseRoutes(ports, bodies, cursors)),
+        *evidence_endpoints(EvidenceRoutes(ports)),
         *reference_endpoints(),
         *catalog_endpoints(
             CatalogRoutes(ports, bodies, Catalogue(ports.stores.records, ports.commit, ports.clock))

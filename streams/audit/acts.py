@@ -43,7 +43,17 @@ def write_row(
     )
 
 
-def act(tenant_id: TenantId, row: AuditEvent, events: Sequence[DecisionEvent] = ()) -> Change:
-    """Return the change that writes the row; a marker under the row's id makes it happen once."""
-    marker = Record(tenant_id, RecordKind.ACT, row.event_id, b"{}", row.created_at)
+def act(
+    tenant_id: TenantId,
+    row: AuditEvent,
+    events: Sequence[DecisionEvent] = (),
+    *,
+    indexes: tuple[tuple[str, str], ...] = (),
+    about: str = "",
+) -> Change:
+    """Return the change that writes the row; a marker under the row's id makes it happen once.
+
+    The marker holds what the act was `about` and can be listed under `indexes`.
+    """
+    marker = Record(tenant_id, RecordKind.ACT, row.event_id, about.encode(), row.created_at, indexes=indexes)
     return Change(tenant_id, (marker,), (row,), tuple(events))

@@ -1,13 +1,17 @@
-"""How a review case is born; pure. Concluding it is another command."""
+"""How a review case is born and where it is listed; pure. Concluding it is `concluding`."""
 
 from datetime import timedelta
+from typing import Final
 
 from schemas.audit import AuditAction, AuditEvent
-from schemas.enums import ActorType, CaseKind, CaseStatus, Recommendation, ReviewStatus
+from schemas.enums import ActorType, CaseKind, CaseStatus, Recommendation, ReviewStatus, RiskLevel
 from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import AuditEventId, EventId, ReviewCaseId, TenantId, VerificationId, derive_id
 from schemas.reviews import ReviewCase
 from schemas.verifications import StoredVerification
+
+UNASSIGNED: Final = "none"
+"""Stands for nobody in the list of cases."""
 
 
 def case_id(tenant_id: TenantId, verification_id: VerificationId) -> ReviewCaseId:
@@ -36,6 +40,27 @@ def open_case(tenant_id: TenantId, stored: StoredVerification, due_after: timede
         created_at=verification.created_at,
         updated_at=verification.created_at,
     )
+
+
+def indexes(case: ReviewCase) -> tuple[tuple[str, str], ...]:
+    """Return the places under which the case is listed: every choice of filters has its own."""
+    return tuple(
+        index_of(case.livemode, status, assignee, risk)
+        for status in (None, case.status)
+        for assignee in (None, case.assignee or UNASSIGNED)
+        for risk in (None, case.risk_level)
+    )
+
+
+def index_of(
+    livemode: bool,  # noqa: FBT001 - the interface's own word for it
+    status: CaseStatus | None,
+    assignee: str | None,
+    risk: RiskLevel | None,
+) -> tuple[str, str]:
+    """Return the place of the cases of one mode that a filter chooses; None means any."""
+    mode = "live" if livemode else "test"
+    return "cases", f"{mode}|{status or '*'}|{assignee or '*'}|{risk or '*'}"
 
 
 def opened_event(tenant_id: TenantId, stored: StoredVerification) -> DecisionEvent:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from schemas.enums import EvidenceKind, RetentionPolicy
-from schemas.ids import EvidenceId, SubjectId, VerificationId
+from schemas.ids import DecisionId, EvidenceId, SubjectId, VerificationId
 from schemas.verifications import Evidence, PersonalFields, StoredVerification, Verification
 
 Index = tuple[str, str]
@@ -59,6 +59,11 @@ def by_status(livemode: bool, status: str) -> Index:  # noqa: FBT001
 def by_subject_and_status(livemode: bool, subject_id: SubjectId, status: str) -> Index:  # noqa: FBT001
     """Everything of one subject in one status."""
     return "subject_status", f"{mode(livemode)}|{status}|{subject_id}"
+
+
+def by_decision(decision_id: DecisionId) -> Index:
+    """The verification whose standing decision this is."""
+    return "decision", decision_id
 
 
 def indexes(livemode: bool, subject_id: SubjectId, status: str) -> tuple[Index, ...]:  # noqa: FBT001

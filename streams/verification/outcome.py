@@ -1,6 +1,6 @@
 """What one decided command leaves behind: evidence, records and one change; pure, ids derived from it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -25,7 +25,7 @@ from schemas.ids import (
     derive_id,
 )
 from schemas.problems import Refusal
-from schemas.reviews import ReviewCase
+from schemas.reviews import ReviewCase, StoredCase
 from schemas.sessions import VerificationSession
 from schemas.verifications import (
     DocumentResult,
@@ -190,12 +190,15 @@ def change(decided: Decided, stored: StoredVerification) -> Change:
     records = [
         _record(decided, RecordKind.VERIFICATION, verification.verification_id, verification.status, stored)
     ]
+    records[0] = replace(
+        records[0], indexes=(*records[0].indexes, keeping.by_decision(verification.decision_id))
+    )
     session = _session(stored)
     records.append(_record(decided, RecordKind.SESSION, session.session_id, session.status, session))
     if verification.review_case_id is not None:
         due_after = _due_after(decided.policy, verification.risk_level)
         case: ReviewCase = reviews.open_case(command.tenant_id, stored, due_after)
-        records.append(_record(decided, RecordKind.REVIEW_CASE, case.review_case_id, case.status, case))
+        records.append(_case_record(decided, case))
     return Change(
         tenant_id=command.tenant_id,
         records=tuple(records),
@@ -214,6 +217,18 @@ def _record(decided: Decided, kind: RecordKind, record_id: str, status: str, bod
         created_at=decided.at,
         fingerprint=command.fingerprint,
         indexes=keeping.indexes(command.livemode, command.subject_id, status),
+    )
+
+
+def _case_record(decided: Decided, case: ReviewCase) -> Record:
+    return Record(
+        tenant_id=decided.command.tenant_id,
+        kind=RecordKind.REVIEW_CASE,
+        id=case.review_case_id,
+        body=StoredCase(case=case).to_bytes(),
+        created_at=decided.at,
+        fingerprint=decided.command.fingerprint,
+        indexes=reviews.indexes(case),
     )
 
 

@@ -34,6 +34,7 @@ from schemas.flows import FlowCommand
 from schemas.ids import PLATFORM, KeyId, ReviewerSessionId, TenantId, UserId, derive_id, encode_id
 from schemas.people import CaptureCaller, OpenSession, Reviewer, ReviewerSession, Role
 from schemas.problems import Unauthenticated
+from schemas.reviews import CaseCommand
 from schemas.topics import Topic
 from streams.access.members import email_record, reviewer_record
 from streams.access.people import Passwords, People
@@ -45,10 +46,12 @@ from streams.access.recognition import (
     hash_cookie,
     session_record,
 )
+from streams.access.settings import read_settings
 from streams.audit.committing import CommitAndTell
 from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
 from streams.ports import Change, Stores
+from streams.reviews.handler import ChangeCase
 from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
@@ -346,9 +349,14 @@ def _handlers(stores: Stores, pool: VisionPool) -> dict[Topic, Callable[[Any], A
     engines = Engines(PooledImageDecoder(pool), unasked, unasked, unasked)
     evaluate = EvaluateVerification(stores, engines, VerificationPolicy(), now, Memory(), Silence())
     catalogue = Catalogue(stores.records, stores.journal.commit, now)
+    cases = ChangeCase(
+        stores, VerificationPolicy(), lambda tenant_id: read_settings(stores.records, tenant_id), now,
+        Memory(), Silence(),
+    )  # fmt: skip
     flows = ChangeFlow(stores, catalogue, now, Memory(), Silence())
     return {
         Topic.VERIFICATION_COMMANDS: evaluate,
+        Topic.REVIEW_COMMANDS: lambda wish: cases(CaseCommand(wish)),
         Topic.FLOW_COMMANDS: lambda wish: flows(FlowCommand(wish)),
     }
 

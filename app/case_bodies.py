@@ -1,0 +1,46 @@
+"""The bodies of requests about review cases (G42, G89)."""
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from schemas.base import Frozen
+from schemas.ids import UserId
+from schemas.reasons import ReasonCode
+from schemas.reviews import CaseOutcome
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4_000)]
+MemberId = Annotated[UserId, StringConstraints(pattern=r"^usr_[0-9a-hjkmnp-tv-z]{26}$")]
+FlowName = Annotated[str, StringConstraints(pattern=r"^vf_[0-9a-hjkmnp-tv-z]{26}$")]
+
+
+class NothingSaid(Frozen):
+    """A body without fields, for claim and release."""
+
+
+class AssignBody(Frozen):
+    """To whom the case is given."""
+
+    reviewer_id: MemberId
+
+
+class TextBody(Frozen):
+    """A remark."""
+
+    text: Text
+
+
+class NoteBody(Frozen):
+    """Why."""
+
+    note: Text
+
+
+class ConcludeBody(Frozen):
+    """The decision, its reasons, and a note for colleagues."""
+
+    outcome: CaseOutcome
+    reason_codes: Annotated[tuple[ReasonCode, ...], Field(max_length=20)] = ()
+    note: Text
+    flow_id: FlowName | None = None
+    """Where the subject is asked again; only for REQUEST_INPUT."""

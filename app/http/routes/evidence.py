@@ -1,0 +1,119 @@
+"""Evidence images and decision records of a verification (G87, G106): every look at an image is a row."""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, reviewer
+from app.http.filters import modes
+from app.http.ports import FrontPorts
+from app.http.responses import json_answer
+from schemas.audit import AuditAction
+from schemas.decisions import Decision
+from schemas.enums import Scope
+from schemas.ids import EvidenceId, derive_id, encode_id
+from schemas.people import Permission
+from schemas.problems import NotFound, ProblemCode
+from schemas.verifications import StoredVerification
+from streams.audit.acts import act, write_row
+from streams.ports import Erased, RecordKind
+from streams.reviews.concluding import decision_of
+from streams.reviews.handler import find_decision, viewed_index
+
+PATH: Final = "/v1/verifications/{verification_id}/evidence/{evidence_id}"
+DECISION_PATH: Final = "/v1/decisions/{decision_id}"
+_ID: Final = "[0-9a-hjkmnp-tv-z]{26}"
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceRoutes:
+    """What the routes of evidence and decisions do."""
+
+    ports: FrontPorts
+
+    async def view(self, call: Call) -> web.Response:
+        """Answer a piece of evidence to a person; that they looked is written down first."""
+        tenant_id, evidence_id = call.tenant_id, EvidenceId(call.path_value("evidence_id"))
+        stores = self.ports.stores
+        record = await stores.records.get(
+            tenant_id, RecordKind.VERIFICATION, call.path_value("verification_id")
+        )
+        stored = StoredVerification.from_bytes(record.body)
+        verification = stored.verification
+        document = verification.document.evidence if verification.document else ()
+        if evidence_id not in {one.id for one in (*verification.evidence, *document)}:
+            raise NotFound
+        kept = await stores.evidence.describe(tenant_id, evidence_id)
+        try:
+            content = await stores.evidence.get(tenant_id, evidence_id)
+        except Erased:
+            raise NotFound from None
+        row = write_row(
+            derive_id("aud", encode_id("vw", self.ports.fresh_uuid())),
+            AuditAction.EVIDENCE_VIEWED,
+            call.actor,
+            verification.subject_id,
+            self.ports.clock(),
+            detail=f"Evidence {evidence_id} of verification {verification.verification_id} was looked at.",
+            changes={
+                "evidence_id": evidence_id,
+                "kind": kept.kind,
+                "verification_id": verification.verification_id,
+            },
+            decision_id=verification.decision_id,
+            livemode=stored.livemode,
+        )
+        looked = viewed_index(verification.verification_id, call.person.reviewer_id)
+        await self.ports.commit(act(tenant_id, row, indexes=(looked,), about=evidence_id))
+        return web.Response(body=content, content_type=kept.media_type)
+
+    async def read_decision(self, call: Call) -> web.Response:
+        """Answer a decision record, a superseded one too."""
+        tenant_id, decision_id = call.tenant_id, call.path_value("decision_id")
+        records = self.ports.stores.records
+        try:
+            kept = await records.get(tenant_id, RecordKind.DECISION, decision_id)
+            decision = Decision.from_bytes(kept.body)
+        except NotFound:
+            found = await find_decision(records, tenant_id, decision_id)
+            if found is None:
+                raise
+            decision = decision_of(StoredVerification.from_bytes(found.body), found.created_at, None)
+        if decision.livemode not in modes(call):
+            raise NotFound
+        return json_answer(decision.to_bytes())
+
+
+def evidence_endpoints(routes: EvidenceRoutes) -> tuple[Endpoint, ...]:
+    """Return the routes as data."""
+    return (
+        Endpoint(
+            method="GET",
+            path=PATH,
+            handler=routes.view,
+            summary="Look at a piece of evidence",
+            description="Every look is a row of the audit log.",
+            answers={HTTPStatus.OK: Answer("The evidence as it is kept.", media_type="image/jpeg")},
+            family="Verifications",
+            access=reviewer(Permission.EVIDENCE_READ),
+            path_forms={"verification_id": f"ver_{_ID}", "evidence_id": f"evd_{_ID}"},
+            problems=(ProblemCode.STORE_FAILED,),
+            audits=(AuditAction.EVIDENCE_VIEWED,),
+        ),
+        Endpoint(
+            method="GET",
+            path=DECISION_PATH,
+            handler=routes.read_decision,
+            summary="Read a decision, superseded or standing",
+            answers={HTTPStatus.OK: Answer("The decision.", Decision)},
+            family="Verifications",
+            access=Access(
+                frozenset({Credential.TENANT_KEY, Credential.REVIEWER_SESSION}),
+                scope=Scope.VERIFICATIONS_READ,
+                permission=Permission.VERIFICATIONS_READ,
+            ),
+            path_forms={"decision_id": f"dec_{_ID}"},
+        ),
+    )

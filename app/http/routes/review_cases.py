@@ -1,0 +1,313 @@
+"""`/v1/control/review-cases` and the appeal: the queue and what reviewers do with it (G42, G87, G89)."""
+
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any, Final
+
+from aiohttp import web
+
+from app.case_bodies import AssignBody, ConcludeBody, NoteBody, NothingSaid, TextBody
+from app.http.bodies import BodyReader
+from app.http.cursors import Cursors
+from app.http.endpoints import Access, Answer, Call, Endpoint, Handler, Parameter, reviewer
+from app.http.filters import LIVEMODE, Page, Paging, modes, moment, text, word
+from app.http.listing import page_of
+from app.http.ports import FrontPorts
+from app.http.responses import json_answer, json_list
+from schemas.audit import AuditAction
+from schemas.base import Frozen
+from schemas.enums import CaseStatus, RiskLevel
+from schemas.ids import ReviewCaseId, SubjectId, TenantId, VerificationId, encode_id
+from schemas.people import Permission
+from schemas.problems import ProblemCode, Refused
+from schemas.reviews import (
+    AssignCase,
+    CaseChanged,
+    CaseNote,
+    CaseOutcome,
+    CaseWish,
+    ClaimCase,
+    ConcludeCase,
+    Conclusion,
+    EscalateCase,
+    NoteCase,
+    OpenAppeal,
+    ReleaseCase,
+    ReopenCase,
+    ReviewCase,
+    StoredCase,
+)
+from schemas.topics import Topic
+from schemas.verifications import StoredVerification
+from streams.access.acting import seal_actor
+from streams.ports import Erased, Position, Record, RecordKind
+from streams.reviews.concluding import appeal_id
+from streams.reviews.rules import UNASSIGNED, index_of
+
+PATH: Final = "/v1/control/review-cases"
+APPEAL_PATH: Final = "/v1/control/verifications/{verification_id}/appeal"
+CASE_FORM: Final = r"rc_[0-9a-hjkmnp-tv-z]{26}"
+VERIFICATION_FORM: Final = r"ver_[0-9a-hjkmnp-tv-z]{26}"
+_ASSIGNEE: Final = rf"{UNASSIGNED}|usr_[0-9a-hjkmnp-tv-z]{{26}}"
+PAGING: Final = Paging(usual=25, most=100)
+ANSWER_S: Final = 10.0
+
+_ROUNDS: Final = 20
+"""Pages looked through for one page of cases that are due before a time; older ones come with the cursor."""
+
+_SEALED_NOTE: Final = "case-note"
+"""Vault label of everything a reviewer writes about a subject."""
+
+
+class CaseList(Frozen):
+    """A page of cases, newest first."""
+
+    review_cases: tuple[ReviewCase, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRoutes:
+    """What the routes of review cases do."""
+
+    ports: FrontPorts
+    bodies: BodyReader
+    cursors: Cursors
+
+    async def list_page(self, call: Call) -> web.Response:
+        """Answer a page of cases, newest first."""
+        query, seen = call.request.query, modes(call)
+        status, risk = word(query, "status", CaseStatus), word(query, "risk_level", RiskLevel)
+        assignee, due = text(query, "assignee", _ASSIGNEE), moment(query, "due_before")
+        asked = f"{status}|{risk}|{assignee}|{due}"
+        scope = {"list": PATH, "tenant": call.tenant_id, "live": str(seen), "asked": asked}
+        cursor = query.get("cursor")
+        page = Page(PAGING.limit(query), self.cursors.read(cursor, scope) if cursor is not None else None)
+        rows: list[Record] = []
+        for _ in range(_ROUNDS):
+            found = await page_of(
+                self.ports.stores.records,
+                call.tenant_id,
+                RecordKind.REVIEW_CASE,
+                seen,
+                lambda livemode: index_of(livemode, status, assignee, risk),
+                page,
+            )
+            more = len(found) > page.limit
+            looked = found[: page.limit]
+            chosen = [one for one in looked if due is None or _case(one).due_at < due]
+            rows += chosen
+            last = looked[-1] if more else None
+            if last is None or len(rows) >= PAGING.limit(query) or due is None:
+                break
+            page = Page(page.limit, Position(last.created_at, last.id))
+        rows, over = rows[: PAGING.limit(query)], rows[PAGING.limit(query) :]
+        end = rows[-1] if over else last if page.limit else None
+        next_cursor = self.cursors.write(Position(end.created_at, end.id), scope) if end else None
+        shown = [await self._shown(call.tenant_id, record) for record in rows]
+        return json_list("review_cases", shown, next_cursor)
+
+    async def read(self, call: Call) -> web.Response:
+        """Answer one case, its notes opened."""
+        record = await self._get(call, ReviewCaseId(call.path_value("review_case_id")))
+        return json_answer(await self._shown(call.tenant_id, record))
+
+    async def claim(self, call: Call) -> web.Response:
+        """Take the case for half an hour."""
+        await self.bodies.read(call, NothingSaid)
+        return await self._changed(call, ClaimCase)
+
+    async def assign(self, call: Call) -> web.Response:
+        """Give the case to a colleague."""
+        body = await self.bodies.read(call, AssignBody)
+        return await self._changed(call, AssignCase, reviewer_id=body.reviewer_id)
+
+    async def release(self, call: Call) -> web.Response:
+        """Give the case back."""
+        await self.bodies.read(call, NothingSaid)
+        return await self._changed(call, ReleaseCase)
+
+    async def note(self, call: Call) -> web.Response:
+        """Add a remark."""
+        body = await self.bodies.read(call, TextBody)
+        return await self._changed(call, NoteCase, **await self._written(call, body.text))
+
+    async def escalate(self, call: Call) -> web.Response:
+        """Hand the case to a lead."""
+        body = await self.bodies.read(call, NoteBody)
+        return await self._changed(call, EscalateCase, **await self._written(call, body.note))
+
+    async def reopen(self, call: Call) -> web.Response:
+        """Ask the question once more."""
+        body = await self.bodies.read(call, NoteBody)
+        return await self._changed(call, ReopenCase, **await self._written(call, body.note))
+
+    async def conclude(self, call: Call) -> web.Response:
+        """Decide; a conclusion records the person who did."""
+        body = await self.bodies.read(call, ConcludeBody)
+        if body.outcome is not CaseOutcome.REQUEST_INPUT and body.flow_id is not None:
+            message = "A flow is named only to ask the subject again (REQUEST_INPUT)."
+            raise Refused.at("/flow_id", ProblemCode.VALIDATION_FAILED, message)
+        subject = _case(await self._get(call, ReviewCaseId(call.path_value("review_case_id")))).subject_id
+        return await self._changed(
+            call,
+            ConcludeCase,
+            may_overturn=call.person.may(Permission.CASES_OVERTURN),
+            outcome=body.outcome,
+            reason_codes=body.reason_codes,
+            sealed_note=await self._seal(call.tenant_id, subject, body.note),
+            flow_id=body.flow_id,
+        )
+
+    async def appeal(self, call: Call) -> web.Response:
+        """Ask a person to look at a final decision again."""
+        body = await self.bodies.read(call, NoteBody)
+        verification_id = VerificationId(call.path_value("verification_id"))
+        records = self.ports.stores.records
+        held = await records.get(call.tenant_id, RecordKind.VERIFICATION, verification_id)
+        verification = StoredVerification.from_bytes(held.body).verification
+        wish = OpenAppeal(
+            tenant_id=call.tenant_id,
+            review_case_id=appeal_id(call.tenant_id, verification_id, verification.decision_id),
+            actor=await seal_actor(self.ports.stores.vault, call.tenant_id, call.actor),
+            requested_at=self.ports.clock(),
+            reviewer_id=call.person.reviewer_id,
+            verification_id=verification_id,
+            note_id=encode_id("nt", self.ports.fresh_uuid()),
+            sealed_text=await self._seal(call.tenant_id, verification.subject_id, body.note),
+        )
+        await self._ask(wish)
+        record = await self._get(call, wish.review_case_id)
+        return json_answer(await self._shown(call.tenant_id, record), HTTPStatus.CREATED)
+
+    async def _written(self, call: Call, written: str) -> dict[str, Any]:
+        record = await self._get(call, ReviewCaseId(call.path_value("review_case_id")))
+        sealed = await self._seal(call.tenant_id, _case(record).subject_id, written)
+        return {"note_id": encode_id("nt", self.ports.fresh_uuid()), "sealed_text": sealed}
+
+    async def _seal(self, tenant_id: TenantId, subject_id: SubjectId, written: str) -> str:
+        vault = self.ports.stores.vault
+        return await vault.seal(tenant_id, subject_id, _SEALED_NOTE, written.encode())
+
+    async def _changed(self, call: Call, wish: type[CaseWish], **said: Any) -> web.Response:
+        case_id = ReviewCaseId(call.path_value("review_case_id"))
+        common = {
+            "tenant_id": call.tenant_id,
+            "review_case_id": case_id,
+            "actor": await seal_actor(self.ports.stores.vault, call.tenant_id, call.actor),
+            "requested_at": self.ports.clock(),
+            "reviewer_id": call.person.reviewer_id,
+        }
+        await self._ask(wish(**{**common, **said}))
+        return json_answer(await self._shown(call.tenant_id, await self._get(call, case_id)))
+
+    async def _ask(self, wish: CaseWish) -> None:
+        topic = Topic.REVIEW_COMMANDS
+        await self.ports.gateway.ask(topic, wish.review_case_id, wish, CaseChanged, ANSWER_S)
+
+    async def _get(self, call: Call, case_id: ReviewCaseId) -> Record:
+        return await self.ports.stores.records.get(call.tenant_id, RecordKind.REVIEW_CASE, case_id)
+
+    async def _shown(self, tenant_id: TenantId, record: Record) -> bytes:
+        """Return the case as reviewers see it: what was written is opened, unless the subject was erased."""
+        case = _case(record)
+        notes = [
+            note.model_copy(update={"text": await self._open(tenant_id, case, note.text)})
+            for note in case.notes
+        ]
+        update: dict[str, object] = {"notes": tuple[CaseNote, ...](notes)}
+        for name in ("first_conclusion", "conclusion"):
+            conclusion: Conclusion | None = getattr(case, name)
+            if conclusion is not None:
+                opened = await self._open(tenant_id, case, conclusion.note)
+                update[name] = conclusion.model_copy(update={"note": opened})
+        return case.model_copy(update=update).model_dump_json().encode()
+
+    async def _open(self, tenant_id: TenantId, case: ReviewCase, sealed: str) -> str:
+        vault = self.ports.stores.vault
+        try:
+            return (await vault.open(tenant_id, case.subject_id, _SEALED_NOTE, sealed)).decode()
+        except Erased:
+            return ""
+
+
+def _case(record: Record) -> ReviewCase:
+    return StoredCase.from_bytes(record.body).case
+
+
+_PARAMETERS: Final = (
+    Parameter("status", "Cases in one status.", {"enum": [*CaseStatus]}),
+    Parameter(
+        "assignee", "Cases of one reviewer, or `none`.", {"type": "string", "pattern": f"^({_ASSIGNEE})$"}
+    ),
+    Parameter("risk_level", "Cases of one risk level.", {"enum": [*RiskLevel]}),
+    Parameter("due_before", "Cases due before this time.", {"type": "string", "format": "date-time"}),
+    LIVEMODE,
+    *PAGING.parameters,
+)
+
+
+def case_endpoints(routes: CaseRoutes) -> tuple[Endpoint, ...]:
+    """Return the routes as data."""
+    works, concludes = reviewer(Permission.CASES_WORK), reviewer(Permission.CASES_CONCLUDE)
+    reads, overturns = reviewer(Permission.CASES_READ), reviewer(Permission.CASES_OVERTURN)
+    action = AuditAction
+    concluding = (action.CASE_CONCLUDED, action.CASE_FIRST_CONCLUDED, action.CASE_ESCALATED)
+    held = (ProblemCode.CASE_ALREADY_CONCLUDED, ProblemCode.CASE_CLAIMED)
+    decided = (*held, ProblemCode.SECOND_REVIEWER_MUST_DIFFER, ProblemCode.EVIDENCE_NOT_VIEWED)
+    return (
+        _read("", routes.list_page, "List review cases, newest first", CaseList, reads),
+        _read("/{review_case_id}", routes.read, "Read a review case", ReviewCase, reads),
+        _write("claim", routes.claim, NothingSaid, works, (action.CASE_ASSIGNED,), held),
+        _write("assign", routes.assign, AssignBody, works, (action.CASE_ASSIGNED,), held),
+        _write("release", routes.release, NothingSaid, works, (action.CASE_RELEASED,), held),
+        _write("notes", routes.note, TextBody, works, (action.CASE_NOTED,)),
+        _write("escalate", routes.escalate, NoteBody, works, (action.CASE_ESCALATED,), held),
+        _write("conclude", routes.conclude, ConcludeBody, concludes, concluding, decided),
+        _write("reopen", routes.reopen, NoteBody, overturns, (action.CASE_REOPENED,)),
+        replace(
+            _write("appeal", routes.appeal, NoteBody, works, (action.CASE_OPENED,)),
+            path=APPEAL_PATH,
+            path_forms={"verification_id": VERIFICATION_FORM},
+            summary="Open an appeal against a final decision",
+            answers={HTTPStatus.CREATED: Answer("The case.", ReviewCase)},
+        ),
+    )
+
+
+def _read(suffix: str, handler: Handler, summary: str, answer: type[Frozen], access: Access) -> Endpoint:
+    return Endpoint(
+        method="GET",
+        path=PATH + suffix,
+        handler=handler,
+        summary=summary,
+        answers={HTTPStatus.OK: Answer("As it stands.", answer)},
+        family="Review cases",
+        access=access,
+        path_forms={"review_case_id": CASE_FORM} if suffix else {},
+        parameters=() if suffix else _PARAMETERS,
+    )
+
+
+def _write(
+    verb: str,
+    handler: Handler,
+    body: type[Frozen],
+    access: Access,
+    audits: tuple[AuditAction, ...],
+    problems: tuple[ProblemCode, ...] = (),
+) -> Endpoint:
+    waits = (ProblemCode.DECISION_PENDING, ProblemCode.OVERLOADED)
+    return Endpoint(
+        method="POST",
+        path=f"{PATH}/{{review_case_id}}/{verb}",
+        handler=handler,
+        summary=f"{verb.capitalize()} a review case",
+        answers={HTTPStatus.OK: Answer("The case.", ReviewCase)},
+        family="Review cases",
+        access=access,
+        path_forms={"review_case_id": CASE_FORM},
+        body=body,
+        problems=(*problems, *waits),
+        audits=audits,
+    )

@@ -1,0 +1,25 @@
+"""Wires the agent of review cases to its topic and its table; what happens is in the handler."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import faust
+
+from schemas.reviews import CaseChanged, CaseCommand
+from schemas.topics import Topic
+from streams.ports import WorkingState
+from streams.reviews.handler import CaseMemory
+from streams.runtime.agents import attach
+from streams.runtime.guard import Contract, Guard
+from streams.runtime.tables import ValueTable
+
+TABLE: Final = "reviews"
+
+Carry = Callable[[CaseCommand], Awaitable[CaseChanged]]
+
+
+def register(app: faust.App, guard: Guard, build: Callable[[WorkingState[CaseMemory]], Carry]) -> None:
+    """Attach the agent. Commands are keyed by case id, so one actor sees every change of a case in turn."""
+    memory = ValueTable(app, TABLE, Topic.REVIEW_COMMANDS, CaseMemory)
+    contract = Contract(CaseCommand, lambda command: command.root.review_case_id)
+    attach(app, guard, Topic.REVIEW_COMMANDS, "reviews", contract, build(memory))

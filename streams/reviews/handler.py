@@ -1,0 +1,268 @@
+"""The use cases of review cases; the case's actor is their one writer (G42, G43, G87)."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import structlog
+
+from schemas.audit import AuditAction
+from schemas.base import Frozen, to_milliseconds
+from schemas.enums import CaseStatus, EvidenceKind
+from schemas.events import DecisionEvent, EventType
+from schemas.ids import DecisionId, TenantId, UserId
+from schemas.people import Reviewer
+from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
+from schemas.reviews import (
+    AssignCase,
+    CaseChanged,
+    CaseCommand,
+    CaseWish,
+    ConcludeCase,
+    Conclusion,
+    OpenAppeal,
+    ReviewCase,
+    StoredCase,
+)
+from schemas.tenant_settings import TenantSettings
+from schemas.verifications import StoredVerification
+from streams.access.acting import open_actor
+from streams.ports import Announcer, Change, Conflict, Record, RecordKind, Records, Stores, WorkingState
+from streams.reviews import concluding, rules
+from streams.reviews.telling import (
+    Move,
+    case_events,
+    moved,
+    note_of,
+    row_of,
+    session_after,
+    superseded,
+    verification_event,
+    verification_record,
+)
+from streams.verification import keeping
+from streams.verification.policy import VerificationPolicy
+
+REMEMBERED: Final = 64
+"""Requests kept with a case; a worker that died is behind by far fewer."""
+
+IMAGES: Final = frozenset({EvidenceKind.IMAGE, EvidenceKind.SELFIE, EvidenceKind.PORTRAIT})
+"""What a reviewer must have looked at, where the tenant demands it."""
+
+log = structlog.get_logger(__name__)
+
+
+class CaseMemory(Frozen):
+    """What the actor remembers of a case: which requests it has answered."""
+
+    tenant_id: TenantId
+    requests: tuple[str, ...]
+
+
+class ChangeCase:
+    """Carries out every command about a case once; the same command again changes nothing."""
+
+    def __init__(
+        self,
+        stores: Stores,
+        policy: VerificationPolicy,
+        settings: Callable[[TenantId], Awaitable[TenantSettings]],
+        clock: Callable[[], datetime],
+        state: WorkingState[CaseMemory],
+        announcer: Announcer,
+    ) -> None:
+        self._stores = stores
+        self._policy = policy
+        self._settings = settings
+        self._clock = clock
+        self._state = state
+        self._announcer = announcer
+
+    async def __call__(self, command: CaseCommand) -> CaseChanged:
+        """Change the case as wished; what it then is stands in the store.
+
+        Raises:
+            Refused: NOT_FOUND, CASE_ALREADY_CONCLUDED, CASE_CLAIMED, SECOND_REVIEWER_MUST_DIFFER,
+                EVIDENCE_NOT_VIEWED, PERMISSION_DENIED, or what is wrong with the wish.
+            StoreUnavailable: Nothing is known; the same command may be given again.
+        """
+        wish = command.root
+        answered = CaseChanged(review_case_id=wish.review_case_id)
+        memory = self._state.get(wish.review_case_id)
+        if memory is not None and memory.tenant_id == wish.tenant_id and _id(wish) in memory.requests:
+            return answered
+        while True:
+            try:
+                if isinstance(wish, OpenAppeal):
+                    await self._appeal(wish)
+                else:
+                    await self._change(wish)
+            except Conflict:
+                continue  # something moved meanwhile: look again
+            return answered
+
+    async def _change(self, wish: Any) -> None:
+        record = await self._find(wish.tenant_id, RecordKind.REVIEW_CASE, wish.review_case_id)
+        stored = StoredCase.from_bytes(record.body)
+        if _id(wish) in stored.requests:
+            self._remember(wish, stored)
+            return
+        move = await self._move(wish, stored, to_milliseconds(self._clock()))
+        await self._commit(wish, move, record)
+
+    async def _move(self, wish: CaseWish, stored: StoredCase, now: datetime) -> Move:
+        if isinstance(wish, ConcludeCase):
+            return await self._conclude(wish, stored, now)
+        if isinstance(wish, AssignCase):
+            await self._require_member(wish.tenant_id, wish.reviewer_id)
+        return moved(wish, stored, now)
+
+    async def _conclude(self, wish: ConcludeCase, stored: StoredCase, now: datetime) -> Move:
+        settings = await self._settings(wish.tenant_id)
+        conclusion = Conclusion(
+            reviewer_id=wish.reviewer_id,
+            outcome=wish.outcome,
+            reason_codes=wish.reason_codes,
+            note=wish.sealed_note,
+            concluded_at=now,
+            flow_id=wish.flow_id,
+        )
+        viewed = not settings.require_evidence_view or await self._all_viewed(wish, stored.case)
+        deciding = concluding.Deciding(conclusion, wish.may_overturn, settings.four_eyes, viewed)
+        after = concluding.concluded(stored, deciding)
+        said = {"outcome": wish.outcome, "reason_codes": list(wish.reason_codes)}
+        case_id, status = wish.review_case_id, after.case.status
+        if status is CaseStatus.AWAITING_SECOND:
+            detail = f"Review case {case_id} was concluded by a first person; a second one must agree."
+            return Move(after, AuditAction.CASE_FIRST_CONCLUDED, detail, said=said)
+        if status is CaseStatus.ESCALATED:
+            detail = f"Two people disagreed on review case {case_id}; it was escalated."
+            return Move(after, AuditAction.CASE_ESCALATED, detail, EventType.CASE_ESCALATED, said)
+        detail = f"Review case {case_id} was concluded with {wish.outcome}."
+        return Move(after, AuditAction.CASE_CONCLUDED, detail, EventType.CASE_CONCLUDED, said)
+
+    async def _all_viewed(self, wish: ConcludeCase, case: ReviewCase) -> bool:
+        """Tell whether the reviewer looked at every image of the verification that is still kept."""
+        if case.verification_id is None:
+            return True
+        record = await self._find(wish.tenant_id, RecordKind.VERIFICATION, case.verification_id)
+        verification = StoredVerification.from_bytes(record.body).verification
+        document = verification.document.evidence if verification.document else ()
+        wanted = {one.id for one in (*verification.evidence, *document) if one.kind in IMAGES}
+        index = viewed_index(case.verification_id, wish.reviewer_id)
+        seen = await self._stores.records.page(wish.tenant_id, RecordKind.ACT, index, limit=500)
+        return wanted <= {record.body.decode() for record in seen}
+
+    async def _require_member(self, tenant_id: TenantId, reviewer_id: UserId) -> None:
+        try:
+            record = await self._stores.records.get(tenant_id, RecordKind.REVIEWER, reviewer_id)
+            usable = Reviewer.from_bytes(record.body).active
+        except NotFound:
+            usable = False
+        if not usable:
+            message = "The tenant has no such active member."
+            raise Refused.at("/reviewer_id", ProblemCode.VALIDATION_FAILED, message)
+
+    async def _appeal(self, wish: OpenAppeal) -> None:
+        held = await self._find(wish.tenant_id, RecordKind.VERIFICATION, wish.verification_id)
+        stored = StoredVerification.from_bytes(held.body)
+        now = to_milliseconds(self._clock())
+        due = timedelta(hours=self._policy.review_due_h)
+        try:
+            standing = await self._stores.records.get(
+                wish.tenant_id, RecordKind.REVIEW_CASE, wish.review_case_id
+            )
+        except NotFound:
+            standing = None
+        if standing is not None:
+            self._remember(wish, StoredCase.from_bytes(standing.body))
+            return
+        case = concluding.appeal_of(stored, wish.review_case_id, now, due)
+        opened = StoredCase(case=case.model_copy(update={"notes": (note_of(wish, now),)}))
+        record = Record(wish.tenant_id, RecordKind.REVIEW_CASE, case.review_case_id, b"", now, version=0)
+        detail = f"Review case {case.review_case_id} was opened by an appeal."
+        await self._commit(wish, Move(opened, AuditAction.CASE_OPENED, detail, EventType.CASE_OPENED), record)
+
+    async def _commit(self, wish: CaseWish, move: Move, record: Record) -> None:
+        """Commit the case with what it makes of its verification, and tell."""
+        stored = move.stored.model_copy(update={"requests": (*move.stored.requests, _id(wish))[-REMEMBERED:]})
+        version = record.version + 1
+        changed = replace(record, body=stored.to_bytes(), version=version, indexes=rules.indexes(stored.case))
+        effects = await self._effects(wish.tenant_id, stored.case)
+        actor = await open_actor(self._stores.vault, wish.tenant_id, wish.actor)
+        change = Change(
+            wish.tenant_id,
+            (changed, *effects.records),
+            (row_of(wish, move, actor, version, effects.decision_id),),
+            (*case_events(wish.tenant_id, move, version, effects.decision_id), *effects.events),
+        )
+        committed = await self._stores.journal.commit(change)
+        self._remember(wish, StoredCase.from_bytes(committed.record.body))
+        if committed.won:
+            try:
+                rows = [row.event_id for row in change.audit]
+                await self._announcer.announce(wish.tenant_id, change.events, rows)
+            except StoreUnavailable:
+                log.warning("case.untold", review_case_id=wish.review_case_id)
+
+    async def _effects(self, tenant_id: TenantId, case: ReviewCase) -> "_Effects":
+        """Return what the case makes of its verification, its session row and its decision records."""
+        if case.verification_id is None:
+            return _Effects()
+        held = await self._find(tenant_id, RecordKind.VERIFICATION, case.verification_id)
+        before = StoredVerification.from_bytes(held.body)
+        after = concluding.reviewed(before, case, tenant_id)
+        if after == before:
+            return _Effects(decision_id=before.verification.decision_id)
+        records = [verification_record(held, after)]
+        events: tuple[DecisionEvent, ...] = ()
+        if after.verification.decision_id != before.verification.decision_id:
+            records += superseded(tenant_id, held, before, after, case)
+            events = (verification_event(tenant_id, after, case.updated_at, held.version + 1),)
+        records += await self._session_records(tenant_id, after, case.updated_at)
+        return _Effects(tuple(records), events, after.verification.decision_id)
+
+    async def _session_records(
+        self, tenant_id: TenantId, stored: StoredVerification, now: datetime
+    ) -> list[Record]:
+        try:
+            held = await self._stores.records.get(tenant_id, RecordKind.SESSION, stored.session_id)
+        except NotFound:
+            return []
+        return [session_after(held, stored, now)]
+
+    async def _find(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
+        try:
+            return await self._stores.records.get(tenant_id, kind, record_id)
+        except NotFound:
+            raise Refused.because(ProblemCode.NOT_FOUND, "No such thing for this caller.") from None
+
+    def _remember(self, wish: CaseWish, stored: StoredCase) -> None:
+        memory = CaseMemory(tenant_id=wish.tenant_id, requests=stored.requests)
+        self._state.put(wish.review_case_id, memory)
+
+
+@dataclass(frozen=True, slots=True)
+class _Effects:
+    """What a change of a case changes beside it."""
+
+    records: tuple[Record, ...] = ()
+    events: tuple[DecisionEvent, ...] = ()
+    decision_id: DecisionId | None = None
+
+
+def viewed_index(verification_id: str, reviewer_id: str) -> tuple[str, str]:
+    """Return the place under which a reviewer's looks at a verification's evidence are listed."""
+    return "viewed", f"{verification_id}|{reviewer_id}"
+
+
+async def find_decision(records: Records, tenant_id: TenantId, decision_id: str) -> Record | None:
+    """Return the verification whose standing decision this is, None when there is none."""
+    index = keeping.by_decision(DecisionId(decision_id))
+    found = await records.page(tenant_id, RecordKind.VERIFICATION, index, limit=1)
+    return found[0] if found else None
+
+
+def _id(wish: CaseWish) -> str:
+    return wish.actor.request_id
