@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from app.cli_options import AsJson, DataDir, TenantOption, settings_of
+from app.cli_people import reviewers
 from app.console import say_json, say_pairs
-from app.settings import Settings, read_settings
+from app.settings import Settings
 from schemas.enums import Scope
 
 app = typer.Typer(
@@ -21,19 +23,16 @@ app = typer.Typer(
 )
 tenants = typer.Typer(no_args_is_help=True, help="Tenants: the companies that integrate this service.")
 keys = typer.Typer(no_args_is_help=True, help="API keys of a tenant.")
+catalogue = typer.Typer(no_args_is_help=True, help="The documents that can be verified.")
 audit = typer.Typer(no_args_is_help=True, help="The audit log.")
 dead_letters = typer.Typer(no_args_is_help=True, help="Messages that could not be understood.")
 app.add_typer(tenants, name="tenant")
 app.add_typer(keys, name="key")
+app.add_typer(reviewers, name="reviewer")
 app.add_typer(audit, name="audit")
+app.add_typer(catalogue, name="catalog")
 app.add_typer(dead_letters, name="dlq")
 
-DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir", help="Where everything is kept \\[default: SERVICE_DATA_DIR or veristream-data]."
-    ),
-]
 Port = Annotated[
     int | None, typer.Option("--port", help="Port of the HTTP front \\[default: 8080; 0: a free one].")
 ]
@@ -41,12 +40,6 @@ BrokerPort = Annotated[
     int | None,
     typer.Option("--broker-port", help="Port of the embedded broker \\[default: a free one, remembered]."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-TenantOption = Annotated[str, typer.Option("--tenant", help="Tenant id, ten_….")]
-
-
-def _settings(data_dir: Path | None, **given: object) -> Settings:
-    return read_settings(data_dir=data_dir, **given)
 
 
 @app.command()
@@ -61,7 +54,7 @@ def up(data_dir: DataDir = None, port: Port = None, broker_port: BrokerPort = No
     """
     from app import commands
 
-    asyncio.run(commands.up(_settings(data_dir, port=port, broker_port=broker_port)))
+    asyncio.run(commands.up(settings_of(data_dir, port=port, broker_port=broker_port)))
 
 
 @app.command()
@@ -83,7 +76,7 @@ def demo(
     """
     from app.demo import run_demo
 
-    asyncio.run(run_demo(_settings(data_dir, port=port, broker_port=broker_port), once=once))
+    asyncio.run(run_demo(settings_of(data_dir, port=port, broker_port=broker_port), once=once))
 
 
 @app.command()
@@ -96,7 +89,7 @@ def broker(data_dir: DataDir = None, broker_port: BrokerPort = None) -> None:
     """
     from app import commands
 
-    asyncio.run(commands.broker(_settings(data_dir, broker_port=broker_port)))
+    asyncio.run(commands.broker(settings_of(data_dir, broker_port=broker_port)))
 
 
 @app.command()
@@ -117,7 +110,7 @@ def front(
     """
     from app import commands
 
-    asyncio.run(commands.front(_settings(data_dir, port=port, reuse_port=reuse_port)))
+    asyncio.run(commands.front(settings_of(data_dir, port=port, reuse_port=reuse_port)))
 
 
 @app.command()
@@ -139,7 +132,7 @@ def worker(
     """
     from app import commands
 
-    settings = _settings(data_dir, health_port=health_port)
+    settings = settings_of(data_dir, health_port=health_port)
     asyncio.run(commands.worker(settings, commands.chosen_streams(streams)))
 
 
@@ -153,7 +146,7 @@ def tenant_create(name: str, data_dir: DataDir = None, as_json: AsJson = False) 
     """
     from app import commands
 
-    say_pairs(asyncio.run(commands.create_tenant(_settings(data_dir), name)), as_json=as_json)
+    say_pairs(asyncio.run(commands.create_tenant(settings_of(data_dir), name)), as_json=as_json)
 
 
 @keys.command("create")
@@ -182,7 +175,7 @@ def key_create(
 
     chosen = commands.chosen_scopes(scopes) if scopes else tuple(Scope)
     made = commands.create_key(
-        _settings(data_dir), tenant, name=name, livemode=not test, scopes=chosen, expires_days=expires_days
+        settings_of(data_dir), tenant, name=name, livemode=not test, scopes=chosen, expires_days=expires_days
     )
     say_pairs(asyncio.run(made), as_json=as_json)
 
@@ -197,7 +190,7 @@ def key_revoke(key_id: str, tenant: TenantOption, data_dir: DataDir = None, as_j
     """
     from app import commands
 
-    say_pairs(asyncio.run(commands.revoke_key(_settings(data_dir), tenant, key_id)), as_json=as_json)
+    say_pairs(asyncio.run(commands.revoke_key(settings_of(data_dir), tenant, key_id)), as_json=as_json)
 
 
 @audit.command("verify")
@@ -218,7 +211,7 @@ def audit_verify(
     """
     from app import commands
 
-    reports = asyncio.run(commands.verify_audit(_settings(data_dir), tenant))
+    reports = asyncio.run(commands.verify_audit(settings_of(data_dir), tenant))
     commands.say_audit_reports(reports, as_json=as_json)
     raise typer.Exit(0 if all(report.ok for report in reports) else 1)
 
@@ -237,7 +230,9 @@ def dlq_list(
     """
     from app import commands
 
-    commands.say_dead_letters(asyncio.run(commands.dead_letters(_settings(data_dir), limit)), as_json=as_json)
+    commands.say_dead_letters(
+        asyncio.run(commands.dead_letters(settings_of(data_dir), limit)), as_json=as_json
+    )
 
 
 @dead_letters.command("redrive")
@@ -254,7 +249,20 @@ def dlq_redrive(
     """
     from app import commands
 
-    say_pairs({"redriven": asyncio.run(commands.redrive(_settings(data_dir), limit))}, as_json=as_json)
+    say_pairs({"redriven": asyncio.run(commands.redrive(settings_of(data_dir), limit))}, as_json=as_json)
+
+
+@catalogue.command("load")
+def catalog_load(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Install the first catalogue if it was never installed; what stands is never overwritten.
+
+    Try:
+
+      veristream catalog load --json
+    """
+    from app import commands
+
+    say_pairs({"installed": asyncio.run(commands.load_catalogue(settings_of(data_dir)))}, as_json=as_json)
 
 
 @app.command()
@@ -267,7 +275,7 @@ def migrate(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """
     from app import migrations
 
-    say_pairs(asyncio.run(migrations.migrate(_settings(data_dir))), as_json=as_json)
+    say_pairs(asyncio.run(migrations.migrate(settings_of(data_dir))), as_json=as_json)
 
 
 @app.command()
@@ -299,10 +307,10 @@ def doctor(
       veristream doctor --invariants --canary ERIKSSON --log veristream.log
     """
     if invariants:
-        raise typer.Exit(_examine_invariants(_settings(data_dir), due_after, canary, log, as_json=as_json))
+        raise typer.Exit(_examine_invariants(settings_of(data_dir), due_after, canary, log, as_json=as_json))
     from app.doctor import examine, say_findings
 
-    findings = asyncio.run(examine(_settings(data_dir)))
+    findings = asyncio.run(examine(settings_of(data_dir)))
     if as_json:
         say_json([finding.model_dump() for finding in findings])
     else:

@@ -29,6 +29,7 @@ from schemas.ids import PLATFORM, KeyId, TenantId, derive_id
 from schemas.problems import NotFound, StoreUnavailable
 from streams.access.handler import TENANTS_INDEX, CreateKey, CreateTenant, RevokeKey
 from streams.audit.handler import ChainReport, verify_chain
+from streams.catalog.handler import Catalogue
 from streams.ports import Position, RecordKind
 from streams.runtime.access import LogAccess
 from streams.runtime.dead_letters import DeadLetter, list_dead_letters
@@ -151,7 +152,7 @@ async def create_key(
     async with open_house(settings) as house:
         expires_at = None if expires_days is None else now() + timedelta(days=expires_days)
         made, shown = await _create_key(house)(
-            await _known_tenant(house, tenant),
+            await known_tenant(house, tenant),
             name=name,
             livemode=livemode,
             scopes=tuple(scopes),
@@ -179,7 +180,12 @@ def _create_key(house: House) -> CreateKey:
     return CreateKey(house.stores.journal, pepper, now, new_id)
 
 
-async def _known_tenant(house: House, tenant: str) -> TenantId:
+async def known_tenant(house: House, tenant: str) -> TenantId:
+    """Return the tenant's id.
+
+    Raises:
+        CannotStart: No such tenant.
+    """
     try:
         await house.stores.records.get(PLATFORM, RecordKind.TENANT, tenant)
     except NotFound as error:
@@ -189,6 +195,12 @@ async def _known_tenant(house: House, tenant: str) -> TenantId:
     return TenantId(tenant)
 
 
+async def load_catalogue(settings: Settings) -> int:
+    """Install the first catalogue; returns how many entries, 0 when it was installed before."""
+    async with open_house(settings) as house:
+        return await Catalogue(house.stores.records, house.stores.journal.commit, now).install_first()
+
+
 async def demo_credentials(running: Running) -> tuple[str, str]:
     """Return a live and a test key of the demonstration's tenant, made on first use.
 
@@ -196,7 +208,7 @@ async def demo_credentials(running: Running) -> tuple[str, str]:
     """
     house = running.house
     try:
-        await _known_tenant(house, DEMO_TENANT)
+        await known_tenant(house, DEMO_TENANT)
     except CannotStart:
         await CreateTenant(house.stores.journal, now, lambda _: DEMO_TENANT)("Demonstration")
     make, until = _create_key(house), now() + timedelta(days=7)

@@ -13,7 +13,8 @@ from tests.vision import onnx_models
 
 COMMANDS = (
     ("up",), ("demo",), ("broker",), ("front",), ("worker",), ("tenant", "create"), ("key", "create"),
-    ("key", "revoke"), ("doctor",), ("audit", "verify"), ("dlq", "list"), ("dlq", "redrive"),
+    ("key", "revoke"), ("reviewer", "create"), ("reviewer", "reset"), ("catalog", "load"),
+    ("doctor",), ("audit", "verify"), ("dlq", "list"), ("dlq", "redrive"),
 )  # fmt: skip
 
 
@@ -56,6 +57,75 @@ async def test_a_tenant_and_its_keys_are_made_while_the_service_runs(service: Se
     refused, problem = await service.get("/v1/verifications", key=key["api_key"])
 
     assert (allowed, refused, problem["code"]) == (200, 403, "PERMISSION_DENIED")
+
+
+MEMBER = ("--email", "Ada.Obi@acme.example", "--name", "Ada Obi", "--role", "OWNER")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_member_made_while_the_service_runs_signs_in(service: Service) -> None:
+    tenant = await veristream_json(service.data_dir, "tenant", "create", "Hooli")
+    made = await veristream_json(
+        service.data_dir, "reviewer", "create", "--tenant", tenant["tenant_id"], *MEMBER
+    )
+
+    credentials = {"email": "ada.obi@acme.example", "password": made["password"]}
+    url = f"{service.url}/v1/control/sessions"
+    async with service.client.post(url, json=credentials, headers={"Origin": service.url}) as answer:
+        status, told = answer.status, await answer.json()
+
+    assert (status, told["reviewer"]["id"], told["reviewer"]["role"]) == (201, made["reviewer_id"], "OWNER")
+
+
+async def test_a_member_is_added_once_and_reset_with_a_token(tmp_path: Path) -> None:
+    tenant = (await veristream_json(tmp_path, "tenant", "create", "Acme"))["tenant_id"]
+    made = await veristream_json(tmp_path, "reviewer", "create", "--tenant", tenant, *MEMBER)
+    again, _, err = await veristream(tmp_path, "reviewer", "create", "--tenant", tenant, *MEMBER)
+    reset = ("reviewer", "reset", "--tenant", tenant, "--email")
+    token = await veristream_json(tmp_path, *reset, "ada.obi@ACME.example")
+    nobody, _, mend = await veristream(tmp_path, *reset, "nobody@acme.example")
+
+    assert (again, nobody, token["reviewer_id"]) == (2, 2, made["reviewer_id"])
+    assert token["token"].startswith("idt_")
+    assert "veristream reviewer reset" in err
+    assert "veristream reviewer create" in mend
+
+
+async def test_no_two_members_get_the_same_password_and_none_is_a_default(tmp_path: Path) -> None:
+    tenant = (await veristream_json(tmp_path, "tenant", "create", "Acme"))["tenant_id"]
+    made = [
+        await veristream_json(
+            tmp_path,
+            "reviewer",
+            "create",
+            "--tenant",
+            tenant,
+            "--email",
+            f"m{number}@acme.example",
+            "--name",
+            "M",
+        )
+        for number in range(2)
+    ]
+
+    assert len({one["password"] for one in made}) == 2
+    assert all(len(one["password"]) > 24 for one in made)
+
+
+async def test_an_address_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
+    tenant = (await veristream_json(tmp_path, "tenant", "create", "Acme"))["tenant_id"]
+    status, _, err = await veristream(
+        tmp_path, "reviewer", "create", "--tenant", tenant, "--email", "nobody", "--name", "Nobody"
+    )
+
+    assert (status, "--email" in err, "Traceback" in err) == (2, True, False)
+
+
+async def test_the_first_catalogue_is_loaded_once(tmp_path: Path) -> None:
+    first = await veristream_json(tmp_path, "catalog", "load")
+    again = await veristream_json(tmp_path, "catalog", "load")
+
+    assert (first["installed"] > 100, again["installed"]) == (True, 0)
 
 
 async def test_a_key_for_an_unknown_tenant_is_refused_with_the_mend(tmp_path: Path) -> None:

@@ -1,0 +1,82 @@
+"""What the commands about members do, between the command line and the composition root."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from app.adapters.passwords import open_passwords
+from app.commands import known_tenant
+from app.settings import Settings
+from app.startup import CannotStart
+from app.wiring import House, open_house, people_of
+from schemas.audit import Actor
+from schemas.base import rfc3339
+from schemas.members import EmailAddress, PlainName
+from schemas.people import Role
+from schemas.problems import NotFound, Refused
+from streams.access.inviting import NewMember, add_with_password, give_reset_token
+from streams.access.people import People
+
+OPERATOR: Final = Actor()
+"""The operator at the command line."""
+
+_EMAIL: Final[TypeAdapter[str]] = TypeAdapter(EmailAddress)
+_NAME: Final[TypeAdapter[str]] = TypeAdapter(PlainName)
+
+
+async def create_reviewer(
+    settings: Settings, tenant: str, *, email: str, name: str, role: Role
+) -> dict[str, str]:
+    """Add a member; the password is shown this once.
+
+    Raises:
+        CannotStart: No such tenant, the address or name cannot be one, or somebody has the address already.
+    """
+    email, name = _valid("--email", _EMAIL, email), _valid("--name", _NAME, name)
+    async with _open_people(settings) as (house, people):
+        wish = NewMember(await known_tenant(house, tenant), email, name, role)
+        try:
+            reviewer, password = await add_with_password(people, wish, OPERATOR)
+        except Refused as error:
+            raise CannotStart(
+                f"{error.refusal.detail} To set a new password: veristream reviewer reset"
+            ) from error
+        return {"reviewer_id": reviewer.reviewer_id, "password": password}
+
+
+async def reset_reviewer(settings: Settings, tenant: str, email: str) -> dict[str, str]:
+    """Draw a token to set a new password with; it is shown this once.
+
+    Raises:
+        CannotStart: No such tenant or member, or the member is suspended.
+    """
+    async with _open_people(settings) as (house, people):
+        tenant_id = await known_tenant(house, tenant)
+        try:
+            issued = await give_reset_token(people, tenant_id, email, OPERATOR)
+        except NotFound as error:
+            raise CannotStart(
+                f"tenant {tenant} has no member {email}; add one with: veristream reviewer create"
+            ) from error
+        except Refused as error:
+            raise CannotStart(f"{error.refusal.detail} A colleague may let the member in again.") from error
+        return {
+            "reviewer_id": issued.reviewer.reviewer_id,
+            "token": issued.text,
+            "expires_at": rfc3339(issued.expires_at),
+        }
+
+
+@asynccontextmanager
+async def _open_people(settings: Settings) -> AsyncIterator[tuple[House, People]]:
+    async with open_house(settings) as house, open_passwords() as passwords:
+        yield house, people_of(house, house.stores.journal.commit, passwords, settings)
+
+
+def _valid(option: str, form: TypeAdapter[str], text: str) -> str:
+    try:
+        return form.validate_python(text)
+    except ValidationError as error:
+        raise CannotStart(f"{option}: {error.errors()[0]['msg']}") from None
