@@ -126,6 +126,7 @@ class SessionWatch(Frozen):
 
     tenant_id: TenantId
     session_id: SessionId
+    due: Timestamp | None = None
 
 
 class SessionWish(Command):

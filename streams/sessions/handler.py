@@ -1,0 +1,276 @@
+"""The use cases of sessions: the session's actor is their one writer, from opening to outcome (G34, G36)."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from schemas.audit import AuditAction
+from schemas.base import to_milliseconds
+from schemas.enums import SessionStatus
+from schemas.events import EventType
+from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused, StoreUnavailable
+from schemas.sessions import (
+    CancelSession,
+    ExpireSession,
+    KeepCapture,
+    OpenSession,
+    RecordOutcome,
+    SessionChanged,
+    SessionCommand,
+    SessionWish,
+    StartSession,
+    StoredSession,
+    SubmitSession,
+    stored_of,
+)
+from schemas.verifications import StoredVerification, SubmitVerification
+from streams.access.acting import open_actor
+from streams.ports import Announcer, Change, Conflict, Record, RecordKind, Stores, WorkingState
+from streams.sessions import rules, telling
+from streams.sessions.opening import Openings
+from streams.sessions.rules import SessionMemory
+
+REMEMBERED: Final = 64
+"""Requests kept with a session; a worker that died is behind by far fewer."""
+
+Hand = Callable[[SubmitVerification], Awaitable[None]]
+"""Puts the command that evaluates an attempt into the log; raises `StoreUnavailable`."""
+
+_TOLD: Final = {
+    SessionStatus.SUBMITTED: (AuditAction.SESSION_SUBMITTED, EventType.SESSION_SUBMITTED),
+    SessionStatus.EXPIRED: (AuditAction.SESSION_EXPIRED, EventType.SESSION_EXPIRED),
+    SessionStatus.CANCELLED: (AuditAction.SESSION_CANCELLED, EventType.SESSION_CANCELLED),
+}
+"""What is told of coming to a status; an outcome is told by its verification."""
+
+_STARTED: Final = (AuditAction.SESSION_STARTED, EventType.SESSION_STARTED)
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A session after a command, and what is told of it."""
+
+    stored: StoredSession
+    action: AuditAction | None = None
+    event: EventType | None = None
+
+
+class ChangeSession:
+    """Carries out every command about a session once; the same command again changes nothing."""
+
+    def __init__(
+        self,
+        stores: Stores,
+        clock: Callable[[], datetime],
+        state: WorkingState[SessionMemory],
+        announcer: Announcer,
+        hand: Hand,
+    ) -> None:
+        self._stores = stores
+        self._clock = clock
+        self._state = state
+        self._announcer = announcer
+        self._hand = hand
+        self._openings = Openings(stores)
+
+    async def __call__(self, command: SessionCommand) -> SessionChanged:
+        """Change the session as wished; what it then is stands in the store.
+
+        Raises:
+            Refused: NOT_FOUND, FLOW_NOT_PUBLISHED, FLOW_ARCHIVED, NO_REFERENCE_FACE, CONSENT_REQUIRED,
+                SESSION_FINISHED, VALIDATION_FAILED, IDEMPOTENCY_KEY_REUSED.
+            StoreUnavailable: Nothing is known; the same command may be given again.
+        """
+        wish = command.root
+        while True:
+            try:
+                if isinstance(wish, OpenSession):
+                    return await self._open(wish)
+                return await self._change(wish)
+            except Conflict:
+                continue  # somebody moved meanwhile: look again
+
+    async def _open(self, wish: OpenSession) -> SessionChanged:
+        standing = await self._openings.find(wish.tenant_id, wish.session_id)
+        if standing is not None:
+            return _again(wish, standing)
+        now = to_milliseconds(self._clock())
+        revision = await self._openings.revision(wish)
+        holder = await self._openings.holder(wish)
+        if holder.stored is not None and rules.is_running(holder.stored, now):
+            return SessionChanged(session_id=holder.stored.session.session_id)
+        opening = await self._openings.unseal(wish)
+        reference = await self._openings.reference(wish, revision)
+        stored = rules.opened(wish, revision, opening.return_url, reference, now)
+        record = telling.new_record(wish.tenant_id, stored, wish.fingerprint)
+        move = _Move(stored, AuditAction.SESSION_CREATED, EventType.SESSION_CREATED)
+        won = await self._commit(wish, move, (holder.taken_by(wish, now), record), record)
+        if not won:
+            raise Conflict("another session was opened first")
+        return SessionChanged(session_id=wish.session_id, created=True)
+
+    async def _change(self, wish: SessionWish) -> SessionChanged:
+        answer = SessionChanged(session_id=wish.session_id)
+        memory = self._state.get(wish.session_id)
+        again = memory is not None and memory.tenant_id == wish.tenant_id and _id(wish) in memory.requests
+        if again and not isinstance(wish, SubmitSession):
+            return answer
+        record, stored = await self._find(wish)
+        if _id(wish) and _id(wish) in stored.requests:
+            await self._hand_over(record, stored)
+            return answer
+        now = to_milliseconds(self._clock())
+        if rules.is_overdue(stored, now) and not isinstance(wish, ExpireSession):
+            over = _Move(rules.expired(stored, now), AuditAction.SESSION_EXPIRED, EventType.SESSION_EXPIRED)
+            await self._take(telling.by_the_clock(wish), over, record, stored)
+            raise rules.finished()
+        try:
+            move = await self._move(wish, stored, now)
+        except Refused:
+            await self._discard(wish, stored)
+            raise
+        record, after = await self._take(wish, move, record, stored)
+        await self._discard(wish, after, stored)
+        awaited = isinstance(wish, RecordOutcome) and wish.attempt == after.session.attempts
+        await self._hand_over(record, after, again=awaited)
+        return answer
+
+    async def _move(self, wish: SessionWish, stored: StoredSession, now: datetime) -> _Move:
+        match wish:
+            case StartSession():
+                after = rules.decided_on_notice(stored, wish, now)
+            case KeepCapture():
+                after = rules.captured(stored, wish, now)
+            case SubmitSession():
+                after = rules.submitted(stored, wish, now)
+            case CancelSession():
+                after = rules.cancelled(stored, now)
+            case ExpireSession():
+                after = rules.expired(stored, now)
+            case RecordOutcome():
+                after = await self._outcome(wish, stored, now)
+            case _:
+                raise TypeError(f"no move for {type(wish).__name__}")
+        if after.session.status is stored.session.status:
+            return _Move(after)
+        told = _STARTED if isinstance(wish, StartSession) else _TOLD.get(after.session.status)
+        return _Move(after, *told) if told is not None else _Move(after)
+
+    async def _outcome(self, wish: RecordOutcome, stored: StoredSession, now: datetime) -> StoredSession:
+        """Return the session as its verification left it; one that is still awaited stays as it is."""
+        row = stored.session
+        if row.status not in rules.UNDER_WAY or row.attempts != wish.attempt:
+            return stored
+        if wish.retry:
+            return rules.sent_back(stored, wish.retry_reasons, now)
+        verification_id = rules.verification_id(wish.tenant_id, row.session_id, row.attempts)
+        try:
+            found = await self._stores.records.get(wish.tenant_id, RecordKind.VERIFICATION, verification_id)
+        except NotFound:
+            return stored
+        return rules.concluded(stored, StoredVerification.from_bytes(found.body), now)
+
+    async def _take(
+        self, wish: SessionWish, move: _Move, record: Record, before: StoredSession
+    ) -> tuple[Record, StoredSession]:
+        """Commit a move, if it is one; return the session as it then stands."""
+        if move.stored == before:
+            return record, before
+        requests = (*before.requests, _id(wish))[-REMEMBERED:] if _id(wish) else before.requests
+        watched = rules.due(before) != rules.due(move.stored)
+        version = before.watch_version + watched
+        after = move.stored.model_copy(update={"requests": requests, "watch_version": version})
+        changed = telling.next_record(record, after)
+        await self._commit(wish, replace(move, stored=after), (changed,), changed, watched=watched)
+        return changed, after
+
+    async def _hand_over(self, record: Record, stored: StoredSession, *, again: bool = False) -> None:
+        """Send what was handed in to be evaluated, and note that that; `again`: also what was sent."""
+        status = stored.session.status
+        if status is SessionStatus.SUBMITTED or (again and status is SessionStatus.PROCESSING):
+            await self._hand(rules.command_of(record.tenant_id, stored))
+        if status is SessionStatus.SUBMITTED:
+            now = to_milliseconds(self._clock())
+            after = rules.moved(stored, now, status=SessionStatus.PROCESSING)
+            change = Change(record.tenant_id, (telling.next_record(record, after),))
+            await self._stores.journal.commit(change)
+
+    async def _find(self, wish: SessionWish) -> tuple[Record, StoredSession]:
+        try:
+            record = await self._stores.records.get(wish.tenant_id, RecordKind.SESSION, wish.session_id)
+        except NotFound:
+            raise _unknown() from None
+        stored = stored_of(record.body)
+        if stored is None:
+            raise _unknown()
+        return record, stored
+
+    async def _commit(
+        self,
+        wish: SessionWish,
+        move: _Move,
+        records: tuple[Record, ...],
+        own: Record,
+        *,
+        watched: bool = True,
+    ) -> bool:
+        """Commit the session, its marker, its row and its event; False when another was first."""
+        stored = move.stored
+        if watched:
+            records = (*records, telling.watch_record(wish.tenant_id, stored))
+        actor = await open_actor(self._stores.vault, wish.tenant_id, wish.actor)
+        change = Change(
+            wish.tenant_id,
+            records,
+            telling.rows(wish.tenant_id, stored, move.action, actor, own.version),
+            telling.events(wish.tenant_id, stored, move.event, own.version),
+        )
+        committed = await self._stores.journal.commit(change)
+        if committed.won:
+            self._state.put(
+                wish.session_id, SessionMemory(tenant_id=wish.tenant_id, requests=stored.requests)
+            )
+            try:
+                rows = [row.event_id for row in change.audit]
+                await self._announcer.announce(wish.tenant_id, change.events, rows)
+            except StoreUnavailable:
+                log.warning("session.untold", session_id=wish.session_id)
+        return committed.won
+
+    async def _discard(
+        self, wish: SessionWish, stored: StoredSession, before: StoredSession | None = None
+    ) -> None:
+        """Remove images the session does not refer to: one refused, one replaced."""
+        if not isinstance(wish, KeepCapture):
+            return
+        kept = _images(stored)
+        spare = {wish.evidence_id, *(_images(before) if before else ())} - kept
+        if spare:
+            await self._stores.evidence.discard(wish.tenant_id, sorted(spare))
+
+
+def _images(stored: StoredSession) -> set[str]:
+    return {one.evidence_id for one in (stored.document, stored.selfie) if one is not None}
+
+
+def _id(wish: SessionWish) -> str:
+    return wish.actor.request_id
+
+
+def _again(wish: OpenSession, standing: Record) -> SessionChanged:
+    if standing.fingerprint != wish.fingerprint:
+        message, code = "The key was used for another request.", ProblemCode.IDEMPOTENCY_KEY_REUSED
+        field = FieldProblem(code=code, message=message, header="Idempotency-Key")
+        raise Refused.because(code, message, field)
+    stored = StoredSession.from_bytes(standing.first_body or standing.body)
+    own = _id(wish) in stored.requests
+    return SessionChanged(session_id=wish.session_id, created=own, replayed=not own)
+
+
+def _unknown() -> Refused:
+    return Refused.because(ProblemCode.NOT_FOUND, "No such thing for this caller.")

@@ -1,0 +1,317 @@
+"""How a session moves, and what it needs before each move (G34, G36, G66, G76); pure."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Final
+
+from schemas.base import Frozen, rfc3339
+from schemas.enums import EvidenceKind, FlowType, SessionStatus
+from schemas.flows import FlowRevision
+from schemas.ids import EvidenceId, TenantId, VerificationId, derive_id
+from schemas.problems import ProblemCode, Refused
+from schemas.reasons import ReasonCode
+from schemas.sessions import (
+    Captured,
+    Consent,
+    KeepCapture,
+    OpenSession,
+    StartSession,
+    StoredSession,
+    SubmitSession,
+    Submitted,
+    VerificationSession,
+)
+from schemas.verifications import StoredVerification, SubmitVerification
+
+LIFETIME: Final = timedelta(hours=24)
+"""G34, G36: a session that was not handed in by then expires, and its token with it."""
+
+MOST_ATTEMPTS: Final = 3
+"""G34."""
+
+STUCK_AFTER: Final = timedelta(seconds=60)
+"""A verification takes seconds; one that is not heard of by then is asked for again."""
+
+OPEN: Final = frozenset({SessionStatus.CREATED, SessionStatus.STARTED})
+UNDER_WAY: Final = frozenset({SessionStatus.SUBMITTED, SessionStatus.PROCESSING})
+
+NEEDS: Final[Mapping[FlowType, tuple[EvidenceKind, ...]]] = MappingProxyType(
+    {
+        FlowType.BIOMETRIC: (EvidenceKind.SELFIE,),
+        FlowType.DOCUMENT: (EvidenceKind.IMAGE,),
+        FlowType.FULL_IDENTITY: (EvidenceKind.IMAGE, EvidenceKind.SELFIE),
+    }
+)
+"""Which images each kind of journey takes."""
+
+_NAMED: Final = {EvidenceKind.IMAGE: "document", EvidenceKind.SELFIE: "selfie"}
+
+
+def slot_id(wish: OpenSession) -> str:
+    """Return where it stands which session the subject has open under the flow."""
+    mode = "live" if wish.livemode else "test"
+    return derive_id("slot", wish.tenant_id, mode, wish.flow_id, wish.subject_id)
+
+
+def verification_id(tenant_id: TenantId, session_id: str, attempt: int) -> VerificationId:
+    """Derive the id of the verification an attempt leads to; its images are kept under it from the start."""
+    return VerificationId(derive_id("ver", tenant_id, session_id, str(attempt)))
+
+
+def attempt_of(stored: StoredSession) -> int:
+    """Return which attempt images are taken for now."""
+    return stored.session.attempts + 1
+
+
+def attempts_left(stored: StoredSession) -> int:
+    """Return how often images may still be handed in."""
+    return max(0, MOST_ATTEMPTS - stored.session.attempts) if stored.session.status in OPEN else 0
+
+
+def is_overdue(stored: StoredSession, now: datetime) -> bool:
+    """Tell whether nobody handed the images in in time."""
+    expires_at = stored.session.expires_at
+    return stored.session.status in OPEN and expires_at is not None and now >= expires_at
+
+
+def is_running(stored: StoredSession, now: datetime) -> bool:
+    """Tell whether the session may still come to an outcome."""
+    return stored.session.status in OPEN | UNDER_WAY and not is_overdue(stored, now)
+
+
+def opened(
+    wish: OpenSession,
+    revision: FlowRevision,
+    return_url: str | None,
+    reference: EvidenceId | None,
+    now: datetime,
+) -> StoredSession:
+    """Return the session at its beginning, its configuration frozen."""
+    frozen = revision.configuration
+    if return_url is not None:
+        frozen = frozen.model_copy(update={"return_url": return_url})
+    row = VerificationSession(
+        session_id=wish.session_id,
+        subject_id=wish.subject_id,
+        flow_id=wish.flow_id,
+        flow_revision=revision.revision,
+        flow_type=frozen.flow_type,
+        status=SessionStatus.CREATED,
+        attempts=0,
+        created_at=now,
+        updated_at=now,
+        expires_at=now + LIFETIME,
+        livemode=wish.livemode,
+    )
+    return StoredSession(
+        session=row,
+        configuration=frozen,
+        locale=wish.locale,
+        key_id=wish.key_id,
+        sealed_opening=wish.sealed_opening,
+        reference=reference,
+        requests=(wish.actor.request_id,),
+    )
+
+
+def decided_on_notice(stored: StoredSession, wish: StartSession, now: datetime) -> StoredSession:
+    """Return the session with the person's choice; accepted, it is started (G66).
+
+    Raises:
+        Refused: SESSION_FINISHED.
+    """
+    require_open(stored)
+    if wish.accepted and stored.consent is not None and stored.consent.accepted:
+        return stored
+    consent = Consent(
+        accepted=wish.accepted, notice_version=wish.notice_version, locale=stored.locale, decided_at=now
+    )
+    status = SessionStatus.STARTED if wish.accepted else stored.session.status
+    return moved(stored.model_copy(update={"consent": consent}), now, status=status)
+
+
+def captured(stored: StoredSession, wish: KeepCapture, now: datetime) -> StoredSession:
+    """Return the session with an image, in the place of an earlier one.
+
+    Raises:
+        Refused: SESSION_FINISHED, CONSENT_REQUIRED, or VALIDATION_FAILED for an image the flow has no use of.
+    """
+    require_capturing(stored, wish.what)
+    if wish.attempt != attempt_of(stored):
+        raise finished()
+    image = Captured(evidence_id=wish.evidence_id, reasons=wish.reasons, kept_at=now)
+    return moved(stored.model_copy(update={_NAMED[wish.what]: image}), now)
+
+
+def require_capturing(stored: StoredSession, what: EvidenceKind) -> None:
+    """Refuse an image before consent, after the end, or of a kind the flow does not take.
+
+    Raises:
+        Refused: SESSION_FINISHED, CONSENT_REQUIRED, VALIDATION_FAILED.
+    """
+    require_open(stored)
+    require_consent(stored)
+    if what not in NEEDS[stored.session.flow_type]:
+        message = f"A {stored.session.flow_type} flow takes no {_NAMED[what]}."
+        raise Refused.because(ProblemCode.VALIDATION_FAILED, message)
+
+
+def submitted(stored: StoredSession, wish: SubmitSession, now: datetime) -> StoredSession:
+    """Return the session handed in; one that already is stays as it is.
+
+    Raises:
+        Refused: SESSION_FINISHED, CONSENT_REQUIRED, or VALIDATION_FAILED while an image is missing.
+    """
+    if stored.session.status in UNDER_WAY:
+        return stored
+    require_submitting(stored)
+    if wish.attempt != attempt_of(stored):
+        raise finished()
+    handed_in = Submitted(
+        request_id=wish.actor.request_id, sealed_submission=wish.sealed_submission, submitted_at=now
+    )
+    after = stored.model_copy(update={"submitted": handed_in, "retry_reasons": ()})
+    return moved(after, now, status=SessionStatus.SUBMITTED, attempts=wish.attempt)
+
+
+def require_submitting(stored: StoredSession) -> None:
+    """Refuse to hand in what is not complete.
+
+    Raises:
+        Refused: SESSION_FINISHED, CONSENT_REQUIRED, VALIDATION_FAILED.
+    """
+    require_open(stored)
+    require_consent(stored)
+    missing = [
+        _NAMED[what] for what in NEEDS[stored.session.flow_type] if getattr(stored, _NAMED[what]) is None
+    ]
+    if missing:
+        message = f"There is no {' and no '.join(missing)} yet."
+        raise Refused.because(ProblemCode.VALIDATION_FAILED, message)
+
+
+def cancelled(stored: StoredSession, now: datetime) -> StoredSession:
+    """Return the session cancelled; one that already is stays as it is.
+
+    Raises:
+        Refused: SESSION_FINISHED once it was handed in.
+    """
+    if stored.session.status is SessionStatus.CANCELLED:
+        return stored
+    require_open(stored)
+    return moved(stored, now, status=SessionStatus.CANCELLED, completed_at=now)
+
+
+def expired(stored: StoredSession, now: datetime) -> StoredSession:
+    """Return the session at the end of its time; any other stays as it is."""
+    if not is_overdue(stored, now):
+        return stored
+    return moved(stored, now, status=SessionStatus.EXPIRED, completed_at=now)
+
+
+def sent_back(stored: StoredSession, reasons: Sequence[ReasonCode], now: datetime) -> StoredSession:
+    """Return the session at its next attempt, without the images of this one (G34)."""
+    update = {"document": None, "selfie": None, "retry_reasons": tuple(reasons)}
+    return moved(stored.model_copy(update=update), now, status=SessionStatus.STARTED)
+
+
+def concluded(stored: StoredSession, ended: StoredVerification, now: datetime) -> StoredSession:
+    """Return the session with its verification's outcome."""
+    verification = ended.verification
+    return moved(
+        stored,
+        now,
+        status=SessionStatus(verification.status),
+        decision=verification.decision,
+        risk_level=verification.risk_level,
+        review_status=verification.review_status,
+        review_case_id=verification.review_case_id,
+        verification_id=verification.verification_id,
+        completed_at=now,
+    )
+
+
+def moved(stored: StoredSession, now: datetime, **changes: object) -> StoredSession:
+    """Return the session with fields of its row changed."""
+    row = stored.session.model_copy(update={"updated_at": now, **changes})
+    return stored.model_copy(update={"session": row})
+
+
+def require_open(stored: StoredSession) -> None:
+    """Refuse what only an open session takes.
+
+    Raises:
+        Refused: SESSION_FINISHED.
+    """
+    if stored.session.status not in OPEN:
+        raise finished()
+
+
+def require_consent(stored: StoredSession) -> None:
+    """Refuse what may not be before consent.
+
+    Raises:
+        Refused: CONSENT_REQUIRED.
+    """
+    if stored.consent is None or not stored.consent.accepted:
+        message = "The notice was not accepted; see POST /v1/capture/consent."
+        raise Refused.because(ProblemCode.CONSENT_REQUIRED, message)
+
+
+def finished() -> Refused:
+    """Return the refusal of a session that takes nothing any more."""
+    return Refused.because(ProblemCode.SESSION_FINISHED, "The session takes nothing any more.")
+
+
+def due(stored: StoredSession) -> datetime | None:
+    """Return when a sweep must look at the session; None: never again."""
+    if stored.session.status in OPEN:
+        return stored.session.expires_at
+    if stored.session.status in UNDER_WAY and stored.submitted is not None:
+        return stored.submitted.submitted_at + STUCK_AFTER
+    return None
+
+
+def due_index(moment: datetime) -> tuple[str, str]:
+    """Return the place of the sessions that need attention within the moment's hour."""
+    return "due", rfc3339(moment)[:13]
+
+
+def command_of(tenant_id: TenantId, stored: StoredSession) -> SubmitVerification:
+    """Return the command that evaluates the attempt under way; the same at every repetition."""
+    row, handed_in = stored.session, stored.submitted
+    if handed_in is None:
+        raise ValueError("nothing was handed in")
+    shown = stored.document.evidence_id if stored.document else stored.reference
+    own = stored.selfie.evidence_id if stored.selfie else None
+    document, selfie = shown or own, own or shown
+    if document is None or selfie is None:
+        raise ValueError("there is no image")
+    named = f"{row.session_id}|{row.attempts}|{document}|{selfie}"
+    return SubmitVerification(
+        tenant_id=tenant_id,
+        verification_id=verification_id(tenant_id, row.session_id, row.attempts),
+        subject_id=row.subject_id,
+        livemode=row.livemode,
+        fingerprint=hashlib.sha256(named.encode()).hexdigest(),
+        document_evidence_id=document,
+        selfie_evidence_id=selfie,
+        sealed_submission=handed_in.sealed_submission,
+        key_id=stored.key_id,
+        request_id=handed_in.request_id,
+        requested_at=handed_in.submitted_at,
+        session_id=row.session_id,
+        attempt=row.attempts,
+        may_retry=row.attempts < MOST_ATTEMPTS,
+        flow_type=row.flow_type,
+        required_checks=stored.configuration.required_checks,
+    )
+
+
+class SessionMemory(Frozen):
+    """What the actor remembers of a session: which requests it has answered."""
+
+    tenant_id: TenantId
+    requests: tuple[str, ...]
