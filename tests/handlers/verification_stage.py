@@ -20,7 +20,7 @@ from schemas.enums import CheckKind, EvidenceKind
 from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, EvidenceId, TenantId, VerificationId, derive_id
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, NotFound, Overloaded
-from schemas.reviews import ReviewCase
+from schemas.reviews import ReviewCase, StoredCase
 from schemas.verifications import CheckResult, StoredVerification, SubmitVerification, VerificationDecided
 from streams.ports import Announcer, RecordKind, Stores, WorkingState
 from streams.sight import (
@@ -337,7 +337,7 @@ class Stage:
         stored = await self.stored()
         case_id = stored.verification.review_case_id or "none"
         record = await self.stores.records.get(ACME, RecordKind.REVIEW_CASE, case_id)
-        return ReviewCase.from_bytes(record.body)
+        return StoredCase.from_bytes(record.body).case
 
     def evidence_ids(self) -> set[EvidenceId]:
         """Return the ids of all evidence that is kept."""

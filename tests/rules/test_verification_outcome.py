@@ -21,7 +21,7 @@ from schemas.enums import (
 from schemas.events import EventType
 from schemas.ids import SubjectId, VerificationId, derive_id
 from schemas.reasons import ReasonCode
-from schemas.reviews import ReviewCase
+from schemas.reviews import StoredCase
 from schemas.sessions import VerificationSession
 from schemas.verifications import PersonalFields
 from streams.ports import Change, RecordKind
@@ -115,7 +115,7 @@ def test_the_sequence_of_one_resource_rises() -> None:
 def test_the_case_names_what_it_asks_and_when_it_is_due() -> None:
     change = change_of(decided(ReasonCode.FACE_MATCH_UNCERTAIN))
 
-    case = ReviewCase.from_bytes(change.records[2].body)
+    case = StoredCase.from_bytes(change.records[2].body).case
     assert (case.status, case.review_status) == (CaseStatus.OPEN, ReviewStatus.PENDING)
     assert case.due_at == NOW + timedelta(hours=24)
 
@@ -124,7 +124,7 @@ def test_a_critical_case_is_due_sooner() -> None:
     several = (ReasonCode.FACE_MATCH_UNCERTAIN, ReasonCode.QR_MISMATCH, ReasonCode.NUMBER_MISMATCH)
     change = change_of(decided(*several))
 
-    case = ReviewCase.from_bytes(change.records[2].body)
+    case = StoredCase.from_bytes(change.records[2].body).case
     assert case.risk_level is RiskLevel.CRITICAL
     assert case.due_at == NOW + timedelta(hours=4)
 

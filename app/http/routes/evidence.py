@@ -15,7 +15,7 @@ from schemas.decisions import Decision
 from schemas.enums import Scope
 from schemas.ids import EvidenceId, derive_id, encode_id
 from schemas.people import Permission
-from schemas.problems import NotFound, ProblemCode
+from schemas.problems import NotFound
 from schemas.verifications import StoredVerification
 from streams.audit.acts import act, write_row
 from streams.ports import Erased, RecordKind
@@ -99,7 +99,6 @@ def evidence_endpoints(routes: EvidenceRoutes) -> tuple[Endpoint, ...]:
             family="Verifications",
             access=reviewer(Permission.EVIDENCE_READ),
             path_forms={"verification_id": f"ver_{_ID}", "evidence_id": f"evd_{_ID}"},
-            problems=(ProblemCode.STORE_FAILED,),
             audits=(AuditAction.EVIDENCE_VIEWED,),
         ),
         Endpoint(
