@@ -1,16 +1,20 @@
 """Counters of attempts that outlive a restart: taken before one is looked at (G28, G62, G96, S21)."""
 
 import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import ip_address, ip_network
 from typing import Final
 
-from schemas.base import Frozen, Timestamp
-from schemas.ids import PLATFORM
+from schemas.base import Frozen, Timestamp, to_milliseconds
+from schemas.ids import PLATFORM, derive_id
 from schemas.problems import NotFound, ProblemCode, Refusal, Refused
 from streams.access.people import People, keyed_hash
 from streams.ports import Change, Conflict, Record, RecordKind
+
+Attempts = tuple[datetime, ...]
 
 _NETWORK_BITS: Final = 64
 """An IPv6 subscriber has at least a /64 to choose addresses from."""
@@ -18,7 +22,7 @@ _NETWORK_BITS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """So many attempts in a window that the first of them opens."""
+    """So many attempts in any stretch of time as long as the window."""
 
     name: str
     most: int
@@ -28,28 +32,27 @@ class Limit:
 class Count(Frozen):
     """A counter as it is kept."""
 
-    opened_at: Timestamp
-    used: int
+    attempts: tuple[Timestamp, ...]
+    """When each was made that still counts, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
     """An attempt that was counted."""
 
-    limit: Limit
     counter_id: str
-    opened_at: datetime
+    at: datetime
 
 
 class TooManyAttempts(Refused):
     """The limit is used up; nothing was looked at."""
 
-    def __init__(self, counter_id: str, opened_at: datetime, retry_after_s: int) -> None:
+    def __init__(self, counter_id: str, oldest: datetime, retry_after_s: int) -> None:
         detail = "Too many attempts; wait as long as Retry-After says."
         super().__init__(Refusal(code=ProblemCode.RATE_LIMITED, detail=detail))
-        self.counter_id = counter_id
-        self.opened_at = opened_at
         self.retry_after_s = retry_after_s
+        self.row_id = derive_id("aud", counter_id, oldest.isoformat())
+        """Of an audit row that says so once, however often it is tried meanwhile."""
 
 
 async def take(people: People, limit: Limit, *whose: str) -> Taken:
@@ -58,60 +61,56 @@ async def take(people: People, limit: Limit, *whose: str) -> Taken:
     Raises:
         TooManyAttempts: The limit is used up.
     """
-    counter_id = keyed_hash(people.key, "counter", limit.name, *whose)
-    while True:
-        kept, version = await _load(people, counter_id)
-        now = people.clock()
-        if kept is None or now >= kept.opened_at + limit.window:
-            counted = Count(opened_at=now, used=1)
-        elif kept.used >= limit.most:
-            left_s = (kept.opened_at + limit.window - now).total_seconds()
-            raise TooManyAttempts(counter_id, kept.opened_at, max(1, math.ceil(left_s)))
-        else:
-            counted = Count(opened_at=kept.opened_at, used=kept.used + 1)
-        if await _keep(people, counter_id, counted, version + 1):
-            return Taken(limit, counter_id, counted.opened_at)
+    counter_id, taken_at = _id_of(people, limit, whose), to_milliseconds(people.clock())
+
+    def with_attempt(attempts: Attempts) -> Attempts:
+        counting = tuple(at for at in attempts if taken_at < at + limit.window)
+        if len(counting) >= limit.most:
+            left_s = (counting[0] + limit.window - taken_at).total_seconds()
+            raise TooManyAttempts(counter_id, counting[0], max(1, math.ceil(left_s)))
+        return (*counting, taken_at)
+
+    await _change(people, counter_id, with_attempt)
+    return Taken(counter_id, taken_at)
 
 
 async def give_back(people: People, taken: Taken) -> None:
-    """Uncount an attempt that was no failure; of a window that is over nothing is left to uncount."""
-    while True:
-        kept, version = await _load(people, taken.counter_id)
-        if kept is None or kept.opened_at != taken.opened_at or kept.used == 0:
-            return
-        if await _keep(
-            people, taken.counter_id, kept.model_copy(update={"used": kept.used - 1}), version + 1
-        ):
-            return
+    """Uncount an attempt that was no failure."""
+
+    def without_attempt(attempts: Attempts) -> Attempts:
+        left = list(attempts)
+        if taken.at in left:
+            left.remove(taken.at)
+        return tuple(left)
+
+    await _change(people, taken.counter_id, without_attempt)
 
 
 async def clear(people: People, limit: Limit, *whose: str) -> None:
     """Forget all attempts."""
-    counter_id = keyed_hash(people.key, "counter", limit.name, *whose)
+    await _change(people, _id_of(people, limit, whose), lambda _: ())
+
+
+def _id_of(people: People, limit: Limit, whose: Sequence[str]) -> str:
+    return keyed_hash(people.key, "counter", limit.name, *whose)
+
+
+async def _change(people: People, counter_id: str, change: Callable[[Attempts], Attempts]) -> None:
+    """Change a counter; who loses against somebody else who counts looks again."""
     while True:
-        kept, version = await _load(people, counter_id)
-        if kept is None or kept.used == 0:
+        try:
+            kept = await people.records.get(PLATFORM, RecordKind.COUNTER, counter_id)
+            before, version = Count.from_bytes(kept.body).attempts, kept.version
+        except NotFound:
+            before, version = (), 0
+        after = change(before)
+        if after == before:
             return
-        if await _keep(people, counter_id, kept.model_copy(update={"used": 0}), version + 1):
-            return
-
-
-async def _load(people: People, counter_id: str) -> tuple[Count | None, int]:
-    try:
-        record = await people.records.get(PLATFORM, RecordKind.COUNTER, counter_id)
-    except NotFound:
-        return None, 0
-    return Count.from_bytes(record.body), record.version
-
-
-async def _keep(people: People, counter_id: str, counted: Count, version: int) -> bool:
-    """Keep the count; False when somebody else counted just now."""
-    body, at = counted.to_bytes(), counted.opened_at
-    record = Record(PLATFORM, RecordKind.COUNTER, counter_id, body, at, version=version)
-    try:
-        return (await people.commit(Change(PLATFORM, (record,)))).won
-    except Conflict:
-        return False
+        body, at = Count(attempts=after).to_bytes(), people.clock()
+        record = Record(PLATFORM, RecordKind.COUNTER, counter_id, body, at, version=version + 1)
+        with suppress(Conflict):
+            if (await people.commit(Change(PLATFORM, (record,)))).won:
+                return
 
 
 def network_of(address: str | None) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from schemas.audit import Actor, AuditAction, AuditEvent
-from schemas.ids import SubjectId, UserId, derive_id
+from schemas.ids import SubjectId, UserId
 from schemas.people import Factor, Reviewer, ReviewerCaller
 from schemas.problems import ProblemCode, Refused, Unauthenticated, VeristreamError
 from schemas.sign_in import FactorAccepted, FactorMethod
@@ -132,10 +132,9 @@ async def _count(people: People, caller: ReviewerCaller, actor: Actor) -> list[T
             taken.append(await take(people, limit, one))
         except TooManyAttempts as full:
             await _uncount(people, taken)
-            row_id = derive_id("aud", full.counter_id, full.opened_at.isoformat())
             said, changes = "The second factor is refused for a while.", {"limit": limit.name}
             now = people.clock()
-            row = factor_row(row_id, AuditAction.MFA_FAILED, caller, actor, now, said, **changes)
+            row = factor_row(full.row_id, AuditAction.MFA_FAILED, caller, actor, now, said, **changes)
             await people.commit(act(caller.tenant_id, row))
             raise
     return taken

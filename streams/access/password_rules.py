@@ -69,9 +69,9 @@ def _complaint(password: str, email: str) -> str | None:
 
 
 def _parts_of(email: str) -> set[str]:
-    """Return the address, the part before the at sign and the longest name behind it."""
+    """Return the address, the part before the at sign and the names behind it but for the last."""
     local, _, domain = email.partition("@")
-    parts = {email, local, *local.split("+"), max(domain.split("."), key=len)}
+    parts = {email, local, *local.split("+"), *domain.split(".")[:-1]}
     return {part for part in parts if len(part) >= _MIN_PART}
 
 

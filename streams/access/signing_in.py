@@ -129,10 +129,9 @@ class SignIn:
 
     async def _tell_full(self, request: SignInRequest, account: str, full: TooManyAttempts) -> None:
         """Write once a window that an account takes no more attempts."""
-        row_id = derive_id("aud", full.counter_id, full.opened_at.isoformat())
         kept = await find_by_email(self._people, request.email)
         changes = {"refused_for_s": full.retry_after_s}
-        await self._tell(row_id, request, account, kept, "Sign-in is refused for a while.", changes)
+        await self._tell(full.row_id, request, account, kept, "Sign-in is refused for a while.", changes)
 
     async def _tell(
         self,
