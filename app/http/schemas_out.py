@@ -7,6 +7,11 @@ Json = dict[str, Any]
 _NULLABLE: Final = frozenset({("Verification", "document")})
 """Always written, null when there is none (G13)."""
 
+_WHOLE: Final = frozenset(
+    {"Flow", "FlowConfiguration", "FlowDocument", "FlowRevision", "ReviewCase", "Conclusion"}
+)
+"""Models the interface gives with every field, null where there is nothing (sections 2.1-2.5, G89)."""
+
 _TIMES: Final = frozenset({"created_at", "updated_at"})
 
 _NULL: Final = {"type": "null"}
@@ -24,7 +29,8 @@ def as_answered(name: str, schema: Json) -> Json:
     for field, given in schema["properties"].items():
         shown = {key: value for key, value in given.items() if key not in {"default", "title"}}
         may_lack = "default" in given and given["default"] is None
-        if may_lack and (name, field) not in _NULLABLE and shown != _NULL:
+        always = name in _WHOLE or (name, field) in _NULLABLE
+        if may_lack and not always and shown != _NULL:
             shown = _without_null(shown)
         else:
             required.append(field)
