@@ -7,7 +7,7 @@ from pydantic import AfterValidator, StringConstraints
 
 from schemas.base import Frozen, Timestamp
 from schemas.ids import UserId
-from schemas.people import Role
+from schemas.people import FactorResetWish, Role
 
 EMAIL_FORM: Final = r"[^@\s\x00-\x1f\x7f]{1,64}@[^@\s\x00-\x1f\x7f]{1,189}"
 """Only what every address has (RFC 5321 section 4.5.3.1); whether one exists, only a message tells."""
@@ -34,14 +34,6 @@ EmailAddress = Annotated[
     AfterValidator(_printable),
 ]
 """An e-mail address as given; it is kept in its one normal form."""
-
-
-class FactorResetWish(Frozen):
-    """A colleague asked that the second factor be reset; a second person has to confirm it (G29)."""
-
-    asked_by: UserId
-    asked_at: Timestamp
-    expires_at: Timestamp
 
 
 class Member(Frozen):

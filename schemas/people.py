@@ -100,6 +100,14 @@ class Factor(Frozen):
     """Keyed hashes of the recovery codes that are left."""
 
 
+class FactorResetWish(Frozen):
+    """A colleague asked that the second factor be reset; a second person has to confirm it (G29)."""
+
+    asked_by: UserId
+    asked_at: Timestamp
+    expires_at: Timestamp
+
+
 class Reviewer(Frozen):
     """A member of a tenant; one record, so its version decides every race about credentials and sessions."""
 
@@ -121,6 +129,8 @@ class Reviewer(Frozen):
     """Oldest first; a session that is not here is over, whatever its own record says."""
     token_id: str | None = None
     """The one-time token that is outstanding; a newer one takes its place."""
+    factor_reset: FactorResetWish | None = None
+    """A reset of the second factor that waits for a second person."""
 
 
 class ReviewerEmail(Frozen):

@@ -98,6 +98,13 @@ class Submission(Frozen):
     ip: str | None = None
 
 
+class AcceptedDocument(Frozen):
+    """A kind of document of a country that a flow accepts."""
+
+    document_type: DocumentType
+    country: str
+
+
 class SubmitVerification(Command):
     """Evaluate a document and a selfie that are already kept as evidence. Keyed by verification id."""
 
@@ -125,6 +132,8 @@ class SubmitVerification(Command):
     its id names the portrait of an earlier verification."""
     required_checks: tuple[CheckKind, ...] = ()
     """The checks of this run; none named: those of the tenant's policy."""
+    accepted_documents: tuple[AcceptedDocument, ...] = ()
+    """None named: any."""
 
 
 class VerificationDecided(Event):

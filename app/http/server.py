@@ -21,6 +21,7 @@ from app.http.routes.description import with_description
 from app.http.routes.evidence import EvidenceRoutes, evidence_endpoints
 from app.http.routes.flows import FlowRoutes, flow_endpoints
 from app.http.routes.health import HealthRoutes, health_endpoints
+from app.http.routes.members import MemberRoutes, member_endpoints
 from app.http.routes.problems import problem_endpoints
 from app.http.routes.reference import reference_endpoints
 from app.http.routes.review_cases import CaseRoutes, case_endpoints
@@ -67,6 +68,7 @@ def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget)
             CatalogRoutes(ports, bodies, Catalogue(ports.stores.records, ports.commit, ports.clock))
         ),
         *sign_in_endpoints(ports, bodies, settings),
+        *member_endpoints(MemberRoutes(ports, bodies, cursors)),
         *problem_endpoints(),
         *health_endpoints(health, expose_metrics=settings.expose_metrics),
     )

@@ -1,11 +1,17 @@
 """Actors on their way through the log: the address sealed before, opened when the audit row is written."""
 
+from typing import Final
+
 from schemas.audit import Actor
+from schemas.enums import ActorType
 from schemas.ids import SubjectId, TenantId
 from schemas.people import SentActor
 from streams.ports import Damaged, Erased, Vault
 
 _LABEL = "address"
+
+NOBODY: Final = SentActor(actor_type=ActorType.SYSTEM, request_id="")
+"""Who acts when time does, or the service itself."""
 
 
 async def seal_actor(vault: Vault, tenant_id: TenantId, actor: Actor) -> SentActor:

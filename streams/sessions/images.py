@@ -1,12 +1,10 @@
-"""What is said of captured images: at once by their pixels, and later that others are wanted; pure."""
+"""What is said of a captured image at once, by its pixels alone; pure."""
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from schemas.enums import CheckVerdict, EvidenceKind, ExtractionStatus
+from schemas.enums import EvidenceKind, ExtractionStatus
 from schemas.reasons import CATALOGUE, ReasonCategory, ReasonCode
-from schemas.verifications import CheckResult
 from streams.sight import Sharpness
 from streams.verification.findings import DocumentFindings, DocumentPicture, FacesSeen
 from streams.verification.judging import document_image_findings, selfie_image_findings
@@ -35,19 +33,3 @@ def said_of_scenario(scenario: Scenario) -> tuple[ReasonCode, ...]:
     reason = scenario.reason
     about_image = reason is not None and CATALOGUE[reason].category is ReasonCategory.IMAGE
     return (reason,) if reason is not None and about_image else ()
-
-
-def to_take_again(results: Sequence[CheckResult]) -> tuple[ReasonCode, ...]:
-    """Return why better images could change an unclear outcome; empty: they could not."""
-    if any(result.verdict in {CheckVerdict.FAILED, CheckVerdict.BROKEN} for result in results):
-        return ()
-    return tuple(dict.fromkeys(_mendable(results)))
-
-
-def _mendable(results: Sequence[CheckResult]) -> Iterator[ReasonCode]:
-    for result in results:
-        if result.verdict is CheckVerdict.UNCLEAR:
-            for code in result.reasons:
-                entry = CATALOGUE[code]
-                if entry.retryable and entry.category is ReasonCategory.IMAGE:
-                    yield code

@@ -8,7 +8,7 @@ from typing import Final
 
 from schemas.base import Frozen, rfc3339
 from schemas.enums import EvidenceKind, FlowType, SessionStatus
-from schemas.flows import FlowRevision
+from schemas.flows import FlowConfiguration, FlowRevision
 from schemas.ids import EvidenceId, TenantId, VerificationId, derive_id
 from schemas.problems import ProblemCode, Refused
 from schemas.reasons import ReasonCode
@@ -23,7 +23,7 @@ from schemas.sessions import (
     Submitted,
     VerificationSession,
 )
-from schemas.verifications import StoredVerification, SubmitVerification
+from schemas.verifications import AcceptedDocument, StoredVerification, SubmitVerification
 
 LIFETIME: Final = timedelta(hours=24)
 """G34, G36: a session that was not handed in by then expires, and its token with it."""
@@ -200,7 +200,8 @@ def cancelled(stored: StoredSession, now: datetime) -> StoredSession:
     """
     if stored.session.status is SessionStatus.CANCELLED:
         return stored
-    require_open(stored)
+    if stored.session.status not in OPEN:
+        raise finished()
     return moved(stored, now, status=SessionStatus.CANCELLED, completed_at=now)
 
 
@@ -240,12 +241,12 @@ def moved(stored: StoredSession, now: datetime, **changes: object) -> StoredSess
 
 
 def require_open(stored: StoredSession) -> None:
-    """Refuse what only an open session takes.
+    """Refuse what only an open session with an attempt left takes.
 
     Raises:
         Refused: SESSION_FINISHED.
     """
-    if stored.session.status not in OPEN:
+    if attempts_left(stored) == 0:
         raise finished()
 
 
@@ -307,7 +308,16 @@ def command_of(tenant_id: TenantId, stored: StoredSession) -> SubmitVerification
         may_retry=row.attempts < MOST_ATTEMPTS,
         flow_type=row.flow_type,
         required_checks=stored.configuration.required_checks,
+        accepted_documents=_accepted(stored.configuration),
     )
+
+
+def _accepted(configuration: FlowConfiguration) -> tuple[AcceptedDocument, ...]:
+    named = [
+        AcceptedDocument(document_type=one.document_type, country=one.country)
+        for one in configuration.documents
+    ]
+    return tuple(dict.fromkeys(named))
 
 
 class SessionMemory(Frozen):

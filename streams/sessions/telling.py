@@ -4,18 +4,14 @@ from dataclasses import replace
 from typing import Final
 
 from schemas.audit import Actor, AuditAction, AuditEvent
-from schemas.enums import ActorType
 from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import PLATFORM, EventId, TenantId, derive_id
-from schemas.people import SentActor
 from schemas.sessions import SessionWatch, SessionWish, StoredSession
+from streams.access.acting import NOBODY
 from streams.audit.acts import write_row
 from streams.ports import Record, RecordKind
 from streams.sessions import rules
 from streams.verification.keeping import indexes
-
-NOBODY: Final = SentActor(actor_type=ActorType.SYSTEM, request_id="")
-"""Who acts when time does."""
 
 _DONE: Final = {
     AuditAction.SESSION_CREATED: "was opened",

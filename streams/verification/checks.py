@@ -118,16 +118,30 @@ class RequiredChecks:
         self._policy = policy
 
     async def __call__(
-        self, document: Picture, selfie: Picture, declared: DeclaredDocument, today: date
+        self, document: Picture, selfie: Picture | None, declared: DeclaredDocument, today: date
     ) -> Evaluation:
-        """Return the result of every required check.
+        """Return the result of every required check; without a selfie its checks may not be required.
 
         Raises:
             Refused: IMAGE_NOT_EVALUABLE without a face on the selfie, DOCUMENT_UNUSABLE when the document
                 image holds neither text nor a face (G71).
             Overloaded: An engine has no room.
         """
-        seen = await self._see(document, selfie, today)
+        return self._judge(await self._see(document, selfie, today), declared, today)
+
+    async def against(self, portrait: Picture, selfie: Picture, today: date) -> Evaluation:
+        """Return the result of every required check, of which none may be about a document (G7).
+
+        Raises:
+            Refused: IMAGE_NOT_EVALUABLE without a face on the selfie.
+            Overloaded: An engine has no room.
+        """
+        shown, own = await self._look_at_both(portrait, selfie)
+        liveness = await unless_broken("liveness", self._liveness(selfie, own))
+        seen = Seen(None, shown, own, self._distance(shown, own), liveness)
+        return self._judge(seen, DeclaredDocument(), today)
+
+    def _judge(self, seen: Seen, declared: DeclaredDocument, today: date) -> Evaluation:
         distance = seen.distance
         return Evaluation(
             results=tuple(self._check(kind, seen, declared, today) for kind in self._policy.required_checks),
@@ -141,14 +155,21 @@ class RequiredChecks:
         """Return the evaluation of images that nothing could be seen of: every check is broken."""
         return Evaluation(results=tuple(broken(kind) for kind in self._policy.required_checks), findings=None)
 
-    async def _see(self, document: Picture, selfie: Picture, today: date) -> Seen:
-        shown, own = await both(
-            unless_broken("faces", self._look(document)), unless_broken("faces", self._look(selfie))
-        )
-        if own is not None and own.face is None:
+    async def _look_at_both(
+        self, shown: Picture, own: Picture | None
+    ) -> tuple[FaceView | None, FaceView | None]:
+        """Look for faces; a selfie without one is refused before anything else is asked."""
+        if own is None:
+            return await unless_broken("faces", self._look(shown)), None
+        views = await both(unless_broken("faces", self._look(shown)), unless_broken("faces", self._look(own)))
+        if views[1] is not None and views[1].face is None:
             raise Refused.at(
                 SELFIE_POINTER, ProblemCode.IMAGE_NOT_EVALUABLE, "No face was found on the selfie."
             )
+        return views
+
+    async def _see(self, document: Picture, selfie: Picture | None, today: date) -> Seen:
+        shown, own = await self._look_at_both(document, selfie)
         page, liveness = await both(
             unless_broken("text", self._read(document, shown, today)),
             unless_broken("liveness", self._liveness(selfie, own)),
@@ -190,10 +211,10 @@ class RequiredChecks:
         picture = DocumentPicture(whole, quality, min(document.width, document.height))
         return PageView(findings, picture, portrait)
 
-    async def _liveness(self, selfie: Picture, own: FaceView | None) -> float | None:
+    async def _liveness(self, selfie: Picture | None, own: FaceView | None) -> float | None:
         engine = self._engines.liveness
         wanted = CheckKind.LIVENESS in self._policy.required_checks
-        if engine is None or not wanted or own is None or own.face is None:
+        if engine is None or not wanted or selfie is None or own is None or own.face is None:
             return None
         return await self.ask(engine.score(selfie, own.face))
 

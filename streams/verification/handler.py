@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Final
 
 import structlog
 from pydantic import ValidationError
 
 from schemas.base import to_milliseconds
+from schemas.enums import FlowType
 from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, EvidenceId
 from schemas.problems import (
@@ -21,10 +22,18 @@ from schemas.problems import (
     Refused,
     StoreUnavailable,
 )
-from schemas.verifications import StoredVerification, Submission, SubmitVerification, VerificationDecided
+from schemas.reasons import ReasonCode
+from schemas.sessions import RecordOutcome
+from schemas.verifications import (
+    DeclaredDocument,
+    StoredVerification,
+    Submission,
+    SubmitVerification,
+    VerificationDecided,
+)
 from streams.ports import Announcer, Damaged, Erased, RecordKind, Stores, WorkingState
 from streams.sight import Picture
-from streams.verification import keeping, outcome, telling
+from streams.verification import attempts, keeping, outcome, telling
 from streams.verification.checks import (
     DOCUMENT_POINTER,
     SELFIE_POINTER,
@@ -44,6 +53,9 @@ REFUSALS_OF_IMAGES: Final = (
     (ImageNotEvaluable, ProblemCode.IMAGE_NOT_EVALUABLE, "There is nothing in the image to evaluate."),
 )
 """What a decoder's condition means for the caller; the first kind found is the answer (G60)."""
+
+TellSession = Callable[[RecordOutcome], Awaitable[None]]
+"""Puts what became of an attempt into the log for its session; raises `StoreUnavailable`."""
 
 log = structlog.get_logger(__name__)
 
@@ -65,15 +77,18 @@ class EvaluateVerification:
         state: WorkingState[Remembered],
         announcer: Announcer,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        tell_session: TellSession | None = None,
     ) -> None:
         self._stores = stores
         self._decoder = engines.decoder
         self._policy = policy
-        self._checks = RequiredChecks(engines, policy)
+        self._engines = engines
+        self._tell_session = tell_session
         self._clock = clock
         self._state = state
         self._announcer = announcer
         self._pause = pause
+        self._checks = RequiredChecks(engines, policy)
 
     async def __call__(self, command: SubmitVerification) -> VerificationDecided:
         """Return the decision; `replayed` when another request had already made it.
@@ -90,17 +105,22 @@ class EvaluateVerification:
         try:
             decided, stored = await self._decide(command)
         except Overloaded as error:
+            if command.session_id is not None:
+                raise  # nobody is there to send it again
             raise Refused.because(ProblemCode.OVERLOADED, "Too much is under way; try again.") from error
         except (NotFound, Erased, Damaged) as error:
             cause = type(error).__name__
             log.warning("evidence.missing", verification_id=command.verification_id, cause=cause)
+            await self._give_back(command, ())
             await self._discard(command)
             raise Refused.because(
                 ProblemCode.STORE_FAILED, "The images are no longer kept; send them again."
             ) from error
         except Refused as error:
-            memo = outcome.refused(command, error.refusal, self._clock())
+            reasons = attempts.reasons_of(error)
+            memo = outcome.refused(command, error.refusal, self._clock(), reasons)
             self._state.put(command.verification_id, memo)
+            await self._give_back(command, reasons)
             await self._discard(command)
             raise
         return await self._commit(command, decided, stored)
@@ -122,6 +142,8 @@ class EvaluateVerification:
 
     async def _again(self, command: SubmitVerification, known: Remembered) -> VerificationDecided:
         """Answer a command that was decided before; a delivery repeated by the log is no replay."""
+        if known.refusal is not None:
+            await self._give_back(command, known.retry_reasons)
         await self._discard(command, keep=known.evidence_ids)
         if known.refusal is not None:
             raise Refused(known.refusal)
@@ -138,6 +160,7 @@ class EvaluateVerification:
                 telling.events(command.tenant_id, first),
                 telling.audit_ids(command.tenant_id, first),
             )
+            await self._tell_outcome(command)
         return VerificationDecided(verification_id=command.verification_id, replayed=replayed)
 
     async def _decide(self, command: SubmitVerification) -> tuple[Decided, StoredVerification]:
@@ -148,13 +171,21 @@ class EvaluateVerification:
             keeping.submission_label(command.verification_id),
             command.sealed_submission,
         )
-        submission = _submission(sealed)
-        evaluation = await self._evaluate(command, scenario, submission, await self._pictures(command))
+        submission, policy = _submission(sealed), attempts.policy_of(self._policy, command)
+        try:
+            evaluation = await self._evaluate(command, scenario, submission, await self._pictures(command))
+        except Refused as refused:
+            if command.session_id is None or command.may_retry:
+                raise
+            evaluation = attempts.unevaluable(policy, refused)
+        again = attempts.to_take_again(command, evaluation.results)
+        if again:
+            raise attempts.TakeAgain(again)
         decided = Decided(
             command=command,
             evaluation=evaluation,
-            judgement=decide(self._policy, evaluation.results),
-            policy=self._policy,
+            judgement=decide(policy, evaluation.results),
+            policy=policy,
             at=to_milliseconds(self._clock()),
             ip=submission.ip,
         )
@@ -163,6 +194,8 @@ class EvaluateVerification:
     async def _pictures(self, command: SubmitVerification) -> tuple[Picture, Picture] | None:
         """Fetch and decode both images; None when the decoder itself broke.
 
+        One image that stands for both is looked at twice: a DOCUMENT session has no selfie.
+
         Raises:
             Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE, naming every image it is true of.
         """
@@ -170,7 +203,8 @@ class EvaluateVerification:
         shown = await evidence.get(tenant_id, command.document_evidence_id)
         own = await evidence.get(tenant_id, command.selfie_evidence_id)
         document, selfie = await both(self._decoded(shown), self._decoded(own))
-        refusal = _unusable_images([(DOCUMENT_POINTER, document), (SELFIE_POINTER, selfie)])
+        sent = [(DOCUMENT_POINTER, document), (SELFIE_POINTER, selfie)]
+        refusal = _unusable_images(sent if command.flow_type is not FlowType.BIOMETRIC else sent[1:])
         if refusal is not None:
             raise refusal
         if isinstance(document, Picture) and isinstance(selfie, Picture):
@@ -190,14 +224,30 @@ class EvaluateVerification:
         submission: Submission,
         pictures: tuple[Picture, Picture] | None,
     ) -> Evaluation:
-        today = self._clock().date()
+        today, policy = self._clock().date(), attempts.policy_of(self._policy, command)
+        checks = RequiredChecks(self._engines, policy)
         if pictures is None:
-            return self._checks.unseen()
+            return checks.unseen()
         if scenario is None:
-            return await self._checks(*pictures, submission.declared, today)
+            return await self._see(command, checks, pictures, submission.declared, today)
         waited_s = (self._clock() - command.requested_at).total_seconds()
         await self._pause(max(0.0, scenario.delay_s - max(0.0, waited_s)))
-        return simulate(scenario, self._policy, today)
+        return attempts.fitted(command, simulate(scenario, policy, today))
+
+    async def _see(
+        self,
+        command: SubmitVerification,
+        checks: RequiredChecks,
+        pictures: tuple[Picture, Picture],
+        declared: DeclaredDocument,
+        today: date,
+    ) -> Evaluation:
+        """Run the checks on the images that this kind of journey has."""
+        document, selfie = pictures
+        if command.flow_type is FlowType.BIOMETRIC:
+            return await checks.against(document, selfie, today)
+        own = selfie if command.flow_type is not FlowType.DOCUMENT else None
+        return attempts.held_to_flow(command, await checks(document, own, declared, today))
 
     async def _keep(self, decided: Decided) -> StoredVerification:
         """Keep the evidence the evaluation made and seal what it told about the person."""
@@ -222,6 +272,7 @@ class EvaluateVerification:
         if not won:
             return await self._again(command, memo)
         await self._announce(command, change.events, [row.event_id for row in change.audit])
+        await self._tell_outcome(command)
         log.info(
             "verification.decided",
             tenant_id=command.tenant_id,
@@ -240,6 +291,18 @@ class EvaluateVerification:
             await self._announcer.announce(command.tenant_id, events, audit_ids)
         except StoreUnavailable:
             log.warning("verification.untold", verification_id=command.verification_id)
+
+    async def _give_back(self, command: SubmitVerification, reasons: Sequence[ReasonCode]) -> None:
+        """Tell the session, if there is one, that its images must be taken again."""
+        await self._tell_outcome(command, retry=True, reasons=reasons)
+
+    async def _tell_outcome(
+        self, command: SubmitVerification, *, retry: bool = False, reasons: Sequence[ReasonCode] = ()
+    ) -> None:
+        """Tell the session, if there is one, what became of its attempt."""
+        told = attempts.told(command, self._clock(), retry=retry, reasons=reasons)
+        if told is not None and self._tell_session is not None:
+            await self._tell_session(told)
 
     async def _discard(self, command: SubmitVerification, *, keep: Sequence[EvidenceId] = ()) -> None:
         """Remove the evidence of the command unless a verification refers to it."""

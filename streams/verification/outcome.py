@@ -25,6 +25,7 @@ from schemas.ids import (
     derive_id,
 )
 from schemas.problems import Refusal
+from schemas.reasons import ReasonCode
 from schemas.reviews import ReviewCase, StoredCase
 from schemas.sessions import VerificationSession
 from schemas.verifications import (
@@ -70,6 +71,8 @@ class Remembered(Frozen):
     """Evidence the verification refers to; any other of a replayed command is spare."""
     refusal: Refusal | None = None
     """Why the command was refused; then nothing was created and the evidence is gone."""
+    retry_reasons: tuple[ReasonCode, ...] = ()
+    """Why a session must take its images again."""
     refused_at: Timestamp | None = None
 
     def answers(self, command: SubmitVerification) -> bool:
@@ -102,7 +105,9 @@ def _kinds_made(evaluation: Evaluation) -> tuple[EvidenceKind, ...]:
 def brought_and_made(command: SubmitVerification) -> tuple[EvidenceId, ...]:
     """Return every evidence id that carrying out the command may have kept, at this try or an earlier one."""
     made = (_made_id(command, kind) for kind in (EvidenceKind.EXTRACTION, EvidenceKind.PORTRAIT))
-    return (command.document_evidence_id, command.selfie_evidence_id, *made)
+    brought = (command.document_evidence_id, command.selfie_evidence_id)
+    # a portrait that was compared with is another verification's
+    return (*(brought[1:] if command.flow_type is FlowType.BIOMETRIC else brought), *made)
 
 
 def _made_id(command: SubmitVerification, kind: EvidenceKind) -> EvidenceId:
@@ -132,7 +137,7 @@ def stored_verification(decided: Decided, sealed_fields: str | None) -> StoredVe
     return StoredVerification(
         verification=_verification(decided),
         sealed_fields=sealed_fields,
-        session_id=SessionId(derive_id("vs", command.tenant_id, command.verification_id)),
+        session_id=session_id(command),
         livemode=command.livemode,
         checks=decided.evaluation.results,
         risk_points=judgement.risk_points,
@@ -141,6 +146,12 @@ def stored_verification(decided: Decided, sealed_fields: str | None) -> StoredVe
         policy_revision=decided.policy.revision,
         request_id=command.request_id,
     )
+
+
+def session_id(command: SubmitVerification) -> SessionId:
+    """Return the session of a command; one the tenant submitted itself gets its own (G69)."""
+    own = SessionId(derive_id("vs", command.tenant_id, command.verification_id))
+    return command.session_id or own
 
 
 def _verification(decided: Decided) -> Verification:
@@ -161,13 +172,15 @@ def _verification(decided: Decided) -> Verification:
         review_case_id=reviews.case_id(command.tenant_id, command.verification_id) if in_review else None,
         review_status=judgement.review_status,
         risk_level=judgement.risk_level,
-        evidence=(*document, selfie),
+        evidence=document if command.flow_type is FlowType.DOCUMENT else (*document, selfie),
         reasons=tell(judgement.reasons),
-        document=_document(decided, document),
+        document=_document(decided, document) if command.flow_type is not FlowType.BIOMETRIC else None,
     )
 
 
 def _document_evidence(decided: Decided) -> tuple[Evidence, ...]:
+    if decided.command.flow_type is FlowType.BIOMETRIC:
+        return ()
     image = keeping.refer(decided.command.document_evidence_id, EvidenceKind.IMAGE)
     made = _kinds_made(decided.evaluation)
     return (image, *(keeping.refer(_made_id(decided.command, kind), kind) for kind in made))
@@ -193,8 +206,9 @@ def change(decided: Decided, stored: StoredVerification) -> Change:
     records[0] = replace(
         records[0], indexes=(*records[0].indexes, keeping.by_decision(verification.decision_id))
     )
-    session = _session(stored)
-    records.append(_record(decided, RecordKind.SESSION, session.session_id, session.status, session))
+    if command.session_id is None:
+        session = _session(stored)
+        records.append(_record(decided, RecordKind.SESSION, session.session_id, session.status, session))
     if verification.review_case_id is not None:
         due_after = _due_after(decided.policy, verification.risk_level)
         case: ReviewCase = reviews.open_case(command.tenant_id, stored, due_after)
@@ -273,7 +287,9 @@ def memo_of(record: Record, stored: StoredVerification) -> Remembered:
     )
 
 
-def refused(command: SubmitVerification, refusal: Refusal, at: datetime) -> Remembered:
+def refused(
+    command: SubmitVerification, refusal: Refusal, at: datetime, retry_reasons: tuple[ReasonCode, ...] = ()
+) -> Remembered:
     """Return what the actor remembers of a refusal that the same images will always meet."""
     return Remembered(
         tenant_id=command.tenant_id,
@@ -281,6 +297,7 @@ def refused(command: SubmitVerification, refusal: Refusal, at: datetime) -> Reme
         request_id=command.request_id,
         refusal=refusal,
         refused_at=at,
+        retry_reasons=retry_reasons,
     )
 
 

@@ -59,8 +59,8 @@ def _evaluated(command: SubmitVerification, stored: StoredVerification, ip: str 
     return AuditEvent(
         event_id=_evaluated_id(command.tenant_id, command.verification_id),
         action=AuditAction.VERIFICATION_EVALUATED,
-        actor_type=ActorType.API_KEY,
-        actor_id=command.key_id,
+        actor_type=ActorType.API_KEY if command.session_id is None else ActorType.SUBJECT,
+        actor_id=command.session_id or command.key_id,
         subject_id=command.subject_id,
         correlation_id=command.request_id,
         decision_id=verification.decision_id,
