@@ -120,6 +120,7 @@ def _operation(endpoint: Endpoint) -> Json:
         endpoint.description,
         f"Scope: `{access.scope}`." if access.scope else "",
         f"Permission: `{access.permission}`." if access.permission else "",
+        f"Audit: {', '.join(f'`{action}`' for action in endpoint.audits)}." if endpoint.audits else "",
     ]
     if any(said):
         operation["description"] = " ".join(filter(None, said))

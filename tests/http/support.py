@@ -46,6 +46,7 @@ from streams.access.recognition import (
     hash_cookie,
     session_record,
 )
+from streams.access.sessions import first_lookup
 from streams.access.settings import read_settings
 from streams.audit.committing import CommitAndTell
 from streams.catalog.handler import Catalogue
@@ -197,9 +198,10 @@ class Front:
     ) -> "SignedIn":
         """Make a member with a session, as if signed in with both factors or with the first alone."""
         moment, member_id = now(), UserId(encode_id("usr", uuid7()))
-        value, lookup = draw_cookie(secrets.token_bytes)
+        session_id = ReviewerSessionId(encode_id("rs", uuid7()))
+        value, lookup = draw_cookie(secrets.token_bytes, first_lookup(session_id))
         session = ReviewerSession(
-            session_id=ReviewerSessionId(encode_id("rs", uuid7())), lookup=lookup,
+            session_id=session_id, lookup=lookup,
             secret_hash=hash_cookie(value, PEPPER), tenant_id=tenant_id, reviewer_id=member_id,
             satisfied=satisfied, factor_at=moment if satisfied else None,
             created_at=moment, seen_at=moment, expires_at=moment + ABSOLUTE,

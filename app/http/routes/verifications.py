@@ -19,6 +19,7 @@ from app.http.presenting import Presenter
 from app.http.responses import json_answer, json_list
 from app.intake import Asked
 from app.submissions import SubmitBody
+from schemas.audit import AuditAction
 from schemas.base import Frozen
 from schemas.enums import Scope, VerificationStatus
 from schemas.ids import SubjectId, TenantId
@@ -166,6 +167,7 @@ def _submit(routes: VerificationRoutes) -> Endpoint:
             ProblemCode.OVERLOADED,
         ),
         store_failure=ProblemCode.STORE_FAILED,
+        audits=(AuditAction.VERIFICATION_EVALUATED, AuditAction.CASE_OPENED),
         limited_as="verifications",
     )
 

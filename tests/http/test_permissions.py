@@ -1,0 +1,250 @@
+"""Every route for every kind of caller: exactly the status that section 5, G47, G48 and G91 say.
+
+`ROWS` is written by hand from the interface, not from the code; a route without a row fails.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+from pydantic import SecretStr
+from typing_extensions import override
+
+from app.http.bodies import BodyBudget
+from app.http.server import endpoints_of
+from schemas.people import PERMISSIONS_OF, Role
+from tests.builders import GLOBEX
+from tests.http.support import BARE, FOREIGN, TEST, Front, open_front
+
+TOKEN: Final = "operator-token-of-thirty-two-characters"  # noqa: S105 - a test's own
+
+IDS: Final = {
+    "code": "NG_NIN_SLIP",
+    "revision": "1",
+    **{
+        name: f"{prefix}_{'0' * 26}"
+        for name, prefix in {
+            "verification_id": "ver",
+            "flow_id": "vf",
+            "review_case_id": "rc",
+            "evidence_id": "evd",
+            "decision_id": "dec",
+            "session_id": "rs",
+            "reviewer_id": "usr",
+            "key_id": "key",
+            "tenant_id": "ten",
+        }.items()
+    },
+}
+"""Ids of the right form that nobody has."""
+
+ROWS: Final = """
+POST   /v1/verifications                                        key:verifications:write                                      422
+GET    /v1/verifications                                        key:verifications:read person:VERIFICATIONS_READ             200
+GET    /v1/verifications/{verification_id}                      key:verifications:read person:VERIFICATIONS_READ             404
+GET    /v1/verifications/{verification_id}/evidence/{evidence_id}  person:EVIDENCE_READ                                      404
+GET    /v1/decisions/{decision_id}                              key:verifications:read person:VERIFICATIONS_READ             404
+GET    /v1/audit                                                key:audit:read person:AUDIT_READ                             200
+GET    /v1/reason-codes                                         key person                                                   200
+GET    /v1/sandbox/scenarios                                    key person                                                   200
+GET    /v1/catalog                                              key person                                                   200
+POST   /v1/verification-flows                                   person:VERIFICATION_FLOWS_MANAGE                             422
+GET    /v1/verification-flows                                   key:flows:read person:VERIFICATION_FLOWS_READ                200
+GET    /v1/verification-flows/{flow_id}                         key:flows:read person:VERIFICATION_FLOWS_READ                404
+PATCH  /v1/verification-flows/{flow_id}                         person:VERIFICATION_FLOWS_MANAGE                             428
+POST   /v1/verification-flows/{flow_id}/publish                 person:VERIFICATION_FLOWS_MANAGE                             404
+POST   /v1/verification-flows/{flow_id}/archive                 person:VERIFICATION_FLOWS_MANAGE                             404
+POST   /v1/verification-flows/{flow_id}/duplicate               person:VERIFICATION_FLOWS_MANAGE                             404
+GET    /v1/verification-flows/{flow_id}/revisions               key:flows:read person:VERIFICATION_FLOWS_READ                404
+GET    /v1/verification-flows/{flow_id}/revisions/{revision}    key:flows:read person:VERIFICATION_FLOWS_READ                404
+GET    /v1/control/review-cases                                 person:CASES_READ                                            200
+GET    /v1/control/review-cases/{review_case_id}                person:CASES_READ                                            404
+POST   /v1/control/review-cases/{review_case_id}/claim          person:CASES_WORK                                            404
+POST   /v1/control/review-cases/{review_case_id}/assign         person:CASES_WORK                                            422
+POST   /v1/control/review-cases/{review_case_id}/release        person:CASES_WORK                                            404
+POST   /v1/control/review-cases/{review_case_id}/notes          person:CASES_WORK                                            422
+POST   /v1/control/review-cases/{review_case_id}/escalate       person:CASES_WORK                                            422
+POST   /v1/control/review-cases/{review_case_id}/conclude       person:CASES_CONCLUDE                                        422
+POST   /v1/control/review-cases/{review_case_id}/reopen         person:CASES_OVERTURN                                        422
+POST   /v1/control/verifications/{verification_id}/appeal       person:CASES_WORK                                            422
+POST   /v1/control/sessions                                     anyone                                                       422
+GET    /v1/control/sessions                                     person                                                       200
+GET    /v1/control/sessions/current                             person:before-factor                                         200
+DELETE /v1/control/sessions/current                             person:before-factor                                         204
+DELETE /v1/control/sessions/{session_id}                        person                                                       404
+GET    /v1/control/mfa                                          person:before-factor                                         200
+POST   /v1/control/mfa/verify                                   person:before-factor                                         422
+POST   /v1/control/mfa/totp                                     person:before-factor                                         201
+POST   /v1/control/mfa/totp/confirm                             person:before-factor                                         422
+POST   /v1/control/mfa/recovery-codes                           person                                                       404
+DELETE /v1/control/mfa/totp                                     person                                                       404
+POST   /v1/control/password                                     person                                                       422
+POST   /v1/control/password/reset                               anyone                                                       422
+GET    /v1/control/members                                      person:MEMBERS_MANAGE                                        200
+POST   /v1/control/members                                      person:MEMBERS_MANAGE                                        422
+PATCH  /v1/control/members/{reviewer_id}                        person:MEMBERS_MANAGE                                        422
+POST   /v1/control/members/{reviewer_id}/reset-factor           person:MEMBERS_MANAGE                                        404
+GET    /v1/platform/catalog                                     operator                                                     200
+POST   /v1/platform/catalog                                     operator                                                     422
+GET    /v1/platform/catalog/{code}                              operator                                                     404
+PATCH  /v1/platform/catalog/{code}                              operator                                                     428
+POST   /v1/platform/catalog/{code}/enable                       operator                                                     404
+POST   /v1/platform/catalog/{code}/disable                      operator                                                     404
+GET    /v1/openapi.json                                         anyone                                                       200
+GET    /problems/{code}                                         anyone                                                       404
+GET    /livez                                                   anyone                                                       200
+GET    /readyz                                                  anyone                                                       200
+GET    /metrics                                                 anyone                                                       200
+"""  # noqa: E501 - a table
+"""Method, route, who may ask (and with which scope or permission), and what an admitted caller gets for an
+empty body and ids that nobody has."""
+
+
+Told = tuple[int, str | None]
+"""Status, and the code of a problem."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One route of the table."""
+
+    method: str
+    path: str
+    who: dict[str, str]
+    """Kind of caller to the scope or permission it needs; empty when it needs none."""
+    admitted: int
+
+    @override
+    def __hash__(self) -> int:
+        """Tell rows apart by their route."""
+        return hash((self.method, self.path))
+
+    @property
+    def concrete(self) -> str:
+        """The path with ids in it."""
+        return self.path.format(**IDS)
+
+
+def read_row(line: str) -> Row:
+    """Read one line of the table."""
+    method, path, *who, admitted = line.split()
+    kinds = {kind: needed for kind, _, needed in (one.partition(":") for one in who)}
+    return Row(method, path, kinds, int(admitted))
+
+
+TABLE: Final = [read_row(line) for line in ROWS.strip().splitlines()]
+
+
+@pytest.fixture
+async def front() -> AsyncIterator[Front]:
+    """A front whose deployment has an operator's token."""
+    async with open_front(operator_token=SecretStr(TOKEN)) as opened:
+        yield opened
+
+
+async def ask(front: Front, row: Row, token: str | None) -> Told:
+    """Ask with a bearer token, or with nothing: status and code."""
+    more: dict[str, Any] = {} if row.method == "GET" else {"json": {}}
+    told = await front.ask(row.method, row.concrete, token, **more)
+    return told.status, told.code if told.status >= 400 else None
+
+
+async def ask_as(front: Front, row: Row, role: Role, *, satisfied: bool = True, **more: str) -> Told:
+    """Ask as a reviewer of a role: status and code."""
+    person = await front.sign_in(role, satisfied=satisfied, **more)  # type: ignore[arg-type]  # a tenant id
+    body: dict[str, Any] = {} if row.method == "GET" else {"json": {}}
+    told = await person.ask(row.method, row.concrete, **body)
+    return told.status, told.code if told.status >= 400 else None
+
+
+async def test_every_route_has_its_row(front: Front) -> None:
+    served = {(e.method, e.path) for e in endpoints_of(front.ports, front.settings, BodyBudget(1))}
+
+    assert served == {(row.method, row.path) for row in TABLE}
+
+
+def wrong(told: dict[Row, Told], expected: Callable[[Row], Told]) -> dict[str, tuple[Told, Told]]:
+    """Return the rows that were answered otherwise than expected: what came, and what should have."""
+    return {
+        f"{row.method} {row.path}": (came, due)
+        for row, came in told.items()
+        if (came if (due := expected(row))[1] else (came[0], None)) != due
+    }
+
+
+async def test_nobody_is_told_to_authenticate(front: Front) -> None:
+    told = {row: await ask(front, row, None) for row in TABLE}
+
+    assert wrong(told, lambda row: (row.admitted if "anyone" in row.who else 401, None)) == {}
+
+
+@pytest.mark.parametrize("key", [TEST, FOREIGN, BARE])
+async def test_a_tenant_key_opens_what_its_scopes_say(front: Front, key: str) -> None:
+    told = {row: await ask(front, row, key) for row in TABLE}
+
+    def expected(row: Row) -> Told:
+        if "anyone" in row.who or ("key" in row.who and (key != BARE or not row.who["key"])):
+            return row.admitted, None
+        if "key" in row.who:
+            return 403, "PERMISSION_DENIED"
+        return (403, "API_KEY_NOT_ALLOWED") if "person" in row.who else (401, None)
+
+    assert wrong(told, expected) == {}
+
+
+@pytest.mark.parametrize("role", Role)
+async def test_a_role_opens_what_its_permissions_say(front: Front, role: Role) -> None:
+    told = {row: await ask_as(front, row, role) for row in TABLE}
+
+    def expected(row: Row) -> Told:
+        needed = row.who.get("person")
+        if "anyone" in row.who or needed in {"", "before-factor", *PERMISSIONS_OF[role]}:
+            return row.admitted, None
+        return (403, "PERMISSION_DENIED") if needed is not None else (401, "UNAUTHENTICATED")
+
+    assert wrong(told, expected) == {}
+
+
+async def test_another_tenants_reviewer_has_the_same_routes_and_nothing_in_them(front: Front) -> None:
+    told = {row: await ask_as(front, row, Role.OWNER, tenant_id=GLOBEX) for row in TABLE}
+
+    def expected(row: Row) -> Told:
+        return (row.admitted if {"anyone", "person"} & row.who.keys() else 401), None
+
+    assert wrong(told, expected) == {}
+
+
+async def test_without_the_second_factor_almost_nothing_opens(front: Front) -> None:
+    told = {row: await ask_as(front, row, Role.OWNER, satisfied=False) for row in TABLE}
+
+    def expected(row: Row) -> Told:
+        if "anyone" in row.who or row.who.get("person") == "before-factor":
+            return row.admitted, None
+        return (403, "MFA_REQUIRED") if "person" in row.who else (401, "UNAUTHENTICATED")
+
+    assert wrong(told, expected) == {}
+
+
+async def test_the_operators_token_opens_the_platform_and_nothing_else(front: Front) -> None:
+    told = {row: await ask(front, row, TOKEN) for row in TABLE}
+
+    def expected(row: Row) -> Told:
+        return (row.admitted if {"anyone", "operator"} & row.who.keys() else 401), None
+
+    assert wrong(told, expected) == {}
+
+
+@pytest.mark.parametrize("token", [None, TOKEN, TEST])
+async def test_without_the_setting_the_platform_does_not_exist(token: str | None) -> None:
+    async with open_front() as front:
+        told = [await ask(front, row, token) for row in TABLE if "operator" in row.who]
+
+    assert set(told) == {(404, "NOT_FOUND")}
+
+
+async def test_every_route_that_writes_says_what_it_audits(front: Front) -> None:
+    endpoints = endpoints_of(front.ports, front.settings, BodyBudget(1))
+    writing = [e for e in endpoints if e.method not in {"GET", "HEAD"}]
+
+    assert [f"{e.method} {e.path}" for e in writing if not e.audits] == []
