@@ -8,7 +8,9 @@ from typing import Final
 import faust
 
 from app.adapters.crypto import Purpose, RootKey
+from schemas.sessions import RecordOutcome
 from schemas.topics import Topic
+from schemas.verifications import SubmitVerification
 from streams.access.settings import read_settings
 from streams.audit import agent as audit_agent
 from streams.audit.committing import CommitAndTell
@@ -20,6 +22,9 @@ from streams.ports import Announcer, Stores
 from streams.reviews import agent as reviews_agent
 from streams.reviews.handler import ChangeCase
 from streams.runtime.guard import Guard
+from streams.runtime.writer import LogWriter, Outgoing
+from streams.sessions import agent as sessions_agent
+from streams.sessions.handler import ChangeSession
 from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
@@ -28,6 +33,7 @@ from streams.verification.policy import VerificationPolicy
 TABLES: Final[Mapping[str, Topic]] = {
     verification_agent.TABLE: Topic.VERIFICATION_COMMANDS,
     flows_agent.TABLE: Topic.FLOW_COMMANDS,
+    sessions_agent.TABLE: Topic.SESSION_COMMANDS,
     reviews_agent.TABLE: Topic.REVIEW_COMMANDS,
 }
 """Each table with the topic whose partitions its changelog shares."""
@@ -41,6 +47,7 @@ class Surroundings:
     root_key: RootKey
     announcer: Announcer
     guard: Guard
+    writer: LogWriter
     clock: Callable[[], datetime]
     engines: Engines | None
     """None in a worker that sees no images."""
@@ -50,11 +57,22 @@ def _verification(app: faust.App, around: Surroundings) -> None:
     engines = around.engines
     if engines is None:
         raise ValueError("verifications need engines")
+
+    async def tell_session(told: RecordOutcome) -> None:
+        key = told.session_id.encode()
+        await around.writer.write(Outgoing(Topic.SESSION_COMMANDS, key, told.to_bytes()))
+
     verification_agent.register(
         app,
         around.guard,
         lambda state: EvaluateVerification(
-            around.stores, engines, VerificationPolicy(), around.clock, state, around.announcer
+            around.stores,
+            engines,
+            VerificationPolicy(),
+            around.clock,
+            state,
+            around.announcer,
+            tell_session=tell_session,
         ),
     )
 
@@ -85,6 +103,18 @@ def _reviews(app: faust.App, around: Surroundings) -> None:
     )
 
 
+def _sessions(app: faust.App, around: Surroundings) -> None:
+    async def hand(command: SubmitVerification) -> None:
+        key = command.verification_id.encode()
+        await around.writer.write(Outgoing(Topic.VERIFICATION_COMMANDS, key, command.to_bytes()))
+
+    sessions_agent.register(
+        app,
+        around.guard,
+        lambda state: ChangeSession(around.stores, around.clock, state, around.announcer, hand),
+    )
+
+
 def _audit(app: faust.App, around: Surroundings) -> None:
     seal = SealChain(around.stores.audit_log, around.root_key.derive(Purpose.AUDIT_CHAIN))
     audit_agent.register(app, around.guard, seal)
@@ -93,6 +123,7 @@ def _audit(app: faust.App, around: Surroundings) -> None:
 AGENTS: Final[Mapping[str, Callable[[faust.App, Surroundings], None]]] = {
     "verification": _verification,
     "flows": _flows,
+    "sessions": _sessions,
     "reviews": _reviews,
     "audit": _audit,
 }

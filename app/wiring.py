@@ -55,6 +55,7 @@ from streams.runtime.reconciler import Reconciler, reconciling, sweeping
 from streams.runtime.tables import partitions_of
 from streams.runtime.worker import Worker, running_worker
 from streams.runtime.writer import LogWriter
+from streams.sessions.sweeping import Sweeper, sweeping_sessions
 from streams.verification.checks import Engines
 
 log = structlog.get_logger("veristream")
@@ -133,7 +134,7 @@ async def open_worker(
         engines = await _engines(stack, settings) if "verification" in chosen else None
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
         guard = Guard(writer, now=now, uniform=random.SystemRandom().uniform)
-        around = Surroundings(house.stores, house.root_key, announcer, guard, now, engines)
+        around = Surroundings(house.stores, house.root_key, announcer, guard, writer, now, engines)
 
         def build() -> faust.App:
             app = build_app(
@@ -152,6 +153,8 @@ async def open_worker(
             reconciler = Reconciler(house.stores.journal, house.stores.audit_log, writer, now)
             await stack.enter_async_context(reconciling(reconciler))
             await stack.enter_async_context(sweeping(house.stores.evidence, now))
+        if "sessions" in chosen:
+            await stack.enter_async_context(sweeping_sessions(Sweeper(house.stores.records, writer, now)))
         try:
             async with asyncio.timeout(READY_S):
                 await worker.wait_ready()

@@ -147,12 +147,12 @@ def measure_sharpness(picture: Picture, box: Box | None = None) -> Sharpness:
 
 
 def encode_box(picture: Picture, box: Box) -> bytes:
-    """Return one box of the picture as a JPEG without metadata.
+    """Return one box of the picture as a JPEG without metadata, enlarged if it could not be decoded again.
 
     Raises:
         ImageNotEvaluable: The box lies outside the picture.
     """
-    return _write_jpeg(_cut(picture, box), _QUALITY_CROP)
+    return _write_jpeg(_large_enough(_cut(picture, box)), _QUALITY_CROP)
 
 
 class PooledImageDecoder(ImageDecoder):
@@ -274,6 +274,16 @@ def _cut(picture: Picture, box: Box) -> Pixels:
     if left >= right or top >= bottom:
         raise ImageNotEvaluable("a box outside the picture")
     return picture.pixels[top:bottom, left:right]
+
+
+def _large_enough(pixels: Pixels) -> Pixels:
+    height, width = pixels.shape[:2]
+    scale = MIN_SHORTER_SIDE_PX / min(height, width)
+    if scale <= 1:
+        return pixels
+    size = max(MIN_SHORTER_SIDE_PX, round(width * scale)), max(MIN_SHORTER_SIDE_PX, round(height * scale))
+    enlarged: Pixels = cv2.resize(pixels, size, interpolation=cv2.INTER_CUBIC).astype(np.uint8)
+    return enlarged
 
 
 def _write_jpeg(pixels: Pixels, quality: int) -> bytes:

@@ -30,6 +30,9 @@ _MIN_STEPS: Final = 3
 
 _LONGEST: Final = max(map(len, WORDS))
 
+_LONGEST_PIECE: Final = 8
+"""A longer piece that is repeated is judged as what it is."""
+
 _LEET: Final = str.maketrans("@4031!$57", "aaoeiisst")
 """Digits and signs that stand for letters in most lists of guesses."""
 
@@ -92,7 +95,7 @@ def _is_pattern(password: str) -> bool:
     broken = sum(step not in {-1, 0, 1} for step in steps)
     if broken < _MIN_STEPS:
         return True
-    longest = len(password) // 3
+    longest = min(len(password) // 3, _LONGEST_PIECE)
     return any((password[:size] * len(password)).startswith(password) for size in range(1, longest + 1))
 
 

@@ -80,7 +80,7 @@ class Reconciler:
 @asynccontextmanager
 async def reconciling(reconciler: Reconciler, every_s: float = EVERY_S) -> AsyncIterator[None]:
     """Reconcile in the background for the length of the context."""
-    async with _beside(lambda: reconciler.run(every_s), "reconciler", every_s):
+    async with beside(lambda: reconciler.run(every_s), "reconciler", every_s):
         yield
 
 
@@ -101,14 +101,15 @@ async def sweeping(
                     log.info("sweeper.swept", files=swept)
             await asyncio.sleep(every_s)
 
-    async with _beside(sweep, "sweeper", every_s):
+    async with beside(sweep, "sweeper", every_s):
         yield
 
 
 @asynccontextmanager
-async def _beside(
+async def beside(
     work: Callable[[], Coroutine[Any, Any, None]], name: str, again_after_s: float
 ) -> AsyncIterator[None]:
+    """Do the work in the background for the length of the context, and again whenever it breaks."""
     task = asyncio.create_task(_keep_up(work, name, again_after_s), name=name)
     try:
         yield

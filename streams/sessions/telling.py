@@ -1,6 +1,5 @@
 """How a session is kept and told: its record, its marker, its audit rows and events; pure."""
 
-from dataclasses import replace
 from typing import Final
 
 from schemas.audit import Actor, AuditAction, AuditEvent
@@ -11,7 +10,7 @@ from streams.access.acting import NOBODY
 from streams.audit.acts import write_row
 from streams.ports import Record, RecordKind
 from streams.sessions import rules
-from streams.verification.keeping import indexes
+from streams.sessions.keeping import next_session_record, session_record
 
 _DONE: Final = {
     AuditAction.SESSION_CREATED: "was opened",
@@ -30,22 +29,13 @@ def by_the_clock(wish: SessionWish) -> SessionWish:
 def new_record(tenant_id: TenantId, stored: StoredSession, fingerprint: str) -> Record:
     """Return the record of a session that was just opened."""
     row = stored.session
-    return Record(
-        tenant_id=tenant_id,
-        kind=RecordKind.SESSION,
-        id=row.session_id,
-        body=stored.to_bytes(),
-        created_at=row.created_at,
-        fingerprint=fingerprint,
-        indexes=indexes(row.livemode, row.subject_id, row.status),
-    )
+    return session_record(tenant_id, row, stored.to_bytes(), fingerprint)
 
 
 def next_record(record: Record, stored: StoredSession) -> Record:
     """Return the record's next version."""
     row = stored.session
-    listed = indexes(row.livemode, row.subject_id, row.status)
-    return replace(record, body=stored.to_bytes(), version=record.version + 1, indexes=listed)
+    return next_session_record(record, row, stored.to_bytes())
 
 
 def watch_record(tenant_id: TenantId, stored: StoredSession) -> Record:
