@@ -63,6 +63,7 @@ async def broker(settings: Settings) -> None:
         raise CannotStart("SERVICE_KAFKA_BOOTSTRAP names a Kafka; unset it to run the embedded one")
     configure_logging(settings.log_format, settings.log_level)
     async with open_broker(settings) as access:
+        await prepare_topics(access)  # on an emptied folder too, while fronts and workers still live
         _say_ready("broker", access.bootstrap)
         await until_told_to_stop()
 

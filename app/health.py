@@ -1,6 +1,9 @@
 """How a process is: what it asks of its dependencies, and a loopback port for one without a front."""
 
-from collections.abc import AsyncIterator
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -24,16 +27,47 @@ PROBE_S: Final = 2.0
 BROKER_S: Final = 1.5
 """A broker that has not greeted by then counts as down; what is left of the probe finds out why."""
 
+WRITE_EVERY_S: Final = 5.0
+"""How old the last proof that the store can be written may be; each costs one flush to the disk."""
 
-def probes_of(stores: Stores, access: LogAccess, worker: Worker | None) -> dict[str, Probe]:
-    """Return what `/readyz` asks: the store, the broker, and the agents of this process if it has any."""
 
-    async def store() -> str | None:
+class StoreProbe:
+    """Tells whether the store reads and writes; a disk that is full reads very well.
+
+    It writes one row that says nothing, not oftener than every few seconds while all is well, and one at a
+    time: a probe that is given up leaves its write under way, and the next one waits for the same.
+    """
+
+    def __init__(self, stores: Stores, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stores = stores
+        self._clock = clock
+        self._wrote_at = -math.inf
+        self._writing: asyncio.Task[None] | None = None
+
+    async def __call__(self) -> str | None:
+        """Return why the store cannot be used, or None."""
         try:
-            await stores.audit_log.unsealed_tenants()
+            await self._stores.audit_log.unsealed_tenants()
+            if self._clock() - self._wrote_at >= WRITE_EVERY_S:
+                await self._write()
         except StoreUnavailable as error:
             return str(error)
         return None
+
+    async def _write(self) -> None:
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._stores.journal.touch(), name="store-probe")
+            self._writing.add_done_callback(self._note)
+        await asyncio.shield(self._writing)
+
+    def _note(self, written: asyncio.Task[None]) -> None:
+        self._writing = None
+        if not written.cancelled() and written.exception() is None:
+            self._wrote_at = self._clock()
+
+
+def probes_of(stores: Stores, access: LogAccess, worker: Worker | None) -> dict[str, Probe]:
+    """Return what `/readyz` asks: the store, the broker, and the agents of this process if it has any."""
 
     async def broker() -> str | None:
         try:
@@ -47,7 +81,7 @@ def probes_of(stores: Stores, access: LogAccess, worker: Worker | None) -> dict[
             return "partitions are being assigned or tables recovered"
         return None if worker.healthy else "records wait and none is finished"
 
-    probes: dict[str, Probe] = {"store": store, "broker": broker}
+    probes: dict[str, Probe] = {"store": StoreProbe(stores), "broker": broker}
     return probes if worker is None else {**probes, "agents": agents}
 
 

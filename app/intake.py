@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol, TypeVar
@@ -23,10 +24,11 @@ from schemas.access import TenantCaller
 from schemas.base import Command, Event
 from schemas.enums import EvidenceKind
 from schemas.ids import EvidenceId, TenantId, VerificationId, derive_id, encode_id
-from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
+from schemas.problems import FieldProblem, NotFound, Overloaded, ProblemCode, Refused, StoreUnavailable
 from schemas.topics import Topic
 from schemas.verifications import DeclaredDocument, Submission, SubmitVerification, VerificationDecided
 from streams.ports import EvidenceDraft, EvidenceRow, EvidenceStore, Record, RecordKind, Records, Vault
+from streams.runtime.writer import NeverSent
 from streams.verification.keeping import RETENTION_OF, mode, submission_label
 from streams.verification.sandbox import scenario_for
 
@@ -100,7 +102,12 @@ class Intake:
             if first is not None:
                 return Submitted(first, replayed=True)
         command = await self._keep(body, asked, verification_id, fingerprint, (document, selfie))
-        return await self._ask(command)
+        try:
+            return await self._ask(command)
+        except (Overloaded, NeverSent):
+            if asked.idempotency_key is None:
+                await self._forget(command)
+            raise
 
     async def _unpack(self, body: SubmitBody) -> tuple[Arrived, Arrived]:
         if encoded_length(body) <= INLINE_CHARS:
@@ -188,6 +195,13 @@ class Intake:
             if at_once is not None:
                 return at_once
         return await asyncio.to_thread(make_keepable, self.images, image)
+
+    async def _forget(self, command: SubmitVerification) -> None:
+        """Remove the evidence of a command that is certainly in no log and that nobody can name again."""
+        with suppress(StoreUnavailable):
+            await self.evidence.discard(
+                command.tenant_id, [command.document_evidence_id, command.selfie_evidence_id]
+            )
 
     async def _ask(self, command: SubmitVerification) -> Submitted:
         decided = await self.gateway.ask(

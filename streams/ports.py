@@ -140,6 +140,10 @@ class Journal(Protocol):
         """Remember that these events are in the log; unknown ids are ignored."""
         ...
 
+    async def touch(self) -> None:
+        """Write something that says nothing, as a commit would; `StoreUnavailable` when it cannot."""
+        ...
+
 
 class Records(Protocol):
     """Reads what was committed; a commit that was answered is visible at once."""

@@ -24,6 +24,10 @@ class RecordTooLarge(VeristreamError):
     """The log takes no record of this size, now or later."""
 
 
+class NeverSent(StoreUnavailable):
+    """Nothing was written, and nothing of it can still come to be."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """A record to be written; without a partition the key decides."""
@@ -79,7 +83,7 @@ class LogWriter:
             await asyncio.gather(*(producer.partitions_for(spec.topic) for spec in TOPICS))
         except (KafkaError, OSError) as error:
             await producer.stop()
-            raise StoreUnavailable("no broker answers") from error
+            raise NeverSent("no broker answers") from error
         return producer
 
     async def _renew(self) -> None:
@@ -96,6 +100,7 @@ class LogWriter:
         """Write the records in order; when it returns the broker has them all.
 
         Raises:
+            NeverSent: No broker could be reached; certainly none of them is in the log.
             StoreUnavailable: The broker did not take them all; some may be in the log.
             RecordTooLarge: One of them is larger than the log takes.
         """

@@ -113,6 +113,11 @@ class EvaluateVerification:
             log.warning("evidence.missing", verification_id=command.verification_id, cause=cause)
             await self._give_back(command, ())
             await self._discard(command)
+            memo = self._state.get(command.verification_id)
+            if memo is not None and memo.refusal is not None and memo.is_about(command):
+                raise Refused(
+                    memo.refusal
+                ) from error  # sent together with it, by a front whose clock is ahead
             raise Refused.because(
                 ProblemCode.STORE_FAILED, "The images are no longer kept; send them again."
             ) from error

@@ -85,7 +85,11 @@ class Remembered(Frozen):
             return False
         if self.refusal is None or self.refused_at is None:
             return True
-        return command.fingerprint == self.fingerprint and command.requested_at <= self.refused_at
+        return self.is_about(command) and command.requested_at <= self.refused_at
+
+    def is_about(self, command: SubmitVerification) -> bool:
+        """Tell whether the command is the same request of the same tenant."""
+        return (command.tenant_id, command.fingerprint) == (self.tenant_id, self.fingerprint)
 
 
 def drafts(decided: Decided) -> tuple[EvidenceDraft, ...]:

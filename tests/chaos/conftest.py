@@ -1,13 +1,52 @@
-"""The engines of the fault tests."""
+"""The engines of the fault tests: the embedded ones for all, real ones for those that say more there."""
 
+import os
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Final
 
 import pytest
+import pytest_asyncio
 
+from tests.chaos.engines_profile import Engines
 from tests.chaos.fleet import Embedded, Profile
+from tests.engines.cassandra_server import CassandraServer
+
+EMBEDDED: Final = "embedded"
+ENGINES: Final = "engines"
+
+MARK: Final = "on_engines: runs on Kafka and Cassandra too; without it only with CHAOS_PROFILES=all"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the mark known."""
+    config.addinivalue_line("markers", MARK)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a fault test on the profiles that were asked for: `CHAOS_PROFILES`, see `sizes.py`."""
+    if "profile" not in metafunc.fixturenames:
+        return
+    asked = os.environ.get("CHAOS_PROFILES", "")
+    marked = metafunc.definition.get_closest_marker("on_engines") is not None
+    chosen: list[object] = []
+    if asked in {"", "all", EMBEDDED}:
+        chosen.append(EMBEDDED)
+    if asked in {"all", ENGINES} or (not asked and marked):
+        chosen.append(pytest.param(ENGINES, marks=pytest.mark.engines))
+    metafunc.parametrize("profile", chosen, indirect=True)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def lasting_cassandra(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[CassandraServer]:
+    """The Cassandra of the fault tests, which may be killed; whoever asks has a keyspace of its own."""
+    async with CassandraServer(tmp_path_factory.mktemp("lasting")) as server:
+        yield server
 
 
 @pytest.fixture
-def profile(tmp_path: Path) -> Profile:
-    """The embedded engines, in a folder of their own."""
+def profile(request: pytest.FixtureRequest, tmp_path: Path) -> Profile:
+    """The engines a test runs on, in a folder of its own."""
+    if request.param == ENGINES:
+        return Engines(tmp_path, request.getfixturevalue("lasting_cassandra"))
     return Embedded(tmp_path)

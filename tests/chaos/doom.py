@@ -12,9 +12,10 @@ from typing import Any, Final, cast
 
 from typing_extensions import override
 
+from app.adapters.cassandra.journal import CassandraJournal
 from app.adapters.sqlite import journal as sqlite_journal
 from schemas.topics import Topic
-from streams.ports import Stores
+from streams.ports import Journal, Stores
 from streams.runtime.writer import LogWriter, Outgoing
 
 
@@ -24,7 +25,9 @@ class Point(StrEnum):
     EVIDENCE_KEPT = "evidence-kept"
     """What the evaluation made is kept; nothing is committed."""
     RECORD_WRITTEN = "record-written"
-    """In the middle of SQLite's transaction: the record is in it, its audit rows are not."""
+    """The record is written, its audit rows are not: within SQLite's transaction, after Cassandra's LWT."""
+    BATCH_WRITTEN = "batch-written"
+    """On Cassandra: a batch of what follows a record is written; the journal does not know it yet."""
     COMMITTED = "committed"
     """The change stands in the store; the table knows nothing of it."""
     BEFORE_PRODUCE = "before-produce"
@@ -120,25 +123,35 @@ def doomed_writer(writer: LogWriter, point: Point, doom: Doom) -> LogWriter:
 
 def doomed_stores(stores: Stores, point: Point, doom: Doom) -> Stores:
     """Return the stores of a worker that ends at the point."""
-
-    def around(port: object, method: str, *, before: bool = False) -> Any:
-        return cast("Any", DoomedPort(port, method, doom, before=before))
-
     match point:
         case Point.EVIDENCE_KEPT:
-            return replace(stores, evidence=around(stores.evidence, "put"))
-        case Point.COMMITTED:
-            return replace(stores, journal=around(stores.journal, "commit"))
-        case Point.BEFORE_MARK:
-            return replace(stores, journal=around(stores.journal, "mark_emitted", before=True))
+            return replace(stores, evidence=_around(stores.evidence, "put", doom))
+        case Point.RECORD_WRITTEN | Point.BATCH_WRITTEN | Point.COMMITTED | Point.BEFORE_MARK:
+            return replace(stores, journal=_doomed_journal(stores.journal, point, doom))
         case Point.BEFORE_SEAL | Point.SEALED:
             before = point is Point.BEFORE_SEAL
-            return replace(stores, audit_log=around(stores.audit_log, "seal", before=before))
-        case Point.RECORD_WRITTEN:
-            _die_within_transactions(doom)
-            return stores
+            return replace(stores, audit_log=_around(stores.audit_log, "seal", doom, before=before))
         case _:
             return stores
+
+
+def _doomed_journal(journal: Journal, point: Point, doom: Doom) -> Any:
+    match point:
+        case Point.COMMITTED:
+            return _around(journal, "commit", doom)
+        case Point.BEFORE_MARK:
+            return _around(journal, "mark_emitted", doom, before=True)
+        case _ if isinstance(journal, CassandraJournal):
+            inner = cast("Any", journal)
+            request = "lwt" if point is Point.RECORD_WRITTEN else "batch"
+            inner._session = DoomedPort(inner._session, request, doom)
+        case _:
+            _die_within_transactions(doom)
+    return journal
+
+
+def _around(port: object, method: str, doom: Doom, *, before: bool = False) -> Any:
+    return DoomedPort(port, method, doom, before=before)
 
 
 CALLS: Final = (

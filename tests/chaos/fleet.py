@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +12,9 @@ from typing import Any, Final, Protocol
 
 from app.kafka_log import ADDRESS_FILE
 from tests.chaos import doomed_worker
+from tests.chaos.doom import Point
 from tests.chaos.prefork import Run, fork, run_veristream
-from tests.chaos.store_lock import nobody_reads_or_writes
+from tests.chaos.store_lock import nobody_reads_or_writes, nobody_writes
 from tests.journeys.service import START_S, Role, environment, new_log
 
 SETTINGS: Final = {"SERVICE_ANSWER_TIMEOUT_S": "25", "SERVICE_WORKER_SESSION_TIMEOUT_S": "6"}
@@ -59,8 +60,17 @@ class Profile(Protocol):
         """Where the broker is, `host:port`."""
         ...
 
+    @property
+    def deaths(self) -> Sequence[Point]:
+        """Where a worker can be made to die on these engines."""
+        ...
+
+    async def prepare(self) -> None:
+        """Start what a first command needs: the broker, and a store with its tables."""
+        ...
+
     async def start_broker(self) -> None:
-        """Start the broker, or start it again with what it had written."""
+        """Start the broker again with what it had written."""
         ...
 
     async def kill_broker(self) -> None:
@@ -69,6 +79,10 @@ class Profile(Protocol):
 
     def store_away(self) -> AbstractAsyncContextManager[None]:
         """Let nobody read or write the store for the length of the context."""
+        ...
+
+    def store_stuck(self) -> AbstractAsyncContextManager[None]:
+        """Let every write wait for the end of the context; it goes on afterwards, unless given up."""
         ...
 
     async def aclose(self) -> None:
@@ -80,6 +94,7 @@ class Embedded:
     """The embedded broker as a process of its own, and SQLite in the data folder."""
 
     settings: Mapping[str, str] = {}
+    deaths = tuple(point for point in Point if point is not Point.BATCH_WRITTEN)
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
@@ -96,6 +111,10 @@ class Embedded:
         assert self._broker is not None
         return self._broker
 
+    async def prepare(self) -> None:
+        """Start the broker; the store makes its own tables."""
+        await self.start_broker()
+
     async def start_broker(self) -> None:
         """Start it on the port it had."""
         self._broker = await start(self._data_dir, "broker")
@@ -108,6 +127,10 @@ class Embedded:
     def store_away(self) -> AbstractAsyncContextManager[None]:
         """Hold every lock of the database."""
         return nobody_reads_or_writes(self._data_dir)
+
+    def store_stuck(self) -> AbstractAsyncContextManager[None]:
+        """Hold the lock of the database's writer."""
+        return nobody_writes(self._data_dir)
 
     async def aclose(self) -> None:
         """Stop the broker."""
@@ -188,7 +211,7 @@ async def running_fleet(
     engines = profile or Embedded(data_dir)
     fleet = Fleet(data_dir, engines, {**SETTINGS, **settings})
     try:
-        await engines.start_broker()
+        await engines.prepare()
         await fleet.make_tenant()
         yield fleet
     finally:

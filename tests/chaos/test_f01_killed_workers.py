@@ -5,7 +5,6 @@ from collections import Counter
 from pathlib import Path
 
 from tests.chaos.crowd import Crowd, open_client
-from tests.chaos.doom import Point
 from tests.chaos.fleet import Profile, running_fleet
 from tests.chaos.sizes import seeded
 from tests.chaos.verdict import check
@@ -21,7 +20,7 @@ async def test_a_worker_that_dies_at_any_point_leaves_one_decision_each(
         crowd, enough = Crowd(client, front.url, fleet.test_key), asyncio.Event()
         posting = asyncio.create_task(crowd.keep_posting(enough, at_once=16))
         deaths = []
-        for point in Point:
+        for point in profile.deaths:
             worker = await fleet.doomed_worker(point, chance.randint(1, 8))
             async with asyncio.timeout(60):
                 deaths.append(await worker.process.wait())
@@ -32,5 +31,5 @@ async def test_a_worker_that_dies_at_any_point_leaves_one_decision_each(
         rows = await crowd.audit_rows()
         await check(fleet)
 
-    assert deaths == [-9] * len(Point)
+    assert deaths == [-9] * len(profile.deaths)
     assert Counter(rows.values()) == {1: crowd.commands}

@@ -10,7 +10,6 @@ import pytest
 from tests.chaos.crowd import LATER, Crowd, open_client
 from tests.chaos.fleet import Profile, running_fleet
 from tests.chaos.sizes import commands, seconds, seeded
-from tests.chaos.store_lock import nobody_writes
 from tests.chaos.verdict import check
 
 AWAY_S = 14.0
@@ -75,7 +74,7 @@ async def test_a_slow_store_slows_nobody_who_does_not_need_it(tmp_path: Path, pr
         posting = asyncio.create_task(crowd.post_all())
         lives = []
         for _ in range(3):
-            async with nobody_writes(tmp_path):
+            async with profile.store_stuck():
                 lives.append((await asked(crowd, "/livez"))[0])
                 await asyncio.sleep(3.0)
         waited_for = not posting.done()

@@ -91,7 +91,6 @@ async def test_a_broker_that_lost_everything_takes_new_commands_and_loses_no_dec
         await profile.kill_broker()
         wipe(tmp_path / "broker")
         await profile.start_broker()
-        await prepare_topics(LogAccess(profile.bootstrap))
         after = Crowd(client, front.url, fleet.test_key, count, name="after")
         await after.post_all(at_once=4)
 

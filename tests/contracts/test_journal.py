@@ -300,3 +300,11 @@ async def test_an_event_marked_right_after_its_commit_was_asked_for_is_pending_n
     )
 
     assert await stores.journal.pending_events(9) == []
+
+
+async def test_touching_says_nothing(stores: Stores) -> None:
+    await stores.journal.touch()
+    await stores.journal.touch()
+
+    assert await stores.journal.pending_events(9) == []
+    assert await stores.audit_log.unsealed_tenants() == []

@@ -242,6 +242,21 @@ async def test_a_store_locked_by_a_neighbour_is_unavailable_for_now(
         assert (await stores.journal.commit(CHANGE)).won
 
 
+async def test_look_ups_that_wait_together_for_a_locked_file_wait_once(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        find = stores.records._engine.find  # type: ignore[attr-defined]  # the engine is the adapter's own
+        tries: list[str] = []
+
+        def locked(_: sqlite3.Connection) -> None:
+            tries.append("waited")
+            raise sqlite3.OperationalError("database is locked")
+
+        answers = await asyncio.gather(*(find(locked) for _ in range(5)), return_exceptions=True)
+
+        assert [type(answer) for answer in answers] == [StoreUnavailable] * 5
+        assert len(tries) == 1
+
+
 async def test_a_defect_in_one_job_leaves_nobody_waiting(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

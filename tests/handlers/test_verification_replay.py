@@ -166,6 +166,34 @@ async def test_requests_refused_together_all_hear_the_same_reason() -> None:
     assert codes == [ProblemCode.IMAGE_NOT_EVALUABLE] * 3
 
 
+async def test_requests_refused_together_hear_the_same_reason_from_a_front_whose_clock_is_ahead() -> None:
+    stage = Stage(Scene(selfie_faces=()))
+    stage.now += timedelta(minutes=5)
+    commands = [await stage.keep(request_id=f"req-{number}") for number in range(3)]
+    stage.now -= timedelta(minutes=5)
+
+    codes = []
+    for command in commands:
+        with pytest.raises(Refused) as refused:
+            await stage.handler(command)
+        codes.append(refused.value.refusal.code)
+
+    assert codes == [ProblemCode.IMAGE_NOT_EVALUABLE] * 3
+
+
+async def test_another_request_whose_images_are_gone_does_not_hear_the_refusal_of_the_first() -> None:
+    stage = Stage(Scene(selfie_faces=()))
+    with pytest.raises(Refused):
+        await stage.submit()
+    command = await stage.keep(request_id="req-2", fingerprint="e" * 64)
+    await stage.stores.evidence.discard(command.tenant_id, [command.selfie_evidence_id])
+
+    with pytest.raises(Refused) as refused:
+        await stage.handler(command)
+
+    assert refused.value.refusal.code is ProblemCode.STORE_FAILED
+
+
 async def test_fifty_at_once_make_one_verification() -> None:
     stage = Stage(Scene(distance=0.55))
     commands = [await stage.keep(request_id=f"req-{number}") for number in range(50)]

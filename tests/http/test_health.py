@@ -1,10 +1,19 @@
 """The process tells how it is, dependency by dependency."""
 
 import asyncio
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
+from app.adapters.crypto import RootKey
+from app.adapters.memory import MemoryJournal, Shelves, open_memory_stores
+from app.adapters.sqlite import engine
+from app.adapters.sqlite.stores import open_sqlite_stores
+from app.health import WRITE_EVERY_S, StoreProbe
 from app.http.routes.health import LATE
+from tests.chaos.store_lock import nobody_writes
 from tests.http.support import Front, build_body, open_front
 
 
@@ -22,6 +31,18 @@ async def hangs() -> str | None:
     """One that never answers."""
     await asyncio.Event().wait()
     return None
+
+
+class CountingJournal(MemoryJournal):
+    """Counts what says nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(Shelves())
+        self.touched = 0
+
+    @override
+    async def touch(self) -> None:
+        self.touched += 1
 
 
 async def test_a_process_that_answers_lives(front: Front) -> None:
@@ -51,6 +72,32 @@ async def test_it_is_not_ready_while_one_is_down_and_says_which(probe: object, c
         "broker": {"status": "down", "cause": cause},
     }
     assert told.headers["Retry-After"]
+
+
+async def test_a_store_that_can_be_read_and_not_written_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "BUSY_TIMEOUT_MS", 20)
+    async with open_sqlite_stores(tmp_path, RootKey(bytes(32))) as stores:
+        probe = StoreProbe(stores)
+        async with nobody_writes(tmp_path):
+            told = await probe()
+
+        assert (told, await probe()) == ("database is locked", None)
+
+
+async def test_a_store_that_works_is_written_once_in_a_while_however_often_it_is_asked() -> None:
+    moments = [0.0, 1.0, WRITE_EVERY_S - 0.1, WRITE_EVERY_S, WRITE_EVERY_S + 1.0]
+    stores = open_memory_stores(RootKey(bytes(32)), Shelves())
+    counting = CountingJournal()
+    probe = StoreProbe(replace(stores, journal=counting), lambda: moments[0])
+    written = []
+    while moments:
+        await asyncio.gather(probe(), probe())
+        written.append(counting.touched)
+        moments.pop(0)
+
+    assert written == [1, 1, 1, 2, 2]
 
 
 async def test_metrics_count_by_route_and_never_by_tenant_or_subject(front: Front) -> None:

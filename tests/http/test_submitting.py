@@ -12,6 +12,7 @@ from app.adapters.keyring import TOMBSTONE
 from schemas.enums import EvidenceKind
 from schemas.ids import EvidenceId
 from schemas.problems import DecisionPending, Overloaded, ProblemCode, Refused, StoreUnavailable
+from streams.runtime.writer import NeverSent
 from tests.builders import ACME
 from tests.http.support import BARE, FOREIGN, LIVE, PATH, TEST, Front, build_body, draw_image, encoded
 
@@ -227,6 +228,26 @@ async def test_a_refused_command_frees_its_key(front: Front) -> None:
     told = await front.submit(idempotency_key="order-1")
 
     assert (refused.status, told.status) == (422, 201)
+
+
+@pytest.mark.parametrize(
+    ("error", "key", "left"),
+    [
+        (NeverSent(), None, 0),
+        (Overloaded(), None, 0),
+        (NeverSent(), "order-1", 2),
+        (StoreUnavailable(), None, 2),
+        (DecisionPending(), None, 2),
+    ],
+    ids=["never sent", "no room", "never sent, with a key", "perhaps sent", "sent"],
+)
+async def test_the_images_stay_unless_nobody_can_come_to_need_them(
+    front: Front, error: Exception, key: str | None, left: int
+) -> None:
+    front.gateway.failing = error
+    await front.submit(idempotency_key=key)
+
+    assert len(front.shelves.evidence) == left
 
 
 async def test_an_unreachable_store_on_reading_is_503(front: Front) -> None:

@@ -52,6 +52,9 @@ _CHANGE: Final = Statement(
     "WHERE tenant = ? AND kind = ? AND id = ? AND part = 0 IF version = ?"
 )
 
+_TOUCH: Final = Statement("UPDATE settings SET value = ? WHERE name = 'touched' IF value != ?")
+"""A lightweight transaction that always writes, for the value is a new one each time."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
@@ -174,6 +177,11 @@ class CassandraJournal(Journal):
     @override
     async def mark_emitted(self, event_ids: Sequence[EventId]) -> None:
         await self._emitting.mark(event_ids)
+
+    @override
+    async def touch(self) -> None:
+        value = uuid4().bytes
+        await self._session.execute(_TOUCH, (value, value))
 
 
 _NAMES: Final = ("part", *COLUMNS.split(", "), "attempt", "outbox", "settled")

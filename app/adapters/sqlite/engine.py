@@ -114,10 +114,11 @@ class Engine:
         return connection
 
     def _find(self, batch: Sequence[Waiting[AnyJob[Any]]]) -> list[Outcome]:
+        """Look everything up at once; a file that cannot be read is waited for once, not by each alone."""
         try:
             return list(run_groups(self._reader(), batch))
         except _CARRIED as error:
-            if len(batch) == 1:
+            if len(batch) == 1 or isinstance(error, sqlite3.OperationalError):
                 return [Outcome(waiting.future, error=_told(error)) for waiting in batch]
         return [outcome for waiting in batch for outcome in self._find([waiting])]
 

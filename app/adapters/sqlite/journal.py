@@ -41,6 +41,9 @@ _PENDING: Final = """
 SELECT e.body FROM events_waiting w CROSS JOIN events e ON e.seq = w.seq ORDER BY w.seq LIMIT ?"""
 _EMITTED: Final = """
 DELETE FROM events_waiting WHERE seq IN (SELECT seq FROM events WHERE id IN (VALUES (?)))"""
+_TOUCH: Final = """
+INSERT INTO settings (name, value) VALUES ('touched', randomblob(8))
+ON CONFLICT (name) DO UPDATE SET value = excluded.value"""
 
 _Row: TypeAlias = tuple[Any, ...]
 
@@ -152,6 +155,18 @@ class _Get(Together[Record]):
         return each(jobs, answer)
 
 
+class _Touch(Together[None]):
+    """Changes a row nobody reads; one is enough for all who ask."""
+
+    touches = "settings"
+
+    @override
+    @classmethod
+    def run(cls, connection: sqlite3.Connection, jobs: Sequence["_Touch"]) -> list[None]:
+        connection.execute(_TOUCH)
+        return [None] * len(jobs)
+
+
 class SqliteJournal(Journal):
     """Changes that wait at the same time share one transaction, its statements and one flush to the disk."""
 
@@ -170,6 +185,10 @@ class SqliteJournal(Journal):
     @override
     async def mark_emitted(self, event_ids: Sequence[EventId]) -> None:
         await self._engine.write(_Emitted(event_ids))
+
+    @override
+    async def touch(self) -> None:
+        await self._engine.write(_Touch())
 
 
 class SqliteRecords(Records):

@@ -1,0 +1,101 @@
+"""A real Kafka and a real Cassandra for a fleet: killed, frozen, and started again on what they kept."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from tests.chaos.doom import Point
+from tests.chaos.fleet import command
+from tests.chaos.proxy import Proxy
+from tests.engines.cassandra_server import CassandraServer
+from tests.engines.kafka_server import KafkaServer
+
+
+class Engines:
+    """A Kafka of the fleet's own, and a keyspace of the fleet's own in the run's Cassandra.
+
+    Topics have fixed names, so a Kafka serves one fleet; keyspaces have not, and a Cassandra that is warm is
+    worth keeping. It keeps what it answered, so it may be killed: the next fleet finds it running again.
+    """
+
+    deaths: tuple[Point, ...] = tuple(Point)
+
+    def __init__(self, data_dir: Path, cassandra: CassandraServer) -> None:
+        self.kafka = KafkaServer(data_dir / "kafka")
+        self.cassandra = cassandra
+        self._data_dir = data_dir
+        self._keyspace = f"chaos_{uuid4().hex[:12]}"
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Where both are."""
+        return {
+            "SERVICE_KAFKA_BOOTSTRAP": self.kafka.bootstrap,
+            "SERVICE_CASSANDRA_CONTACT_POINTS": self.cassandra.contact_point,
+            "SERVICE_CASSANDRA_KEYSPACE": self._keyspace,
+        }
+
+    @property
+    def bootstrap(self) -> str:
+        """Kafka's address, the same in all its lives."""
+        return self.kafka.bootstrap
+
+    async def prepare(self) -> None:
+        """Start Kafka, and make the tables as an operator does."""
+        await asyncio.gather(self.kafka.start(), self._make_keyspace())
+
+    async def _make_keyspace(self) -> None:
+        if not self.cassandra.is_running():
+            await self.cassandra.start()
+        status, _, err = await command(self._data_dir, "migrate", given=self.settings)
+        assert status == 0, err
+
+    async def start_broker(self) -> None:
+        """Start Kafka again on its folder and ports."""
+        await self.kafka.start()
+
+    async def kill_broker(self) -> None:
+        """End Kafka with SIGKILL."""
+        await self.kafka.kill()
+
+    @asynccontextmanager
+    async def store_away(self) -> AsyncIterator[None]:
+        """Kill Cassandra, and start it again at the end on the same folder and ports."""
+        await self.cassandra.kill()
+        try:
+            yield
+        finally:
+            await self.cassandra.start()
+
+    @asynccontextmanager
+    async def store_stuck(self) -> AsyncIterator[None]:
+        """Freeze Cassandra: it holds every connection and answers nothing; then it goes on where it was."""
+        self.cassandra.pause()
+        try:
+            yield
+        finally:
+            self.cassandra.resume()
+
+    def before_store(self) -> Proxy:
+        """Return a proxy before Cassandra, still to be entered; see `through`."""
+        return Proxy.before(self.cassandra.contact_point)
+
+    async def aclose(self) -> None:
+        """End Kafka and drop the keyspace."""
+        await self.kafka.kill()
+        if self.cassandra.is_running():
+            await asyncio.to_thread(self._drop_keyspace)
+
+    def _drop_keyspace(self) -> None:
+        cluster = self.cassandra.cluster()
+        try:
+            cluster.connect().execute(f"DROP KEYSPACE IF EXISTS {self._keyspace}", timeout=60)
+        finally:
+            cluster.shutdown()
+
+
+def through(proxy: Proxy) -> dict[str, str]:
+    """Return the settings of a role that reaches Cassandra by this proxy."""
+    return {"SERVICE_CASSANDRA_CONTACT_POINTS": proxy.address}
