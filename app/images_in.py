@@ -72,6 +72,11 @@ def unpack(body: SubmitBody) -> tuple[Arrived, Arrived]:
     return _decode(DOCUMENT, body.document.image_base64), _decode(SELFIE, body.selfie_image_base64)
 
 
+def unpack_one(pointer: str, text: str) -> Arrived:
+    """Decode one image of a body, as `unpack` does two."""
+    return _decode(pointer, text)
+
+
 def keep_upright(gate: ImageGate, image: Arrived) -> Keepable | None:
     """Return what may be kept of an upright image; turning another one can take a second, so None.
 

@@ -22,6 +22,8 @@ from app.adapters.layout import ROOT_KEY_FILE
 from app.adapters.passwords import Argon2Passwords, open_passwords
 from app.adapters.sqlite.stores import open_sqlite_stores
 from app.agents import AGENTS, Surroundings
+from app.capture import CaptureIntake, open_capture_intake
+from app.capture_tokens import CaptureTokens
 from app.cassandra_access import address_of, blobs_dir_of
 from app.gateway import Gateway
 from app.health import probes_of, serving_health
@@ -38,8 +40,7 @@ from app.telemetry import build_metrics
 from app.vision import images
 from app.vision.engines import EngineChoice, open_engines
 from schemas.ids import encode_id
-from schemas.people import CaptureCaller
-from schemas.problems import Unauthenticated, VeristreamError
+from schemas.problems import VeristreamError
 from schemas.topics import Topic
 from streams.access.handler import Authenticate
 from streams.access.people import People
@@ -207,8 +208,9 @@ async def open_front(
         probes = {**probes_of(house.stores, access, worker), "front": leaving.probe}
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
         commit = CommitAndTell(house.stores.journal, announcer)
+        capture = await stack.enter_async_context(open_capture_intake(house.stores.evidence, now))
         people = people_of(house, commit, await stack.enter_async_context(open_passwords()), settings)
-        ports = _front_ports(settings, house, gateway, commit, people, probes, registry)
+        ports = _front_ports(settings, house, gateway, commit, people, probes, registry, capture)
         chosen = FrontSettings(
             base_url=url.rstrip("/"),
             cursor_key=house.root_key.derive(Purpose.CURSORS),
@@ -259,6 +261,7 @@ def _front_ports(
     people: People,
     probes: dict[str, Probe],
     registry: CollectorRegistry,
+    capture: CaptureIntake,
 ) -> FrontPorts:
     stores = house.stores
     intake = Intake(
@@ -271,14 +274,17 @@ def _front_ports(
         fresh_uuid=uuid7,
         answer_timeout_s=settings.answer_timeout_s,
     )
+    tokens = CaptureTokens(house.root_key.derive(Purpose.CAPTURE_TOKENS), now)
     return FrontPorts(
         authenticate=Authenticate(stores.records, house.root_key.derive(Purpose.API_KEY_PEPPER), now),
         recognise_reviewer=RecogniseReviewer(
             stores.records, stores.journal, house.root_key.derive(Purpose.SESSION_PEPPER), now
         ),
-        recognise_capture=_no_capture,
+        recognise_capture=tokens.recognise,
         gateway=gateway,
         intake=intake,
+        capture=capture,
+        capture_tokens=tokens,
         stores=stores,
         commit=commit,
         people=people,
@@ -303,10 +309,6 @@ def people_of(house: House, commit: Commit, passwords: Argon2Passwords, settings
         new_id=new_id,
         totp_drift_steps=settings.totp_drift_steps,
     )
-
-
-def _no_capture(_: str) -> CaptureCaller:
-    raise Unauthenticated("no session can be opened yet")
 
 
 @asynccontextmanager

@@ -69,6 +69,15 @@ class BodyReader:
             return _validated(raw, model)
         return await asyncio.to_thread(_validated, raw, model)
 
+    async def read_bytes(self, call: Call) -> bytes:
+        """Return a body of whatever type as it arrives.
+
+        Raises:
+            Refused: PAYLOAD_TOO_LARGE, MALFORMED_JSON when it does not arrive in time.
+            Overloaded: Too many bytes are held already.
+        """
+        return await self._receive(call)
+
     async def _receive(self, call: Call) -> bytes:
         request = call.request
         limit = call.endpoint.body_limit if call.endpoint else 0

@@ -10,6 +10,8 @@ from uuid import UUID
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
+from app.capture import CaptureIntake
+from app.capture_tokens import CaptureTokens
 from app.http.rate_limits import RateLimits
 from app.intake import Gateway, Intake
 from app.telemetry import Metrics
@@ -63,6 +65,8 @@ class FrontPorts:
     recognise_capture: TokenRecogniser
     gateway: Gateway
     intake: Intake
+    capture: CaptureIntake
+    capture_tokens: CaptureTokens
     stores: Stores
     commit: Commit
     """Commits a change of a use case that the front carries out itself, and tells the log."""

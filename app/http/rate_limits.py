@@ -23,6 +23,8 @@ class RateLimits(Frozen):
     """Every route together."""
     verifications: int = Field(default=60, ge=1)
     """`POST /v1/verifications` alone."""
+    capture: int = Field(default=60, ge=1)
+    """Per client token (G62)."""
     sign_in: int = Field(default=10, ge=1)
     """Sign-ins in 15 minutes: all of an address, and failed ones of an account; kept in the store (G96)."""
 

@@ -15,6 +15,7 @@ from app.http.presenting import Presenter
 from app.http.protocol import FrontRunner, Surroundings
 from app.http.responses import standing_headers
 from app.http.routes.audit import AuditRoutes, audit_endpoints
+from app.http.routes.capture import CaptureRoutes, capture_endpoints
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
 from app.http.routes.control import sign_in_endpoints
 from app.http.routes.description import with_description
@@ -25,6 +26,7 @@ from app.http.routes.members import MemberRoutes, member_endpoints
 from app.http.routes.problems import problem_endpoints
 from app.http.routes.reference import reference_endpoints
 from app.http.routes.review_cases import CaseRoutes, case_endpoints
+from app.http.routes.sessions import SessionRoutes, session_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
 from streams.catalog.handler import Catalogue
 
@@ -63,6 +65,8 @@ def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget)
         *flow_endpoints(FlowRoutes(ports, bodies, cursors)),
         *case_endpoints(CaseRoutes(ports, bodies, cursors)),
         *evidence_endpoints(EvidenceRoutes(ports)),
+        *session_endpoints(SessionRoutes(ports, bodies, settings.base_url)),
+        *capture_endpoints(CaptureRoutes(ports, bodies)),
         *reference_endpoints(),
         *catalog_endpoints(
             CatalogRoutes(ports, bodies, Catalogue(ports.stores.records, ports.commit, ports.clock))

@@ -6,7 +6,7 @@ import io
 import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
@@ -20,6 +20,8 @@ from uuid_utils.compat import uuid7
 from app.adapters.crypto import RootKey
 from app.adapters.memory import Shelves, open_memory_stores
 from app.adapters.passwords import PARAMETERS, Argon2Passwords
+from app.capture import CaptureIntake
+from app.capture_tokens import CaptureTokens
 from app.http.ports import Authenticator, FrontPorts, FrontSettings, Probe
 from app.http.server import create_app, make_runner
 from app.intake import Intake
@@ -32,10 +34,12 @@ from schemas.base import Command, Event
 from schemas.enums import Scope
 from schemas.flows import FlowCommand
 from schemas.ids import PLATFORM, KeyId, ReviewerSessionId, TenantId, UserId, derive_id, encode_id
-from schemas.people import CaptureCaller, OpenSession, Reviewer, ReviewerSession, Role
-from schemas.problems import Unauthenticated
+from schemas.people import OpenSession, Reviewer, ReviewerSession, Role
+from schemas.problems import Refused, Unauthenticated
 from schemas.reviews import CaseCommand
+from schemas.sessions import RecordOutcome, SessionCommand
 from schemas.topics import Topic
+from schemas.verifications import SubmitVerification
 from streams.access.members import email_record, reviewer_record
 from streams.access.people import Passwords, People
 from streams.access.recognition import (
@@ -53,6 +57,7 @@ from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
 from streams.ports import Change, Stores
 from streams.reviews.handler import ChangeCase
+from streams.sessions.handler import ChangeSession
 from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
@@ -184,6 +189,7 @@ class Front:
     stores: Stores
     ports: FrontPorts
     settings: FrontSettings
+    sending: "Sending"
 
     async def ask(self, method: str, path: str, key: str | None = TEST, **more: Any) -> "Told":
         """Send a request and read the whole answer."""
@@ -312,9 +318,10 @@ async def open_front(
     shelves, keys, pool = Shelves(), Keys(), VisionPool(1)
     hashing = passwords or Argon2Passwords(CHEAP)
     stores = open_memory_stores(RootKey(b"r" * 32), shelves)
-    gateway = DirectGateway(_handlers(stores, pool))
+    sending = Sending()
+    gateway = sending.gateway = DirectGateway(_handlers(stores, pool, sending))
     people = _people(stores, hashing, clock)
-    ports = _ports(stores, knowing(stores) if knowing else keys, gateway, probes or {}, people)
+    ports = _ports(stores, knowing(stores) if knowing else keys, gateway, probes or {}, people, pool)
     app = create_app(ports, chosen)
     runner = make_runner(app, ports, chosen, max_connections, shutdown_timeout_s=1.0)
     await runner.setup()
@@ -324,8 +331,10 @@ async def open_front(
     client = aiohttp.ClientSession(auto_decompress=False)
     try:
         yield Front(
-            f"http://{host}:{port}", port, app, runner, client, keys, gateway, shelves, stores, ports, chosen
-        )
+            f"http://{host}:{port}", port, app, runner, client, keys, gateway, shelves, stores, ports, chosen,
+            sending,
+        )  # fmt: skip
+        await sending.settle()
     finally:
         await client.close()
         await runner.cleanup()
@@ -346,10 +355,43 @@ def _people(stores: Stores, passwords: Passwords, clock: Callable[[], datetime])
     )
 
 
-def _handlers(stores: Stores, pool: VisionPool) -> dict[Topic, Callable[[Any], Awaitable[Event]]]:
+class Sending:
+    """What actors send each other, carried out beside whoever sent it."""
+
+    def __init__(self) -> None:
+        self.gateway: DirectGateway | None = None
+        self._under_way: set[asyncio.Task[Any]] = set()
+
+    async def hand(self, command: SubmitVerification) -> None:
+        """Let an attempt be evaluated."""
+        self._send(Topic.VERIFICATION_COMMANDS, command.verification_id, command)
+
+    async def tell(self, told: RecordOutcome) -> None:
+        """Tell a session what became of its attempt."""
+        self._send(Topic.SESSION_COMMANDS, told.session_id, told)
+
+    def _send(self, topic: Topic, key: str, command: Command) -> None:
+        assert self.gateway is not None
+        task = asyncio.create_task(self.gateway.ask(topic, key, command, Event, 20.0))
+        self._under_way.add(task)
+
+    async def settle(self) -> None:
+        """Wait until nothing is under way any more; refusals are told to the session."""
+        while self._under_way:
+            task = self._under_way.pop()
+            with suppress(Refused):
+                await task
+
+
+def _handlers(
+    stores: Stores, pool: VisionPool, sending: Sending
+) -> dict[Topic, Callable[[Any], Awaitable[Event]]]:
     unasked: Any = Unasked()
     engines = Engines(PooledImageDecoder(pool), unasked, unasked, unasked)
-    evaluate = EvaluateVerification(stores, engines, VerificationPolicy(), now, Memory(), Silence())
+    evaluate = EvaluateVerification(
+        stores, engines, VerificationPolicy(), now, Memory(), Silence(), tell_session=sending.tell
+    )
+    sessions = ChangeSession(stores, now, Memory(), Silence(), sending.hand)
     catalogue = Catalogue(stores.records, stores.journal.commit, now)
     cases = ChangeCase(
         stores, VerificationPolicy(), lambda tenant_id: read_settings(stores.records, tenant_id), now,
@@ -360,12 +402,8 @@ def _handlers(stores: Stores, pool: VisionPool) -> dict[Topic, Callable[[Any], A
         Topic.VERIFICATION_COMMANDS: evaluate,
         Topic.REVIEW_COMMANDS: lambda wish: cases(CaseCommand(wish)),
         Topic.FLOW_COMMANDS: lambda wish: flows(FlowCommand(wish)),
+        Topic.SESSION_COMMANDS: lambda wish: sessions(SessionCommand(wish)),
     }
-
-
-def no_capture_token(_: str) -> CaptureCaller:
-    """Nobody holds one."""
-    raise Unauthenticated
 
 
 def _ports(
@@ -374,8 +412,9 @@ def _ports(
     gateway: DirectGateway,
     probes: Mapping[str, Probe],
     people: People,
+    pool: VisionPool,
 ) -> FrontPorts:
-    registry = CollectorRegistry()
+    registry, tokens = CollectorRegistry(), CaptureTokens(PEPPER, people.clock)
     intake = Intake(
         gateway=gateway,
         records=stores.records,
@@ -389,9 +428,13 @@ def _ports(
     return FrontPorts(
         authenticate=keys,
         recognise_reviewer=RecogniseReviewer(stores.records, stores.journal, PEPPER, people.clock),
-        recognise_capture=no_capture_token,
+        recognise_capture=tokens.recognise,
         gateway=gateway,
         intake=intake,
+        capture=CaptureIntake(
+            stores.evidence, images, PooledImageDecoder(pool), now, VerificationPolicy().images
+        ),
+        capture_tokens=tokens,
         stores=stores,
         commit=people.commit,
         people=people,

@@ -1,0 +1,95 @@
+"""Steps that tests of sessions share: a published flow, an opened session, a page with its token."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from streams.catalog.handler import Catalogue
+from tests.http.support import TEST, Front, SignedIn, Told, draw_image, now
+
+PATH: Final = "/v1/verification-sessions"
+FLOWS: Final = "/v1/verification-flows"
+DOCUMENTS: Final = [{"country": "NG", "capabilities": ["NG_NIN_SLIP", "NG_PASSPORT"]}]
+
+
+async def publish_flow(owner: SignedIn, flow_type: str = "FULL_IDENTITY", **changes: Any) -> str:
+    """Publish a flow of a type; return its id."""
+    flow_id = await draft_flow(owner, flow_type, **changes)
+    told = await owner.ask("POST", f"{FLOWS}/{flow_id}/publish")
+    assert told.status == 200, told.body
+    return flow_id
+
+
+async def draft_flow(owner: SignedIn, flow_type: str = "FULL_IDENTITY", **changes: Any) -> str:
+    """Begin a flow; return its id."""
+    catalogue = Catalogue(owner.front.stores.records, owner.front.ports.commit, now)
+    await catalogue.install_first()
+    documents = [] if flow_type == "BIOMETRIC" else DOCUMENTS
+    body = {"name": "Customers", "flow_type": flow_type, "documents": documents, **changes}
+    told = await owner.ask("POST", FLOWS, json=body)
+    assert told.status == 201, told.body
+    return str(told.json["flow_id"])
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The subject's page of one session."""
+
+    front: Front
+    opened: Any
+    """The answer to the opening."""
+
+    @property
+    def session_id(self) -> str:
+        """Which session it is."""
+        return str(self.opened["session_id"])
+
+    async def ask(self, method: str, suffix: str = "", **more: Any) -> Told:
+        """Ask with the client token."""
+        return await self.front.ask(method, f"/v1/capture{suffix}", self.opened["client_token"], **more)
+
+    async def view(self) -> Any:
+        """How the session stands once nothing is under way."""
+        await self.front.sending.settle()
+        return (await self.ask("GET")).json
+
+    async def consent(self, *, accepted: bool = True) -> Told:
+        """Decide on the notice."""
+        version = (await self.ask("GET")).json["consent"]["notice_version"]
+        return await self.ask("POST", "/consent", json={"notice_version": version, "accepted": accepted})
+
+    async def put(self, what: str, image: bytes | None = None, kind: str = "image/png") -> Told:
+        """Send a picture as the body itself."""
+        headers = {"Content-Type": kind}
+        return await self.ask("PUT", f"/{what}", data=image or draw_image(), headers=headers)
+
+    async def hand_in(self, **said: Any) -> Any:
+        """Take both pictures, submit, and return how it ended."""
+        view = (await self.ask("GET")).json
+        if view["consent"]["accepted_at"] is None:
+            assert (await self.consent()).status == 200
+        for what in ("document", "selfie"):
+            told = await self.put(what)
+            assert told.status in {200, 422}, told.body
+        told = await self.ask("POST", "/submit", json=said)
+        assert told.status == 202, told.body
+        return await self.view()
+
+
+async def open_page(front: Front, flow_id: str, subject_id: str = "sim:approved", **said: Any) -> Page:
+    """Open a session and its page."""
+    told = await open_session(front, flow_id, subject_id, **said)
+    assert told.status == 201, told.body
+    return Page(front, told.json)
+
+
+async def open_session(
+    front: Front,
+    flow_id: str,
+    subject_id: str = "sim:approved",
+    key: str = TEST,
+    headers: dict[str, str] | None = None,
+    **said: Any,
+) -> Told:
+    """Ask for a session."""
+    body = {"flow_id": flow_id, "subject_id": subject_id, **said}
+    return await front.ask("POST", PATH, key, json=body, headers=headers or {})
