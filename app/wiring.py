@@ -43,6 +43,8 @@ from schemas.ids import encode_id
 from schemas.problems import VeristreamError
 from schemas.topics import Topic
 from streams.access.handler import Authenticate
+from streams.access.key_use import NoteKeyUse
+from streams.access.keys import TenantKeys
 from streams.access.people import People
 from streams.access.recognition import RecogniseReviewer
 from streams.audit.committing import Commit, CommitAndTell
@@ -210,7 +212,9 @@ async def open_front(
         commit = CommitAndTell(house.stores.journal, announcer)
         capture = await stack.enter_async_context(open_capture_intake(house.stores.evidence, now))
         people = people_of(house, commit, await stack.enter_async_context(open_passwords()), settings)
-        ports = _front_ports(settings, house, gateway, commit, people, probes, registry, capture)
+        noting = NoteKeyUse(house.stores.journal.commit)
+        stack.push_async_callback(noting.aclose)
+        ports = _front_ports(settings, house, gateway, people, noting, probes, registry, capture)
         chosen = FrontSettings(
             base_url=url.rstrip("/"),
             cursor_key=house.root_key.derive(Purpose.CURSORS),
@@ -257,13 +261,13 @@ def _front_ports(
     settings: Settings,
     house: House,
     gateway: Gateway,
-    commit: Commit,
     people: People,
+    noting: NoteKeyUse,
     probes: dict[str, Probe],
     registry: CollectorRegistry,
     capture: CaptureIntake,
 ) -> FrontPorts:
-    stores = house.stores
+    stores, pepper = house.stores, house.root_key.derive(Purpose.API_KEY_PEPPER)
     intake = Intake(
         gateway=gateway,
         records=stores.records,
@@ -276,7 +280,7 @@ def _front_ports(
     )
     tokens = CaptureTokens(house.root_key.derive(Purpose.CAPTURE_TOKENS), now)
     return FrontPorts(
-        authenticate=Authenticate(stores.records, house.root_key.derive(Purpose.API_KEY_PEPPER), now),
+        authenticate=Authenticate(stores.records, pepper, now, noting),
         recognise_reviewer=RecogniseReviewer(
             stores.records, stores.journal, house.root_key.derive(Purpose.SESSION_PEPPER), now
         ),
@@ -286,8 +290,9 @@ def _front_ports(
         capture=capture,
         capture_tokens=tokens,
         stores=stores,
-        commit=commit,
+        commit=people.commit,
         people=people,
+        keys=TenantKeys(stores.records, people.commit, pepper, now, new_id),
         probes=probes,
         clock=now,
         fresh_uuid=uuid7,
