@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import faust
@@ -282,7 +282,7 @@ def _front_ports(
     return FrontPorts(
         authenticate=Authenticate(stores.records, pepper, now, noting),
         recognise_reviewer=RecogniseReviewer(
-            stores.records, stores.journal, house.root_key.derive(Purpose.SESSION_PEPPER), now
+            stores.records, stores.journal, people.cookie_pepper, now, people.session_idle
         ),
         recognise_capture=tokens.recognise,
         gateway=gateway,
@@ -312,6 +312,8 @@ def people_of(house: House, commit: Commit, passwords: Argon2Passwords, settings
         cookie_pepper=house.root_key.derive(Purpose.SESSION_PEPPER),
         clock=now,
         new_id=new_id,
+        session_idle=timedelta(minutes=settings.session_idle_minutes),
+        session_lifetime=timedelta(hours=settings.session_hours),
         totp_drift_steps=settings.totp_drift_steps,
     )
 
