@@ -132,7 +132,7 @@ def chosen_scopes(text: str) -> tuple[Scope, ...]:
 async def create_tenant(settings: Settings, name: str) -> dict[str, str]:
     """Create a tenant and return its id."""
     async with open_house(settings) as house:
-        tenant = await CreateTenant(house.stores.journal, now, new_id)(name)
+        tenant = await CreateTenant(house.stores.journal.commit, now, new_id)(name)
         return {"tenant_id": tenant.tenant_id}
 
 
@@ -170,7 +170,9 @@ async def revoke_key(settings: Settings, tenant: str, key_id: str) -> dict[str, 
     """
     async with open_house(settings) as house:
         try:
-            await RevokeKey(house.stores.records, house.stores.journal, now)(TenantId(tenant), KeyId(key_id))
+            await RevokeKey(house.stores.records, house.stores.journal.commit, now)(
+                TenantId(tenant), KeyId(key_id)
+            )
         except NotFound as error:
             raise CannotStart(f"tenant {tenant} has no key {key_id}") from error
         return {"key_id": key_id, "revoked": "true"}
@@ -178,7 +180,7 @@ async def revoke_key(settings: Settings, tenant: str, key_id: str) -> dict[str, 
 
 def _create_key(house: House) -> CreateKey:
     pepper = house.root_key.derive(Purpose.API_KEY_PEPPER)
-    return CreateKey(house.stores.journal, pepper, now, new_id)
+    return CreateKey(house.stores.journal.commit, pepper, now, new_id)
 
 
 async def known_tenant(house: House, tenant: str) -> TenantId:
@@ -211,7 +213,7 @@ async def demo_credentials(running: Running) -> tuple[str, str]:
     try:
         await known_tenant(house, DEMO_TENANT)
     except CannotStart:
-        await CreateTenant(house.stores.journal, now, lambda _: DEMO_TENANT)("Demonstration")
+        await CreateTenant(house.stores.journal.commit, now, lambda _: DEMO_TENANT)("Demonstration")
     make, until = _create_key(house), now() + timedelta(days=7)
     shown = [
         (await make(DEMO_TENANT, name="demo", livemode=live, scopes=tuple(Scope), expires_at=until))[1]

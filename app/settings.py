@@ -128,6 +128,10 @@ class Settings(BaseSettings):
     """Threads that run the models."""
     vision_queue: int = Field(default=32, ge=1)
     """Model jobs that may wait; over it the answer is 503 OVERLOADED."""
+    session_idle_minutes: int = Field(default=30, ge=1, le=30)
+    """A reviewer session that is not used for so long is over."""
+    session_hours: int = Field(default=12, ge=1, le=12)
+    """A reviewer session is over after so long, used or not."""
     totp_drift_steps: int = Field(default=1, ge=0, le=1)
     """Steps of 30 s either way in which a one-time code is good; 0 is what ASVS 6.5.5 asks for."""
     faces: dict[str, Any] | None = None

@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import faust
@@ -43,6 +43,8 @@ from schemas.ids import encode_id
 from schemas.problems import VeristreamError
 from schemas.topics import Topic
 from streams.access.handler import Authenticate
+from streams.access.key_use import NoteKeyUse
+from streams.access.keys import TenantKeys
 from streams.access.people import People
 from streams.access.recognition import RecogniseReviewer
 from streams.audit.committing import Commit, CommitAndTell
@@ -210,7 +212,9 @@ async def open_front(
         commit = CommitAndTell(house.stores.journal, announcer)
         capture = await stack.enter_async_context(open_capture_intake(house.stores.evidence, now))
         people = people_of(house, commit, await stack.enter_async_context(open_passwords()), settings)
-        ports = _front_ports(settings, house, gateway, commit, people, probes, registry, capture)
+        noting = NoteKeyUse(house.stores.journal.commit)
+        stack.push_async_callback(noting.aclose)
+        ports = _front_ports(settings, house, gateway, people, noting, probes, registry, capture)
         chosen = FrontSettings(
             base_url=url.rstrip("/"),
             cursor_key=house.root_key.derive(Purpose.CURSORS),
@@ -257,13 +261,13 @@ def _front_ports(
     settings: Settings,
     house: House,
     gateway: Gateway,
-    commit: Commit,
     people: People,
+    noting: NoteKeyUse,
     probes: dict[str, Probe],
     registry: CollectorRegistry,
     capture: CaptureIntake,
 ) -> FrontPorts:
-    stores = house.stores
+    stores, pepper = house.stores, house.root_key.derive(Purpose.API_KEY_PEPPER)
     intake = Intake(
         gateway=gateway,
         records=stores.records,
@@ -276,9 +280,9 @@ def _front_ports(
     )
     tokens = CaptureTokens(house.root_key.derive(Purpose.CAPTURE_TOKENS), now)
     return FrontPorts(
-        authenticate=Authenticate(stores.records, house.root_key.derive(Purpose.API_KEY_PEPPER), now),
+        authenticate=Authenticate(stores.records, pepper, now, noting),
         recognise_reviewer=RecogniseReviewer(
-            stores.records, stores.journal, house.root_key.derive(Purpose.SESSION_PEPPER), now
+            stores.records, stores.journal, people.cookie_pepper, now, people.session_idle
         ),
         recognise_capture=tokens.recognise,
         gateway=gateway,
@@ -286,8 +290,9 @@ def _front_ports(
         capture=capture,
         capture_tokens=tokens,
         stores=stores,
-        commit=commit,
+        commit=people.commit,
         people=people,
+        keys=TenantKeys(stores.records, people.commit, pepper, now, new_id),
         probes=probes,
         clock=now,
         fresh_uuid=uuid7,
@@ -307,6 +312,8 @@ def people_of(house: House, commit: Commit, passwords: Argon2Passwords, settings
         cookie_pepper=house.root_key.derive(Purpose.SESSION_PEPPER),
         clock=now,
         new_id=new_id,
+        session_idle=timedelta(minutes=settings.session_idle_minutes),
+        session_lifetime=timedelta(hours=settings.session_hours),
         totp_drift_steps=settings.totp_drift_steps,
     )
 

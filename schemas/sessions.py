@@ -35,7 +35,7 @@ MetadataValue = str | int | float | bool | None
 
 
 class VerificationSession(Frozen):
-    """One row of the reviewers' list."""
+    """One row of the reviewers' list; `streams.sessions.keeping` makes its record and its indexes."""
 
     session_id: SessionId
     subject_id: SubjectId

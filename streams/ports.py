@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.enums import EvidenceKind, RetentionPolicy
@@ -89,6 +89,12 @@ class Record:
     """(index name, value) pairs under which the record is listed now."""
     first_body: bytes = b""
     """The body as first answered; filled by the store, ignored on writes."""
+    searched: str = ""
+    """The text of which a fragment finds the record (`Records.search`); what it was created with stays."""
+
+
+SEARCHED_UNDER: Final = frozenset({"mode", "status"})
+"""Names of the indexes under which a fragment can be sought; each costs something at every write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,7 @@ class Change:
     The first record decides: when it is new (`version` 1) and already there, or when the stored
     version is not `version - 1`, nothing of the change is written. Any other record that is new and
     already there stays as it is. What a record was created with (`created_at`, `fingerprint`, its
-    first body) never changes.
+    first body, `searched`) never changes.
     """
 
     tenant_id: TenantId
@@ -164,6 +170,23 @@ class Records(Protocol):
         """Return at most `limit` records listed under (index name, value), newest first.
 
         `before` continues after the last record of the page before it.
+        """
+        ...
+
+    async def search(
+        self,
+        tenant_id: TenantId,
+        kind: RecordKind,
+        index: tuple[str, str],
+        fragment: str,
+        *,
+        limit: int,
+        before: Position | None = None,
+    ) -> Sequence[Record]:
+        """Return what `page` would of the records whose `searched` text contains the fragment.
+
+        Letters count as they are: whoever wants no difference of case folds both. The fragment is not
+        empty, and the index one of `SEARCHED_UNDER`.
         """
         ...
 

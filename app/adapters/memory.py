@@ -148,13 +148,32 @@ class MemoryRecords(Records):
         limit: int,
         before: Position | None = None,
     ) -> Sequence[Record]:
+        return self._listed(tenant_id, kind, index, before)[:limit]
+
+    @override
+    async def search(
+        self,
+        tenant_id: TenantId,
+        kind: RecordKind,
+        index: tuple[str, str],
+        fragment: str,
+        *,
+        limit: int,
+        before: Position | None = None,
+    ) -> Sequence[Record]:
+        listed = self._listed(tenant_id, kind, index, before)
+        return [record for record in listed if fragment in record.searched][:limit]
+
+    def _listed(
+        self, tenant_id: TenantId, kind: RecordKind, index: tuple[str, str], before: Position | None
+    ) -> list[Record]:
         found = [
             record
             for (owner, of_kind, _), record in self._kept.records.items()
             if (owner, of_kind) == (tenant_id, kind) and index in record.indexes
         ]
         found.sort(key=lambda record: (record.created_at, record.id), reverse=True)
-        return [record for record in found if _is_before(record.created_at, record.id, before)][:limit]
+        return [record for record in found if _is_before(record.created_at, record.id, before)]
 
 
 def _is_before(created_at: datetime, own_id: str, position: Position | None) -> bool:

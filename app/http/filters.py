@@ -96,12 +96,18 @@ def moment(query: Mapping[str, str], name: str) -> datetime | None:
     given = query.get(name)
     if given is None:
         return None
+    found = parse_moment(given)
+    if found is None:
+        raise refused_filter(name, "The value must be an RFC 3339 time such as 2026-01-31T12:00:00Z.")
+    return found
+
+
+def parse_moment(text: str) -> datetime | None:
+    """Return the RFC 3339 time, None when it is none."""
     try:
-        if _RFC3339.fullmatch(given) is not None:
-            return _TIME.validate_python(given)
+        return _TIME.validate_python(text) if _RFC3339.fullmatch(text) is not None else None
     except (ValidationError, OverflowError):  # the latter in the first and last hours of the calendar
-        pass
-    raise refused_filter(name, "The value must be an RFC 3339 time such as 2026-01-31T12:00:00Z.")
+        return None
 
 
 LIVEMODE: Final = Parameter(

@@ -17,6 +17,7 @@ from app.intake import Gateway, Intake
 from app.telemetry import Metrics
 from schemas.access import TenantCaller
 from schemas.people import CaptureCaller, ReviewerCaller
+from streams.access.keys import TenantKeys
 from streams.access.people import People
 from streams.audit.committing import Commit
 from streams.ports import Stores
@@ -72,6 +73,8 @@ class FrontPorts:
     """Commits a change of a use case that the front carries out itself, and tells the log."""
     people: People
     """What sign-in, second factors, passwords and members work with."""
+    keys: TenantKeys
+    """The use cases about tenants' keys."""
     probes: Mapping[str, Probe]
     """Each dependency by the name `/readyz` shows."""
     clock: Callable[[], datetime]

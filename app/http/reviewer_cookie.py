@@ -14,8 +14,9 @@ from app.http.ports import FrontPorts
 from streams.access.counting import TooManyAttempts
 from streams.access.recognition import COOKIE
 
-CLEAR_SITE: Final = '"cache", "cookies", "storage"'
-"""Clear-Site-Data at sign-out (S65)."""
+CLEAR_SITE: Final = '"cache", "storage"'
+"""Clear-Site-Data at sign-out (S65). Not "cookies": that would clear those of every neighbour of the domain,
+and the one of ours is cleared by name."""
 
 SETS: Final = {"Set-Cookie": "The new `service_session`; the one before is dead."}
 """How the description names the header."""

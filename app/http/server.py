@@ -14,6 +14,7 @@ from app.http.ports import MAX_CONNECTIONS, FrontPorts, FrontSettings
 from app.http.presenting import Presenter
 from app.http.protocol import FrontRunner, Surroundings
 from app.http.responses import standing_headers
+from app.http.routes.api_keys import KeyRoutes, key_endpoints
 from app.http.routes.audit import AuditRoutes, audit_endpoints
 from app.http.routes.capture import CaptureRoutes, capture_endpoints
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
@@ -73,6 +74,7 @@ def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget)
         ),
         *sign_in_endpoints(ports, bodies, settings),
         *member_endpoints(MemberRoutes(ports, bodies, cursors)),
+        *key_endpoints(KeyRoutes(ports, bodies, cursors)),
         *problem_endpoints(),
         *health_endpoints(health, expose_metrics=settings.expose_metrics),
     )

@@ -135,7 +135,7 @@ async def confirm(people: People, caller: ReviewerCaller, code: str, actor: Acto
         )
 
     reviewer = await attempt(people, caller, actor, with_factor)
-    answer = FactorConfirmed(session=show(reviewer, renewed.session), recovery_codes=codes)
+    answer = FactorConfirmed(session=show(people, reviewer, renewed.session), recovery_codes=codes)
     return Confirmed(answer, renewed.cookie)
 
 

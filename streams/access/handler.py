@@ -1,19 +1,21 @@
 """Creates tenants and keys, revokes keys, and tells who presents one; every change leaves an audit row."""
 
 import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network
+from typing import Any
 
 from schemas.access import ApiKey, Tenant, TenantCaller
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.enums import Scope
 from schemas.ids import PLATFORM, KeyId, TenantId, derive_id
-from schemas.problems import NotFound
+from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
 from streams.access.rules import PREFIX_BYTES, SECRET_BYTES, admit, hash_key, read_key, write_key
 from streams.audit.acts import write_row
-from streams.ports import Change, Conflict, Journal, Record, RecordKind, Records
+from streams.audit.committing import Commit
+from streams.ports import Change, Conflict, Record, RecordKind, Records
 
 Clock = Callable[[], datetime]
 """Now, with its zone."""
@@ -36,6 +38,7 @@ KEY_INDEX = "key"
 _DETAIL_OF = {
     AuditAction.TENANT_CREATED: "A tenant was created.",
     AuditAction.API_KEY_CREATED: "An API key was created.",
+    AuditAction.API_KEY_ROTATED: "An API key was rotated.",
     AuditAction.API_KEY_REVOKED: "An API key was revoked.",
 }
 
@@ -44,33 +47,73 @@ OPERATOR = Actor()
 """The operator at the command line."""
 
 
-def _audit_row(
-    event_id: str, actor: Actor, action: AuditAction, subject_id: str, now: datetime, *, livemode: bool
+@dataclass(frozen=True, slots=True)
+class RequestName:
+    """How a request to create something is known (G2)."""
+
+    id: str
+    """Derived from its Idempotency-Key; fresh without one."""
+    fingerprint: str = ""
+    """SHA-256 of the canonical body."""
+
+    def require_same(self, fingerprint: str) -> None:
+        """Refuse a key that was used for another body.
+
+        Raises:
+            Refused: IDEMPOTENCY_KEY_REUSED.
+        """
+        if fingerprint != self.fingerprint:
+            code, message = ProblemCode.IDEMPOTENCY_KEY_REUSED, "The key was used for another request."
+            wrong = FieldProblem(code=code, message=message, header="Idempotency-Key")
+            raise Refused.because(code, message, wrong)
+
+
+def access_row(
+    event_id: str,
+    actor: Actor,
+    action: AuditAction,
+    subject_id: str,
+    now: datetime,
+    *,
+    livemode: bool,
+    changes: Mapping[str, Any] | None = None,
 ) -> AuditEvent:
+    """Return the row of an act on a tenant or a key."""
     detail = _DETAIL_OF[action]
-    return write_row(event_id, action, actor, subject_id, now, detail=detail, livemode=livemode)
+    return write_row(
+        event_id, action, actor, subject_id, now, detail=detail, changes=changes, livemode=livemode
+    )
 
 
 class CreateTenant:
     """Adds a tenant; its row is in the platform's own chain (G93)."""
 
-    def __init__(self, journal: Journal, clock: Clock, new_id: NewId) -> None:
-        self._journal = journal
+    def __init__(self, commit: Commit, clock: Clock, new_id: NewId) -> None:
+        self._commit = commit
         self._clock = clock
         self._new_id = new_id
 
     async def __call__(self, name: str, actor: Actor = OPERATOR) -> Tenant:
         """Return the new tenant."""
-        tenant = Tenant(tenant_id=TenantId(self._new_id("ten")), name=name, created_at=self._clock())
+        return (await self.once(name, RequestName(self._new_id("ten")), actor))[0]
+
+    async def once(self, name: str, request: RequestName, actor: Actor) -> tuple[Tenant, bool]:
+        """Return the tenant of a request, and whether an earlier try of it made the tenant.
+
+        Raises:
+            Refused: IDEMPOTENCY_KEY_REUSED.
+        """
+        tenant = Tenant(tenant_id=TenantId(request.id), name=name, created_at=self._clock())
         record = Record(
             tenant_id=PLATFORM,
             kind=RecordKind.TENANT,
             id=tenant.tenant_id,
             body=tenant.to_bytes(),
             created_at=tenant.created_at,
+            fingerprint=request.fingerprint,
             indexes=(TENANTS_INDEX,),
         )
-        row = _audit_row(
+        row = access_row(
             self._new_id("aud"),
             actor,
             AuditAction.TENANT_CREATED,
@@ -78,11 +121,15 @@ class CreateTenant:
             tenant.created_at,
             livemode=True,
         )
-        await self._journal.commit(Change(PLATFORM, (record,), (row,)))
-        return tenant
+        committed = await self._commit(Change(PLATFORM, (record,), (row,)))
+        if committed.won:
+            return tenant, False
+        request.require_same(committed.record.fingerprint)
+        return Tenant.from_bytes(committed.record.first_body), True
 
 
-def _key_record(key: ApiKey, version: int) -> Record:
+def key_record(key: ApiKey, version: int, fingerprint: str = "") -> Record:
+    """Return the key as it is kept: under its look-up prefix, beside the keys of all tenants."""
     return Record(
         tenant_id=PLATFORM,
         kind=RecordKind.API_KEY,
@@ -90,8 +137,17 @@ def _key_record(key: ApiKey, version: int) -> Record:
         body=key.to_bytes(),
         created_at=key.created_at,
         version=version,
+        fingerprint=fingerprint,
         indexes=((TENANT_INDEX, key.tenant_id), (KEY_INDEX, key.key_id)),
     )
+
+
+async def find_key(records: Records, tenant_id: TenantId, key_id: KeyId) -> Record:
+    """Return a tenant's key by its key id, or raise `NotFound`."""
+    found = await records.page(PLATFORM, RecordKind.API_KEY, (KEY_INDEX, key_id), limit=1)
+    if not found or ApiKey.from_bytes(found[0].body).tenant_id != tenant_id:
+        raise NotFound(key_id)
+    return found[0]
 
 
 class CreateKey:
@@ -99,13 +155,13 @@ class CreateKey:
 
     def __init__(
         self,
-        journal: Journal,
+        commit: Commit,
         pepper: bytes,
         clock: Clock,
         new_id: NewId,
         draw: Draw = secrets.token_bytes,
     ) -> None:
-        self._journal = journal
+        self._commit = commit
         self._pepper = pepper
         self._clock = clock
         self._new_id = new_id
@@ -148,7 +204,7 @@ class CreateKey:
 
     async def _add(self, key: ApiKey, actor: Actor) -> bool:
         """Commit the key; False when another key has its look-up prefix."""
-        row = _audit_row(
+        row = access_row(
             self._new_id("aud"),
             actor,
             AuditAction.API_KEY_CREATED,
@@ -156,16 +212,16 @@ class CreateKey:
             key.created_at,
             livemode=key.livemode,
         )
-        committed = await self._journal.commit(Change(key.tenant_id, (_key_record(key, 1),), (row,)))
+        committed = await self._commit(Change(key.tenant_id, (key_record(key, 1),), (row,)))
         return committed.won
 
 
 class RevokeKey:
     """Ends a key at once; its row is in the tenant's chain."""
 
-    def __init__(self, records: Records, journal: Journal, clock: Clock) -> None:
+    def __init__(self, records: Records, commit: Commit, clock: Clock) -> None:
         self._records = records
-        self._journal = journal
+        self._commit = commit
         self._clock = clock
 
     async def __call__(self, tenant_id: TenantId, key_id: KeyId, actor: Actor = OPERATOR) -> ApiKey:
@@ -181,15 +237,13 @@ class RevokeKey:
                 continue  # somebody else changed the key just now: look again
 
     async def _revoke(self, tenant_id: TenantId, key_id: KeyId, actor: Actor) -> ApiKey:
-        found = await self._records.page(PLATFORM, RecordKind.API_KEY, (KEY_INDEX, key_id), limit=1)
-        keys = [ApiKey.from_bytes(record.body) for record in found]
-        if not keys or keys[0].tenant_id != tenant_id:
-            raise NotFound(key_id)
-        if keys[0].revoked_at is not None:
-            return keys[0]
+        standing = await find_key(self._records, tenant_id, key_id)
+        key = ApiKey.from_bytes(standing.body)
+        if key.revoked_at is not None:
+            return key
         now = self._clock()
-        revoked = keys[0].model_copy(update={"revoked_at": now})
-        row = _audit_row(
+        revoked = key.model_copy(update={"revoked_at": now})
+        row = access_row(
             derive_id("aud", key_id, AuditAction.API_KEY_REVOKED),
             actor,
             AuditAction.API_KEY_REVOKED,
@@ -197,18 +251,25 @@ class RevokeKey:
             now,
             livemode=revoked.livemode,
         )
-        record = replace(found[0], body=revoked.to_bytes(), version=found[0].version + 1)
-        await self._journal.commit(Change(tenant_id, (record,), (row,)))
+        record = replace(standing, body=revoked.to_bytes(), version=standing.version + 1)
+        await self._commit(Change(tenant_id, (record,), (row,)))
         return revoked
+
+
+NoteUse = Callable[[Record, ApiKey, datetime], None]
+"""Is told that a key was used just now; returns at once and never raises."""
 
 
 class Authenticate:
     """Tells who presents a key, by one read; nothing is remembered, so a revocation counts at once."""
 
-    def __init__(self, records: Records, pepper: bytes, clock: Clock) -> None:
+    def __init__(
+        self, records: Records, pepper: bytes, clock: Clock, note_use: NoteUse | None = None
+    ) -> None:
         self._records = records
         self._pepper = pepper
         self._clock = clock
+        self._note_use = note_use
 
     async def __call__(self, presented: str, address: str | None = None) -> TenantCaller:
         """Return the caller behind a key used from this address.
@@ -217,11 +278,14 @@ class Authenticate:
             Unauthenticated: Malformed, unknown, revoked, expired, or used from elsewhere.
             StoreUnavailable: Nobody can tell for now.
         """
-        read = read_key(presented)
+        read, now = read_key(presented), self._clock()
         secret_hash = hash_key(read, self._pepper)
         try:
             record = await self._records.get(PLATFORM, RecordKind.API_KEY, read.prefix)
-            key = ApiKey.from_bytes(record.body)
         except NotFound:
-            key = None
-        return admit(key, secret_hash, address, self._clock())
+            return admit(None, secret_hash, address, now)
+        key = ApiKey.from_bytes(record.body)
+        caller = admit(key, secret_hash, address, now)
+        if self._note_use is not None:
+            self._note_use(record, key, now)
+        return caller

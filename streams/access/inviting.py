@@ -7,7 +7,8 @@ from typing import Final
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.ids import ALPHABET, TenantId, UserId, derive_id
 from schemas.people import Reviewer, Role, TokenPurpose
-from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
+from schemas.problems import NotFound, ProblemCode, Refused
+from streams.access.handler import RequestName
 from streams.access.members import Amended, add_member, amend, find_by_email, load_member, normal_email
 from streams.access.people import People
 from streams.access.tokens import IssuedToken, issue_token
@@ -27,15 +28,6 @@ class NewMember:
     email: str
     name: str
     role: Role
-
-
-@dataclass(frozen=True, slots=True)
-class RequestName:
-    """How a request is known that came with an Idempotency-Key, or without one."""
-
-    id: str
-    """Derived from the key; fresh without one."""
-    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +78,7 @@ async def _answered(people: People, tenant_id: TenantId, request: RequestName) -
         marker = await people.records.get(tenant_id, RecordKind.TOKEN, request.id)
     except NotFound:
         return None
-    if marker.fingerprint != request.fingerprint:
-        code, message = ProblemCode.IDEMPOTENCY_KEY_REUSED, "The key was used for another request."
-        wrong = FieldProblem(code=code, message=message, header="Idempotency-Key")
-        raise Refused.because(code, message, wrong)
+    request.require_same(marker.fingerprint)
     return await _first(people, tenant_id, UserId(marker.body.decode()))
 
 

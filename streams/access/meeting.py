@@ -72,7 +72,9 @@ async def meet(people: People, caller: ReviewerCaller, presented: Presented, act
     reviewer = await attempt(people, caller, actor, with_factor_met)
     left = 0 if reviewer.factor is None else len(reviewer.factor.recovery_hashes)
     answer = FactorAccepted(
-        session=show(reviewer, renewed.session), method=presented.method, recovery_codes_remaining=left
+        session=show(people, reviewer, renewed.session),
+        method=presented.method,
+        recovery_codes_remaining=left,
     )
     return Met(answer, renewed.cookie)
 

@@ -4,9 +4,11 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Protocol
 
 from streams.access.handler import Clock, Draw, NewId
+from streams.access.recognition import ABSOLUTE, IDLE
 from streams.audit.committing import Commit
 from streams.ports import Records, Vault
 
@@ -50,6 +52,8 @@ class People:
     clock: Clock
     new_id: NewId
     draw: Draw = secrets.token_bytes
+    session_idle: timedelta = IDLE
+    session_lifetime: timedelta = ABSOLUTE
     totp_drift_steps: int = 1
     """Time steps of 30 s either way in which a code is accepted (RFC 6238 section 5.2, G28)."""
 

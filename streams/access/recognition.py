@@ -17,9 +17,11 @@ from streams.ports import Change, Conflict, Journal, Record, RecordKind, Records
 COOKIE: Final = "service_session"
 """Interface section 5."""
 
-IDLE: Final = timedelta(minutes=30)
 ABSOLUTE: Final = timedelta(hours=12)
-"""G49."""
+"""G49; a deployment may set less (S13)."""
+
+IDLE: Final = timedelta(minutes=30)
+"""As `ABSOLUTE`."""
 
 TOUCH_AFTER: Final = timedelta(seconds=60)
 """A session's last use is written down at most this often."""
@@ -54,19 +56,22 @@ def session_record(session: ReviewerSession, version: int) -> Record:
     )
 
 
-def is_fresh(session: ReviewerSession, now: datetime) -> bool:
+def is_fresh(session: ReviewerSession, now: datetime, idle: timedelta = IDLE) -> bool:
     """Tell whether neither the idle limit nor the absolute one has passed."""
-    return now < session.expires_at and now < session.seen_at + IDLE
+    return now < session.expires_at and now < session.seen_at + idle
 
 
 class RecogniseReviewer:
     """Finds the reviewer behind a cookie; a revocation, a new role or a suspension counts at once."""
 
-    def __init__(self, records: Records, journal: Journal, pepper: bytes, clock: Clock) -> None:
+    def __init__(
+        self, records: Records, journal: Journal, pepper: bytes, clock: Clock, idle: timedelta = IDLE
+    ) -> None:
         self._records = records
         self._journal = journal
         self._pepper = pepper
         self._clock = clock
+        self._idle = idle
 
     async def __call__(self, cookie: str) -> ReviewerCaller:
         """Return who presents the cookie, and note that the session was used.
@@ -82,7 +87,8 @@ class RecogniseReviewer:
         record, session = await self._find(form[1])
         kept = "" if session is None else session.secret_hash
         genuine = hmac.compare_digest(kept.encode(), hash_cookie(cookie, self._pepper).encode())
-        if record is None or session is None or not genuine or not is_fresh(session, self._clock()):
+        fresh = session is not None and is_fresh(session, self._clock(), self._idle)
+        if record is None or session is None or not genuine or not fresh:
             raise Unauthenticated("the session is not accepted")
         reviewer = await self._member(session)
         await self._touch(record, session)

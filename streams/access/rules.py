@@ -5,11 +5,11 @@ import hmac
 import re
 import zlib
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
-from schemas.access import ApiKey, TenantCaller
+from schemas.access import ApiKey, RetiredSecret, TenantCaller
 from schemas.ids import ALPHABET
 from schemas.problems import Unauthenticated
 
@@ -20,6 +20,9 @@ PREFIX_BYTES: Final = 10
 """Randomness for the look-up prefix: the low five bits of each byte make one character."""
 
 BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+MOST_RETIRED: Final = 4
+"""Old secrets that are good beside the new one; the oldest ends early when there would be more."""
 
 _SECRET_LENGTH: Final = 43
 """Base62 digits of 32 bytes."""
@@ -47,6 +50,11 @@ def write_key(*, livemode: bool, prefix_entropy: bytes, secret: bytes) -> Presen
     if len(prefix_entropy) != PREFIX_BYTES or len(secret) != SECRET_BYTES:
         raise ValueError("a key is made of 10 and 32 random bytes")
     prefix = "".join(ALPHABET[byte & 31] for byte in prefix_entropy)
+    return write_key_under(prefix, livemode=livemode, secret=secret)
+
+
+def write_key_under(prefix: str, *, livemode: bool, secret: bytes) -> PresentedKey:
+    """Return a new key that is looked up under a known prefix."""
     mode = "live" if livemode else "test"
     body = f"idv_{mode}_{prefix}_{_base62(int.from_bytes(secret, 'big'), _SECRET_LENGTH)}"
     return PresentedKey(prefix=prefix, livemode=livemode, text=body + _check_sum(body))
@@ -69,24 +77,38 @@ def hash_key(presented: PresentedKey, pepper: bytes) -> str:
     return hmac.new(pepper, presented.text.encode(), hashlib.sha256).hexdigest()
 
 
+def rotate_key(key: ApiKey, secret_hash: str, overlap: timedelta, now: datetime) -> ApiKey:
+    """Return the key under a new secret; every older one ends with this overlap at the latest."""
+    ends_at = now + overlap
+    older = [RetiredSecret(secret_hash=key.secret_hash, ends_at=ends_at)]
+    older += [one.model_copy(update={"ends_at": min(one.ends_at, ends_at)}) for one in key.retired]
+    good = tuple(one for one in older if now < one.ends_at)[:MOST_RETIRED]
+    return key.model_copy(update={"secret_hash": secret_hash, "retired": good, "rotated_at": now})
+
+
 def admit(key: ApiKey | None, secret_hash: str, address: str | None, now: datetime) -> TenantCaller:
     """Return the caller when the hash is the kept one and the key may be used now, from there.
 
-    A key that is unknown costs the comparison too.
+    A key that is unknown costs the comparison too; a rotated one is good under its old secrets for a while.
 
     Raises:
         Unauthenticated: It may not; why is nobody's business.
     """
-    kept_hash = "" if key is None else key.secret_hash
-    genuine = hmac.compare_digest(kept_hash.encode(), secret_hash.encode())
-    if key is None or not genuine or not _is_usable(key, now) or not _is_allowed(key, address):
+    kept_hashes = ("",) if key is None else (key.secret_hash, *_retired_hashes(key, now))
+    genuine = sum(hmac.compare_digest(kept.encode(), secret_hash.encode()) for kept in kept_hashes) > 0
+    if key is None or not genuine or not is_usable(key, now) or not _is_allowed(key, address):
         raise Unauthenticated("the API key is not accepted")
     return TenantCaller(
         tenant_id=key.tenant_id, key_id=key.key_id, livemode=key.livemode, scopes=frozenset(key.scopes)
     )
 
 
-def _is_usable(key: ApiKey, now: datetime) -> bool:
+def _retired_hashes(key: ApiKey, now: datetime) -> tuple[str, ...]:
+    return tuple(one.secret_hash for one in key.retired if now < one.ends_at)
+
+
+def is_usable(key: ApiKey, now: datetime) -> bool:
+    """Tell whether the key is neither revoked nor expired."""
     return key.revoked_at is None and (key.expires_at is None or now < key.expires_at)
 
 

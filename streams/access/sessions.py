@@ -20,8 +20,6 @@ from schemas.sign_in import (
 from streams.access.members import Amended, amend, load_member
 from streams.access.people import People
 from streams.access.recognition import (
-    ABSOLUTE,
-    IDLE,
     draw_cookie,
     hash_cookie,
     is_fresh,
@@ -55,7 +53,7 @@ def open_session(people: People, reviewer: Reviewer, session_id: ReviewerSession
         reviewer_id=reviewer.reviewer_id,
         created_at=now,
         seen_at=now,
-        expires_at=now + ABSOLUTE,
+        expires_at=now + people.session_lifetime,
     )
     return CookiedSession(session, cookie)
 
@@ -106,7 +104,7 @@ async def fresh_sessions(people: People, reviewer: Reviewer) -> Sequence[Reviewe
     for one in reviewer.open_sessions:
         with suppress(NotFound):  # its record is being written by whoever opened it just now
             found.append(await load_session(people, one.lookup))
-    return [session for session in found if is_fresh(session, now)]
+    return [session for session in found if is_fresh(session, now, people.session_idle)]
 
 
 async def session_of(people: People, caller: ReviewerCaller) -> tuple[Reviewer, ReviewerSession]:
@@ -123,7 +121,7 @@ async def session_of(people: People, caller: ReviewerCaller) -> tuple[Reviewer, 
     raise Unauthenticated("the session is over")
 
 
-def show(reviewer: Reviewer, session: ReviewerSession) -> SignedInSession:
+def show(people: People, reviewer: Reviewer, session: ReviewerSession) -> SignedInSession:
     """Return the session as its owner sees it."""
     return SignedInSession(
         session_id=session.session_id,
@@ -135,7 +133,7 @@ def show(reviewer: Reviewer, session: ReviewerSession) -> SignedInSession:
             tenant_id=reviewer.tenant_id,
         ),
         mfa=_factor_of(reviewer, session),
-        idle_expires_at=_idle_end(session),
+        idle_expires_at=_idle_end(people, session),
         expires_at=session.expires_at,
     )
 
@@ -144,26 +142,28 @@ def _factor_of(reviewer: Reviewer, session: ReviewerSession) -> FactorOfSession:
     return FactorOfSession(enrolled=reviewer.factor is not None, satisfied=session.satisfied)
 
 
-def _idle_end(session: ReviewerSession) -> datetime:
-    return min(session.seen_at + IDLE, session.expires_at)
+def _idle_end(people: People, session: ReviewerSession) -> datetime:
+    return min(session.seen_at + people.session_idle, session.expires_at)
 
 
 async def list_sessions(people: People, caller: ReviewerCaller) -> ReviewerSessionList:
     """Return the caller's own open sessions, newest first."""
     kept = await load_member(people.records, caller.tenant_id, caller.reviewer_id)
     sessions = await fresh_sessions(people, kept.reviewer)
-    rows = [_listed(kept.reviewer, session, caller) for session in reversed(sessions)]
+    rows = [_listed(people, kept.reviewer, session, caller) for session in reversed(sessions)]
     return ReviewerSessionList(sessions=tuple(rows))
 
 
-def _listed(reviewer: Reviewer, session: ReviewerSession, caller: ReviewerCaller) -> ListedSession:
+def _listed(
+    people: People, reviewer: Reviewer, session: ReviewerSession, caller: ReviewerCaller
+) -> ListedSession:
     return ListedSession(
         session_id=session.session_id,
         current=session.session_id == caller.session_id,
         mfa=_factor_of(reviewer, session),
         created_at=session.created_at,
         last_seen_at=session.seen_at,
-        idle_expires_at=_idle_end(session),
+        idle_expires_at=_idle_end(people, session),
         expires_at=session.expires_at,
     )
 

@@ -161,7 +161,7 @@ class SignIn:
             record = await self._people.records.get(PLATFORM, RecordKind.REVIEWER_SESSION, lookup)
         except NotFound:
             return None
-        return SignInAnswer(show(reviewer, ReviewerSession.from_bytes(record.first_body)), None)
+        return SignInAnswer(show(self._people, reviewer, ReviewerSession.from_bytes(record.first_body)), None)
 
     def _id_of(self, reviewer: Reviewer, request: SignInRequest) -> ReviewerSessionId:
         if request.key is None:
@@ -191,8 +191,8 @@ class SignIn:
         try:
             reviewer = await amend(people, checked.tenant_id, checked.reviewer_id, with_session)
         except _OpenedAlready:
-            return SignInAnswer(show(checked, made.session), None)
-        return SignInAnswer(show(reviewer, made.session), made.cookie)
+            return SignInAnswer(show(people, checked, made.session), None)
+        return SignInAnswer(show(people, reviewer, made.session), made.cookie)
 
     def _row_of(
         self, row_id: str, request: SignInRequest, session: ReviewerSession, ended: Sequence[OpenSession]

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from schemas import sessions
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.enums import SessionStatus
 from schemas.events import DecisionEvent, EventData, EventType
@@ -21,11 +22,11 @@ from schemas.reviews import (
     ReviewCase,
     StoredCase,
 )
-from schemas.sessions import VerificationSession
 from schemas.verifications import StoredVerification
 from streams.audit.acts import write_row
 from streams.ports import Record, RecordKind
 from streams.reviews import concluding
+from streams.sessions.keeping import next_session_record
 from streams.verification import keeping
 from streams.verification.telling import EVENT_OF
 
@@ -77,7 +78,7 @@ def moved(wish: CaseWish, stored: StoredCase, now: datetime) -> Move:
 
 def session_after(held: Record, stored: StoredVerification, now: datetime) -> Record:
     """Return the session's row as a review leaves it."""
-    session, verification = VerificationSession.from_bytes(held.body), stored.verification
+    session, verification = sessions.row_of(held.body), stored.verification
     changed = session.model_copy(
         update={
             "status": SessionStatus(verification.status.value),
@@ -87,8 +88,7 @@ def session_after(held: Record, stored: StoredVerification, now: datetime) -> Re
             "updated_at": now,
         }
     )
-    indexes = keeping.indexes(session.livemode, session.subject_id, changed.status)
-    return replace(held, body=changed.to_bytes(), version=held.version + 1, indexes=indexes)
+    return next_session_record(held, changed, sessions.with_row(held.body, changed))
 
 
 def verification_record(held: Record, after: StoredVerification) -> Record:

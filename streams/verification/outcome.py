@@ -37,6 +37,7 @@ from schemas.verifications import (
 )
 from streams.ports import Change, EvidenceDraft, EvidenceRow, Record, RecordKind
 from streams.reviews import rules as reviews
+from streams.sessions.keeping import session_record
 from streams.verification import keeping, telling
 from streams.verification.findings import Evaluation
 from streams.verification.policy import VerificationPolicy
@@ -212,7 +213,8 @@ def change(decided: Decided, stored: StoredVerification) -> Change:
     )
     if command.session_id is None:
         session = _session(stored)
-        records.append(_record(decided, RecordKind.SESSION, session.session_id, session.status, session))
+        body = session.to_bytes()
+        records.append(session_record(command.tenant_id, session, body, command.fingerprint))
     if verification.review_case_id is not None:
         due_after = _due_after(decided.policy, verification.risk_level)
         case: ReviewCase = reviews.open_case(command.tenant_id, stored, due_after)

@@ -49,13 +49,13 @@ class Office:
 
     async def create_key(self, tenant_id: TenantId = ACME, **changes: object) -> tuple[ApiKey, str]:
         """A live key for ever."""
-        create = CreateKey(self.stores.journal, PEPPER, self.clock, self.new_id)
+        create = CreateKey(self.stores.journal.commit, PEPPER, self.clock, self.new_id)
         values = {"name": "first", "livemode": True, "expires_at": None} | changes
         return await create(tenant_id, **values)  # type: ignore[arg-type]  # changes name its arguments
 
     async def revoke(self, tenant_id: TenantId, key_id: KeyId) -> ApiKey:
         """Revoke a key."""
-        return await RevokeKey(self.stores.records, self.stores.journal, self.clock)(tenant_id, key_id)
+        return await RevokeKey(self.stores.records, self.stores.journal.commit, self.clock)(tenant_id, key_id)
 
     @property
     def authenticate(self) -> Authenticate:
@@ -74,7 +74,7 @@ def office(opened: Opened) -> Office:
 
 
 async def test_a_created_tenant_is_kept(office: Office) -> None:
-    tenant = await CreateTenant(office.stores.journal, office.clock, office.new_id)("Acme")
+    tenant = await CreateTenant(office.stores.journal.commit, office.clock, office.new_id)("Acme")
 
     record = await office.stores.records.get(PLATFORM, RecordKind.TENANT, tenant.tenant_id)
     assert (
@@ -85,7 +85,7 @@ async def test_a_created_tenant_is_kept(office: Office) -> None:
 
 
 async def test_a_new_tenant_is_told_in_the_platforms_chain_alone(office: Office) -> None:
-    tenant = await CreateTenant(office.stores.journal, office.clock, office.new_id)("Acme")
+    tenant = await CreateTenant(office.stores.journal.commit, office.clock, office.new_id)("Acme")
 
     (row,) = await office.audit(PLATFORM)
     assert (row.action, row.subject_id) == ("tenant.created", tenant.tenant_id)
@@ -93,7 +93,7 @@ async def test_a_new_tenant_is_told_in_the_platforms_chain_alone(office: Office)
 
 
 async def test_no_row_holds_the_tenants_name(office: Office) -> None:
-    await CreateTenant(office.stores.journal, office.clock, office.new_id)("Jane Doe Ltd")
+    await CreateTenant(office.stores.journal.commit, office.clock, office.new_id)("Jane Doe Ltd")
 
     assert "Jane" not in (await office.audit(PLATFORM))[0].model_dump_json()
 
@@ -144,7 +144,9 @@ async def test_keys_are_listed_by_tenant_and_found_by_id(office: Office) -> None
 
 async def test_a_look_up_prefix_that_is_taken_is_drawn_again(office: Office) -> None:
     draws = iter([bytes(10), bytes(32), bytes(10), b"\1" * 32, b"\1" * 10, b"\2" * 32])
-    create = CreateKey(office.stores.journal, PEPPER, office.clock, office.new_id, lambda _: next(draws))
+    create = CreateKey(
+        office.stores.journal.commit, PEPPER, office.clock, office.new_id, lambda _: next(draws)
+    )
 
     keys = [await create(ACME, name=name, livemode=True, expires_at=None) for name in ("first", "second")]
 

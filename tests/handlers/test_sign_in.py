@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,16 @@ from app.adapters.crypto import RootKey
 from app.adapters.memory import Shelves, open_memory_stores
 from app.adapters.passwords import PARAMETERS, Argon2Passwords
 from app.adapters.sqlite.stores import open_sqlite_stores
+from schemas.audit import Actor
 from schemas.enums import ActorType
 from schemas.ids import PLATFORM
 from schemas.people import Reviewer
 from schemas.problems import Overloaded, ProblemCode, Refused, Unauthenticated
 from streams.access.counting import TooManyAttempts, network_of
 from streams.access.members import Amended, add_member, amend
-from streams.access.recognition import hash_cookie
+from streams.access.recognition import RecogniseReviewer, hash_cookie
 from streams.access.sessions import MOST_SESSIONS, end_session
-from streams.access.signing_in import SignInLimits
+from streams.access.signing_in import SignIn, SignInLimits, SignInRequest
 from tests.builders import ACME, GLOBEX
 from tests.handlers.people_stage import CHEAP, EMAIL, PASSWORD, PEPPER, Stage, actor_of, staged
 
@@ -398,6 +400,23 @@ async def test_of_two_members_with_one_address_at_once_one_is_added(crowded: Sta
 
     assert sum(isinstance(one, Reviewer) for one in told) == 1
     assert sum(isinstance(one, Refused) for one in told) == 3
+
+
+async def test_s13_the_limits_of_a_session_are_settings(stage: Stage) -> None:
+    await stage.add()
+    shorter = replace(stage.people, session_idle=timedelta(minutes=15), session_lifetime=timedelta(hours=8))
+    actor = Actor(actor_type=ActorType.OPERATOR, ip="192.0.2.1")
+    answer = await SignIn(shorter, stage.limits)(SignInRequest(EMAIL, PASSWORD, actor))
+    recognise = RecogniseReviewer(
+        stage.stores.records, stage.stores.journal, PEPPER, lambda: stage.now, timedelta(minutes=15)
+    )
+
+    ends = answer.session.idle_expires_at - stage.now, answer.session.expires_at - stage.now
+    stage.wait(minutes=15)
+
+    assert ends == (timedelta(minutes=15), timedelta(hours=8))
+    with pytest.raises(Unauthenticated):
+        await recognise(answer.cookie or "")
 
 
 async def test_s14_an_ended_session_is_over_at_once(stage: Stage) -> None:

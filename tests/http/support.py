@@ -40,6 +40,7 @@ from schemas.reviews import CaseCommand
 from schemas.sessions import RecordOutcome, SessionCommand
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification
+from streams.access.keys import TenantKeys
 from streams.access.members import email_record, reviewer_record
 from streams.access.people import Passwords, People
 from streams.access.recognition import (
@@ -438,6 +439,7 @@ def _ports(
         stores=stores,
         commit=people.commit,
         people=people,
+        keys=TenantKeys(stores.records, people.commit, PEPPER, people.clock, people.new_id),
         probes=probes,
         clock=now,
         fresh_uuid=uuid7,

@@ -39,7 +39,7 @@ class House:
     async def make(self, tenant_id: TenantId = ACME, **changes: Any) -> tuple[ApiKey, str]:
         """A new test key."""
         create = CreateKey(
-            self.front.stores.journal, PEPPER, self.clock, lambda prefix: encode_id(prefix, uuid7())
+            self.front.stores.journal.commit, PEPPER, self.clock, lambda prefix: encode_id(prefix, uuid7())
         )
         values: dict[str, Any] = {"name": "k", "livemode": False, "expires_at": None}
         return await create(tenant_id, **values | changes)
@@ -72,7 +72,9 @@ async def test_a_mistyped_key_opens_nothing(house: House) -> None:
 async def test_a_revoked_key_is_refused_at_the_next_request(house: House) -> None:
     kept, key = await house.make()
     before = await house.status(key)
-    await RevokeKey(house.front.stores.records, house.front.stores.journal, house.clock)(ACME, kept.key_id)
+    await RevokeKey(house.front.stores.records, house.front.stores.journal.commit, house.clock)(
+        ACME, kept.key_id
+    )
 
     assert (before, await house.status(key)) == (200, 401)
 

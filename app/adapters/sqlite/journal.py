@@ -10,21 +10,20 @@ from app.adapters.columns import BEYOND, from_micros, from_pairs_text, to_micros
 from app.adapters.sqlite.audit_rows import append_audit, to_columns
 from app.adapters.sqlite.changes import Ledger, RecordKey, key_of
 from app.adapters.sqlite.engine import Engine
+from app.adapters.sqlite.searching import COLUMNS, find, number_new, write_tokens
 from app.adapters.sqlite.together import Together, each, read_rows, write_rows
 from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, EventId, TenantId
 from schemas.problems import NotFound, VeristreamError
 from streams.ports import Change, Committed, Journal, Position, Record, RecordKind, Records
 
-_COLUMNS: Final = (
-    "r.tenant, r.kind, r.id, r.body, r.created_at, r.version, r.fingerprint, r.indexes, r.first_body"
-)
 _SELECT: Final = f"""
-SELECT {_COLUMNS} FROM records r
+SELECT {COLUMNS} FROM records r
 WHERE (r.tenant, r.kind, r.id) IN (SELECT * FROM (VALUES (?, ?, ?)) asked)"""  # noqa: S608 - constants only
 _WRITE: Final = """
-INSERT INTO records (tenant, kind, id, version, created_at, fingerprint, indexes, body, first_body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO records (tenant, kind, id, version, created_at, fingerprint, indexes, body, first_body, searched,
+    sought_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (tenant, kind, id) DO UPDATE SET version = excluded.version, indexes = excluded.indexes,
     body = excluded.body, first_body = excluded.first_body"""
 _PLACE: Final = "INSERT OR IGNORE INTO record_places VALUES (?, ?, ?, ?, ?, ?)"
@@ -32,7 +31,7 @@ _UNPLACE: Final = """
 DELETE FROM record_places
 WHERE tenant = ? AND value = ? AND name = ? AND kind = ? AND created_at = ? AND id = ?"""
 _PAGE: Final = f"""
-SELECT {_COLUMNS} FROM record_places p
+SELECT {COLUMNS} FROM record_places p
 CROSS JOIN records r ON r.tenant = p.tenant AND r.kind = p.kind AND r.id = p.id
 WHERE p.tenant = ? AND p.kind = ? AND p.name = ? AND p.value = ? AND (p.created_at, p.id) < (?, ?)
 ORDER BY p.created_at DESC, p.id DESC LIMIT ?"""  # noqa: S608 - constants only
@@ -49,7 +48,7 @@ _Row: TypeAlias = tuple[Any, ...]
 
 
 def _to_record(row: _Row) -> Record:
-    tenant, kind, record_id, body, created_at, version, fingerprint, indexes, first_body = row
+    tenant, kind, record_id, body, created_at, version, fingerprint, indexes, first_body, searched = row
     return Record(
         tenant_id=TenantId(tenant),
         kind=RecordKind(kind),
@@ -60,10 +59,11 @@ def _to_record(row: _Row) -> Record:
         fingerprint=fingerprint,
         indexes=from_pairs_text(indexes),
         first_body=first_body or body,
+        searched=searched or "",
     )
 
 
-def _to_row(record: Record) -> _Row:
+def _to_row(record: Record, sought_at: int | None) -> _Row:
     return (
         *key_of(record),
         record.version,
@@ -72,6 +72,8 @@ def _to_row(record: Record) -> _Row:
         to_pairs_text(record.indexes),
         record.body,
         record.first_body if record.version > 1 else None,
+        record.searched or None,
+        sought_at,
     )
 
 
@@ -111,7 +113,10 @@ def _find(connection: sqlite3.Connection, records: Sequence[Record]) -> dict[Rec
 
 def _write(connection: sqlite3.Connection, ledger: Ledger) -> None:
     added, gone = ledger.places()
-    write_rows(connection, _WRITE, [_to_row(record) for record in ledger.after.values()])
+    numbers = number_new(connection, ledger)
+    rows = [_to_row(record, numbers.get(key)) for key, record in ledger.after.items()]
+    write_rows(connection, _WRITE, rows)
+    write_tokens(connection, ledger, numbers)
     connection.executemany(_UNPLACE, gone)  # row by row: few changes take a record from its places
     write_rows(connection, _PLACE, added)
 
@@ -214,4 +219,19 @@ class SqliteRecords(Records):
         bound = (BEYOND, "") if before is None else (to_micros(before.created_at), before.id)
         parameters = (tenant_id, kind.value, *index, *bound, limit)
         rows = await self._engine.read(lambda reader: reader.execute(_PAGE, parameters).fetchall())
+        return [_to_record(row) for row in rows]
+
+    @override
+    async def search(
+        self,
+        tenant_id: TenantId,
+        kind: RecordKind,
+        index: tuple[str, str],
+        fragment: str,
+        *,
+        limit: int,
+        before: Position | None = None,
+    ) -> Sequence[Record]:
+        place = (tenant_id, kind, index)
+        rows = await self._engine.read(lambda reader: find(reader, place, fragment, limit, before))
         return [_to_record(row) for row in rows]

@@ -12,13 +12,21 @@ _VERSION_1: Final = """
 -- A value by its name. key_check: what the root key derives, to refuse a wrong one at start.
 CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 
--- A record by (tenant, kind, id). first_body is NULL while the body is still the first one.
+-- A record by (tenant, kind, id). first_body is NULL while the body is still the first one. searched and
+-- sought_at: of what a fragment of a text finds, that text and the row of record_grams.
 CREATE TABLE records (
     seq INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL,
     version INTEGER NOT NULL, created_at INTEGER NOT NULL, fingerprint TEXT NOT NULL,
-    indexes TEXT NOT NULL, body BLOB NOT NULL, first_body BLOB,
+    indexes TEXT NOT NULL, body BLOB NOT NULL, first_body BLOB, searched TEXT, sought_at INTEGER,
     UNIQUE (tenant, kind, id)
+);
+CREATE UNIQUE INDEX records_sought ON records (sought_at) WHERE sought_at IS NOT NULL;
+
+-- The tokens of each text, and of the places under which it can be sought (`grams`): which rows have all of
+-- some tokens, newest first, for a row's number begins with its time. Only numbers are kept, no text.
+CREATE VIRTUAL TABLE record_grams USING fts5(
+    tokens, content = '', columnsize = 0, detail = none, tokenize = 'ascii'
 );
 
 -- Records of one (index name, value), newest first; created_at in microseconds. The value leads: what one

@@ -69,7 +69,8 @@ class SessionRoutes:
 
     async def read_current(self, call: Call) -> web.Response:
         """Answer the session that asks."""
-        return json_answer(show(*await session_of(self.ports.people, call.person)).to_bytes())
+        people = self.ports.people
+        return json_answer(show(people, *await session_of(people, call.person)).to_bytes())
 
     async def read_all(self, call: Call) -> web.Response:
         """Answer the caller's own sessions."""

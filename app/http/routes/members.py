@@ -22,7 +22,8 @@ from schemas.ids import UserId
 from schemas.members import EmailAddress, InvitedMember, Member, MemberList, PlainName
 from schemas.people import Permission, Reviewer, Role
 from schemas.problems import ProblemCode
-from streams.access.inviting import Invitation, NewMember, RequestName, invite
+from streams.access.handler import RequestName
+from streams.access.inviting import Invitation, NewMember, invite
 from streams.access.managing import MemberWish, change_member, require_may_make, reset_factor, show_member
 from streams.access.members import MEMBERS_INDEX
 from streams.ports import Position, Record, RecordKind
