@@ -82,13 +82,10 @@ def judge_record(tenant_id: TenantId, record: Record, first: StoredVerification)
         yield _is_wrong(Invariant.I5, record.id, "the record holds no verification")
         return
     yield from judge_tenant(tenant_id, record.id, record.body)
-    expected = {
-        "verification_id": record.id,
-        "decision_id": DecisionId(derive_id("dec", tenant_id, record.id)),
-    }
-    for name, value in expected.items():
-        if getattr(now, name) != value:
-            yield _is_wrong(Invariant.I6, record.id, f"its {name} is not the one of this tenant and command")
+    if now.verification_id != record.id:
+        yield _is_wrong(Invariant.I6, record.id, "its verification_id is not the one of this command")
+    if first.verification.decision_id != DecisionId(derive_id("dec", tenant_id, record.id)):
+        yield _is_wrong(Invariant.I6, record.id, "its first decision_id is not the one of this tenant")
     if first.session_id != SessionId(derive_id("vs", tenant_id, record.id)):
         yield _is_wrong(Invariant.I6, record.id, "its session_id is not the one of this tenant and command")
     before = first.verification
