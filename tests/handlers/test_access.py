@@ -274,6 +274,21 @@ class CountingRecords(Records):
         self.reads += 1
         return list(await self.inner.page(tenant_id, kind, index, limit=limit, before=before))
 
+    @override
+    async def search(
+        self,
+        tenant_id: TenantId,
+        kind: RecordKind,
+        index: tuple[str, str],
+        fragment: str,
+        *,
+        limit: int,
+        before: Position | None = None,
+    ) -> list[Record]:
+        self.reads += 1
+        found = await self.inner.search(tenant_id, kind, index, fragment, limit=limit, before=before)
+        return list(found)
+
 
 async def test_authentication_is_one_read(office: Office) -> None:
     _, shown = await office.create_key()
