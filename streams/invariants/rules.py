@@ -86,6 +86,8 @@ def judge_record(tenant_id: TenantId, record: Record, first: StoredVerification)
         yield _is_wrong(Invariant.I6, record.id, "its verification_id is not the one of this command")
     if first.verification.decision_id != DecisionId(derive_id("dec", tenant_id, record.id)):
         yield _is_wrong(Invariant.I6, record.id, "its first decision_id is not the one of this tenant")
+    if now.decision_id != first.verification.decision_id and now.review_case_id is None:
+        yield _is_wrong(Invariant.I6, record.id, "its decision_id is not the first one, and nobody reviewed it")
     if first.session_id != SessionId(derive_id("vs", tenant_id, record.id)):
         yield _is_wrong(Invariant.I6, record.id, "its session_id is not the one of this tenant and command")
     before = first.verification

@@ -307,7 +307,7 @@ async def test_i6_a_decision_id_that_is_not_this_tenants(world: World) -> None:
 
     lines = await world.judge()
     own = world.command.verification_id
-    assert f"I6 {own}: its decision_id is not the one of this tenant and command" in lines
+    assert f"I6 {own}: its first decision_id is not the one of this tenant" in lines
 
 
 async def test_i6_evidence_of_another_verification(world: World) -> None:

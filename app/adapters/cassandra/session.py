@@ -218,11 +218,12 @@ class Session:
         """Send once; the turn ends when the driver is done with it, not when nobody waits any more."""
         await self._take_turn()
         waiting: asyncio.Future[_Page] = self.loop.create_future()
+        asked = None
         try:
             asked = self.driver.execute_async(query, execution_profile=profile, paging_state=after)
-        except BaseException:
-            self.turns.release()
-            raise
+        finally:
+            if asked is None:  # it was never sent
+                self.turns.release()
         asked.add_callbacks(
             callback=self._on_answer,
             callback_args=(asked, waiting),
