@@ -8,9 +8,12 @@ _NULLABLE: Final = frozenset({("Verification", "document")})
 """Always written, null when there is none (G13)."""
 
 _WHOLE: Final = frozenset(
-    {"Flow", "FlowConfiguration", "FlowDocument", "FlowRevision", "ReviewCase", "Conclusion"}
-)
-"""Models the interface gives with every field, null where there is nothing (sections 2.1-2.5, G89)."""
+    {
+        "Flow", "FlowConfiguration", "FlowDocument", "FlowRevision", "ReviewCase", "Conclusion",
+        "VerificationSession", "SessionDetail",
+    }
+)  # fmt: skip
+"""Models the interface gives with every field, null where there is nothing (sections 2.1-2.5, G35, G89)."""
 
 _TIMES: Final = frozenset({"created_at", "updated_at"})
 

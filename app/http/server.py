@@ -27,6 +27,7 @@ from app.http.routes.members import MemberRoutes, member_endpoints
 from app.http.routes.problems import problem_endpoints
 from app.http.routes.reference import reference_endpoints
 from app.http.routes.review_cases import CaseRoutes, case_endpoints
+from app.http.routes.session_list import SessionListRoutes, session_list_endpoints
 from app.http.routes.sessions import SessionRoutes, session_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
 from streams.catalog.handler import Catalogue
@@ -67,6 +68,7 @@ def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget)
         *case_endpoints(CaseRoutes(ports, bodies, cursors)),
         *evidence_endpoints(EvidenceRoutes(ports)),
         *session_endpoints(SessionRoutes(ports, bodies, settings.base_url)),
+        *session_list_endpoints(SessionListRoutes(ports.stores.records, cursors)),
         *capture_endpoints(CaptureRoutes(ports, bodies)),
         *reference_endpoints(),
         *catalog_endpoints(

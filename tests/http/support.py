@@ -320,7 +320,7 @@ async def open_front(
     hashing = passwords or Argon2Passwords(CHEAP)
     stores = open_memory_stores(RootKey(b"r" * 32), shelves)
     sending = Sending()
-    gateway = sending.gateway = DirectGateway(_handlers(stores, pool, sending))
+    gateway = sending.gateway = DirectGateway(_handlers(stores, pool, sending, clock))
     people = _people(stores, hashing, clock)
     ports = _ports(stores, knowing(stores) if knowing else keys, gateway, probes or {}, people, pool)
     app = create_app(ports, chosen)
@@ -385,14 +385,14 @@ class Sending:
 
 
 def _handlers(
-    stores: Stores, pool: VisionPool, sending: Sending
+    stores: Stores, pool: VisionPool, sending: Sending, clock: Callable[[], datetime]
 ) -> dict[Topic, Callable[[Any], Awaitable[Event]]]:
     unasked: Any = Unasked()
     engines = Engines(PooledImageDecoder(pool), unasked, unasked, unasked)
     evaluate = EvaluateVerification(
         stores, engines, VerificationPolicy(), now, Memory(), Silence(), tell_session=sending.tell
     )
-    sessions = ChangeSession(stores, now, Memory(), Silence(), sending.hand)
+    sessions = ChangeSession(stores, clock, Memory(), Silence(), sending.hand)
     catalogue = Catalogue(stores.records, stores.journal.commit, now)
     cases = ChangeCase(
         stores, VerificationPolicy(), lambda tenant_id: read_settings(stores.records, tenant_id), now,

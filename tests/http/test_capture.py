@@ -1,0 +1,296 @@
+"""The subject's page over HTTP: order, images, tokens, second chances, plain results."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.http.rate_limits import RateLimits
+from schemas.enums import EvidenceKind
+from schemas.ids import SessionId
+from tests.builders import ACME, GLOBEX
+from tests.http.session_steps import PATH, Page, open_page, open_session, publish_flow
+from tests.http.support import TEST, Front, SignedIn, draw_image, encoded, open_front
+
+
+@pytest.fixture
+async def front() -> AsyncIterator[Front]:
+    """A front over memory stores."""
+    async with open_front() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def owner(front: Front) -> SignedIn:
+    """An owner of ACME."""
+    return await front.sign_in()
+
+
+@pytest.fixture
+async def page(front: Front, owner: SignedIn) -> Page:
+    """The page of a session under a FULL_IDENTITY flow."""
+    return await open_page(front, await publish_flow(owner))
+
+
+def images(front: Front, kind: EvidenceKind) -> int:
+    """How many images of a kind are kept."""
+    return sum(row.kind is kind for row, _ in front.shelves.evidence.values())
+
+
+async def test_the_page_sees_what_it_needs_and_nothing_internal(page: Page) -> None:
+    view = (await page.ask("GET")).json
+
+    assert set(view) == {
+        "session_id", "status", "flow_type", "required_checks", "documents", "consent", "document",
+        "selfie", "retry_reasons", "attempts_left", "expires_at", "locale", "return_url", "result",
+    }  # fmt: skip
+    assert (view["status"], view["attempts_left"], view["result"]) == ("CREATED", 3, None)
+    assert view["documents"][0]["capture"] == {"document_number_required": True}
+    assert view["consent"]["accepted_at"] is None
+
+
+@pytest.mark.parametrize("what", ["document", "selfie"])
+async def test_no_image_is_taken_before_consent(front: Front, page: Page, what: str) -> None:
+    before = await page.put(what)
+    declined = await page.consent(accepted=False)
+    after = await page.put(what)
+
+    assert (before.status, before.code) == (409, "CONSENT_REQUIRED")
+    assert (declined.status, declined.json["consent"]["accepted_at"]) == (200, None)
+    assert (after.status, after.code) == (409, "CONSENT_REQUIRED")
+    assert front.shelves.evidence == {}
+
+
+async def test_consent_names_the_notice_that_is_shown(page: Page) -> None:
+    told = await page.ask("POST", "/consent", json={"notice_version": "1999-01", "accepted": True})
+
+    assert (told.status, told.pointers) == (422, {"/notice_version": "VALIDATION_FAILED"})
+
+
+async def test_consent_twice_starts_once(owner: SignedIn, page: Page) -> None:
+    told = await asyncio.gather(*(page.consent() for _ in range(5)))
+
+    rows = (await owner.ask("GET", "/v1/audit?action=session.started")).json["events"]
+    assert {one.status for one in told} == {200}
+    assert [row["actor_type"] for row in rows] == ["SUBJECT"]
+    assert rows[0]["context"]["changes"]["notice_version"]
+
+
+@pytest.mark.parametrize("kind", ["image/png", "application/octet-stream", "json"])
+async def test_an_image_is_the_body_or_stands_in_it(front: Front, page: Page, kind: str) -> None:
+    await page.consent()
+
+    if kind == "json":
+        told = await page.ask("PUT", "/document", json={"image_base64": encoded(draw_image())})
+    else:
+        told = await page.put("document", kind=kind)
+
+    assert (told.status, told.json) == (200, {"accepted": True, "reasons": []})
+    assert images(front, EvidenceKind.IMAGE) == 1
+
+
+async def test_a_blurred_picture_is_said_to_be_blurred_at_once(front: Front, owner: SignedIn) -> None:
+    page = await open_page(front, await publish_flow(owner), "customer-1")
+    await page.consent()
+
+    told = (await page.put("document")).json
+
+    assert told["accepted"] is False
+    assert [reason["code"] for reason in told["reasons"]] == ["IMAGE_BLURRED"]
+    assert told["reasons"][0]["message"]
+    assert (await page.view())["document"] == told
+
+
+async def test_the_picture_taken_last_counts_and_the_others_are_removed(front: Front, page: Page) -> None:
+    await page.consent()
+
+    for size in (200, 300, 400):
+        await page.put("selfie", draw_image(size, size))
+
+    assert images(front, EvidenceKind.SELFIE) == 1
+
+
+@pytest.mark.parametrize(
+    ("image", "kind", "status", "code"),
+    [
+        (b"no image", "image/png", 400, "IMAGE_UNDECODABLE"),
+        (draw_image()[:-40], "image/png", 400, "IMAGE_UNDECODABLE"),
+        (draw_image(100, 100), "image/png", 422, "IMAGE_NOT_EVALUABLE"),
+        (b"x" * 10_000_001, "image/jpeg", 413, "PAYLOAD_TOO_LARGE"),
+        (draw_image(), "text/plain", 415, "UNSUPPORTED_MEDIA_TYPE"),
+        (b'{"image_base64": "@"}', "application/json", 400, "IMAGE_UNDECODABLE"),
+        (b'{"image": "x"}', "application/json", 422, "VALIDATION_FAILED"),
+    ],
+)
+async def test_what_is_no_usable_image_is_refused(
+    front: Front, page: Page, image: bytes, kind: str, status: int, code: str
+) -> None:
+    await page.consent()
+
+    told = await page.put("document", image, kind)
+
+    assert (told.status, told.code) == (status, code)
+    assert front.shelves.evidence == {}
+
+
+async def test_nothing_is_handed_in_before_both_pictures_are_there(page: Page) -> None:
+    early = await page.ask("POST", "/submit", json={})
+    await page.consent()
+    await page.put("document")
+    half = await page.ask("POST", "/submit", json={})
+
+    assert (early.status, early.code) == (409, "CONSENT_REQUIRED")
+    assert (half.status, half.code) == (422, "VALIDATION_FAILED")
+
+
+async def test_a_document_the_flow_does_not_accept_cannot_be_named(page: Page) -> None:
+    await page.consent()
+    await page.put("document")
+    await page.put("selfie")
+
+    told = await page.ask("POST", "/submit", json={"document_code": "GB_PASSPORT"})
+
+    assert (told.status, told.pointers) == (422, {"/document_code": "VALIDATION_FAILED"})
+
+
+async def test_handing_in_twice_is_once(owner: SignedIn, page: Page) -> None:
+    await page.consent()
+    await page.put("document")
+    await page.put("selfie")
+
+    told = await asyncio.gather(*(page.ask("POST", "/submit", json={}) for _ in range(10)))
+    view = await page.view()
+
+    rows = (await owner.ask("GET", "/v1/audit?action=session.submitted")).json["events"]
+    assert {one.status for one in told} <= {202, 409}
+    assert 202 in {one.status for one in told}
+    assert (view["status"], len(rows)) == ("APPROVED", 1)
+
+
+async def test_a_finished_session_takes_nothing_any_more(page: Page) -> None:
+    view = await page.hand_in()
+
+    told = [
+        await page.put("document"),
+        await page.put("selfie"),
+        await page.ask("POST", "/submit", json={}),
+        await page.consent(),
+    ]
+
+    assert view["result"] == {"outcome": "VERIFIED", "message": "Thank you. Your identity was verified."}
+    assert {(one.status, one.code) for one in told} == {(409, "SESSION_FINISHED")}
+
+
+@pytest.mark.parametrize(
+    ("subject", "outcome"),
+    [
+        ("sim:warn", "VERIFIED"),
+        ("sim:review:FACE_MATCH_UNCERTAIN", "IN_REVIEW"),
+        ("sim:reject:FACE_MISMATCH", "NOT_VERIFIED"),
+        ("sim:fail", "IN_REVIEW"),
+    ],
+)
+async def test_the_result_is_told_in_plain_words_and_without_reasons(
+    front: Front, owner: SignedIn, subject: str, outcome: str
+) -> None:
+    page = await open_page(front, await publish_flow(owner), subject)
+
+    view = await page.hand_in()
+
+    assert view["result"]["outcome"] == outcome
+    assert view["retry_reasons"] == []
+    assert "FACE" not in view["result"]["message"]
+
+
+async def test_pictures_that_cannot_be_judged_are_asked_for_twice_more(front: Front, owner: SignedIn) -> None:
+    page = await open_page(front, await publish_flow(owner), "sim:review:IMAGE_CROPPED")
+
+    first, second, third = [await page.hand_in() for _ in range(3)]
+
+    row = (await front.ask("GET", f"{PATH}/{page.session_id}")).json
+    assert [(view["status"], view["attempts_left"]) for view in (first, second)] == [
+        ("STARTED", 2),
+        ("STARTED", 1),
+    ]
+    assert [reason["code"] for reason in first["retry_reasons"]] == ["IMAGE_CROPPED"]
+    assert (first["document"], first["selfie"]) == (None, None)
+    assert (third["status"], row["attempts"]) == ("REVIEW_REQUIRED", 3)
+    assert len((await front.ask("GET", "/v1/verifications")).json["verifications"]) == 1
+    assert images(front, EvidenceKind.SELFIE) == 1
+
+
+async def test_a_token_opens_one_session_and_nothing_else(front: Front, owner: SignedIn) -> None:
+    flow_id = await publish_flow(owner)
+    one = await open_page(front, flow_id)
+    other = await open_page(front, flow_id, "sim:approved@other")
+
+    told = await front.ask("GET", f"{PATH}/{one.session_id}", one.opened["client_token"])
+    listed = await front.ask("GET", "/v1/verifications", one.opened["client_token"])
+
+    assert (await one.ask("GET")).json["session_id"] == one.session_id
+    assert (await other.ask("GET")).json["session_id"] == other.session_id
+    assert (told.status, listed.status) == (401, 401)
+
+
+async def test_a_forged_expired_or_malformed_token_opens_nothing(front: Front, page: Page) -> None:
+    token, tokens = page.opened["client_token"], front.ports.capture_tokens
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    session_id = SessionId(page.session_id)
+    foreign = tokens.issue(GLOBEX, session_id, soon)
+    bad = [
+        token[:-1] + ("A" if token[-1] != "A" else "B"),
+        foreign.rpartition("_")[0] + "_" + token.rpartition("_")[2],
+        tokens.issue(ACME, session_id, datetime.now(UTC) - timedelta(seconds=1)),
+        token + "x", "cap_", "x", TEST,
+    ]  # fmt: skip
+
+    told = [await front.ask("GET", "/v1/capture", one) for one in bad]
+    nobody = await front.ask("GET", "/v1/capture", None)
+
+    assert {one.status for one in [*told, nobody]} == {401}
+    assert (await front.ask("GET", "/v1/capture", foreign)).status == 404
+
+
+async def test_the_number_typed_is_kept_sealed(front: Front, page: Page) -> None:
+    await page.hand_in(number_last4="Q7Z9")
+
+    bodies = [record.body for record in front.shelves.records.values()]
+    sent = [command.to_bytes() for command in front.gateway.asked]
+    assert not any(b"Q7Z9" in body for body in [*bodies, *sent])
+
+
+async def test_metadata_and_addresses_are_in_no_command(front: Front, owner: SignedIn) -> None:
+    page = await open_page(front, await publish_flow(owner), metadata={"note": "CANARY-77"})
+    await page.hand_in()
+
+    sent = [command.to_bytes() for command in front.gateway.asked]
+    assert not any(b"CANARY-77" in body or b"127.0.0.1" in body for body in sent)
+    assert not any(b"CANARY-77" in record.body for record in front.shelves.records.values())
+
+
+async def test_a_token_has_a_limit_of_its_own() -> None:
+    async with open_front(rate_limits=RateLimits(capture=3)) as front:
+        flow_id = await publish_flow(await front.sign_in())
+        page = await open_page(front, flow_id)
+        other = await open_page(front, flow_id, "sim:approved@other")
+
+        told = [await page.ask("GET") for _ in range(4)]
+
+        assert [one.status for one in told] == [200, 200, 200, 429]
+        assert (await other.ask("GET")).status == 200
+
+
+async def test_a_session_not_handed_in_within_a_day_is_over() -> None:
+    moment = datetime.now(UTC)
+
+    async with open_front(clock=lambda: moment) as front:
+        flow_id = await publish_flow(await front.sign_in())
+        page = await open_page(front, flow_id)
+        moment += timedelta(hours=24, seconds=1)
+
+        told = await page.ask("GET")
+        again = await open_session(front, flow_id)
+
+    assert (told.status, told.code) == (401, "UNAUTHENTICATED")
+    assert (again.status, again.json["session_id"] == page.session_id) == (201, False)
