@@ -1,8 +1,28 @@
-"""What a tenant decides about its own reviews (G42, G43, G87)."""
+"""What a tenant decides about its own reviews and verifications (G42, G43, G70, G87)."""
 
 from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from schemas.base import Frozen
+from schemas.enums import CheckKind
+
+USUAL_CHECKS: Final = (
+    CheckKind.AUTHENTICITY,
+    CheckKind.DOCUMENT_EXTRACTION,
+    CheckKind.DOCUMENT_CONSISTENCY,
+    CheckKind.FACE_MATCH,
+)
+"""G70: without LIVENESS, because the tenant's own system took the picture."""
+
+
+class PolicyChoice(Frozen):
+    """What a tenant chose of the policy of its direct verifications; a session's checks are its flow's."""
+
+    revision: Annotated[int, Field(ge=1)] = 1
+    """One more at each change; it stands in `model_version` and in the decision (G14)."""
+    required_checks: Annotated[tuple[CheckKind, ...], Field(min_length=1)] = USUAL_CHECKS
 
 
 class FourEyes(StrEnum):
@@ -20,3 +40,4 @@ class TenantSettings(Frozen):
     four_eyes: FourEyes = FourEyes.CRITICAL
     require_evidence_view: bool = False
     """Whether all images must have been looked at before a case is concluded."""
+    verification_policy: PolicyChoice = PolicyChoice()

@@ -47,6 +47,7 @@ from streams.verification.outcome import Decided, Remembered
 from streams.verification.policy import VerificationPolicy
 from streams.verification.rules import decide
 from streams.verification.sandbox import Scenario, scenario_for, simulate
+from streams.verification.tenant_policy import policy_for, without_policy
 
 REFUSALS_OF_IMAGES: Final = (
     (ImageUndecodable, ProblemCode.IMAGE_UNDECODABLE, "The image cannot be decoded."),
@@ -176,9 +177,14 @@ class EvaluateVerification:
             keeping.submission_label(command.verification_id),
             command.sealed_submission,
         )
-        submission, policy = _submission(sealed), attempts.policy_of(self._policy, command)
+        submission, chosen = (
+            _submission(sealed),
+            await policy_for(self._stores.records, self._policy, command),
+        )
+        policy = chosen or self._policy
         try:
-            evaluation = await self._evaluate(command, scenario, submission, await self._pictures(command))
+            pictures = await self._pictures(command)
+            evaluation = await self._evaluate(command, scenario, submission, chosen, pictures)
         except Refused as refused:
             if command.session_id is None or command.may_retry:
                 raise
@@ -227,10 +233,12 @@ class EvaluateVerification:
         command: SubmitVerification,
         scenario: Scenario | None,
         submission: Submission,
+        policy: VerificationPolicy | None,
         pictures: tuple[Picture, Picture] | None,
     ) -> Evaluation:
-        today, policy = self._clock().date(), attempts.policy_of(self._policy, command)
-        checks = RequiredChecks(self._engines, policy)
+        if policy is None:
+            return without_policy(self._policy)
+        today, checks = self._clock().date(), RequiredChecks(self._engines, policy)
         if pictures is None:
             return checks.unseen()
         if scenario is None:

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from schemas.base import Frozen
 from schemas.enums import CheckKind
 from schemas.reasons import Severity
+from schemas.tenant_settings import USUAL_CHECKS
 
 PROVIDED: Final = frozenset(
     {
@@ -83,13 +84,7 @@ class VerificationPolicy(Frozen):
     """What a verification must pass. A policy with a check nothing stands behind does not load (G6)."""
 
     revision: Annotated[int, Field(ge=1)] = 1
-    required_checks: tuple[CheckKind, ...] = (
-        CheckKind.AUTHENTICITY,
-        CheckKind.DOCUMENT_EXTRACTION,
-        CheckKind.DOCUMENT_CONSISTENCY,
-        CheckKind.FACE_MATCH,
-    )
-    """G70: without LIVENESS, because the tenant's own system took the picture."""
+    required_checks: tuple[CheckKind, ...] = USUAL_CHECKS
     face_bands: Mapping[str, FaceBands] = Field(default_factory=dict)
     """By engine name, the part of its version before `@`; an engine not named brings its own."""
     liveness_bands: Mapping[str, LivenessBands] = Field(default_factory=dict)

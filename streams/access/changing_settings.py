@@ -1,0 +1,107 @@
+"""A tenant's settings changed by its members: one row, nothing kept that could not be obeyed (G43, G87)."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from schemas.audit import Actor, AuditAction
+from schemas.enums import CheckKind
+from schemas.ids import TenantId
+from schemas.problems import ProblemCode, Refused
+from schemas.tenant_settings import FourEyes, TenantSettings
+from streams.access.handler import Clock, NewId
+from streams.access.settings import SETTINGS, KeptSettings, load_settings
+from streams.audit.acts import write_row
+from streams.audit.committing import Commit
+from streams.ports import Change, Conflict, Record, RecordKind, Records
+from streams.verification.policy import VerificationPolicy
+from streams.verification.tenant_policy import with_choice
+
+CHECKS: Final = "/verification_policy/required_checks"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsWish:
+    """What shall be different; None leaves it."""
+
+    four_eyes: FourEyes | None = None
+    require_evidence_view: bool | None = None
+    required_checks: tuple[CheckKind, ...] | None = None
+
+    def of(self, standing: TenantSettings) -> dict[str, Any]:
+        """Return what differs from the settings as they stand, by name."""
+        wished = {"four_eyes": self.four_eyes, "require_evidence_view": self.require_evidence_view}
+        differs: dict[str, Any] = {
+            n: v for n, v in wished.items() if v is not None and v != getattr(standing, n)
+        }
+        policy = standing.verification_policy
+        if self.required_checks is not None and set(self.required_checks) != set(policy.required_checks):
+            changes = {"required_checks": self.required_checks, "revision": policy.revision + 1}
+            differs["verification_policy"] = policy.model_copy(update=changes)
+        return differs
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSettings:
+    """Changes the settings of a tenant."""
+
+    records: Records
+    commit: Commit
+    clock: Clock
+    new_id: NewId
+
+    async def __call__(
+        self, tenant_id: TenantId, wish: SettingsWish, seen: int | None, actor: Actor
+    ) -> KeptSettings:
+        """Return the settings as they stand then; without a difference nothing is written.
+
+        Raises:
+            Conflict: `seen` is not their version any more.
+            Refused: VALIDATION_FAILED, the policy would not load.
+        """
+        _require_loads(wish)
+        row_id = self.new_id("aud")
+        while True:
+            kept = await load_settings(self.records, tenant_id)
+            if seen is not None and seen != kept.version:
+                raise Conflict(SETTINGS)
+            differs = wish.of(kept.settings)
+            if not differs:
+                return kept
+            changed = KeptSettings(kept.settings.model_copy(update=differs), kept.version + 1)
+            if await self._keep(tenant_id, changed, differs, actor, row_id):
+                return changed
+
+    async def _keep(
+        self, tenant_id: TenantId, changed: KeptSettings, differs: dict[str, Any], actor: Actor, row_id: str
+    ) -> bool:
+        """Commit the settings; False when somebody else changed them just now."""
+        now = self.clock()
+        named = changed.settings.model_dump(mode="json")
+        row = write_row(
+            row_id, AuditAction.TENANT_SETTINGS_CHANGED, actor, tenant_id, now,
+            detail="The settings were changed.", changes={name: named[name] for name in differs},
+        )  # fmt: skip
+        body = changed.settings.to_bytes()
+        record = Record(tenant_id, RecordKind.SETTINGS, SETTINGS, body, now, version=changed.version)
+        try:
+            return (await self.commit(Change(tenant_id, (record,), (row,)))).won
+        except Conflict:
+            return False
+
+
+def _require_loads(wish: SettingsWish) -> None:
+    """Refuse checks that nothing stands behind: such a policy would fail every verification (G6)."""
+    if wish.required_checks is None:
+        return
+    try:
+        choice = TenantSettings().verification_policy.model_copy(
+            update={"required_checks": wish.required_checks}
+        )
+        with_choice(VerificationPolicy(), choice)
+    except ValidationError as error:
+        message = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+        raise Refused.at(
+            CHECKS, ProblemCode.VALIDATION_FAILED, f"The policy does not load: {message}."
+        ) from None

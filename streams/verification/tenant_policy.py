@@ -1,0 +1,53 @@
+"""The policy of one run: the tenant's own as it stands now, or none when it does not load (G6, G15, G70)."""
+
+import structlog
+from pydantic import ValidationError
+
+from schemas.reasons import ReasonCode
+from schemas.tenant_settings import PolicyChoice
+from schemas.verifications import SubmitVerification
+from streams.access.settings import read_settings
+from streams.ports import Records
+from streams.verification import attempts
+from streams.verification.findings import Evaluation
+from streams.verification.policy import VerificationPolicy
+from streams.verification.rules import found, usual
+
+log = structlog.get_logger(__name__)
+
+
+async def policy_for(
+    records: Records, base: VerificationPolicy, command: SubmitVerification
+) -> VerificationPolicy | None:
+    """Return the policy of the run; a session's checks come from its revision, not from the tenant's policy.
+
+    None: the tenant's policy does not load, for example because it names a check nothing stands behind.
+    """
+    if command.required_checks:
+        return attempts.policy_of(base, command)
+    try:
+        settings = await read_settings(records, command.tenant_id)
+        return with_choice(base, settings.verification_policy)
+    except ValidationError:
+        log.error("policy.not_loaded", tenant_id=command.tenant_id)  # noqa: TRY400 - it may quote a value
+        return None
+
+
+def with_choice(base: VerificationPolicy, choice: PolicyChoice) -> VerificationPolicy:
+    """Return the policy with what a tenant chose; one who never chose has the house's.
+
+    Raises:
+        pydantic.ValidationError: The policy does not load.
+    """
+    if choice == PolicyChoice():
+        return base
+    chosen = base.model_copy(update=choice.model_dump())
+    return VerificationPolicy.model_validate(chosen.model_dump())
+
+
+def without_policy(base: VerificationPolicy) -> Evaluation:
+    """Return the evaluation of a run without a policy: nothing was decided, nobody is blamed."""
+    reasons, said = usual(ReasonCode.POLICY_UNAVAILABLE), "The tenant's policy does not load."
+    return Evaluation(
+        results=tuple(found(kind, reasons, detail=said) for kind in base.required_checks), findings=None
+    )

@@ -1,0 +1,68 @@
+"""A verification runs the policy its tenant chose, and without a policy that loads nothing is decided."""
+
+from schemas.enums import CheckKind, DecisionOutcome, VerificationStatus
+from schemas.reasons import ReasonCode
+from schemas.tenant_settings import PolicyChoice, TenantSettings
+from streams.access.settings import SETTINGS
+from streams.ports import Change, Record, RecordKind
+from streams.verification.policy import VerificationPolicy
+from tests.builders import ACME, GLOBEX, NOW
+from tests.handlers.verification_stage import Stage
+
+EVERYTHING = VerificationPolicy(required_checks=(*VerificationPolicy().required_checks, CheckKind.LIVENESS))
+
+
+async def settle(stage: Stage, *checks: CheckKind, revision: int = 2, tenant_id: str = ACME) -> None:
+    """Keep settings as they stand in the store, whatever checks they name."""
+    choice = PolicyChoice(revision=revision, required_checks=checks)
+    body = TenantSettings(verification_policy=choice).to_bytes()
+    record = Record(tenant_id, RecordKind.SETTINGS, SETTINGS, body, NOW)  # type: ignore[arg-type]  # a plain str
+    await stage.stores.journal.commit(Change(record.tenant_id, (record,)))
+
+
+async def test_the_checks_are_those_the_tenant_chose() -> None:
+    stage = Stage()
+    await settle(stage, CheckKind.FACE_MATCH, revision=7)
+
+    await stage.submit()
+
+    stored = await stage.stored()
+    assert [check.kind for check in stored.checks] == [CheckKind.FACE_MATCH]
+    assert str(stored.verification.model_version).endswith("+thr.7")
+
+
+async def test_a_tenant_that_chose_nothing_has_the_policy_of_the_house() -> None:
+    stage = Stage(policy=EVERYTHING)
+
+    await stage.submit()
+
+    assert [check.kind for check in (await stage.stored()).checks] == [*EVERYTHING.required_checks]
+
+
+async def test_another_tenants_choice_is_its_own() -> None:
+    stage = Stage()
+    await settle(stage, CheckKind.FACE_MATCH, tenant_id=GLOBEX)
+
+    await stage.submit()
+
+    assert len((await stage.stored()).checks) == len(VerificationPolicy().required_checks)
+
+
+async def test_s75_a_policy_that_does_not_load_holds_and_never_approves() -> None:
+    stage = Stage()
+    await settle(stage, CheckKind.SANCTIONS)
+
+    await stage.submit()
+
+    verification = (await stage.stored()).verification
+    assert (verification.status, verification.decision) == (VerificationStatus.FAILED, DecisionOutcome.HOLD)
+    assert {reason.code for reason in verification.reasons} == {ReasonCode.POLICY_UNAVAILABLE}
+
+
+async def test_a_sessions_checks_are_its_revisions_whatever_the_tenant_chose() -> None:
+    stage = Stage()
+    await settle(stage, CheckKind.SANCTIONS)
+
+    await stage.submit(required_checks=(CheckKind.AUTHENTICITY,))
+
+    assert [check.kind for check in (await stage.stored()).checks] == [CheckKind.AUTHENTICITY]

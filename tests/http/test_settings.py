@@ -1,0 +1,184 @@
+"""A tenant's settings over HTTP: read, changed with or without the version seen, and obeyed."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from schemas.audit import AuditEvent, AuditFilter
+from schemas.ids import DecisionId
+from schemas.people import Role
+from schemas.tenant_settings import USUAL_CHECKS
+from schemas.verifications import StoredVerification
+from streams.access.settings import read_settings
+from streams.ports import RecordKind
+from streams.verification.policy import PROVIDED
+from tests.builders import ACME, GLOBEX
+from tests.http.json_schema import Schemas
+from tests.http.support import TEST, Front
+
+PATH = "/v1/control/settings"
+FEWER = {"verification_policy": {"required_checks": ["FACE_MATCH"]}}
+
+
+async def rows_of(front: Front) -> list[AuditEvent]:
+    """The rows of changes, newest first."""
+    chosen = AuditFilter(action="tenant.settings_changed")
+    return list(await front.stores.audit_log.page(ACME, chosen, limit=50))
+
+
+async def test_what_was_never_set_has_its_default(front: Front) -> None:
+    told = await (await front.sign_in()).ask("GET", PATH)
+
+    assert (told.status, told.headers["ETag"]) == (200, '"0"')
+    assert told.json == {
+        "four_eyes": "CRITICAL",
+        "require_evidence_view": False,
+        "verification_policy": {"revision": 1, "required_checks": [*USUAL_CHECKS]},
+    }
+
+
+async def test_a_change_touches_what_it_names_and_is_read_back(front: Front) -> None:
+    owner = await front.sign_in()
+    before = (await owner.ask("GET", PATH)).json
+
+    changed = await owner.ask("PATCH", PATH, json={"four_eyes": "ALWAYS"})
+
+    assert (changed.status, changed.headers["ETag"]) == (200, '"1"')
+    assert changed.json == before | {"four_eyes": "ALWAYS"} == (await owner.ask("GET", PATH)).json
+
+
+async def test_every_change_is_one_row_that_names_it(front: Front) -> None:
+    owner = await front.sign_in()
+
+    await owner.ask("PATCH", PATH, json={"require_evidence_view": True, "four_eyes": "CRITICAL"})
+
+    (row,) = await rows_of(front)
+    assert (row.subject_id, row.actor_id) == (ACME, owner.member.reviewer_id)
+    assert row.context["changes"] == {"require_evidence_view": True}
+
+
+async def test_a_change_without_a_difference_writes_nothing(front: Front) -> None:
+    owner = await front.sign_in()
+    backwards = {"verification_policy": {"required_checks": [*reversed(USUAL_CHECKS)]}}
+
+    told = [await owner.ask("PATCH", PATH, json=body) for body in ({}, {"four_eyes": "CRITICAL"}, backwards)]
+
+    assert [(one.status, one.headers["ETag"]) for one in told] == [(200, '"0"')] * 3
+    assert await rows_of(front) == []
+
+
+async def test_a_change_meant_for_another_version_is_refused(front: Front) -> None:
+    owner = await front.sign_in()
+    await owner.ask("PATCH", PATH, json={"four_eyes": "ALWAYS"})
+
+    stale, right = [
+        await owner.ask("PATCH", PATH, json={"four_eyes": "NEVER"}, headers={"If-Match": tag})
+        for tag in ('"0"', '"1"')
+    ]
+
+    assert (stale.status, stale.code, right.status) == (412, "PRECONDITION_FAILED", 200)
+
+
+async def test_changes_at_once_all_count(front: Front) -> None:
+    owner = await front.sign_in()
+    bodies = [{"four_eyes": "ALWAYS"}, {"require_evidence_view": True}, FEWER]
+
+    told = await asyncio.gather(*(owner.ask("PATCH", PATH, json=body) for body in bodies))
+
+    kept = await read_settings(front.stores.records, ACME)
+    assert [one.status for one in told] == [200] * 3
+    assert (kept.four_eyes, kept.require_evidence_view) == ("ALWAYS", True)
+    assert kept.verification_policy.required_checks == ("FACE_MATCH",)
+    assert len(await rows_of(front)) == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"four_eyes": "SOMETIMES"}, "/four_eyes"),
+        ({"four_eyes": None}, "/four_eyes"),
+        ({"require_evidence_view": "yes"}, "/require_evidence_view"),
+        ({"verification_policy": None}, "/verification_policy"),
+        ({"verification_policy": {}}, "/verification_policy/required_checks"),
+        ({"verification_policy": {"required_checks": []}}, "/verification_policy/required_checks"),
+        ({"verification_policy": {"required_checks": ["SANCTIONS"]}}, "/verification_policy/required_checks"),
+        ({"verification_policy": {"required_checks": ["MAGIC"]}}, "/verification_policy/required_checks/0"),
+        (
+            {"verification_policy": {"required_checks": ["LIVENESS", "LIVENESS"]}},
+            "/verification_policy/required_checks",
+        ),
+        (
+            {"verification_policy": {"required_checks": ["LIVENESS"], "revision": 9}},
+            "/verification_policy/revision",
+        ),
+        ({"retention": {}}, "/retention"),
+        ({"rate_limits": {}}, "/rate_limits"),
+    ],
+)
+async def test_what_nothing_could_obey_is_refused_where_it_stands(
+    front: Front, body: dict[str, Any], pointer: str
+) -> None:
+    owner = await front.sign_in()
+
+    told = await owner.ask("PATCH", PATH, json=body)
+
+    assert (told.status, pointer in told.pointers) == (422, True), told.json
+    assert await rows_of(front) == []
+
+
+async def test_every_check_something_stands_behind_may_be_required(front: Front) -> None:
+    owner = await front.sign_in()
+
+    told = await owner.ask("PATCH", PATH, json={"verification_policy": {"required_checks": sorted(PROVIDED)}})
+
+    assert told.json["verification_policy"] == {"revision": 2, "required_checks": sorted(PROVIDED)}
+
+
+async def test_the_next_verification_obeys_the_policy(front: Front) -> None:
+    owner = await front.sign_in()
+    before = (await front.submit()).json
+    await owner.ask("PATCH", PATH, json=FEWER)
+
+    after = (await front.submit()).json
+
+    stored = [
+        StoredVerification.from_bytes(
+            (await front.stores.records.get(ACME, RecordKind.VERIFICATION, one["verification_id"])).body
+        )
+        for one in (before, after)
+    ]
+    assert [tuple(check.kind for check in one.checks) for one in stored] == [USUAL_CHECKS, ("FACE_MATCH",)]
+    assert DecisionId(after["decision_id"]) != before["decision_id"]
+
+
+async def test_s2_another_tenants_settings_stay_as_they_are(front: Front) -> None:
+    stranger = await front.sign_in(tenant_id=GLOBEX)
+
+    await (await front.sign_in()).ask("PATCH", PATH, json={"four_eyes": "NEVER"})
+
+    assert (await stranger.ask("GET", PATH)).json["four_eyes"] == "CRITICAL"
+
+
+@pytest.mark.parametrize("role", [r for r in Role if r not in {Role.OWNER, Role.ADMIN}])
+async def test_s6_only_who_manages_settings_comes_near_them(front: Front, role: Role) -> None:
+    person = await front.sign_in(role)
+
+    told = [await person.ask("GET", PATH), await person.ask("PATCH", PATH, json={"four_eyes": "NEVER"})]
+
+    assert [one.code for one in told] == ["PERMISSION_DENIED"] * 2
+    assert (await front.ask("GET", PATH, TEST)).code == "API_KEY_NOT_ALLOWED"
+
+
+async def test_answers_are_as_described(front: Front) -> None:
+    owner, document = await front.sign_in(), (await front.ask("GET", "/v1/openapi.json", None)).json
+    schemas = Schemas(document)
+
+    for method, told in (
+        ("get", await owner.ask("GET", PATH)),
+        ("patch", await owner.ask("PATCH", PATH, json=FEWER)),
+    ):
+        content = document["paths"][PATH][method]["responses"]["200"]["content"]
+        described = content["application/json"]["schema"]
+        assert [*schemas.complaints(told.json, described)] == []
+        assert [*schemas.undeclared(told.json, described)] == []
