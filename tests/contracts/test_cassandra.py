@@ -101,6 +101,22 @@ async def test_a_replay_writes_what_a_killed_process_left_unwritten(
 
 
 @pytest.mark.parametrize(("lives", "unanswered"), DEATHS)
+async def test_whoever_reads_a_record_finds_all_of_its_change_written(
+    stores: Stores, session: Session, lives: int, *, unanswered: bool
+) -> None:
+    """A command delivered again is answered from the record and commits nothing."""
+    await die(session, FIRST, lives, unanswered=unanswered)
+
+    record = await stores.records.get(ACME, RecordKind.VERIFICATION, VERIFICATION)
+
+    assert record.body == b'{"n":1}'
+    assert (await stores.records.get(ACME, RecordKind.REVIEW_CASE, "case_1")).body == CASE.body
+    assert len(await stores.audit_log.page(ACME, AuditFilter(), limit=9)) == len(ROWS)
+    assert await stores.journal.pending_events(9) == list(FIRST.events)
+    assert await held(stores, "HELD") == [VERIFICATION]
+
+
+@pytest.mark.parametrize(("lives", "unanswered"), DEATHS)
 async def test_a_replay_of_other_content_leaves_nothing_of_its_own(
     stores: Stores, session: Session, lives: int, *, unanswered: bool
 ) -> None:
@@ -165,7 +181,7 @@ async def test_a_store_that_went_away_is_met_again_without_a_new_session(
     async with Proxy(host, port) as proxy:
         behind = Address([("127.0.0.1", proxy.port)], DATACENTER, port=proxy.port)
         async with open_session(behind, KEYSPACE) as session:
-            records = CassandraRecords(session)
+            records = CassandraRecords(session, CassandraJournal(session).finish)
             with proxy.refusing(), pytest.raises(StoreUnavailable):
                 await records.get(ACME, RecordKind.VERIFICATION, VERIFICATION)
 
@@ -262,7 +278,7 @@ class CountingTurns(asyncio.Semaphore):
 
 async def test_no_more_requests_are_under_way_than_allowed(session: Session) -> None:
     session.turns = turns = CountingTurns(3)
-    records = CassandraRecords(session)
+    records = CassandraRecords(session, CassandraJournal(session).finish)
 
     asked = (records.page(ACME, RecordKind.VERIFICATION, ("all", ""), limit=9) for _ in range(60))
     await asyncio.gather(*asked)

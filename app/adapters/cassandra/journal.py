@@ -86,6 +86,14 @@ class CassandraJournal(Journal):
             async with turn:  # rivals in one process would only get in each other's way at the store
                 return await self._commit(change)
 
+    async def finish(self, key: RecordKey) -> None:
+        """Write what the change behind a record says beside it, if its writer left it unwritten."""
+        turn = self._turns.setdefault(key, asyncio.Lock())
+        async with turn:  # its writer may be this process, and about to
+            standing = await self._standing(key)
+            if standing is not None:
+                await self._settle(standing)
+
     async def _commit(self, change: Change) -> Committed:
         deciding = change.records[0]
         before = await asyncio.gather(*(self._before(record) for record in change.records))

@@ -1,7 +1,7 @@
 """Records as rows, and the questions for them: by key, and by the places they are listed under."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
@@ -34,7 +34,8 @@ BEYOND_MONTHS: Final = 999_912
 """Later than every month."""
 
 _GET: Final = Statement(
-    f"SELECT {COLUMNS} FROM records WHERE tenant = ? AND kind = ? AND id = ? AND part = 0"  # noqa: S608 - constants only
+    f"SELECT {COLUMNS}, part, settled, WRITETIME(outbox) FROM records "  # noqa: S608 - constants only
+    "WHERE tenant = ? AND kind = ? AND id = ?"
 )
 _MANY: Final = Statement(
     f"SELECT {COLUMNS} FROM records WHERE tenant = ? AND kind = ? AND id IN ? AND part = 0"  # noqa: S608 - constants only
@@ -109,15 +110,25 @@ def month_write(month: Month) -> Write:
 class CassandraRecords(Records):
     """One read for a record; for a page the months, the places in them, and the records together."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, finish: Callable[[RecordKey], Awaitable[None]]) -> None:
         self._session = session
+        self._finish = finish
 
     @override
     async def get(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
-        rows = await self._session.execute(_GET, (tenant_id, kind.value, record_id))
-        if not rows:
+        """Return it once all of its change is written: its writer may have died after the record.
+
+        Whoever acts on the record, a command delivered again above all, takes the whole change for done.
+        """
+        key = (tenant_id, kind.value, record_id)
+        rows = {row[-3]: row for row in await self._session.execute(_GET, key)}
+        if 0 not in rows:
             raise NotFound(record_id)
-        return to_record(rows[0])
+        *columns, _, _, outbox_written = rows[0]
+        record = to_record(columns)
+        if outbox_written is not None and (1 not in rows or rows[1][-2] < record.version):
+            await self._finish(key)
+        return record
 
     @override
     async def page(

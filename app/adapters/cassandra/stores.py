@@ -44,9 +44,10 @@ async def open_cassandra_stores(
 def build_stores(session: Session, blobs_dir: Path, root_key: RootKey, *, durable: bool = True) -> Stores:
     """Return the stores over a session; nothing is looked at."""
     keys = SubjectKeys(session, KeyRing(root_key))
+    journal = CassandraJournal(session)
     return Stores(
-        journal=CassandraJournal(session),
-        records=CassandraRecords(session),
+        journal=journal,
+        records=CassandraRecords(session, journal.finish),
         audit_log=CassandraAuditLog(session, root_key.derive(Purpose.AUDIT_CHAIN)),
         evidence=CassandraEvidenceStore(session, keys, BlobFiles(blobs_dir, durable=durable)),
         vault=CassandraVault(keys),
