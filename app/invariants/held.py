@@ -14,7 +14,7 @@ from app.invariants.told import Sent, Told
 from schemas.audit import AuditEvent, AuditFilter
 from schemas.ids import AuditEventId, EvidenceId, TenantId, VerificationId
 from schemas.problems import NotFound
-from schemas.sessions import VerificationSession
+from schemas.sessions import row_of
 from schemas.topics import TOPICS, Topic
 from schemas.verifications import StoredVerification
 from streams.audit.handler import verify_chain
@@ -87,7 +87,7 @@ class Held:
         self.looked_at[Invariant.I7] += 1
         try:
             found = await self.stores.records.get(tenant_id, RecordKind.SESSION, first.session_id)
-            session = VerificationSession.from_bytes(found.body)
+            session = row_of(found.body)
         except (NotFound, ValidationError):
             session = None
         self.violations += rules.judge_session(now, session)

@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from schemas.enums import FlowType
 from schemas.events import DecisionEvent
 from schemas.ids import EventId, EvidenceId, TenantId, VerificationId
 from schemas.topics import Topic
@@ -40,6 +41,7 @@ class Sent:
     tenant_id: TenantId
     verification_id: VerificationId
     document: EvidenceId
+    """An image that was kept for it."""
     correlation_id: str
     at: datetime
 
@@ -95,7 +97,7 @@ class Told:
             place=place,
             tenant_id=command.tenant_id,
             verification_id=command.verification_id,
-            document=command.document_evidence_id,
+            document=_brought(command),
             correlation_id=delivery.headers.get(CORRELATION, b"").decode(errors="replace"),
             at=written_at,
         )
@@ -183,3 +185,9 @@ def _at(place: Place) -> str:
 def moment(timestamp_ms: int) -> datetime:
     """Return the moment of a record's timestamp."""
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+
+
+def _brought(command: SubmitVerification) -> EvidenceId:
+    """Return an image that came with the command; a BIOMETRIC run's document is another verification's."""
+    biometric = command.flow_type is FlowType.BIOMETRIC
+    return command.selfie_evidence_id if biometric else command.document_evidence_id

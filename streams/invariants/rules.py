@@ -18,6 +18,8 @@ from schemas.sessions import VerificationSession
 from schemas.verifications import StoredVerification
 from streams.ports import Position, Record
 from streams.reviews import rules as reviews
+from streams.sessions.rules import MOST_ATTEMPTS, UNDER_WAY
+from streams.sessions.rules import verification_id as attempt_id
 from streams.verification import telling
 
 _TENANT: Final = re.compile(rb"ten_[0-9a-hjkmnp-tv-z]{26}")
@@ -87,8 +89,10 @@ def judge_record(tenant_id: TenantId, record: Record, first: StoredVerification)
     if first.verification.decision_id != DecisionId(derive_id("dec", tenant_id, record.id)):
         yield _is_wrong(Invariant.I6, record.id, "its first decision_id is not the one of this tenant")
     if now.decision_id != first.verification.decision_id and now.review_case_id is None:
-        yield _is_wrong(Invariant.I6, record.id, "its decision_id is not the first one, and nobody reviewed it")
-    if first.session_id != SessionId(derive_id("vs", tenant_id, record.id)):
+        yield _is_wrong(
+            Invariant.I6, record.id, "its decision_id is not the first one, and nobody reviewed it"
+        )
+    if not _is_own_session(tenant_id, record.id, first.session_id):
         yield _is_wrong(Invariant.I6, record.id, "its session_id is not the one of this tenant and command")
     before = first.verification
     ended = before.status is not VerificationStatus.REVIEW_REQUIRED
@@ -96,6 +100,13 @@ def judge_record(tenant_id: TenantId, record: Record, first: StoredVerification)
         yield _is_wrong(
             Invariant.I5, record.id, f"went from {before.status}, which is an end, to {now.status}"
         )
+
+
+def _is_own_session(tenant_id: TenantId, verification_id: str, session_id: SessionId) -> bool:
+    """Tell whether the session is the verification's own row, or one of whose attempts it is."""
+    attempts = range(1, MOST_ATTEMPTS + 1)
+    hosted = {attempt_id(tenant_id, session_id, attempt) for attempt in attempts}
+    return session_id == derive_id("vs", tenant_id, verification_id) or verification_id in hosted
 
 
 def judge_tenant(tenant_id: TenantId, about: str, raw: bytes) -> Iterator[Violation]:
@@ -111,6 +122,8 @@ def judge_session(stored: StoredVerification, session: VerificationSession | Non
     if session is None:
         yield _is_wrong(Invariant.I7, about, "the session of a verification cannot be read")
         return
+    if session.status in UNDER_WAY:
+        return  # it was not told yet; a sweep sees to it
     verification = stored.verification
     agreed = (verification.verification_id, SessionStatus(verification.status), verification.decision)
     if (session.verification_id, session.status, session.decision) != agreed:

@@ -164,7 +164,7 @@ class ChangeSession:
     async def _outcome(self, wish: RecordOutcome, stored: StoredSession, now: datetime) -> StoredSession:
         """Return the session as its verification left it; one that is still awaited stays as it is."""
         row = stored.session
-        if row.status not in rules.UNDER_WAY or row.attempts != wish.attempt:
+        if not rules.awaits(stored, wish.attempt):
             return stored
         if wish.retry:
             return rules.sent_back(stored, wish.retry_reasons, now)

@@ -212,6 +212,17 @@ def expired(stored: StoredSession, now: datetime) -> StoredSession:
     return moved(stored, now, status=SessionStatus.EXPIRED, completed_at=now)
 
 
+def awaits(stored: StoredSession, attempt: int) -> bool:
+    """Tell whether the session still awaits the outcome of the attempt.
+
+    A reviewer may have concluded before the session was told; then the rest of its row is still awaited.
+    """
+    row = stored.session
+    ended = row.status not in OPEN | UNDER_WAY | {SessionStatus.EXPIRED, SessionStatus.CANCELLED}
+    told = row.status not in UNDER_WAY and not (ended and row.verification_id is None)
+    return row.attempts == attempt and not told
+
+
 def sent_back(stored: StoredSession, reasons: Sequence[ReasonCode], now: datetime) -> StoredSession:
     """Return the session at its next attempt, without the images of this one (G34)."""
     update = {"document": None, "selfie": None, "retry_reasons": tuple(reasons)}

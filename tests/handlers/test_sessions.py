@@ -2,14 +2,17 @@
 
 import pytest
 
+from app.adapters.crypto import Purpose, RootKey
+from app.invariants.held import Held
 from schemas.enums import EvidenceKind, FlowType, SessionStatus
 from schemas.ids import SessionId, derive_id
 from schemas.problems import NotFound, Refused, StoreUnavailable
 from schemas.reasons import ReasonCode
-from schemas.sessions import RecordOutcome, StartSession
+from schemas.sessions import RecordOutcome, StartSession, with_row
 from schemas.verifications import StoredVerification
-from streams.ports import RecordKind
+from streams.ports import Change, RecordKind
 from streams.sessions import rules
+from streams.sessions.keeping import next_session_record
 from streams.sight import Face
 from tests.builders import ACME, build_fields, build_findings
 from tests.handlers.session_stage import PASSPORT, SESSION, SessionStage
@@ -289,3 +292,72 @@ async def test_a_biometric_session_compares_with_the_last_portrait(stage: Sessio
 
     kept = await house.session(OTHER)
     assert (opened.created, kept.reference) == (True, portrait)
+
+
+@pytest.mark.parametrize(
+    ("distance", "status"), [(0.31, SessionStatus.APPROVED), (0.9, SessionStatus.REJECTED)]
+)
+async def test_a_selfie_alone_is_compared_with_the_known_portrait(
+    distance: float, status: SessionStatus
+) -> None:
+    stage = SessionStage()
+    await stage.publish(FlowType.BIOMETRIC)
+    await stage.submit()
+    stage.scene.distance = distance
+    await stage.start()
+
+    ended = await stage.run()
+
+    found = (await verification(stage)).verification
+    assert ended.session.status is status
+    assert (found.document, found.distance) == (None, distance)
+    assert [one.kind for one in found.evidence] == [EvidenceKind.SELFIE]
+    assert stage.scene.calls.count("read") == 1  # by the verification that had a document
+
+
+async def test_a_selfie_without_a_face_leaves_the_known_portrait_where_it_is() -> None:
+    stage = SessionStage()
+    await stage.publish(FlowType.BIOMETRIC)
+    await stage.submit()
+    kept = stage.evidence_ids()
+    stage.scene.selfie_faces = ()
+    await stage.start()
+
+    ended = await stage.run()
+
+    assert ended.session.status is SessionStatus.STARTED
+    assert stage.evidence_ids() == kept
+
+
+async def test_the_checker_finds_nothing_wrong_with_a_hosted_verification(stage: SessionStage) -> None:
+    await stage.run()
+    held = Held(
+        stores=stage.stores,
+        audit_key=RootKey(b"r" * 32).derive(Purpose.AUDIT_CHAIN),
+        due_before=stage.now,
+        kept_since=stage.now,
+    )
+
+    await held.walk_records(ACME)
+
+    assert held.violations == []
+    assert held.decided
+
+
+async def test_a_conclusion_before_the_outcome_was_told_is_completed(stage: SessionStage) -> None:
+    for kind in (EvidenceKind.IMAGE, EvidenceKind.SELFIE):
+        await stage.capture(kind)
+    await stage.give(await stage.submission())
+    record = await stage.stores.records.get(ACME, RecordKind.SESSION, SESSION)
+    concluded = (await stage.session()).session.model_copy(update={"status": SessionStatus.APPROVED})
+    body = with_row(record.body, concluded)
+    await stage.stores.journal.commit(Change(ACME, (next_session_record(record, concluded, body),)))
+
+    await stage.settle()
+
+    row = (await stage.session()).session
+    assert (row.status, row.verification_id) == (
+        SessionStatus.APPROVED,
+        rules.verification_id(ACME, SESSION, 1),
+    )
+    assert row.completed_at is not None
