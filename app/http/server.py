@@ -30,6 +30,7 @@ from app.http.routes.review_cases import CaseRoutes, case_endpoints
 from app.http.routes.session_list import SessionListRoutes, session_list_endpoints
 from app.http.routes.sessions import SessionRoutes, session_endpoints
 from app.http.routes.settings import SettingsRoutes, changing_settings, settings_endpoints
+from app.http.routes.tenants import TenantRoutes, tenant_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
 from streams.catalog.handler import Catalogue
 
@@ -79,6 +80,7 @@ def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget)
         *member_endpoints(MemberRoutes(ports, bodies, cursors)),
         *key_endpoints(KeyRoutes(ports, bodies, cursors)),
         *settings_endpoints(SettingsRoutes(ports, bodies, changing_settings(ports))),
+        *tenant_endpoints(TenantRoutes(ports, bodies, cursors)),
         *problem_endpoints(),
         *health_endpoints(health, expose_metrics=settings.expose_metrics),
     )

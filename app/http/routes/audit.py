@@ -1,4 +1,4 @@
-"""`/v1/audit`: the audit log, page by page or as a CSV export (interface section 4.6, G32)."""
+"""`/v1/audit`, `/v1/platform/audit`: the audit logs, page by page or as CSV (interface section 4.6, G32)."""
 
 import csv
 import io
@@ -11,7 +11,7 @@ from typing import Final
 from aiohttp import web
 
 from app.http.cursors import Cursors
-from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Parameter
+from app.http.endpoints import OPERATOR, Access, Answer, Call, Credential, Endpoint, Parameter
 from app.http.filters import LIVEMODE, Page, Paging, modes, moment, refused_filter, text, word
 from app.http.negotiation import wanted
 from app.http.ports import FrontPorts
@@ -19,13 +19,14 @@ from app.http.responses import JSON, dress, json_list
 from schemas.audit import AuditEvent, AuditFilter
 from schemas.base import Frozen, rfc3339
 from schemas.enums import ActorType, Scope
-from schemas.ids import TenantId
+from schemas.ids import PLATFORM, TenantId
 from schemas.people import Permission
 from schemas.problems import ProblemCode
 from schemas.verifications import SUBJECT_PATTERN
 from streams.ports import Position
 
 PATH: Final = "/v1/audit"
+PLATFORM_PATH: Final = "/v1/platform/audit"
 CSV: Final = "text/csv"
 PAGING: Final = Paging(usual=50, most=200)
 
@@ -68,7 +69,14 @@ class AuditRoutes:
 
     async def read(self, call: Call) -> web.StreamResponse:
         """Answer a page of the caller's log, or all of it as CSV."""
-        query, tenant_id = call.request.query, call.tenant_id
+        return await self._answer(call, call.tenant_id)
+
+    async def read_platform(self, call: Call) -> web.StreamResponse:
+        """Answer a page of the log of what belongs to no tenant (G93), or all of it as CSV."""
+        return await self._answer(call, PLATFORM)
+
+    async def _answer(self, call: Call, tenant_id: TenantId) -> web.StreamResponse:
+        query = call.request.query
         chosen = filter_of(query, modes(call))
         scope = scope_of(tenant_id, chosen)
         cursor = query.get("cursor")
@@ -173,40 +181,58 @@ def _position(event: AuditEvent) -> Position:
     return Position(event.created_at, event.event_id)
 
 
+_NAME: Final = {"type": "string", "pattern": _NAME_FORM}
+_TIME: Final = {"type": "string", "format": "date-time"}
+
+PARAMETERS: Final = (
+    Parameter(
+        "action",
+        "One action; a resource with a trailing dot means all of its.",
+        {"type": "string", "pattern": _ACTION_FORM},
+    ),
+    Parameter("actor_type", "Rows of one kind of actor.", {"enum": [*ActorType]}),
+    Parameter("actor_id", "Rows of one actor.", _NAME),
+    Parameter("subject_id", "Rows about one subject, or one thing.", _NAME),
+    Parameter("decision_id", "Rows about one decision.", _NAME),
+    Parameter("correlation_id", "Rows of one request: its `X-Request-Id`.", _NAME),
+    Parameter("from", "Rows at or after this time.", _TIME),
+    Parameter("to", "Rows before this time.", _TIME),
+    LIVEMODE,
+    *PAGING.parameters,
+)
+
+_EXPORT: Final = "`Accept: text/csv` streams every matching row as an export."
+
+
 def audit_endpoints(routes: AuditRoutes) -> tuple[Endpoint, ...]:
-    """Return the route as data."""
-    name = {"type": "string", "pattern": _NAME_FORM}
-    time = {"type": "string", "format": "date-time"}
+    """Return the routes as data."""
+    answers = {HTTPStatus.OK: Answer("A page of the log.", AuditList, also=(CSV,))}
     return (
         Endpoint(
             method="GET",
             path=PATH,
             handler=routes.read,
             summary="Read the audit log, newest first",
-            description="`Accept: text/csv` streams every matching row as an export.",
+            description=_EXPORT,
             family="Audit",
-            answers={HTTPStatus.OK: Answer("A page of the log.", AuditList, also=(CSV,))},
+            answers=answers,
             access=Access(
                 frozenset({Credential.TENANT_KEY, Credential.REVIEWER_SESSION}),
                 scope=Scope.AUDIT_READ,
                 permission=Permission.AUDIT_READ,
             ),
-            parameters=(
-                Parameter(
-                    "action",
-                    "One action; a resource with a trailing dot means all of its.",
-                    {"type": "string", "pattern": _ACTION_FORM},
-                ),
-                Parameter("actor_type", "Rows of one kind of actor.", {"enum": [*ActorType]}),
-                Parameter("actor_id", "Rows of one actor.", name),
-                Parameter("subject_id", "Rows about one subject, or one thing.", name),
-                Parameter("decision_id", "Rows about one decision.", name),
-                Parameter("correlation_id", "Rows of one request: its `X-Request-Id`.", name),
-                Parameter("from", "Rows at or after this time.", time),
-                Parameter("to", "Rows before this time.", time),
-                LIVEMODE,
-                *PAGING.parameters,
-            ),
+            parameters=PARAMETERS,
             store_failure=ProblemCode.STORE_FAILED,
+        ),
+        Endpoint(
+            method="GET",
+            path=PLATFORM_PATH,
+            handler=routes.read_platform,
+            summary="Read the audit log of what belongs to no tenant, newest first",
+            description=f"Tenants, the catalogue, and sign-ins of nobody. {_EXPORT}",
+            family="Platform",
+            answers=answers,
+            access=OPERATOR,
+            parameters=PARAMETERS,
         ),
     )
