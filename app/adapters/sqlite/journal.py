@@ -10,7 +10,7 @@ from app.adapters.columns import BEYOND, from_micros, from_pairs_text, to_micros
 from app.adapters.sqlite.audit_rows import append_audit, to_columns
 from app.adapters.sqlite.changes import Ledger, RecordKey, key_of
 from app.adapters.sqlite.engine import Engine
-from app.adapters.sqlite.searching import COLUMNS, find, number_new, write_tokens
+from app.adapters.sqlite.searching import COLUMNS, Search, keep_in_step, place_new
 from app.adapters.sqlite.together import Together, each, read_rows, write_rows
 from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, EventId, TenantId
@@ -113,10 +113,10 @@ def _find(connection: sqlite3.Connection, records: Sequence[Record]) -> dict[Rec
 
 def _write(connection: sqlite3.Connection, ledger: Ledger) -> None:
     added, gone = ledger.places()
-    numbers = number_new(connection, ledger)
-    rows = [_to_row(record, numbers.get(key)) for key, record in ledger.after.items()]
+    places = place_new(connection, ledger)
+    rows = [_to_row(record, places.get(key)) for key, record in ledger.after.items()]
     write_rows(connection, _WRITE, rows)
-    write_tokens(connection, ledger, numbers)
+    keep_in_step(connection, ledger, places)
     connection.executemany(_UNPLACE, gone)  # row by row: few changes take a record from its places
     write_rows(connection, _PLACE, added)
 
@@ -232,6 +232,5 @@ class SqliteRecords(Records):
         limit: int,
         before: Position | None = None,
     ) -> Sequence[Record]:
-        place = (tenant_id, kind, index)
-        rows = await self._engine.read(lambda reader: find(reader, place, fragment, limit, before))
-        return [_to_record(row) for row in rows]
+        search = Search(tenant_id, kind, index, fragment, limit, before)
+        return [_to_record(row) for row in await self._engine.read(search.run)]

@@ -12,22 +12,25 @@ _VERSION_1: Final = """
 -- A value by its name. key_check: what the root key derives, to refuse a wrong one at start.
 CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 
--- A record by (tenant, kind, id). first_body is NULL while the body is still the first one. searched and
--- sought_at: of what a fragment of a text finds, that text and the row of record_grams.
+-- A record by (tenant, kind, id). first_body is NULL while the body is still the first one. searched: a text
+-- of which a fragment finds it; sought_at: its place among all records that have one, the newest last.
 CREATE TABLE records (
     seq INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL,
     version INTEGER NOT NULL, created_at INTEGER NOT NULL, fingerprint TEXT NOT NULL,
-    indexes TEXT NOT NULL, body BLOB NOT NULL, first_body BLOB, searched TEXT, sought_at INTEGER,
+    searched TEXT, sought_at INTEGER, indexes TEXT NOT NULL, body BLOB NOT NULL, first_body BLOB,
     UNIQUE (tenant, kind, id)
 );
 CREATE UNIQUE INDEX records_sought ON records (sought_at) WHERE sought_at IS NOT NULL;
 
--- The tokens of each text, and of the places under which it can be sought (`grams`): which rows have all of
--- some tokens, newest first, for a row's number begins with its time. Only numbers are kept, no text.
+-- By sought_at, the pieces of each text and the indexes under which it can be sought: which records have all
+-- of them, newest first. Numbers alone are kept, no text. The newest records are not in it yet: `gathered`
+-- tells up to which place they are, and the few beyond are looked through.
 CREATE VIRTUAL TABLE record_grams USING fts5(
-    tokens, content = '', columnsize = 0, detail = none, tokenize = 'ascii'
+    tokens, content = '', columnsize = 0, detail = none, prefix = '2 4', tokenize = 'ascii'
 );
+CREATE TABLE gathered (sought_at INTEGER PRIMARY KEY);
+INSERT INTO gathered VALUES (0);
 
 -- Records of one (index name, value), newest first; created_at in microseconds. The value leads: what one
 -- subject is listed under lies side by side, and a page of the file is changed once for all of it.

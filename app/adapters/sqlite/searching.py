@@ -1,33 +1,48 @@
-"""Records found by a fragment of a text: rows of `record_grams`, in step with the records they stand for.
+"""Records found by a fragment of their text: an index of what is older, and a look at what is newest.
 
-A row's number is the millisecond of its record's creation and a number within it. So the newest come first
-by the order in which the index lies, and a page ends as soon as it is full; only what was created within
-one millisecond is put in order afterwards.
+A record's place among all that can be sought is the millisecond of its creation and a number within it. So
+the newest come first in the order the index lies in, and a page ends as soon as it is full; only what was
+created within one millisecond is put in order afterwards.
+
+The index takes many records at once, for that costs a tenth of taking each by itself. What waits for it, some
+hundreds of all tenants together, is found by looking at each. Most sessions have ended by the time they are
+gathered, so the index need not follow their moves.
 """
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from app.adapters.columns import BEYOND, to_micros, to_millis
-from app.adapters.grams import grams_for, grams_of
+from app.adapters.columns import BEYOND, from_pairs_text, to_micros, to_millis, to_pairs_text
+from app.adapters.grams import LENGTH, grams_for, grams_of
 from app.adapters.sqlite.changes import Ledger, RecordKey, key_of
 from app.adapters.sqlite.together import read_rows, write_rows
 from schemas.ids import TenantId
 from streams.ports import SEARCHED_UNDER, Position, Record, RecordKind
 
-_WITHIN_BITS: Final = 20
-"""A million rows within one millisecond; 43 bits are left for milliseconds since 1970, enough until 2248."""
+WAITING: Final = 512
+"""So many records beyond the index are too many."""
 
-_PLACES_KNOWN: Final = 4_096
+KEPT_WAITING: Final = 256
+"""So many of them stay beyond it, the newest."""
+
+COUNTED_EVERY: Final = 16
+"""One new record in so many, by its id, has those counted that wait."""
+
+_WITHIN_BITS: Final = 20
+"""A million places within one millisecond; 43 bits are left for milliseconds since 1970, until 2248."""
+
+_INDEXES_KNOWN: Final = 4_096
 
 COLUMNS: Final = (
     "r.tenant, r.kind, r.id, r.body, r.created_at, r.version, r.fingerprint, r.indexes, r.first_body, "
     "r.searched"
 )
-"""What makes a record, in the order `to_record` of the journal reads it."""
+"""What makes a record, in the order the journal reads it."""
 
 _LAST_WITHIN: Final = f"""
 SELECT asked.column1, (
@@ -37,96 +52,154 @@ SELECT asked.column1, (
 _STANDING: Final = """
 SELECT r.tenant, r.kind, r.id, r.sought_at FROM records r
 WHERE (r.tenant, r.kind, r.id) IN (SELECT * FROM (VALUES (?, ?, ?)) asked)"""
+_GATHERED: Final = "SELECT max(sought_at) FROM gathered"
+_GATHER: Final = "UPDATE gathered SET sought_at = ? WHERE sought_at = ?"
+_ANY_WAITING: Final = """
+SELECT sought_at FROM records WHERE sought_at > ? ORDER BY sought_at LIMIT 1 OFFSET ?"""
+_LAST_WAITING: Final = """
+SELECT sought_at FROM records WHERE sought_at > ? ORDER BY sought_at DESC LIMIT 1 OFFSET ?"""
+_TO_GATHER: Final = """
+SELECT sought_at, tenant, kind, indexes, searched FROM records WHERE sought_at > ? AND sought_at <= ?
+ORDER BY sought_at"""
 _TOKENS: Final = "INSERT INTO record_grams (record_grams, rowid, tokens) VALUES (?, ?, ?)"
 _FOUND: Final = f"""
 SELECT {COLUMNS}, r.sought_at FROM record_grams g CROSS JOIN records r ON r.sought_at = g.rowid
 WHERE g.record_grams MATCH ? AND g.rowid BETWEEN ? AND ? AND r.tenant = ? AND r.kind = ?
     AND instr(r.searched, ?) AND (r.created_at, r.id) < (?, ?)
 ORDER BY g.rowid DESC LIMIT ?"""  # noqa: S608 - constants only
+_FOUND_WAITING: Final = f"""
+SELECT {COLUMNS}, r.sought_at FROM records r INDEXED BY records_sought
+WHERE r.sought_at BETWEEN ? AND ? AND r.tenant = ? AND r.kind = ? AND instr(r.searched, ?)
+    AND instr(r.indexes, ?) AND (r.created_at, r.id) < (?, ?)
+ORDER BY r.sought_at DESC LIMIT ?"""  # noqa: S608 - constants only
 
 _Row: TypeAlias = tuple[Any, ...]
 
+_Pairs: TypeAlias = tuple[tuple[str, str], ...]
 
-def number_new(connection: sqlite3.Connection, ledger: Ledger) -> Mapping[RecordKey, int]:
-    """Return the numbers of the rows that new records with a text get, each a free one."""
+
+def place_new(connection: sqlite3.Connection, ledger: Ledger) -> Mapping[RecordKey, int]:
+    """Return the places that new records with a text get, each a free one."""
     new = [one for key, one in ledger.after.items() if one.searched and key not in ledger.before]
-    if not new:
-        return {}
     firsts = {key_of(one): to_millis(one.created_at) << _WITHIN_BITS for one in new}
-    moments = list(dict.fromkeys((first,) for first in firsts.values()))
-    found = read_rows(connection, _LAST_WITHIN, moments)
+    found = read_rows(connection, _LAST_WITHIN, [(first,) for first in dict.fromkeys(firsts.values())])
     free: dict[int, int] = {first: first if last is None else last + 1 for first, last in found}
-    numbers: dict[RecordKey, int] = {}
+    places: dict[RecordKey, int] = {}
     for key, first in firsts.items():
-        numbers[key] = free[first]
+        places[key] = free[first]
         free[first] += 1
-    return numbers
+    return places
 
 
-def write_tokens(connection: sqlite3.Connection, ledger: Ledger, numbers: Mapping[RecordKey, int]) -> None:
-    """Write the tokens of new records, and those of records that moved to other places."""
-    moved = [
-        (before, after)
-        for key, after in ledger.after.items()
-        if after.searched and (before := ledger.before.get(key)) and _places(before) != _places(after)
-    ]
-    rows: list[_Row] = [(None, number, _tokens(ledger.after[key])) for key, number in numbers.items()]
+def keep_in_step(connection: sqlite3.Connection, ledger: Ledger, places: Mapping[RecordKey, int]) -> None:
+    """Let the index follow the ledger, whose records are written; `places` are those of the new ones."""
+    moved = list(_moved(ledger))
+    if not places and not moved:
+        return
+    gathered: int = connection.execute(_GATHERED).fetchone()[0]
+    rows = [_added(at, ledger.after[key]) for key, at in places.items() if at <= gathered]
     if moved:
-        keys = [key_of(after) for _, after in moved]
-        standing = {row[:3]: row[3] for row in read_rows(connection, _STANDING, keys)}
-        for before, after in moved:
-            number = standing[key_of(after)]
-            rows += [("delete", number, _tokens(before)), (None, number, _tokens(after))]
-    rows.sort(key=lambda row: row[1])  # FTS5 ends a segment wherever the numbers do not rise
+        standing = {row[:3]: row[3] for row in read_rows(connection, _STANDING, [*map(key_of, moved)])}
+        for record in moved:
+            key = key_of(record)
+            if standing[key] <= gathered:
+                gone = _tokens(key[0], key[1], ledger.before[key].indexes, record.searched)
+                rows += [("delete", standing[key], gone), _added(standing[key], record)]
+    if any(zlib.crc32(key[2].encode()) % COUNTED_EVERY == 0 for key in places):
+        rows += _gather(connection, gathered)
+    rows.sort(key=lambda row: row[1])  # FTS5 begins anew wherever the places do not rise
     write_rows(connection, _TOKENS, rows)
 
 
-def find(
-    connection: sqlite3.Connection,
-    place: tuple[TenantId, RecordKind, tuple[str, str]],
-    fragment: str,
-    limit: int,
-    before: Position | None,
-) -> list[_Row]:
-    """Return the columns of the newest records at a place whose text contains the fragment."""
-    tenant_id, kind, (name, value) = place
-    if limit < 1:
+def _moved(ledger: Ledger) -> Iterator[Record]:
+    for key, after in ledger.after.items():
+        before = ledger.before.get(key)
+        if before is None or not after.searched:
+            continue
+        if _sought_under(before.indexes) != _sought_under(after.indexes):
+            yield after
+
+
+def _gather(connection: sqlite3.Connection, gathered: int) -> list[_Row]:
+    """Return the rows of what no longer waits for the index."""
+    if connection.execute(_ANY_WAITING, (gathered, WAITING - 1)).fetchone() is None:
         return []
-    wanted = " AND ".join((_place_token(tenant_id, kind, name, value), *grams_for(fragment)))
-    bound = (BEYOND, "") if before is None else (to_micros(before.created_at), before.id)
-    newest = BEYOND if before is None else _last_number(to_millis(before.created_at))
-
-    def ask(first: int, last: int, most: int) -> list[_Row]:
-        parameters = (wanted, first, last, tenant_id, kind.value, fragment, *bound, most)
-        return connection.execute(_FOUND, parameters).fetchall()
-
-    rows = ask(0, newest, limit)
-    if len(rows) == limit:  # the last moment may hold more, and nothing says which of it comes first
-        oldest = rows[-1][-1]
-        rows += ask(oldest >> _WITHIN_BITS << _WITHIN_BITS, oldest - 1, -1)
-    rows.sort(key=lambda row: (row[4], row[2]), reverse=True)
-    return [row[:-1] for row in rows[:limit]]
+    (last,) = connection.execute(_LAST_WAITING, (gathered, KEPT_WAITING)).fetchone()
+    rows = connection.execute(_TO_GATHER, (gathered, last)).fetchall()
+    connection.execute(_GATHER, (last, gathered))
+    return [
+        (None, at, _tokens(tenant, kind, from_pairs_text(indexes), searched))
+        for at, tenant, kind, indexes, searched in rows
+    ]
 
 
-def _last_number(millis: int) -> int:
-    return (millis + 1 << _WITHIN_BITS) - 1
+def _added(at: int, record: Record) -> _Row:
+    return None, at, _tokens(record.tenant_id, record.kind.value, record.indexes, record.searched)
 
 
-def _places(record: Record) -> list[tuple[str, str]]:
-    return sorted(pair for pair in record.indexes if pair[0] in SEARCHED_UNDER)
+def _tokens(tenant: str, kind: str, indexes: _Pairs, searched: str) -> str:
+    under = (_index_token(tenant, kind, *pair) for pair in _sought_under(indexes))
+    return " ".join((*under, *grams_of(searched)))
 
 
-def _tokens(record: Record) -> str:
-    return " ".join((*_place_tokens(record), *sorted(grams_of(record.searched))))
+def _sought_under(indexes: _Pairs) -> list[tuple[str, str]]:
+    return sorted(pair for pair in indexes if pair[0] in SEARCHED_UNDER)
 
 
-def _place_tokens(record: Record) -> Iterator[str]:
-    for pair in _places(record):
-        yield _place_token(record.tenant_id, record.kind, *pair)
-
-
-@lru_cache(_PLACES_KNOWN)
-def _place_token(tenant_id: str, kind: RecordKind, name: str, value: str) -> str:
-    """Return a word for a place that is no gram."""
-    raw = f"{tenant_id}\0{kind.value}\0{name}\0{value}".encode()
+@lru_cache(_INDEXES_KNOWN)
+def _index_token(tenant: str, kind: str, name: str, value: str) -> str:
+    """Return a word that is no gram."""
+    raw = f"{tenant}\0{kind}\0{name}\0{value}".encode()
     return "x" + hashlib.blake2b(raw, digest_size=12).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A question for the newest records under an index whose text contains a fragment."""
+
+    tenant_id: TenantId
+    kind: RecordKind
+    index: tuple[str, str]
+    fragment: str
+    limit: int
+    before: Position | None
+
+    def run(self, connection: sqlite3.Connection) -> Sequence[_Row]:
+        """Return the columns of the records."""
+        if self.limit < 1:
+            return ()
+        connection.execute("BEGIN")  # so that nothing is gathered between two looks
+        try:
+            rows = self._ask(connection, 0, self._newest(), self.limit)
+            if len(rows) == self.limit:  # its millisecond may hold more; no place says which comes first
+                oldest = rows[-1][-1]
+                rows += self._ask(connection, oldest >> _WITHIN_BITS << _WITHIN_BITS, oldest - 1, -1)
+        finally:
+            connection.execute("COMMIT")
+        rows.sort(key=lambda row: (row[4], row[2]), reverse=True)
+        return [row[:-1] for row in rows[: self.limit]]
+
+    def _newest(self) -> int:
+        if self.before is None:
+            return BEYOND
+        return (to_millis(self.before.created_at) + 1 << _WITHIN_BITS) - 1
+
+    def _ask(self, connection: sqlite3.Connection, first: int, last: int, most: int) -> list[_Row]:
+        """Return what is found from one place to another, `most` < 0: all of it."""
+        before = self.before
+        bound = (BEYOND, "") if before is None else (to_micros(before.created_at), before.id)
+        gathered: int = connection.execute(_GATHERED).fetchone()[0]
+        owner = (self.tenant_id, self.kind.value, self.fragment)
+        places = (max(first, gathered + 1), last)
+        pair = to_pairs_text((self.index,))[1:-1]
+        rows = connection.execute(_FOUND_WAITING, (*places, *owner, pair, *bound, most)).fetchall()
+        if len(rows) != most:
+            places, left = (first, min(last, gathered)), most - len(rows) if most > 0 else most
+            rows += connection.execute(_FOUND, (self._wanted(), *places, *owner, *bound, left)).fetchall()
+        return rows
+
+    def _wanted(self) -> str:
+        grams = grams_for(self.fragment)
+        begun = "*" if len(grams[0]) < 2 * LENGTH else ""
+        token = _index_token(self.tenant_id, self.kind.value, *self.index)
+        return " AND ".join((token, *(gram + begun for gram in grams)))

@@ -1,0 +1,108 @@
+"""A search in SQLite answers alike wherever a record stands: in the index, beyond it, or just on its way."""
+
+import random
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from app.adapters.layout import DATABASE_FILE
+from app.adapters.sqlite import searching
+from app.adapters.sqlite.searching import Search
+from app.adapters.sqlite.stores import open_sqlite_stores
+from streams.ports import Change, Position, Record, RecordKind, Stores
+from tests.builders import ACME, NOW
+from tests.contracts.adapters import ROOT_KEY
+from tests.contracts.test_records import keep
+from tests.contracts.test_records_search import APPROVED, HELD, LIVE, search, sought
+
+
+@pytest.fixture
+async def stores(tmp_path: Path) -> AsyncIterator[Stores]:
+    """The stores of one node."""
+    async with open_sqlite_stores(tmp_path, ROOT_KEY, durable=False) as opened:
+        yield opened
+
+
+@pytest.fixture(params=[(1, 0), (2, 1), (5, 2), (10**6, 10**6)])
+def gathering(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gather at once, soon, or never."""
+    waiting, kept = request.param
+    monkeypatch.setattr(searching, "WAITING", waiting)
+    monkeypatch.setattr(searching, "KEPT_WAITING", kept)
+    monkeypatch.setattr(searching, "COUNTED_EVERY", 1)
+
+
+def ask(folder: Path, statement: str) -> list[tuple[int, ...]]:
+    """Look into the file."""
+    with closing(sqlite3.connect(folder / DATABASE_FILE)) as connection:
+        return connection.execute(statement).fetchall()
+
+
+@pytest.mark.usefixtures("gathering")
+async def test_a_search_answers_as_looking_at_every_text_would(stores: Stores) -> None:
+    """Texts over three letters, made in no order of time, moved between places all the while."""
+    drawn = random.Random(5)
+    standing: dict[int, Record] = {}
+    for n in range(90):
+        if n % 3 == 2:
+            one = standing[drawn.choice([*standing])]
+            indexes = (LIVE, drawn.choice((HELD, APPROVED)))
+            now = replace(one, version=one.version + 1, body=b"%d" % n, indexes=indexes)
+            number = int(one.id[3:])
+        else:
+            text = "".join(drawn.choices("abc", k=drawn.randint(1, 9)))
+            moment = NOW + timedelta(milliseconds=drawn.randint(0, 40))
+            now, number = sought(n, text, drawn.choice((HELD, APPROVED)), created_at=moment), n
+        standing[number] = now
+        await keep(stores, now)
+        fragment = "".join(drawn.choices("abc", k=drawn.randint(1, 5)))
+        place, limit = drawn.choice((LIVE, HELD, APPROVED)), drawn.choice((1, 3, 50))
+        having = [one for one in standing.values() if place in one.indexes and fragment in one.searched]
+        having.sort(key=lambda one: (one.created_at, one.id), reverse=True)
+
+        assert await search(stores, fragment, place, limit) == [one.id for one in having[:limit]]
+
+
+async def test_only_the_newest_wait_for_the_index(stores: Stores, tmp_path: Path) -> None:
+    records = [sought(n, f"customer-{n}") for n in range(900)]
+    for start in range(0, 900, 100):
+        await stores.journal.commit(Change(ACME, tuple(records[start : start + 100])))
+
+    ((waiting,),) = ask(
+        tmp_path, "SELECT count(*) FROM records r CROSS JOIN gathered g WHERE r.sought_at > g.sought_at"
+    )
+    assert searching.KEPT_WAITING <= waiting < searching.WAITING
+    assert await search(stores, "customer-7", limit=2) == ["vs_0799", "vs_0798"]
+    assert await search(stores, "er-899") == ["vs_0899"]
+    assert await search(stores, "er-8", limit=1) == ["vs_0899"]
+
+
+STEPS_MOST = 25_000
+"""Steps of SQLite's machine: some forty for a record that waits for the index; a scan takes ten times it."""
+
+MIDDLE = Position(NOW + timedelta(seconds=2_000), "vs_")
+FRAGMENTS = ("c", "us", "customer", "er-17", "customer-1234", "zz", "zzz", "omercus")
+
+
+async def test_a_search_does_not_look_at_every_record(stores: Stores, tmp_path: Path) -> None:
+    records = [sought(n, f"customer-{n}", APPROVED if n % 1_000 else HELD) for n in range(6_000)]
+    await stores.journal.commit(Change(ACME, tuple(records)))
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 10
+        return 0
+
+    with closing(sqlite3.connect(tmp_path / DATABASE_FILE, isolation_level=None)) as connection:
+        connection.set_progress_handler(count, 10)
+        for index, fragment, before in product((LIVE, HELD, APPROVED), FRAGMENTS, (None, MIDDLE)):
+            steps = 0
+            Search(ACME, RecordKind.SESSION, index, fragment, 26, before).run(connection)
+            assert 0 < steps < STEPS_MOST, (index, fragment, before)
