@@ -85,6 +85,16 @@ GET    /v1/control/members                                      person:MEMBERS_M
 POST   /v1/control/members                                      person:MEMBERS_MANAGE                                        422
 PATCH  /v1/control/members/{reviewer_id}                        person:MEMBERS_MANAGE                                        422
 POST   /v1/control/members/{reviewer_id}/reset-factor           person:MEMBERS_MANAGE                                        404
+GET    /v1/control/api-keys                                     person:API_KEYS_MANAGE                                       200
+POST   /v1/control/api-keys                                     person:API_KEYS_MANAGE                                       422
+DELETE /v1/control/api-keys/{key_id}                            person:API_KEYS_MANAGE                                       404
+POST   /v1/control/api-keys/{key_id}/rotate                     person:API_KEYS_MANAGE                                       404
+GET    /v1/control/settings                                     person:SETTINGS_MANAGE                                       200
+PATCH  /v1/control/settings                                     person:SETTINGS_MANAGE                                       200
+GET    /v1/platform/tenants                                     operator                                                     200
+POST   /v1/platform/tenants                                     operator                                                     422
+POST   /v1/platform/tenants/{tenant_id}/owner-invitations       operator                                                     404
+GET    /v1/platform/audit                                       operator                                                     200
 GET    /v1/platform/catalog                                     operator                                                     200
 POST   /v1/platform/catalog                                     operator                                                     422
 GET    /v1/platform/catalog/{code}                              operator                                                     404
