@@ -80,7 +80,7 @@ class Sweeper:
         except NotFound:
             return None
         stored = stored_of(found.body)
-        if stored is None:
+        if stored is None or (rules.due(stored) is None and stored.session.verification_id is not None):
             return None
         wish = _wish(watch, stored, now)
         return Outgoing(Topic.SESSION_COMMANDS, watch.session_id.encode(), wish.to_bytes())

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from app.startup import until_told_to_stop
 from app.telemetry import configure_logging
 from streams.catalog.handler import Catalogue
+from tests.http.session_steps import open_page, publish_flow
 from tests.http.support import TEST, build_body, now, open_front
 
 TOKEN = "operator-token-of-thirty-two-characters"  # noqa: S105 - a test's own
@@ -24,7 +25,10 @@ async def serve() -> None:
         await Catalogue(front.stores.records, front.ports.commit, now).install_first()
         cookies = [(await front.sign_in()).cookie for _ in range(PEOPLE)]
         await front.submit(build_body("sim:review:FACE_MATCH_UNCERTAIN"), TEST)
-        said = {"url": front.url, "key": TEST, "cookies": cookies, "operator": TOKEN, "capture": "none"}
+        page = await open_page(front, await publish_flow(await front.sign_in()))
+        await page.consent()
+        capture = page.opened["client_token"]
+        said = {"url": front.url, "key": TEST, "cookies": cookies, "operator": TOKEN, "capture": capture}
         sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()
         await until_told_to_stop()

@@ -12,6 +12,7 @@ from app.http.server import endpoints_of
 from app.submissions import SubmitBody
 from schemas.problems import STATUS_OF, ProblemCode
 from tests.http.json_schema import Schemas
+from tests.http.session_steps import Page, open_session, publish_flow
 from tests.http.support import BARE, PATH, Front, Json, Told, build_body, open_front
 
 
@@ -106,6 +107,32 @@ ASKED: list[tuple[str, str, str, dict[str, Any]]] = [
     ("POST", PATH, PATH, {"json": build_body(selfie_image_base64="@")}),
     ("POST", PATH, PATH, {"data": b"{"}),
 ]
+
+
+async def test_answers_about_sessions_are_as_described(front: Front, document: Json) -> None:
+    sessions, capture = "/v1/verification-sessions", "/v1/capture"
+    flow_id = await publish_flow(await front.sign_in())
+    opened = await open_session(front, flow_id, "sim:review:IMAGE_CROPPED")
+    again = await open_session(front, flow_id, "sim:review:IMAGE_CROPPED")
+    page, one = Page(front, opened.json), f"{sessions}/{{session_id}}"
+    consent = await page.consent()
+    kept = await page.put("document")
+    await page.put("selfie")
+    submitted = await page.ask("POST", "/submit", json={})
+    await page.view()
+
+    for method, template, told in (
+        ("POST", sessions, opened),
+        ("POST", sessions, again),
+        ("POST", f"{capture}/consent", consent),
+        ("PUT", f"{capture}/document", kept),
+        ("POST", f"{capture}/submit", submitted),
+        ("GET", capture, await page.ask("GET")),
+        ("GET", one, await front.ask("GET", f"{sessions}/{page.session_id}")),
+        ("POST", f"{one}/cancel", await front.ask("POST", f"{sessions}/{page.session_id}/cancel")),
+        ("PUT", f"{capture}/document", await page.put("document")),
+    ):
+        assert_described(document, method, template, told)
 
 
 @pytest.mark.parametrize(("method", "template", "path", "more"), ASKED)
