@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 import pytest_asyncio
 
+from tests.chaos import tally
 from tests.chaos.engines_profile import Engines
 from tests.chaos.fleet import Embedded, Profile
 from tests.engines.cassandra_server import CassandraServer
@@ -37,6 +38,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("profile", chosen, indirect=True)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what the fault runs came to."""
+    if tally.RUNS:
+        terminalreporter.section("fault runs")
+        for line in tally.lines():
+            terminalreporter.line(line)
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def lasting_cassandra(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[CassandraServer]:
     """The Cassandra of the fault tests, which may be killed; whoever asks has a keyspace of its own."""
@@ -50,3 +59,9 @@ def profile(request: pytest.FixtureRequest, tmp_path: Path) -> Profile:
     if request.param == ENGINES:
         return Engines(tmp_path, request.getfixturevalue("lasting_cassandra"))
     return Embedded(tmp_path)
+
+
+@pytest.fixture
+def engines(tmp_path: Path, lasting_cassandra: CassandraServer) -> Engines:
+    """Real engines, for what only they can suffer."""
+    return Engines(tmp_path, lasting_cassandra)

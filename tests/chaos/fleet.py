@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -149,6 +150,9 @@ class Fleet:
     live_key: str = ""
     test_key: str = ""
     roles: list[Role] = field(default_factory=list)
+    started: float = field(default_factory=time.monotonic)
+    looks: dict[str, int] = field(default_factory=dict)
+    """How much the checker saw of each invariant when it looked last."""
 
     def given(self, **more: str) -> dict[str, str]:
         """The `SERVICE_*` variables of a role."""

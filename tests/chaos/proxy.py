@@ -46,6 +46,9 @@ class Proxy:
         self.latency_s = 0.0
         """How long every piece is held, each way."""
         self.swallowed_bytes = 0
+        self._losing: bytes | None = None
+        self.lost = 0
+        """How many answers were lost by `lose_answer`."""
 
     @classmethod
     def before(cls, address: str, *, posing: bool = False) -> Self:
@@ -115,6 +118,10 @@ class Proxy:
         finally:
             self._refusing = False
 
+    def lose_answer(self, marker: bytes) -> None:
+        """Lose the next answer that holds this, and cut every connection then."""
+        self._losing = marker
+
     def reset(self) -> None:
         """Cut every connection with RST."""
         for pair in list(self._pairs):
@@ -149,6 +156,10 @@ class Proxy:
                 if self.latency_s:
                     await asyncio.sleep(self.latency_s)
                 await self._flowing[way].wait()
+                if way is Way.BACK and self._losing is not None and self._losing in piece:
+                    self._losing, self.lost = None, self.lost + 1
+                    self.reset()
+                    return
                 if way in self._swallowing:
                     self.swallowed_bytes += len(piece)
                     continue

@@ -5,6 +5,7 @@ import json
 from typing import Final
 
 from tests.chaos.fleet import Fleet, command
+from tests.chaos.tally import add, answer_of
 
 BOUND_S: Final = 60.0
 """I1: an accepted command has its decision this long after the quiet period starts."""
@@ -19,6 +20,7 @@ ASKED: Final = ("doctor", "--invariants", "--due-after", "0", "--json")
 async def check(fleet: Fleet, *canaries: str, dead_letters: int = 0, within_s: float = BOUND_S) -> None:
     """Let the checker look until it finds nothing, at most for the bound; then fail with what it found."""
     found = await settled(fleet, canaries, within_s)
+    add(fleet.profile, fleet.started, fleet.looks, found)
     assert not found, found
     letters = await fleet.command("dlq", "list")
     assert sum(not letter["redriven"] for letter in letters) == dead_letters, letters
@@ -47,6 +49,7 @@ async def violations(fleet: Fleet, *canaries: str) -> list[object]:
         if look["invariant"] in LOOKED_AT and not look["looked_at"]
     ]
     assert not unseen, f"nothing was looked at: {unseen}"
+    fleet.looks = answer_of(report["looks"])
     found: list[object] = report["violations"]
     assert (status == 0) == (not found)
     return found
