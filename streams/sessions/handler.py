@@ -11,6 +11,7 @@ from schemas.audit import AuditAction
 from schemas.base import to_milliseconds
 from schemas.enums import SessionStatus
 from schemas.events import EventType
+from schemas.ids import EvidenceId
 from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.sessions import (
     CancelSession,
@@ -127,7 +128,8 @@ class ChangeSession:
         now = to_milliseconds(self._clock())
         if rules.is_overdue(stored, now) and not isinstance(wish, ExpireSession):
             over = _Move(rules.expired(stored, now), AuditAction.SESSION_EXPIRED, EventType.SESSION_EXPIRED)
-            await self._take(telling.by_the_clock(wish), over, record, stored)
+            _, after = await self._take(telling.by_the_clock(wish), over, record, stored)
+            await self._discard(wish, after, stored)
             raise rules.finished()
         try:
             move = await self._move(wish, stored, now)
@@ -245,16 +247,14 @@ class ChangeSession:
     async def _discard(
         self, wish: SessionWish, stored: StoredSession, before: StoredSession | None = None
     ) -> None:
-        """Remove images the session does not refer to: one refused, one replaced."""
-        if not isinstance(wish, KeepCapture):
-            return
-        kept = _images(stored)
-        spare = {wish.evidence_id, *(_images(before) if before else ())} - kept
+        """Remove images the session refers to no more, or never did: replaced, refused, given up."""
+        brought = {wish.evidence_id} if isinstance(wish, KeepCapture) else set()
+        spare = (brought | (_images(before) if before else set())) - _images(stored)
         if spare:
             await self._stores.evidence.discard(wish.tenant_id, sorted(spare))
 
 
-def _images(stored: StoredSession) -> set[str]:
+def _images(stored: StoredSession) -> set[EvidenceId]:
     return {one.evidence_id for one in (stored.document, stored.selfie) if one is not None}
 
 

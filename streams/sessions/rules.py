@@ -193,7 +193,7 @@ def require_submitting(stored: StoredSession) -> None:
 
 
 def cancelled(stored: StoredSession, now: datetime) -> StoredSession:
-    """Return the session cancelled; one that already is stays as it is.
+    """Return the session cancelled, its images given up; one that already is stays as it is.
 
     Raises:
         Refused: SESSION_FINISHED once it was handed in.
@@ -202,14 +202,14 @@ def cancelled(stored: StoredSession, now: datetime) -> StoredSession:
         return stored
     if stored.session.status not in OPEN:
         raise finished()
-    return moved(stored, now, status=SessionStatus.CANCELLED, completed_at=now)
+    return moved(_without_images(stored), now, status=SessionStatus.CANCELLED, completed_at=now)
 
 
 def expired(stored: StoredSession, now: datetime) -> StoredSession:
-    """Return the session at the end of its time; any other stays as it is."""
+    """Return the session at the end of its time, its images given up; any other stays as it is."""
     if not is_overdue(stored, now):
         return stored
-    return moved(stored, now, status=SessionStatus.EXPIRED, completed_at=now)
+    return moved(_without_images(stored), now, status=SessionStatus.EXPIRED, completed_at=now)
 
 
 def awaits(stored: StoredSession, attempt: int) -> bool:
@@ -225,8 +225,12 @@ def awaits(stored: StoredSession, attempt: int) -> bool:
 
 def sent_back(stored: StoredSession, reasons: Sequence[ReasonCode], now: datetime) -> StoredSession:
     """Return the session at its next attempt, without the images of this one (G34)."""
-    update = {"document": None, "selfie": None, "retry_reasons": tuple(reasons)}
-    return moved(stored.model_copy(update=update), now, status=SessionStatus.STARTED)
+    after = _without_images(stored).model_copy(update={"retry_reasons": tuple(reasons)})
+    return moved(after, now, status=SessionStatus.STARTED)
+
+
+def _without_images(stored: StoredSession) -> StoredSession:
+    return stored.model_copy(update={"document": None, "selfie": None})
 
 
 def concluded(stored: StoredSession, ended: StoredVerification, now: datetime) -> StoredSession:

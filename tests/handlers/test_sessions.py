@@ -361,3 +361,15 @@ async def test_a_conclusion_before_the_outcome_was_told_is_completed(stage: Sess
         rules.verification_id(ACME, SESSION, 1),
     )
     assert row.completed_at is not None
+
+
+@pytest.mark.parametrize("end", ["cancelled", "expired"])
+async def test_an_end_before_handing_in_removes_the_pictures(stage: SessionStage, end: str) -> None:
+    for kind in (EvidenceKind.IMAGE, EvidenceKind.SELFIE):
+        await stage.capture(kind)
+    if end == "expired":
+        stage.passes(by=rules.LIFETIME)
+
+    await stage.give(stage.cancel() if end == "cancelled" else stage.expire())
+
+    assert stage.evidence_ids() == set()
