@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -25,6 +25,9 @@ from streams.verification import keeping
 from streams.verification.outcome import first_stored
 
 PAGE: Final = 100
+AT_ONCE: Final = 10
+"""Records whose evidence is opened side by side; all of it is in memory then."""
+
 AUDIT_PAGE: Final = 173
 """Rows asked for at a time; no round number, so that pages do not end where batches do."""
 
@@ -50,10 +53,12 @@ class Held:
 
     async def walk_records(self, tenant_id: TenantId) -> None:
         """Take in every verification of the tenant and what it refers to."""
-        async for record in self._records(tenant_id):
-            await self._meet(tenant_id, record)
+        async for page in self._pages(tenant_id):
+            for start in range(0, len(page), AT_ONCE):
+                records = page[start : start + AT_ONCE]
+                await asyncio.gather(*(self._meet(tenant_id, record) for record in records))
 
-    async def _records(self, tenant_id: TenantId) -> AsyncIterator[Record]:
+    async def _pages(self, tenant_id: TenantId) -> AsyncIterator[Sequence[Record]]:
         for livemode in (True, False):
             before: Position | None = None
             while page := await self.stores.records.page(
@@ -63,8 +68,7 @@ class Held:
                 limit=PAGE,
                 before=before,
             ):
-                for record in page:
-                    yield record
+                yield page
                 before = Position(page[-1].created_at, page[-1].id)
 
     async def _meet(self, tenant_id: TenantId, record: Record) -> None:

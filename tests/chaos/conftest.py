@@ -11,10 +11,13 @@ import pytest_asyncio
 from tests.chaos import tally
 from tests.chaos.engines_profile import Engines
 from tests.chaos.fleet import Embedded, Profile
+from tests.chaos.sizes import is_scaled
 from tests.engines.cassandra_server import CassandraServer
 
 EMBEDDED: Final = "embedded"
 ENGINES: Final = "engines"
+
+SCALED_S: Final = 7_200
 
 MARK: Final = "on_engines: runs on Kafka and Cassandra too; without it only with CHAOS_PROFILES=all"
 
@@ -36,6 +39,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if asked in {"all", ENGINES} or (not asked and marked):
         chosen.append(pytest.param(ENGINES, marks=pytest.mark.engines))
     metafunc.parametrize("profile", chosen, indirect=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give runs that were scaled the time they need."""
+    if not is_scaled():
+        return
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.timeout(SCALED_S), append=False)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

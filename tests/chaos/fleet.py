@@ -38,12 +38,12 @@ async def start(
 
 
 async def command(
-    data_dir: Path, *arguments: str, given: Mapping[str, str] | None = None
+    data_dir: Path, *arguments: str, given: Mapping[str, str] | None = None, within_s: float = START_S
 ) -> tuple[int, str, str]:
     """Run one command to its end: exit status, stdout, stderr."""
     log = new_log(data_dir, "-".join(arguments[:2]))
     process = await fork(run_veristream, [*arguments, "--data-dir", str(data_dir)], environment(given), log)
-    async with asyncio.timeout(START_S):
+    async with asyncio.timeout(within_s):
         said = (await process.stdout.read()).decode()
         return await process.wait(), said, log.read_text()
 

@@ -14,6 +14,7 @@ from schemas.topics import TOPICS, Topic
 from streams.runtime.access import LogAccess
 from streams.runtime.app import GROUP
 from streams.runtime.delivery import Delivery
+from tests.chaos.sizes import patience
 
 COMMANDS: Final = Topic.VERIFICATION_COMMANDS
 
@@ -78,9 +79,9 @@ async def lag_of(bootstrap: str, topic: Topic = COMMANDS) -> int:
         await consumer.stop()
 
 
-async def until_caught_up(bootstrap: str, within_s: float = 60) -> None:
+async def until_caught_up(bootstrap: str) -> None:
     """Return once the agents have committed every command."""
-    async with asyncio.timeout(within_s):
+    async with asyncio.timeout(patience(60)):
         while await lag_of(bootstrap):  # noqa: ASYNC110 - what is waited for is in another process
             await asyncio.sleep(0.2)
 

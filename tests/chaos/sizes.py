@@ -1,4 +1,17 @@
-"""How large a run is and by which seed: small by default, scaled by the environment for long runs."""
+"""How large a run is and by which seed: small by default, scaled by the environment for long runs.
+
+`pytest tests/chaos` runs every fault on the embedded engines, and on a real Kafka and Cassandra those that
+say something else there (marked `on_engines`, or asking for `engines`). Larger runs:
+
+    CHAOS_PROFILES=all pytest tests/chaos              # every fault on both profiles
+    CHAOS_PROFILES=engines pytest tests/chaos          # every fault on the real engines only
+    CHAOS_COMMANDS=1500 CHAOS_PROFILES=embedded pytest tests/chaos -m "not engines"
+    CHAOS_COMMANDS=1500 CHAOS_PROFILES=engines pytest tests/chaos -m engines
+
+Each of the last two sends at least 20,000 commands. A run ends with a line for each profile: commands,
+decisions, how many were lost, decided twice, audited twice or never, and how long it took. `CHAOS_SECONDS`
+makes faults last longer; `CHAOS_SEED` repeats the dice of a run that failed, which said its seed.
+"""
 
 import os
 import random
@@ -13,6 +26,21 @@ def commands(default: int) -> int:
 def seconds(default: float) -> float:
     """Return how long a fault lasts: `CHAOS_SECONDS`, or the default."""
     return float(os.environ.get("CHAOS_SECONDS", default))
+
+
+def is_thorough() -> bool:
+    """Tell whether somebody asked for a profile, and so for all that can be done on it."""
+    return os.environ.get("CHAOS_PROFILES", "") in {"all", "engines"}
+
+
+def is_scaled() -> bool:
+    """Tell whether the runs are larger than they are by default."""
+    return "CHAOS_COMMANDS" in os.environ
+
+
+def patience(seconds: float) -> float:
+    """Return how long to wait for what takes so many seconds by default."""
+    return seconds * max(1.0, commands(0) / 200)
 
 
 def seeded(name: str) -> random.Random:

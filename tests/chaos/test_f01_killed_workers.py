@@ -4,12 +4,15 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.chaos.crowd import Crowd, open_client
 from tests.chaos.fleet import Profile, running_fleet
 from tests.chaos.sizes import seeded
 from tests.chaos.verdict import check
 
 
+@pytest.mark.on_engines
 async def test_a_worker_that_dies_at_any_point_leaves_one_decision_each(
     tmp_path: Path, profile: Profile
 ) -> None:

@@ -5,6 +5,8 @@ import signal
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.chaos.crowd import CUT, Crowd, open_client
 from tests.chaos.fleet import Profile, running_fleet
 from tests.chaos.logs import told_by
@@ -61,6 +63,7 @@ async def test_workers_that_come_and_go_lose_nothing_and_keep_the_order_of_each_
     }
 
 
+@pytest.mark.on_engines
 async def test_a_worker_that_sleeps_through_its_session_decides_nothing_twice(
     tmp_path: Path, profile: Profile
 ) -> None:

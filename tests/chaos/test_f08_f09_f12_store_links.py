@@ -39,9 +39,9 @@ async def test_a_store_that_answers_after_seconds_is_waited_for_or_told(
         open_client() as client,
     ):
         front, _ = await asyncio.gather(fleet.front(**through(link)), fleet.worker(**through(link)))
-        crowd = Crowd(client, front.url, fleet.test_key, commands(24))
+        crowd = Crowd(client, front.url, fleet.test_key, 8)
         link.latency_s = EACH_WAY_S
-        await crowd.post_all(at_once=12)
+        await crowd.post_all(at_once=8)
         async with client.get(f"{front.url}/livez") as answer:
             live = answer.status
         link.latency_s = 0.0

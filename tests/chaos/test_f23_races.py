@@ -5,6 +5,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.chaos.crowd import Answer, open_client
 from tests.chaos.fleet import Fleet, Profile, running_fleet
 from tests.chaos.sizes import seeded
@@ -36,6 +38,7 @@ class Race:
         return await asyncio.gather(*(post(place, body) for place, body in enumerate(bodies)))
 
 
+@pytest.mark.on_engines
 async def test_one_record_comes_of_a_race_for_one_key_at_two_fronts(tmp_path: Path, profile: Profile) -> None:
     chance = seeded("F23")
     async with running_fleet(tmp_path, profile) as fleet, open_client() as client:

@@ -5,6 +5,7 @@ import json
 from typing import Final
 
 from tests.chaos.fleet import Fleet, command
+from tests.chaos.sizes import patience
 from tests.chaos.tally import add, answer_of
 
 BOUND_S: Final = 60.0
@@ -14,12 +15,15 @@ BOUND_S: Final = 60.0
 LOOKED_AT: Final = frozenset({"I1", "I3", "I4", "I5", "I6", "I7", "I8", "I10"})
 """Where a fault test without anything to look at has tested nothing."""
 
+LOOK_S: Final = 900.0
+"""How long one look may take; it opens every piece of evidence of a run of thousands of commands."""
+
 ASKED: Final = ("doctor", "--invariants", "--due-after", "0", "--json")
 
 
-async def check(fleet: Fleet, *canaries: str, dead_letters: int = 0, within_s: float = BOUND_S) -> None:
+async def check(fleet: Fleet, *canaries: str, dead_letters: int = 0, within_s: float | None = None) -> None:
     """Let the checker look until it finds nothing, at most for the bound; then fail with what it found."""
-    found = await settled(fleet, canaries, within_s)
+    found = await settled(fleet, canaries, within_s or patience(BOUND_S))
     add(fleet.profile, fleet.started, fleet.looks, found)
     assert not found, found
     letters = await fleet.command("dlq", "list")
@@ -40,7 +44,7 @@ async def violations(fleet: Fleet, *canaries: str) -> list[object]:
     """Ask `veristream doctor --invariants` once."""
     arguments = [part for canary in canaries for part in ("--canary", canary)]
     arguments += [part for log in fleet.logs for part in ("--log", str(log))]
-    status, out, err = await command(fleet.data_dir, *ASKED, *arguments, given=fleet.given())
+    status, out, err = await command(fleet.data_dir, *ASKED, *arguments, given=fleet.given(), within_s=LOOK_S)
     assert status in {0, 1}, err
     report = json.loads(out)
     unseen = [
