@@ -18,6 +18,15 @@ def grams_of(text: str) -> frozenset[str]:
     return frozenset([raw[start : start + 2 * LENGTH] for start in range(0, len(raw), 2)])
 
 
+def runs_of(text: str) -> frozenset[str]:
+    """Return every run of up to three bytes, for a store that cannot look for what only begins a gram."""
+    raw = text.encode().hex()
+    lengths = range(2, 2 * LENGTH + 1, 2)
+    return frozenset(
+        raw[start : start + length] for length in lengths for start in range(0, len(raw) - length + 1, 2)
+    )
+
+
 def grams_for(fragment: str) -> tuple[str, ...]:
     """Return grams of every text that contains the fragment, evenly over all of it.
 

@@ -44,8 +44,8 @@ _STANDING: Final = Statement(
     "WHERE tenant = ? AND kind = ? AND id = ?"
 )
 _CREATE: Final = Statement(
-    "INSERT INTO records (tenant, kind, id, part, version, created_at, fingerprint, indexes, body, attempt, "
-    "outbox) VALUES (?, ?, ?, 0, 1, ?, ?, ?, ?, ?, ?) IF NOT EXISTS"
+    "INSERT INTO records (tenant, kind, id, part, version, created_at, fingerprint, searched, indexes, "
+    "body, attempt, outbox) VALUES (?, ?, ?, 0, 1, ?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS"
 )
 _CHANGE: Final = Statement(
     "UPDATE records SET version = ?, indexes = ?, body = ?, first_body = ?, attempt = ?, outbox = ? "
@@ -208,7 +208,8 @@ def _attempt(record: Record, attempt: UUID, outbox: bytes | None) -> Attempt:
     """Return what writes a version of a record unless another stands there."""
     key, pairs = key_of(record), to_pairs_text(record.indexes)
     if record.version == 1:
-        created = (to_micros(record.created_at), record.fingerprint, pairs, record.body)
+        text = record.searched or None
+        created = (to_micros(record.created_at), record.fingerprint, text, pairs, record.body)
         write: Write = (_CREATE, (*key, *created, attempt, outbox))
     else:
         changed = (record.version, pairs, record.body, record.first_body, attempt, outbox)

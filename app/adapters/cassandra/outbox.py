@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from app.adapters.cassandra.audit_rows import audit_statements
-from app.adapters.cassandra.records import Pairs, place_writes
+from app.adapters.cassandra.records import Pairs, place_writes, text_writes
 from app.adapters.cassandra.schema import first_wins
 from app.adapters.cassandra.session import Statement, Write
 from app.adapters.cassandra.waiting import Hint, wait_writes
@@ -46,6 +46,7 @@ class Companion(Frozen):
     indexes: Pairs
     first_body: str
     gone: Pairs = ()
+    searched: str = ""
 
     @classmethod
     def of(cls, record: Record, standing: Record | None) -> "Companion":
@@ -62,6 +63,7 @@ class Companion(Frozen):
             indexes=record.indexes,
             first_body=_text(record.body if standing is None else standing.first_body),
             gone=pairs_gone(record, standing),
+            searched=kept.searched,
         )
 
     def to_record(self) -> Record:
@@ -76,6 +78,7 @@ class Companion(Frozen):
             fingerprint=self.fingerprint,
             indexes=self.indexes,
             first_body=_raw(self.first_body),
+            searched=self.searched,
         )
 
 
@@ -100,8 +103,11 @@ class Outbox(Frozen):
         """
         writes = list(audit_statements(Change(self.tenant_id, (), self.audit)))
         writes += place_writes(deciding, deciding.indexes, self.gone)
+        writes += text_writes(deciding)
         for companion in listed:
-            writes += place_writes(companion.to_record(), companion.indexes, companion.gone)
+            record = companion.to_record()
+            writes += place_writes(record, companion.indexes, companion.gone)
+            writes += text_writes(record)
         writes += self._event_writes()
         writes.append(settled_write(deciding))
         return writes

@@ -1,17 +1,20 @@
 """Records as rows, and the questions for them: by key, and by the places they are listed under."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from typing_extensions import override
 
+from app.adapters.cassandra.searching import Sought, gram_writes
 from app.adapters.cassandra.session import Session, Statement, Write
 from app.adapters.columns import BEYOND, from_micros, from_pairs_text, to_micros
 from schemas.ids import TenantId
 from schemas.problems import NotFound
 from streams.ports import Position, Record, RecordKind, Records
+
+Answer = TypeVar("Answer")
 
 RecordKey: TypeAlias = tuple[str, str, str]
 """Tenant, kind, id."""
@@ -22,7 +25,7 @@ Pairs: TypeAlias = tuple[tuple[str, str], ...]
 Month: TypeAlias = tuple[str, str, str, str, int]
 """Tenant, kind, index name, value, month."""
 
-COLUMNS: Final = "tenant, kind, id, body, created_at, version, fingerprint, indexes, first_body"
+COLUMNS: Final = "tenant, kind, id, body, created_at, version, fingerprint, indexes, first_body, searched"
 """What makes a record, in the order `to_record` reads it."""
 
 AT_ONCE: Final = 25
@@ -43,6 +46,10 @@ _MANY: Final = Statement(
 _PLACE: Final = Statement(
     "INSERT INTO record_places (tenant, kind, name, value, month, created_at, id) "
     "VALUES (?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?"
+)
+_PLACE_TEXT: Final = Statement(
+    "INSERT INTO record_places (tenant, kind, name, value, month, created_at, id, searched) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?"
 )
 _UNPLACE: Final = Statement(
     "DELETE FROM record_places USING TIMESTAMP ? WHERE tenant = ? AND kind = ? AND name = ? AND value = ? "
@@ -72,7 +79,7 @@ def month_of(moment: datetime) -> int:
 
 def to_record(row: Sequence[Any]) -> Record:
     """Return the record of the columns."""
-    tenant, kind, record_id, body, created_at, version, fingerprint, indexes, first_body = row
+    tenant, kind, record_id, body, created_at, version, fingerprint, indexes, first_body, searched = row
     return Record(
         tenant_id=TenantId(tenant),
         kind=RecordKind(kind),
@@ -83,6 +90,7 @@ def to_record(row: Sequence[Any]) -> Record:
         fingerprint=fingerprint,
         indexes=from_pairs_text(indexes),
         first_body=body if first_body is None else first_body,
+        searched=searched or "",
     )
 
 
@@ -96,10 +104,18 @@ def place_writes(record: Record, added: Pairs, gone: Pairs) -> Iterator[Write]:
     month, created_at = month_of(record.created_at), to_micros(record.created_at)
     for name, value in added:
         where = (*key_of(record)[:2], name, value, month, created_at, record.id)
-        yield _PLACE, (*where, record.version)
+        if record.searched:
+            yield _PLACE_TEXT, (*where, record.searched, record.version)
+        else:
+            yield _PLACE, (*where, record.version)
     for name, value in gone:
         where = (*key_of(record)[:2], name, value, month, created_at, record.id)
         yield _UNPLACE, (record.version, *where)
+
+
+def text_writes(record: Record) -> Iterator[Write]:
+    """Return what lets a fragment of its text find a record."""
+    return gram_writes(record, month_of(record.created_at))
 
 
 def month_write(month: Month) -> Write:
@@ -150,13 +166,40 @@ class CassandraRecords(Records):
                 break
         return listed[:limit]
 
+    @override
+    async def search(
+        self,
+        tenant_id: TenantId,
+        kind: RecordKind,
+        index: tuple[str, str],
+        fragment: str,
+        *,
+        limit: int,
+        before: Position | None = None,
+    ) -> Sequence[Record]:
+        if limit < 1:
+            return []
+        place = (tenant_id, kind.value, *index)
+        months = await self._months(place, before)
+        sought = Sought(self._session, place, months, _bound(before), fragment)
+
+        async def collect(ways: AsyncIterator[list[str]]) -> list[Record]:
+            found: list[Record] = []
+            async for ids in ways:
+                records = await self._find(tenant_id, kind, ids)
+                found += [one for one in records if index in one.indexes and fragment in one.searched]
+                if len(found) >= limit:
+                    break
+            return found[:limit]
+
+        return await first_of(collect(sought.through_grams()), collect(sought.through_index()))
+
     async def _walk(
         self, place: tuple[str, str, str, str], limit: int, before: Position | None
     ) -> AsyncIterator[list[str]]:
         """Yield the ids listed at a place, newest first."""
-        bound = (BEYOND, "") if before is None else (to_micros(before.created_at), before.id)
-        newest = BEYOND_MONTHS if before is None else month_of(before.created_at)
-        months = [row[0] for row in await self._session.execute(_MONTHS, (*place, newest))]
+        bound = _bound(before)
+        months = await self._months(place, before)
         at_once = 1
         while months:
             asked, months = months[:at_once], months[at_once:]
@@ -169,6 +212,10 @@ class CassandraRecords(Records):
                     full = len(rows) == limit
                     rows = await self._places(place, month, rows[-1], limit) if full else ()
 
+    async def _months(self, place: tuple[str, str, str, str], before: Position | None) -> list[int]:
+        newest = BEYOND_MONTHS if before is None else month_of(before.created_at)
+        return [row[0] for row in await self._session.execute(_MONTHS, (*place, newest))]
+
     async def _places(
         self, place: tuple[str, str, str, str], month: int, bound: Sequence[Any], limit: int
     ) -> Sequence[Sequence[Any]]:
@@ -180,3 +227,19 @@ class CassandraRecords(Records):
         asked = (self._session.execute(_MANY, (tenant_id, kind.value, chunk)) for chunk in chunks)
         found = {row[2]: to_record(row) for rows in await asyncio.gather(*asked) for row in rows}
         return [found[record_id] for record_id in ids if record_id in found]
+
+
+def _bound(before: Position | None) -> tuple[int, str]:
+    return (BEYOND, "") if before is None else (to_micros(before.created_at), before.id)
+
+
+async def first_of(*ways: Coroutine[Any, Any, Answer]) -> Answer:
+    """Return what the first of several ways comes to, and let the others be."""
+    tasks = [asyncio.ensure_future(way) for way in ways]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return next(task for task in tasks if task in done).result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

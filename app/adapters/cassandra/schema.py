@@ -19,14 +19,16 @@ HINTS: Final = "gc_grace_seconds = 10800"
 is not replayed by Cassandra after as long; by then only a replay of the change, from its outbox, ends it."""
 
 _RECORDS: Final = (
-    # part 0: a record by (tenant, kind, id), written by lightweight transactions only. first_body is null
-    # while the body is still the first one; `attempt` tells who wrote this version; `outbox` is what else
-    # the change that wrote it says, for whoever finds that it was not told. created_at in microseconds.
+    # part 0: a record by (tenant, kind, id), written by lightweight transactions only. searched is the text
+    # of which a fragment finds it. first_body is null while the body is still the first one; `attempt` tells
+    # who wrote this version; `outbox` is what else the change that wrote it says, for whoever finds that it
+    # was not told. created_at in microseconds.
     # part 1: `settled`, the last version whose outbox was told; the only column written by plain writes.
     """
     CREATE TABLE IF NOT EXISTS records (
         tenant text, kind text, id text, part tinyint,
-        version int, created_at bigint, fingerprint text, indexes text, body blob, first_body blob,
+        version int, created_at bigint, fingerprint text, searched text, indexes text,
+        body blob, first_body blob,
         attempt uuid, outbox blob,
         settled int,
         PRIMARY KEY ((tenant, kind, id), part)
@@ -36,8 +38,16 @@ _RECORDS: Final = (
     """
     CREATE TABLE IF NOT EXISTS record_places (
         tenant text, kind text, name text, value text, month int,
-        created_at bigint, id text,
+        created_at bigint, id text, searched text,
         PRIMARY KEY ((tenant, kind, name, value, month), created_at, id)
+    ) WITH CLUSTERING ORDER BY (created_at DESC, id DESC)""",
+    # Records whose text contains a gram (one to three bytes, hexadecimal) and that were created in one month,
+    # newest first; created_at in microseconds. Written once with the record; it says nothing that changes.
+    """
+    CREATE TABLE IF NOT EXISTS record_grams (
+        tenant text, kind text, gram text, month int,
+        created_at bigint, id text, searched text,
+        PRIMARY KEY ((tenant, kind, gram, month), created_at, id)
     ) WITH CLUSTERING ORDER BY (created_at DESC, id DESC)""",
     # The months in which anything was placed under (index name, value), newest first: no page guesses.
     """
@@ -163,6 +173,7 @@ TABLES: Final = (
     "settings",
     "records",
     "record_places",
+    "record_grams",
     "record_months",
     "events",
     "waiting",
