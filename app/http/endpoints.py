@@ -182,6 +182,8 @@ class Endpoint:
     headers: tuple[Parameter, ...] = ()
     """Request headers that mean something here."""
     body: type[BaseModel] | None = None
+    raw_bodies: tuple[str, ...] = ()
+    """Media types whose bytes may be the body instead."""
     body_limit: int = BODY_LIMIT
     problems: tuple[ProblemCode, ...] = ()
     """Beyond those that follow from access, parameters and body."""

@@ -125,9 +125,13 @@ def _operation(endpoint: Endpoint) -> Json:
     if any(said):
         operation["description"] = " ".join(filter(None, said))
     if endpoint.body is not None:
-        content = {"application/json": {"schema": _reference(endpoint.body)}}
+        content: Json = {"application/json": {"schema": _reference(endpoint.body)}}
+        content |= {kind: {"schema": _BYTES} for kind in endpoint.raw_bodies}
         operation["requestBody"] = {"required": True, "content": content}
     return operation
+
+
+_BYTES: Final = {"type": "string", "format": "binary"}
 
 
 def _operation_id(endpoint: Endpoint) -> str:

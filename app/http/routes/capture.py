@@ -57,7 +57,7 @@ NOTICE: Final = (
 )
 """What is agreed to; another wording is another version."""
 
-_IMAGE_TYPES: Final = frozenset({"image/jpeg", "image/png", "image/webp", "application/octet-stream"})
+_IMAGE_TYPES: Final = ("image/jpeg", "image/png", "image/webp", "application/octet-stream")
 
 _Outcome = Literal["VERIFIED", "IN_REVIEW", "NOT_VERIFIED"]
 
@@ -271,6 +271,7 @@ def _put(what: str, handler: Handler, summary: str) -> Endpoint:
         family="Capture",
         access=CAPTURE,
         body=CaptureImageBody,
+        raw_bodies=_IMAGE_TYPES,
         body_limit=BODY_LIMIT,
         problems=(*_KEEPING, ProblemCode.NOT_FOUND),
         limited_as="capture",
