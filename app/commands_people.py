@@ -11,16 +11,13 @@ from app.commands import known_tenant
 from app.settings import Settings
 from app.startup import CannotStart
 from app.wiring import House, open_house, people_of
-from schemas.audit import Actor
 from schemas.base import rfc3339
 from schemas.members import EmailAddress, PlainName
 from schemas.people import Role
 from schemas.problems import NotFound, Refused
+from streams.access.handler import OPERATOR
 from streams.access.inviting import NewMember, add_with_password, give_reset_token
 from streams.access.people import People
-
-OPERATOR: Final = Actor()
-"""The operator at the command line."""
 
 _EMAIL: Final[TypeAdapter[str]] = TypeAdapter(EmailAddress)
 _NAME: Final[TypeAdapter[str]] = TypeAdapter(PlainName)

@@ -1,7 +1,7 @@
 """The audit log: one row per consequential act, and its place in the tenant's chain (G19-G21)."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -59,6 +59,10 @@ class AuditAction(StrEnum):
     CATALOG_DISABLED = "catalog.disabled"
     TENANT_CREATED = "tenant.created"
     TENANT_SETTINGS_CHANGED = "tenant.settings_changed"
+
+
+OPERATOR_ID: Final = "operator"
+"""The operator as an actor (G19): who that is, only the holders of token and data folder know."""
 
 
 class Actor(Frozen):

@@ -10,7 +10,7 @@ from aiohttp import web
 from pydantic import BaseModel
 
 from schemas.access import TenantCaller
-from schemas.audit import Actor, AuditAction
+from schemas.audit import OPERATOR_ID, Actor, AuditAction
 from schemas.enums import ActorType, Scope
 from schemas.ids import KeyId, TenantId
 from schemas.people import CaptureCaller, Permission, ReviewerCaller
@@ -147,6 +147,8 @@ class Call:
             kind, actor_id = ActorType.REVIEWER, str(self.reviewer.reviewer_id)
         elif self.capture is not None:
             kind, actor_id = ActorType.SUBJECT, str(self.capture.session_id)
+        elif self.endpoint is not None and Credential.OPERATOR_TOKEN in self.endpoint.access.accepts:
+            actor_id = OPERATOR_ID
         return Actor(actor_type=kind, actor_id=actor_id, request_id=self.request_id, ip=self.address)
 
     @property

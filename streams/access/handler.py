@@ -8,7 +8,7 @@ from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
 from schemas.access import ApiKey, Tenant, TenantCaller
-from schemas.audit import Actor, AuditAction, AuditEvent
+from schemas.audit import OPERATOR_ID, Actor, AuditAction, AuditEvent
 from schemas.enums import Scope
 from schemas.ids import PLATFORM, KeyId, TenantId, derive_id
 from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
@@ -43,7 +43,7 @@ _DETAIL_OF = {
 }
 
 
-OPERATOR = Actor()
+OPERATOR = Actor(actor_id=OPERATOR_ID)
 """The operator at the command line."""
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from app.settings import Settings, SettingsRefused, read_settings
 from schemas.audit import AuditFilter
 from schemas.ids import PLATFORM, TenantId, derive_id
 from streams.access.handler import CreateTenant
@@ -98,6 +99,16 @@ async def test_s6_the_operators_token_opens_no_tenant_route(platform: Front, pat
     assert (await operate(platform, "GET", path)).status == 401
 
 
+@pytest.mark.parametrize("token", ["", "   "])
+def test_s32_an_empty_token_is_none(token: str) -> None:
+    assert Settings(platform_operator_token=SecretStr(token)).platform_operator_token is None
+
+
+def test_s32_a_short_token_refuses_to_start() -> None:
+    with pytest.raises(SettingsRefused, match="SERVICE_PLATFORM_OPERATOR_TOKEN"):
+        read_settings(platform_operator_token=SecretStr("x" * 31))
+
+
 async def test_a_tenant_is_made_and_listed(platform: Front) -> None:
     made = await make(platform, "  Initech  ")
 
@@ -125,7 +136,9 @@ async def test_a_tenant_is_told_once_in_the_platforms_log_alone(platform: Front)
     told = (await operate(platform, "GET", f"{AUDIT}?action=tenant.created")).json
 
     (row,) = told["events"]
-    assert (row["subject_id"], row["actor_type"]) == (made["tenant_id"], "OPERATOR")
+    assert (row["subject_id"], row["actor_type"], row["actor_id"]) == (
+        made["tenant_id"], "OPERATOR", "operator",
+    )  # fmt: skip
     assert "Initech" not in str(row)
     own = await platform.stores.audit_log.page(TenantId(made["tenant_id"]), AuditFilter(), limit=5)
     assert list(own) == []
