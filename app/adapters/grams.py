@@ -5,8 +5,8 @@ from typing import Final
 LENGTH: Final = 3
 """Bytes of a gram: few texts share one, and there are not too many of them. At the end they are shorter."""
 
-ASKED: Final = 8
-"""Grams asked for at most; the texts that have all of them are compared with the fragment itself."""
+ASKED: Final = 4
+"""Grams asked for at most, for each costs a list; who has all of them is compared with the fragment."""
 
 
 def grams_of(text: str) -> frozenset[str]:

@@ -19,12 +19,16 @@ ENGINES: Final = "engines"
 
 SCALED_S: Final = 7_200
 
-MARK: Final = "on_engines: runs on Kafka and Cassandra too; without it only with CHAOS_PROFILES=all"
+MARKS: Final = (
+    "on_engines: runs on Kafka and Cassandra too; without it only with CHAOS_PROFILES=all",
+    "kills_store: needs a Cassandra that has all its tables after a kill",
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the mark known."""
-    config.addinivalue_line("markers", MARK)
+    """Make the marks known."""
+    for mark in MARKS:
+        config.addinivalue_line("markers", mark)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -60,7 +64,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def lasting_cassandra(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[CassandraServer]:
-    """The Cassandra of the fault tests, which may be killed; whoever asks has a keyspace of its own."""
+    """A Cassandra that may be killed; it makes its tables slowly, so only those ask who kill it."""
     async with CassandraServer(tmp_path_factory.mktemp("lasting")) as server:
         yield server
 
@@ -69,11 +73,12 @@ async def lasting_cassandra(tmp_path_factory: pytest.TempPathFactory) -> AsyncIt
 def profile(request: pytest.FixtureRequest, tmp_path: Path) -> Profile:
     """The engines a test runs on, in a folder of its own."""
     if request.param == ENGINES:
-        return Engines(tmp_path, request.getfixturevalue("lasting_cassandra"))
+        killed = request.node.get_closest_marker("kills_store") is not None
+        return Engines(tmp_path, request.getfixturevalue("lasting_cassandra" if killed else "cassandra"))
     return Embedded(tmp_path)
 
 
 @pytest.fixture
-def engines(tmp_path: Path, lasting_cassandra: CassandraServer) -> Engines:
+def engines(tmp_path: Path, cassandra: CassandraServer) -> Engines:
     """Real engines, for what only they can suffer."""
-    return Engines(tmp_path, lasting_cassandra)
+    return Engines(tmp_path, cassandra)

@@ -22,7 +22,7 @@ class Engines:
     """A Kafka of the fleet's own, and a keyspace of the fleet's own in the run's Cassandra.
 
     Topics have fixed names, so a Kafka serves one fleet; keyspaces have not, and a Cassandra that is warm is
-    worth keeping. It keeps what it answered, so it may be killed: the next fleet finds it running again.
+    worth keeping. One that is `lasting` may be killed: the next fleet finds it running again.
     """
 
     def __init__(self, data_dir: Path, cassandra: CassandraServer) -> None:
@@ -67,6 +67,7 @@ class Engines:
     @asynccontextmanager
     async def store_away(self) -> AsyncIterator[None]:
         """Kill Cassandra, and start it again at the end on the same folder and ports."""
+        assert self.cassandra.lasting, "mark the test with kills_store"
         await self.cassandra.kill()
         try:
             yield

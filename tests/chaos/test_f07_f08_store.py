@@ -31,6 +31,7 @@ async def until_ready(crowd: Crowd) -> None:
 
 
 @pytest.mark.on_engines
+@pytest.mark.kills_store
 @pytest.mark.timeout(400)
 async def test_a_store_that_was_away_is_told_and_everything_finishes_after_it(
     tmp_path: Path, profile: Profile

@@ -109,6 +109,9 @@ async def test_a_full_disk_is_answered_as_a_failing_store_and_room_again_is_enou
             with no_room(places[name].process.pid):
                 await crowds[name].post_all()
                 read = await before.post(0)
+                if name == "front":
+                    async with client.get(f"{front.url}/readyz") as answer:
+                        ready = answer.status, (await answer.json())["dependencies"]["store"]["status"]
             assert {(status, code in LATER) for status, code in crowds[name].outcomes} <= {
                 (500, True),
                 (503, True),
@@ -116,6 +119,7 @@ async def test_a_full_disk_is_answered_as_a_failing_store_and_room_again_is_enou
             assert read[0] == 200, name
             await crowds[name].settle_all()
 
+        assert ready == (503, "down")
         rows = await before.audit_rows()
         assert (len(rows), set(rows.values())) == (count * (1 + len(places)), {1})
         assert [role.process.returncode for role in places.values()] == [None] * len(places)

@@ -159,7 +159,8 @@ _TABLES_OF: Final = UUID("5d9f2d60-7a4e-41f0-8c3e-5f6b1d2a9c47")
 def settings_table(keyspace: str) -> str:
     """Return what makes the table of settings: a value by its name, by lightweight transactions only.
 
-    It holds schema_version, store_id, key_check and migrating. Its id derives from the keyspace, so
+    It holds schema_version, store_id, key_check, migrating and touched, which is written to see whether
+    anything can be. Its id derives from the keyspace, so
     that two who make it through two nodes at once, with no lock yet, make the same table.
     """
     table_id = uuid5(_TABLES_OF, keyspace)

@@ -21,13 +21,15 @@ CREATE TABLE records (
     searched TEXT, sought_at INTEGER, indexes TEXT NOT NULL, body BLOB NOT NULL, first_body BLOB,
     UNIQUE (tenant, kind, id)
 );
-CREATE UNIQUE INDEX records_sought ON records (sought_at) WHERE sought_at IS NOT NULL;
+-- What is to be known of a record to see whether a fragment may find it, beside its indexes.
+CREATE INDEX records_sought ON records (sought_at, tenant, kind, searched) WHERE sought_at IS NOT NULL;
 
--- By sought_at, the pieces of each text and the indexes under which it can be sought: which records have all
--- of them, newest first. Numbers alone are kept, no text. The newest records are not in it yet: `gathered`
--- tells up to which place they are, and the few beyond are looked through.
+-- By sought_at, the pieces of each text, each with eight letters for whose and of which mode it is, and the
+-- indexes under which it can be sought: which records have all of them, newest first. Numbers alone are kept,
+-- no text. The newest records are not in it yet: `gathered` tells up to which place they are, and the few
+-- beyond are looked through.
 CREATE VIRTUAL TABLE record_grams USING fts5(
-    tokens, content = '', columnsize = 0, detail = none, prefix = '2 4', tokenize = 'ascii'
+    tokens, content = '', columnsize = 0, detail = none, prefix = '10 12', tokenize = 'ascii'
 );
 CREATE TABLE gathered (sought_at INTEGER PRIMARY KEY);
 INSERT INTO gathered VALUES (0);

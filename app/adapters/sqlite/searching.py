@@ -38,6 +38,9 @@ _WITHIN_BITS: Final = 20
 
 _INDEXES_KNOWN: Final = 4_096
 
+_BAR: Final = "|"
+"""Stands in an index value between the mode and the rest."""
+
 COLUMNS: Final = (
     "r.tenant, r.kind, r.id, r.body, r.created_at, r.version, r.fingerprint, r.indexes, r.first_body, "
     "r.searched"
@@ -65,7 +68,7 @@ _TOKENS: Final = "INSERT INTO record_grams (record_grams, rowid, tokens) VALUES 
 _FOUND: Final = f"""
 SELECT {COLUMNS}, r.sought_at FROM record_grams g CROSS JOIN records r ON r.sought_at = g.rowid
 WHERE g.record_grams MATCH ? AND g.rowid BETWEEN ? AND ? AND r.tenant = ? AND r.kind = ?
-    AND instr(r.searched, ?) AND (r.created_at, r.id) < (?, ?)
+    AND instr(r.searched, ?) AND instr(r.indexes, ?) AND (r.created_at, r.id) < (?, ?)
 ORDER BY g.rowid DESC LIMIT ?"""  # noqa: S608 - constants only
 _FOUND_WAITING: Final = f"""
 SELECT {COLUMNS}, r.sought_at FROM records r INDEXED BY records_sought
@@ -138,12 +141,27 @@ def _added(at: int, record: Record) -> _Row:
 
 
 def _tokens(tenant: str, kind: str, indexes: _Pairs, searched: str) -> str:
-    under = (_index_token(tenant, kind, *pair) for pair in _sought_under(indexes))
-    return " ".join((*under, *grams_of(searched)))
+    grams, tokens, heads = grams_of(searched), [], set()
+    for name, value in _sought_under(indexes):
+        head = value.partition(_BAR)[0]
+        heads.add(head)
+        if head != value:
+            tokens.append(_index_token(tenant, kind, name, value))
+    for head in sorted(heads):
+        own = _initials(tenant, kind, head)
+        tokens += [own + gram for gram in grams]
+    return " ".join(tokens)
 
 
 def _sought_under(indexes: _Pairs) -> list[tuple[str, str]]:
     return sorted(pair for pair in indexes if pair[0] in SEARCHED_UNDER)
+
+
+@lru_cache(_INDEXES_KNOWN)
+def _initials(tenant: str, kind: str, head: str) -> str:
+    """Return what the grams begin with of records whose index values begin so, that is of one mode."""
+    raw = f"{tenant}\0{kind}\0{head}".encode()
+    return hashlib.blake2b(raw, digest_size=4).hexdigest()
 
 
 @lru_cache(_INDEXES_KNOWN)
@@ -189,17 +207,22 @@ class Search:
         before = self.before
         bound = (BEYOND, "") if before is None else (to_micros(before.created_at), before.id)
         gathered: int = connection.execute(_GATHERED).fetchone()[0]
-        owner = (self.tenant_id, self.kind.value, self.fragment)
-        places = (max(first, gathered + 1), last)
         pair = to_pairs_text((self.index,))[1:-1]
-        rows = connection.execute(_FOUND_WAITING, (*places, *owner, pair, *bound, most)).fetchall()
+        asked = (self.tenant_id, self.kind.value, self.fragment, pair, *bound)
+        places = (max(first, gathered + 1), last)
+        rows = connection.execute(_FOUND_WAITING, (*places, *asked, most)).fetchall()
         if len(rows) != most:
             places, left = (first, min(last, gathered)), most - len(rows) if most > 0 else most
-            rows += connection.execute(_FOUND, (self._wanted(), *places, *owner, *bound, left)).fetchall()
+            rows += connection.execute(_FOUND, (self._wanted(), *places, *asked, left)).fetchall()
         return rows
 
     def _wanted(self) -> str:
-        grams = grams_for(self.fragment)
+        """Return what the index is asked for; it may name a few records too many, never too few."""
+        tenant, kind, (name, value) = self.tenant_id, self.kind.value, self.index
+        grams, head = grams_for(self.fragment), value.partition(_BAR)[0]
         begun = "*" if len(grams[0]) < 2 * LENGTH else ""
-        token = _index_token(self.tenant_id, self.kind.value, *self.index)
-        return " AND ".join((token, *(gram + begun for gram in grams)))
+        own = _initials(tenant, kind, head)
+        tokens = [own + gram + begun for gram in grams]
+        if head != value:
+            tokens.append(_index_token(tenant, kind, name, value))
+        return " AND ".join(tokens)

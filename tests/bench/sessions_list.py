@@ -1,0 +1,187 @@
+"""The reviewers' list with 100,000 sessions against the same with 100: `python -m tests.bench.sessions_list`.
+
+Both stand in SQLite behind one front each, over real sockets in this process, and are asked in turns, so that
+whatever else the machine does falls on both. The ratio of the 95th percentiles is what counts.
+"""
+
+import argparse
+import asyncio
+import logging
+import random
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlencode
+
+import structlog
+from aiohttp import ClientSession, web
+
+from app.adapters.sqlite.stores import open_sqlite_stores
+from app.http.routes.session_list import PATH
+from app.http.server import create_app, make_runner
+from schemas.enums import DecisionOutcome, FlowType, SessionStatus
+from schemas.ids import SessionId, SubjectId, derive_id
+from schemas.people import Role
+from schemas.sessions import VerificationSession
+from streams.access.recognition import COOKIE
+from streams.ports import Change, Stores
+from streams.sessions.keeping import session_record
+from tests.builders import ACME, NOW
+from tests.contracts.adapters import ROOT_KEY
+from tests.http.support import Front, open_front
+
+TOGETHER: Final = 500
+"""Sessions in one commit."""
+
+STATUSES: Final = (
+    *[SessionStatus.APPROVED] * 70, *[SessionStatus.REVIEW_REQUIRED] * 10, *[SessionStatus.REJECTED] * 10,
+    *[SessionStatus.EXPIRED] * 5, *[SessionStatus.CREATED] * 3, SessionStatus.FAILED, SessionStatus.CANCELLED,
+)  # fmt: skip
+
+FILTERS: Final[dict[str, dict[str, str]]] = {
+    "nothing": {},
+    "a hundred rows": {"limit": "100"},
+    **{f"status {status}": {"status": status} for status in SessionStatus},
+    **{f"decision {decision}": {"decision": decision} for decision in DecisionOutcome},
+    "status and decision": {"status": "APPROVED", "decision": "ALLOW"},
+    "status against decision": {"status": "APPROVED", "decision": "BLOCK"},
+    "live": {"livemode": "true"},
+    "subject of one": {"subject": "CUSTOMER-000042"},
+    "subject of some": {"subject": "0042"},
+    "subject of all": {"subject": "r"},
+    "subject of half": {"subject": "Customer-"},
+    "subject of all and a rare status": {"subject": "us", "status": "FAILED"},
+    "subject of some and a status": {"subject": "42", "status": "REJECTED"},
+    "two letters": {"subject": "7a"},
+    "two letters of nobody": {"subject": "zz"},
+    "subject of nobody": {"subject": "nobody"},
+    "subject of nobody, of known pieces": {"subject": "customer-usr"},
+    "subject, test data": {"subject": "cust", "livemode": "false"},
+    "session": {"session_id": derive_id("vs", "7")},
+    "session and status": {"session_id": derive_id("vs", "7"), "status": "FAILED"},
+    "no session": {"session_id": derive_id("vs", "none")},
+}
+
+
+def row(n: int, drawn: random.Random) -> VerificationSession:
+    """The n-th session, a second after the one before it."""
+    moment = NOW + timedelta(seconds=n)
+    subject = f"Customer-{n:06}" if n % 2 else f"usr_{drawn.randbytes(8).hex()}"
+    return VerificationSession(
+        session_id=SessionId(derive_id("vs", str(n))), subject_id=SubjectId(subject),
+        flow_type=FlowType.FULL_IDENTITY, status=drawn.choice(STATUSES), attempts=1, created_at=moment,
+        updated_at=moment, livemode=n % 50 != 0,
+    )  # fmt: skip
+
+
+async def fill(stores: Stores, rows: int) -> None:
+    """Keep as many sessions."""
+    drawn = random.Random(1)
+    for start in range(0, rows, TOGETHER):
+        some = [row(n, drawn) for n in range(start, min(start + TOGETHER, rows))]
+        records = tuple(session_record(ACME, one, one.to_bytes(), "f" * 64) for one in some)
+        await stores.journal.commit(Change(ACME, records))
+
+
+@asynccontextmanager
+async def serving(front: Front, rows: int) -> AsyncIterator[str]:
+    """Serve the list over as many sessions, to whoever signed in at the front."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with open_sqlite_stores(Path(folder), ROOT_KEY, durable=False) as stores:
+            await fill(stores, rows)
+            ports = replace(front.ports, stores=replace(front.stores, records=stores.records))
+            runner = make_runner(create_app(ports, front.settings), ports, front.settings)
+            await runner.setup()
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            try:
+                yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+            finally:
+                await runner.cleanup()
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How long one filter took over few and over many sessions, in seconds."""
+
+    few_s: list[float]
+    many_s: list[float]
+
+    def ratio(self, share: float) -> float:
+        """How much longer the long list takes, at a quantile."""
+        return quantile_ms(self.many_s, share) / quantile_ms(self.few_s, share)
+
+    def line(self, name: str) -> str:
+        """One line of the report: the 95th percentiles and their ratio, then the ratio of the medians."""
+        few, many = quantile_ms(self.few_s, 0.95), quantile_ms(self.many_s, 0.95)
+        return f"{name:36} {few:6.1f} ms {many:6.1f} ms  {self.ratio(0.95):5.2f}  {self.ratio(0.5):5.2f}\n"
+
+
+def quantile_ms(taken_s: list[float], share: float) -> float:
+    """The quantile in milliseconds."""
+    return sorted(taken_s)[int(len(taken_s) * share)] * 1_000
+
+
+async def compare(client: ClientSession, few: str, many: str, query: dict[str, str], times: int) -> Compared:
+    """Ask both in turns."""
+    taken: dict[str, list[float]] = {few: [], many: []}
+    for _ in range(times):
+        for url in (few, many):
+            began = time.perf_counter()
+            async with client.get(f"{url}{PATH}?{urlencode(query)}") as answer:
+                await answer.read()
+                assert answer.status == 200
+            taken[url].append(time.perf_counter() - began)
+    return Compared(taken[few], taken[many])
+
+
+async def deep(client: ClientSession, url: str, query: dict[str, str]) -> dict[str, str]:
+    """The query with the cursor of the last page but some, when there are so many."""
+    cursor: dict[str, str] = {}
+    for _ in range(20):
+        async with client.get(f"{url}{PATH}?{urlencode(query | cursor | {'limit': '100'})}") as answer:
+            following = (await answer.json())["next_cursor"]
+        if following is None:
+            return query | cursor
+        cursor = {"cursor": following}
+    return query | cursor
+
+
+async def main(rows: int, times: int) -> float:
+    """Compare every filter; print and return the worst ratio."""
+    async with AsyncExitStack() as stack:
+        front = await stack.enter_async_context(open_front())
+        reviewer = await front.sign_in(Role.REVIEWER)
+        few = await stack.enter_async_context(serving(front, 100))
+        began = time.perf_counter()
+        many = await stack.enter_async_context(serving(front, rows))
+        sys.stdout.write(f"{rows} sessions kept in {time.perf_counter() - began:.0f} s\n")
+        cookies = {"Cookie": f"{COOKIE}={reviewer.cookie}"}
+        client = await stack.enter_async_context(ClientSession(headers=cookies))
+        worst = 0.0
+        pages = {f"page 21 of {name}": FILTERS[name] for name in ("nothing", "subject of half")}
+        for name, query in (FILTERS | pages).items():
+            await compare(client, few, many, query, 3)
+            asked = await deep(client, many, query) if name in pages else query
+            shown = await compare(client, few, many, asked if name not in pages else query, times)
+            if name in pages:
+                far = await compare(client, many, many, asked, times)
+                shown = Compared(shown.few_s, far.many_s)
+            worst = max(worst, shown.ratio(0.95))
+            sys.stdout.write(shown.line(name))
+    sys.stdout.write(f"worst ratio {worst:.2f}\n")
+    return worst
+
+
+if __name__ == "__main__":
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--times", type=int, default=100, help="requests for each filter and list")
+    chosen = parser.parse_args()
+    asyncio.run(main(chosen.rows, chosen.times))
