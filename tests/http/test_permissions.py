@@ -30,7 +30,6 @@ IDS: Final = {
             "review_case_id": "rc",
             "evidence_id": "evd",
             "decision_id": "dec",
-            "session_id": "rs",
             "reviewer_id": "usr",
             "key_id": "key",
             "tenant_id": "ten",
@@ -58,6 +57,15 @@ POST   /v1/verification-flows/{flow_id}/archive                 person:VERIFICAT
 POST   /v1/verification-flows/{flow_id}/duplicate               person:VERIFICATION_FLOWS_MANAGE                             404
 GET    /v1/verification-flows/{flow_id}/revisions               key:flows:read person:VERIFICATION_FLOWS_READ                404
 GET    /v1/verification-flows/{flow_id}/revisions/{revision}    key:flows:read person:VERIFICATION_FLOWS_READ                404
+POST   /v1/verification-sessions                                key:sessions:write                                           422
+GET    /v1/verification-sessions/{session_id}                   key:sessions:write person:VERIFICATIONS_READ                 404
+POST   /v1/verification-sessions/{session_id}/cancel            key:sessions:write                                           404
+GET    /v1/control/verification-sessions                        person:VERIFICATIONS_READ                                    200
+GET    /v1/capture                                              capture                                                      200
+POST   /v1/capture/consent                                      capture                                                      422
+PUT    /v1/capture/document                                     capture                                                      422
+PUT    /v1/capture/selfie                                       capture                                                      422
+POST   /v1/capture/submit                                       capture                                                      409
 GET    /v1/control/review-cases                                 person:CASES_READ                                            200
 GET    /v1/control/review-cases/{review_case_id}                person:CASES_READ                                            404
 POST   /v1/control/review-cases/{review_case_id}/claim          person:CASES_WORK                                            404
@@ -133,7 +141,8 @@ class Row:
     @property
     def concrete(self) -> str:
         """The path with ids in it."""
-        return self.path.format(**IDS)
+        session = "vs" if "verification-sessions" in self.path else "rs"
+        return self.path.format(**IDS, session_id=f"{session}_{'0' * 26}")
 
 
 def read_row(line: str) -> Row:
@@ -257,4 +266,5 @@ async def test_every_route_that_writes_says_what_it_audits(front: Front) -> None
     endpoints = endpoints_of(front.ports, front.settings, BodyBudget(1))
     writing = [e for e in endpoints if e.method not in {"GET", "HEAD"}]
 
-    assert [f"{e.method} {e.path}" for e in writing if not e.audits] == []
+    silent = {"PUT /v1/capture/document", "PUT /v1/capture/selfie"}  # the list of actions has none (G20)
+    assert {f"{e.method} {e.path}" for e in writing if not e.audits} == silent
