@@ -19,7 +19,7 @@ from schemas.ids import EvidenceId, TenantId, derive_id
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, ProblemCode, Refused
 from schemas.reasons import ReasonCode
 from schemas.sessions import StoredSession
-from streams.ports import EvidenceDraft, EvidenceRow, EvidenceStore
+from streams.evidence_ports import EvidenceDraft, EvidenceRow, EvidenceStore
 from streams.sessions.images import said_at_once, said_of_scenario
 from streams.sessions.rules import attempt_of, verification_id
 from streams.sight import ImageDecoder

@@ -27,7 +27,8 @@ from schemas.ids import EvidenceId, TenantId, VerificationId, derive_id, encode_
 from schemas.problems import FieldProblem, NotFound, Overloaded, ProblemCode, Refused, StoreUnavailable
 from schemas.topics import Topic
 from schemas.verifications import DeclaredDocument, Submission, SubmitVerification, VerificationDecided
-from streams.ports import EvidenceDraft, EvidenceRow, EvidenceStore, Record, RecordKind, Records, Vault
+from streams.evidence_ports import EvidenceDraft, EvidenceRow, EvidenceStore, Vault
+from streams.ports import Record, RecordKind, Records
 from streams.runtime.writer import NeverSent
 from streams.verification.keeping import RETENTION_OF, mode, submission_label
 from streams.verification.sandbox import scenario_for

@@ -11,17 +11,14 @@ from enum import StrEnum
 from typing import Final, Protocol, TypeVar
 
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
-from schemas.enums import EvidenceKind, RetentionPolicy
 from schemas.events import DecisionEvent
 from schemas.ids import (
     AuditEventId,
     EventId,
-    EvidenceId,
-    SubjectId,
     TenantId,
-    VerificationId,
 )
 from schemas.problems import VeristreamError
+from streams.evidence_ports import EvidenceStore, Vault
 
 
 class Erased(VeristreamError):
@@ -243,93 +240,6 @@ class AuditLog(Protocol):
 
     async def walk(self, tenant_id: TenantId, after: int, limit: int) -> Sequence[SealedRow]:
         """Return sealed rows in chain order, from the position after `after`."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceRow:
-    """What is known of a piece of evidence without opening it."""
-
-    tenant_id: TenantId
-    subject_id: SubjectId
-    verification_id: VerificationId
-    evidence_id: EvidenceId
-    kind: EvidenceKind
-    retention_policy: RetentionPolicy
-    media_type: str
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceDraft:
-    """Evidence to be kept."""
-
-    row: EvidenceRow
-    content: bytes
-
-
-class EvidenceStore(Protocol):
-    """Keeps captured images and readings, sealed under the subject's key."""
-
-    async def put(self, drafts: Sequence[EvidenceDraft]) -> None:
-        """Keep all of them or none; an id that is already kept stays as it is.
-
-        Raises:
-            Erased: A subject was erased.
-        """
-        ...
-
-    async def get(self, tenant_id: TenantId, evidence_id: EvidenceId) -> bytes:
-        """Return the content.
-
-        Raises:
-            NotFound: No such evidence of this tenant.
-            Erased: The subject was erased.
-            Damaged: The bytes are not those that were put.
-        """
-        ...
-
-    async def describe(self, tenant_id: TenantId, evidence_id: EvidenceId) -> EvidenceRow:
-        """Return what is known of it, or raise `NotFound`."""
-        ...
-
-    async def discard(self, tenant_id: TenantId, evidence_ids: Sequence[EvidenceId]) -> None:
-        """Remove evidence that nothing refers to; unknown ids are ignored."""
-        ...
-
-    async def sweep_orphans(self, older_than: datetime) -> int:
-        """Remove content written before `older_than` that an interrupted `put` or `discard` left behind.
-
-        Returns how many pieces were removed.
-        """
-        ...
-
-
-class Vault(Protocol):
-    """Seals small personal values under the subject's own key; destroying the key erases them."""
-
-    async def seal(self, tenant_id: TenantId, subject_id: SubjectId, label: str, plain: bytes) -> str:
-        """Return the value sealed, base64; `label` must be given again to open it.
-
-        Raises:
-            Erased: The subject was erased.
-        """
-        ...
-
-    async def open(self, tenant_id: TenantId, subject_id: SubjectId, label: str, sealed: str) -> bytes:
-        """Return the value.
-
-        Raises:
-            Erased: The subject was erased.
-            Damaged: It was altered, or sealed for somebody else or under another label.
-        """
-        ...
-
-    async def destroy(self, tenant_id: TenantId, subject_id: SubjectId) -> None:
-        """Destroy the subject's key for good: whatever it sealed is `Erased` from now on.
-
-        Known at once here, within seconds in other processes. A subject without a key gets none.
-        """
         ...
 
 

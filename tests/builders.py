@@ -41,7 +41,8 @@ from schemas.verifications import (
     SubmitVerification,
     Verification,
 )
-from streams.ports import EvidenceDraft, EvidenceRow, Record, RecordKind
+from streams.evidence_ports import EvidenceDraft, EvidenceRow
+from streams.ports import Record, RecordKind
 from streams.sight import Sharpness
 from streams.verification import keeping
 from streams.verification.findings import Agreement, DocumentFindings, DocumentPicture, FacesSeen

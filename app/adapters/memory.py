@@ -15,15 +15,13 @@ from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, AuditEventId, EventId, EvidenceId, SubjectId, TenantId
 from schemas.problems import NotFound
 from streams.audit.rules import CHAIN, chain_key, is_chosen, is_head, seal_head
+from streams.evidence_ports import EvidenceDraft, EvidenceRow, EvidenceStore, Vault
 from streams.ports import (
     AuditLog,
     Change,
     Committed,
     Conflict,
     Damaged,
-    EvidenceDraft,
-    EvidenceRow,
-    EvidenceStore,
     Journal,
     Position,
     Record,
@@ -31,7 +29,6 @@ from streams.ports import (
     Records,
     SealedRow,
     Stores,
-    Vault,
 )
 
 _VALUE_KIND = "VALUE"

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from schemas.ids import TenantId
 from schemas.verifications import PersonalFields, StoredVerification, Verification
-from streams.ports import Erased, Vault
+from streams.evidence_ports import Vault
+from streams.ports import Erased
 from streams.verification.keeping import fields_label, with_personal
 
 

@@ -6,7 +6,8 @@ from schemas.audit import Actor
 from schemas.enums import ActorType
 from schemas.ids import SubjectId, TenantId
 from schemas.people import SentActor
-from streams.ports import Damaged, Erased, Vault
+from streams.evidence_ports import Vault
+from streams.ports import Damaged, Erased
 
 _LABEL = "address"
 

@@ -10,7 +10,8 @@ from typing import Protocol
 from streams.access.handler import Clock, Draw, NewId
 from streams.access.recognition import ABSOLUTE, IDLE
 from streams.audit.committing import Commit
-from streams.ports import Records, Vault
+from streams.evidence_ports import Vault
+from streams.ports import Records
 
 
 class Passwords(Protocol):

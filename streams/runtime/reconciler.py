@@ -10,7 +10,8 @@ import structlog
 
 from schemas.ids import EventId, TenantId
 from schemas.problems import StoreUnavailable
-from streams.ports import AuditLog, EvidenceStore, Journal
+from streams.evidence_ports import EvidenceStore
+from streams.ports import AuditLog, Journal
 from streams.runtime.announcer import decision_record, seal_record
 from streams.runtime.guard import trace
 from streams.runtime.writer import LogWriter

@@ -35,7 +35,8 @@ from schemas.verifications import (
     SubmitVerification,
     Verification,
 )
-from streams.ports import Change, EvidenceDraft, EvidenceRow, Record, RecordKind
+from streams.evidence_ports import EvidenceDraft, EvidenceRow
+from streams.ports import Change, Record, RecordKind
 from streams.reviews import rules as reviews
 from streams.sessions.keeping import session_record
 from streams.verification import keeping, telling

@@ -16,7 +16,8 @@ from app.adapters.keyring import FRESH_S, KeyRing
 from schemas.enums import EvidenceKind
 from schemas.ids import EvidenceId, VerificationId, derive_id
 from schemas.problems import NotFound, StoreUnavailable
-from streams.ports import Damaged, Erased, EvidenceDraft, EvidenceStore, Vault
+from streams.evidence_ports import EvidenceDraft, EvidenceStore, Vault
+from streams.ports import Damaged, Erased
 from tests.builders import ACME, NOW, SUBJECT, build_evidence_draft
 from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.cassandra_adapter import KEYSPACE, open_cassandra

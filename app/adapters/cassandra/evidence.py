@@ -29,7 +29,8 @@ from app.adapters.cassandra.session import Session
 from app.adapters.keyring import SubjectKey
 from schemas.ids import EvidenceId, SubjectId, TenantId
 from schemas.problems import NotFound, StoreUnavailable
-from streams.ports import Damaged, EvidenceDraft, EvidenceRow, EvidenceStore
+from streams.evidence_ports import EvidenceDraft, EvidenceRow, EvidenceStore
+from streams.ports import Damaged
 
 _ATTEMPTS: Final = 5
 """A put is outrun at most once by each piece of it that another keeps first."""

@@ -14,7 +14,8 @@ from app.adapters.cassandra.session import Attempt, Statement, Write
 from app.adapters.columns import from_micros, to_micros
 from schemas.enums import EvidenceKind, RetentionPolicy
 from schemas.ids import EvidenceId, SubjectId, TenantId, VerificationId
-from streams.ports import Damaged, EvidenceRow
+from streams.evidence_ports import EvidenceRow
+from streams.ports import Damaged
 
 _COLUMNS: Final = (
     "tenant, home, evidence_id, subject_id, verification_id, kind, retention_policy, media_type, "

@@ -10,7 +10,8 @@ from app.adapters.cassandra.session import Attempt, Session, Statement, Write
 from app.adapters.keyring import TOMBSTONE, KeyRing, SubjectKey
 from schemas.ids import SubjectId, TenantId
 from schemas.problems import StoreUnavailable
-from streams.ports import Damaged, Vault
+from streams.evidence_ports import Vault
+from streams.ports import Damaged
 
 _SELECT: Final = Statement("SELECT wrapped FROM subject_keys WHERE tenant = ? AND subject_id = ?")
 _CLAIM: Final = Statement(

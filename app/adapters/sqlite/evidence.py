@@ -16,7 +16,8 @@ from app.adapters.sqlite.puts import Outrun, Put
 from app.adapters.sqlite.together import Job, Together, each
 from schemas.ids import EvidenceId, TenantId
 from schemas.problems import NotFound, StoreUnavailable, VeristreamError
-from streams.ports import Damaged, EvidenceDraft, EvidenceRow, EvidenceStore
+from streams.evidence_ports import EvidenceDraft, EvidenceRow, EvidenceStore
+from streams.ports import Damaged
 
 _ATTEMPTS: Final = 3
 """A subject gets its first key once; whoever was outrun seals again under the winner's."""

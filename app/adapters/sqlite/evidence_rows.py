@@ -11,7 +11,7 @@ from app.adapters.sqlite.together import read_rows, write_rows
 from schemas.enums import EvidenceKind, RetentionPolicy
 from schemas.ids import EvidenceId, SubjectId, TenantId, VerificationId
 from schemas.problems import NotFound
-from streams.ports import EvidenceRow
+from streams.evidence_ports import EvidenceRow
 
 _INSERT: Final = """
 INSERT OR IGNORE INTO evidence (tenant, evidence_id, subject_id, verification_id, kind, retention_policy,

@@ -13,7 +13,8 @@ from app.adapters.sqlite.engine import Engine
 from app.adapters.sqlite.together import Together, each, read_rows, write_rows
 from schemas.ids import SubjectId, TenantId
 from schemas.problems import VeristreamError
-from streams.ports import Damaged, Vault
+from streams.evidence_ports import Vault
+from streams.ports import Damaged
 
 _SELECT: Final = """
 SELECT tenant, subject_id, wrapped FROM subject_keys

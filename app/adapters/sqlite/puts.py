@@ -16,7 +16,8 @@ from app.adapters.sqlite.evidence_rows import Piece, clear_files, insert
 from app.adapters.sqlite.keys import KeptKeys, Owner, read_key
 from app.adapters.sqlite.together import Together, each
 from schemas.problems import VeristreamError
-from streams.ports import Erased, EvidenceDraft
+from streams.evidence_ports import EvidenceDraft
+from streams.ports import Erased
 
 INLINE_BYTES: Final = 64 * 1024
 """Up to this size content lies in the database: a new file costs more than writing it twice."""
