@@ -28,7 +28,7 @@ from streams.ports import Record, RecordKind
 from streams.reviews import concluding
 from streams.sessions.keeping import next_session_record
 from streams.verification import keeping
-from streams.verification.telling import EVENT_OF
+from streams.verification.telling import EVENT_OF, event_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,26 +124,7 @@ def verification_event(
     """Tell the decision a person made; the birth of the verification had told two events."""
     verification = stored.verification
     type_ = EVENT_OF[verification.status]
-    return DecisionEvent(
-        id=EventId(derive_id("evt", tenant_id, verification.decision_id, type_)),
-        type=type_,
-        timestamp=now,
-        tenant_id=tenant_id,
-        livemode=stored.livemode,
-        sequence=version + 1,
-        data=EventData(
-            subject_id=verification.subject_id,
-            verification_id=verification.verification_id,
-            session_id=stored.session_id,
-            decision_id=verification.decision_id,
-            review_case_id=verification.review_case_id,
-            status=verification.status,
-            decision=verification.decision,
-            risk_level=verification.risk_level,
-            review_status=verification.review_status,
-            reason_codes=tuple(reason.code for reason in verification.reasons),
-        ),
-    )
+    return event_of(tenant_id, stored, type_, version + 1, verification.decision_id, now)
 
 
 def case_events(

@@ -1,5 +1,6 @@
 """What is told of a decided verification: audit rows and decision events; pure, and nothing personal."""
 
+from datetime import datetime
 from typing import Final
 
 from schemas.audit import AuditAction, AuditEvent
@@ -75,18 +76,22 @@ def events(tenant_id: TenantId, stored: StoredVerification) -> tuple[DecisionEve
     """Return what is told of a verification; built from the record alone, so it can be told again."""
     verification = stored.verification
     told = [EventType.VERIFICATION_COMPLETED, EVENT_OF[verification.status]]
-    made = [_event(tenant_id, stored, type_, place) for place, type_ in enumerate(told, start=1)]
+    about, at = verification.verification_id, verification.created_at
+    made = [event_of(tenant_id, stored, type_, place, about, at) for place, type_ in enumerate(told, start=1)]
     if verification.review_case_id is not None:
         made.append(reviews.opened_event(tenant_id, stored))
     return tuple(made)
 
 
-def _event(tenant_id: TenantId, stored: StoredVerification, type_: EventType, sequence: int) -> DecisionEvent:
+def event_of(
+    tenant_id: TenantId, stored: StoredVerification, type_: EventType, sequence: int, about: str, at: datetime
+) -> DecisionEvent:
+    """Tell something of a verification as it stands; `about` is the id that the event's own derives from."""
     verification = stored.verification
     return DecisionEvent(
-        id=EventId(derive_id("evt", tenant_id, verification.verification_id, type_)),
+        id=EventId(derive_id("evt", tenant_id, about, type_)),
         type=type_,
-        timestamp=verification.created_at,
+        timestamp=at,
         tenant_id=tenant_id,
         livemode=stored.livemode,
         sequence=sequence,
