@@ -42,6 +42,8 @@ class Conclusion(Frozen):
     concluded_at: Timestamp
     flow_id: str | None = None
     """Where the subject is asked again (REQUEST_INPUT)."""
+    session_id: str | None = None
+    """The session that asks; the old one is never opened again (G26)."""
 
 
 class ReviewCase(Frozen):
@@ -137,6 +139,7 @@ class ConcludeCase(CaseWish):
     reason_codes: tuple[ReasonCode, ...] = ()
     sealed_note: str
     flow_id: str | None = None
+    session_id: str | None = None
 
 
 class ReopenCase(CaseWish):

@@ -127,6 +127,7 @@ class ChangeCase:
             note=wish.sealed_note,
             concluded_at=now,
             flow_id=wish.flow_id,
+            session_id=wish.session_id,
         )
         viewed = not settings.require_evidence_view or await self._all_viewed(wish, stored.case)
         deciding = concluding.Deciding(conclusion, wish.may_overturn, settings.four_eyes, viewed)

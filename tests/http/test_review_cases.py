@@ -10,6 +10,7 @@ from schemas.audit import AuditFilter
 from schemas.people import PERMISSIONS_OF, Permission, Role
 from schemas.tenant_settings import FourEyes, TenantSettings
 from streams.access.settings import SETTINGS
+from streams.catalog.handler import Catalogue
 from streams.ports import Change, Record, RecordKind
 from tests.builders import ACME, GLOBEX
 from tests.http.support import TEST, Front, SignedIn, build_body, now
@@ -182,6 +183,32 @@ async def test_a_case_is_reopened_by_who_may_overturn(front: Front) -> None:
     assert (denied.status, told.status) == (403, 200)
     assert (told.json["status"], told.json["review_status"]) == ("OPEN", "PENDING")
     assert (refused.status, done.json["status"]) == (403, "CONCLUDED")
+
+
+async def test_asking_the_subject_again_opens_a_session_and_leaves_the_review_pending(front: Front) -> None:
+    await Catalogue(front.stores.records, front.ports.commit, now).install_first()
+    owner = await front.sign_in()
+    draft = {
+        "name": "Again",
+        "flow_type": "DOCUMENT",
+        "documents": [{"country": "NG", "capabilities": ["NG_NIN_SLIP"]}],
+    }
+    flow = (await owner.ask("POST", "/v1/verification-flows", json=draft)).json["flow_id"]
+    verification, case = await open_case(front)
+
+    nameless = await conclude(owner, case, "REQUEST_INPUT")
+    drafted = await conclude(owner, case, "REQUEST_INPUT", flow_id=flow)
+    await owner.ask("POST", f"/v1/verification-flows/{flow}/publish")
+    told = await conclude(owner, case, "REQUEST_INPUT", flow_id=flow)
+
+    assert (nameless.status, list(nameless.pointers)) == (422, ["/flow_id"])
+    assert (drafted.status, drafted.code) == (409, "FLOW_NOT_PUBLISHED")
+    assert (told.json["status"], told.json["review_status"]) == ("CONCLUDED", "PENDING")
+    session = told.json["conclusion"]["session_id"]
+    opened = (await front.ask("GET", f"/v1/verification-sessions/{session}", TEST)).json
+    assert (opened["status"], opened["subject_id"], opened["flow_id"]) == ("CREATED", UNCERTAIN, flow)
+    after = (await front.ask("GET", f"/v1/verifications/{verification['verification_id']}")).json
+    assert (after["status"], after["review_status"]) == ("REVIEW_REQUIRED", "PENDING")
 
 
 async def test_what_is_written_about_a_subject_is_kept_sealed_and_shown_opened(front: Front) -> None:

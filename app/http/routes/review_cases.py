@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from app.asking_again import AskAgain
 from app.case_bodies import AssignBody, ConcludeBody, NoteBody, NothingSaid, TextBody
 from app.http.bodies import BodyReader
 from app.http.cursors import Cursors
@@ -17,7 +18,13 @@ from app.http.responses import json_answer, json_list
 from schemas.audit import AuditAction
 from schemas.base import Frozen
 from schemas.enums import CaseStatus, RiskLevel
-from schemas.ids import ReviewCaseId, SubjectId, TenantId, VerificationId, encode_id
+from schemas.ids import (
+    ReviewCaseId,
+    SubjectId,
+    TenantId,
+    VerificationId,
+    encode_id,
+)
 from schemas.people import Permission
 from schemas.problems import ProblemCode, Refused
 from schemas.reviews import (
@@ -145,18 +152,23 @@ class CaseRoutes:
     async def conclude(self, call: Call) -> web.Response:
         """Decide; a conclusion records the person who did."""
         body = await self.bodies.read(call, ConcludeBody)
-        if body.outcome is not CaseOutcome.REQUEST_INPUT and body.flow_id is not None:
+        record = await self._get(call, ReviewCaseId(call.path_value("review_case_id")))
+        case = _case(record)
+        asked: tuple[str, str] | tuple[None, None] = (None, None)
+        if body.outcome is CaseOutcome.REQUEST_INPUT:
+            asked = await AskAgain(self.ports)(call, case, record.version, body.flow_id)
+        elif body.flow_id is not None:
             message = "A flow is named only to ask the subject again (REQUEST_INPUT)."
             raise Refused.at("/flow_id", ProblemCode.VALIDATION_FAILED, message)
-        subject = _case(await self._get(call, ReviewCaseId(call.path_value("review_case_id")))).subject_id
         return await self._changed(
             call,
             ConcludeCase,
             may_overturn=call.person.may(Permission.CASES_OVERTURN),
             outcome=body.outcome,
             reason_codes=body.reason_codes,
-            sealed_note=await self._seal(call.tenant_id, subject, body.note),
-            flow_id=body.flow_id,
+            sealed_note=await self._seal(call.tenant_id, case.subject_id, body.note),
+            flow_id=asked[0],
+            session_id=asked[1],
         )
 
     async def appeal(self, call: Call) -> web.Response:
@@ -252,9 +264,21 @@ def case_endpoints(routes: CaseRoutes) -> tuple[Endpoint, ...]:
     works, concludes = reviewer(Permission.CASES_WORK), reviewer(Permission.CASES_CONCLUDE)
     reads, overturns = reviewer(Permission.CASES_READ), reviewer(Permission.CASES_OVERTURN)
     action = AuditAction
-    concluding = (action.CASE_CONCLUDED, action.CASE_FIRST_CONCLUDED, action.CASE_ESCALATED)
+    concluding = (
+        action.CASE_CONCLUDED,
+        action.CASE_FIRST_CONCLUDED,
+        action.CASE_ESCALATED,
+        action.SESSION_CREATED,
+    )
     held = (ProblemCode.CASE_ALREADY_CONCLUDED, ProblemCode.CASE_CLAIMED)
-    decided = (*held, ProblemCode.SECOND_REVIEWER_MUST_DIFFER, ProblemCode.EVIDENCE_NOT_VIEWED)
+    decided = (
+        *held,
+        ProblemCode.SECOND_REVIEWER_MUST_DIFFER,
+        ProblemCode.EVIDENCE_NOT_VIEWED,
+        ProblemCode.FLOW_ARCHIVED,
+        ProblemCode.FLOW_NOT_PUBLISHED,
+        ProblemCode.NO_REFERENCE_FACE,
+    )
     return (
         _read("", routes.list_page, "List review cases, newest first", CaseList, reads),
         _read("/{review_case_id}", routes.read, "Read a review case", ReviewCase, reads),
