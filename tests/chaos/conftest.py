@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import pytest_asyncio
@@ -52,6 +53,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent == Path(__file__).parent:
             item.add_marker(pytest.mark.timeout(SCALED_S), append=False)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand on what the runs came to when this is one of several processes of a test run."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["fault_runs"] = [asdict(run) for run in tally.RUNS]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what a process of the test run came to."""
+    tally.RUNS.extend(tally.Run(**run) for run in getattr(node, "workeroutput", {}).get("fault_runs", []))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -5,12 +5,13 @@ say something else there (marked `on_engines`, or asking for `engines`). Larger 
 
     CHAOS_PROFILES=all pytest tests/chaos              # every fault on both profiles
     CHAOS_PROFILES=engines pytest tests/chaos          # every fault on the real engines only
-    CHAOS_COMMANDS=1500 CHAOS_PROFILES=embedded pytest tests/chaos -m "not engines"
-    CHAOS_COMMANDS=1500 CHAOS_PROFILES=engines pytest tests/chaos -m engines
+    CHAOS_COMMANDS=1500 CHAOS_PROFILES=embedded pytest -n 0 tests/chaos -m "not engines"
+    CHAOS_COMMANDS=1500 CHAOS_PROFILES=engines pytest -n 0 tests/chaos -m engines
 
-Each of the last two sends at least 20,000 commands. A run ends with a line for each profile: commands,
-decisions, how many were lost, decided twice, audited twice or never, and how long it took. `CHAOS_SECONDS`
-makes faults last longer; `CHAOS_SEED` repeats the dice of a run that failed, which said its seed.
+Each of the last two sends more than 20,000 commands, one test after the other, so that the rate means
+something. A run ends with a line for each profile: commands, decisions, how many were lost, decided twice,
+audited twice or never, and how long it took. `CHAOS_SECONDS` makes faults last longer; `CHAOS_SEED` repeats
+the dice of a run that failed, which said its seed.
 """
 
 import os
