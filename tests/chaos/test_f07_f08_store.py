@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.crowd import LATER, Crowd, open_client
+from tests.chaos.crowd import AT_ONCE, LATER, Crowd, open_client
 from tests.chaos.fleet import Profile, running_fleet
 from tests.chaos.sizes import commands, seconds, seeded
 from tests.chaos.verdict import check
@@ -50,7 +50,7 @@ async def test_a_store_that_was_away_is_told_and_everything_finishes_after_it(
             ready, causes = await asked(during, "/readyz")
             live, _ = await asked(during, "/livez")
             await asyncio.sleep(seconds(AWAY_S))
-            told = [*list(before.answers.values())[so_far:], *during.answers.values()]
+            late, told = list(before.answers.values())[so_far:], list(during.answers.values())
         await asyncio.gather(posting, asking)
         await until_ready(during)
         await before.settle_all()
@@ -59,9 +59,13 @@ async def test_a_store_that_was_away_is_told_and_everything_finishes_after_it(
         await check(fleet)
 
     assert (live, ready, causes["dependencies"]["store"]["status"]) == (200, 503, "down")
+    refusals = {(500, "STORE_FAILED"), (503, "DECISION_PENDING")}
+    later = [(status, body.get("code")) for status, body in late]
     answers = {(status, body.get("code")) for status, body in told}
-    assert (500, "STORE_FAILED") in answers
-    assert answers <= {(500, "STORE_FAILED"), (503, "DECISION_PENDING")}
+    assert (500, "STORE_FAILED") in {*answers, *later}
+    assert answers <= refusals
+    assert {*later} <= refusals | {(201, None)}
+    assert later.count((201, None)) <= AT_ONCE  # decided already, on their way back when it went
     assert Counter(rows.values()) == {1: before.commands + during.commands}
 
 
