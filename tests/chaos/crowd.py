@@ -42,6 +42,8 @@ class Crowd:
         self.client, self.url, self.key = client, url, key
         self.commands, self.name, self.scenario = commands, name, scenario
         self.answers: dict[int, Answer] = {}
+        self.begun: set[int] = set()
+        """Commands whose first request was sent, answered or not."""
         self.answered = asyncio.Condition()
 
     async def post(self, number: int) -> Answer:
@@ -60,6 +62,7 @@ class Crowd:
 
     async def post_and_remember(self, number: int) -> None:
         """Post one command and keep its answer, the lack of one as well."""
+        self.begun.add(number)
         try:
             answer = await self.post(number)
         except (ClientError, TimeoutError):
