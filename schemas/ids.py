@@ -17,6 +17,8 @@ KeyId = NewType("KeyId", str)
 UserId = NewType("UserId", str)
 ReviewerSessionId = NewType("ReviewerSessionId", str)
 FlowId = NewType("FlowId", str)
+EndpointId = NewType("EndpointId", str)
+DeliveryId = NewType("DeliveryId", str)
 
 PLATFORM: Final = TenantId("platform")
 """The chain and the records that belong to no tenant (G93): tenants themselves, keys by look-up prefix."""

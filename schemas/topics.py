@@ -15,6 +15,7 @@ class Topic(StrEnum):
     SESSION_COMMANDS = "idv.sessions.commands.v1"
     REVIEW_COMMANDS = "idv.reviews.commands.v1"
     DECISIONS = "idv.decisions.v1"
+    WEBHOOK_DELIVERIES = "idv.webhooks.deliveries.v1"
     AUDIT = "idv.audit.v1"
     REPLIES = "idv.replies.v1"
     DEAD_LETTERS = "idv.dead-letters.v1"
@@ -38,6 +39,7 @@ TOPICS: Final = (
     TopicSpec(topic=Topic.SESSION_COMMANDS, partitions=4, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.REVIEW_COMMANDS, partitions=4, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.DECISIONS, partitions=8, retention_ms=30 * _DAY_MS),
+    TopicSpec(topic=Topic.WEBHOOK_DELIVERIES, partitions=8, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.AUDIT, partitions=4, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.REPLIES, partitions=16, retention_ms=_HOUR_MS // 6),
     TopicSpec(topic=Topic.DEAD_LETTERS, partitions=1, retention_ms=-1),

@@ -58,7 +58,12 @@ class RecordKind(StrEnum):
     """Something done that changed no other record, such as a look at evidence (`streams.audit.acts`)."""
     SETTINGS = "settings"
     WEBHOOK_ENDPOINT = "webhook_endpoint"
+    WEBHOOK_HEALTH = "webhook_health"
+    WEBHOOK_TENANT = "webhook_tenant"
+    """That a tenant ever had an endpoint, and how far its events were seen fanned out; the platform's."""
     DELIVERY = "delivery"
+    DELIVERY_WATCH = "delivery_watch"
+    """When a delivery needs attention; the platform's, so that one sweep finds those of every tenant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +124,14 @@ class Committed:
     """The deciding record as it is stored, whoever wrote it."""
     won: bool
     """False when an earlier commit had written the record; that one is what gets answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class FedEvent:
+    """An event and its place in the feed, which means nothing to anybody but the feed."""
+
+    event: DecisionEvent
+    place: str
 
 
 class Journal(Protocol):
@@ -240,6 +253,32 @@ class AuditLog(Protocol):
 
     async def walk(self, tenant_id: TenantId, after: int, limit: int) -> Sequence[SealedRow]:
         """Return sealed rows in chain order, from the position after `after`."""
+        ...
+
+
+class EventFeed(Protocol):
+    """Reads a tenant's decision events in the order in which they became visible (G56)."""
+
+    async def page(
+        self, tenant_id: TenantId, *, livemode: bool, after: str, limit: int, until: datetime | None = None
+    ) -> Sequence[FedEvent]:
+        """Return at most `limit` events behind the place `after`, oldest first; "" is the beginning.
+
+        An event that becomes visible later stands behind every place returned before, so a reader that
+        goes on from the last place misses none; one may be met twice. `until` leaves out what became
+        visible later than that.
+
+        Raises:
+            ValueError: `after` is no place of this feed.
+        """
+        ...
+
+    async def place_of(self, tenant_id: TenantId, event_id: EventId) -> str:
+        """Return the place of an event, to go on behind it; `NotFound` when the tenant has no such event."""
+        ...
+
+    async def place_at(self, tenant_id: TenantId, *, livemode: bool, moment: datetime) -> str:
+        """Return a place behind which every event is that became visible at or after the moment."""
         ...
 
 

@@ -1,0 +1,199 @@
+"""Webhook endpoints, what is delivered to them, and how each attempt went (section 2.11, G22, G38)."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, RootModel
+
+from schemas.base import Command, Frozen, Timestamp
+from schemas.events import DecisionEvent, EventType
+from schemas.ids import DeliveryId, EndpointId, EventId, TenantId
+
+ANY_TYPE = "*"
+"""Stands for every event type, those to come included."""
+
+
+class DisabledReason(StrEnum):
+    """Why the service stopped sending to an endpoint by itself; a change to active clears it."""
+
+    GONE = "GONE"
+    """The receiver answered 410 (G55)."""
+    FAILED_FOR_5_DAYS = "FAILED_FOR_5_DAYS"
+    """Every attempt for five days failed (G55)."""
+
+
+class WebhookEndpoint(Frozen):
+    """An endpoint as a tenant sees it, without its secret."""
+
+    endpoint_id: EndpointId
+    url: str
+    event_types: tuple[str, ...]
+    """Values of `EventType`, or `*` alone."""
+    active: bool = True
+    created_at: Timestamp
+    livemode: bool
+    description: str | None = None
+    disabled_reason: DisabledReason | None = None
+    last_success_at: Timestamp | None = None
+    """To the minute: a success within the minute after another one is not written down."""
+    secret_rotated_at: Timestamp | None = None
+
+
+class SealedSecret(Frozen):
+    """A signing secret as it is kept; `ends_at` is None for the one in force."""
+
+    sealed: str
+    ends_at: Timestamp | None = None
+    """Until when it still signs beside the one in force, after a rotation (G54)."""
+
+
+class StoredEndpoint(Frozen):
+    """What is kept of an endpoint. Health is a record of its own (`EndpointHealth`)."""
+
+    tenant_id: TenantId
+    endpoint: WebhookEndpoint
+    """Without `last_success_at`, which is of its health."""
+    secrets: tuple[SealedSecret, ...]
+    """The one in force first."""
+    deleted: bool = False
+
+    def wants(self, event: DecisionEvent) -> bool:
+        """Tell whether the event is to be delivered here: of its mode and one of its types (G92)."""
+        return self.takes(event.type, livemode=event.livemode)
+
+    def takes(self, type_: EventType, *, livemode: bool) -> bool:
+        """Tell whether it is in force and asks for this type of event of this mode."""
+        endpoint = self.endpoint
+        chosen = ANY_TYPE in endpoint.event_types or type_ in endpoint.event_types
+        return endpoint.active and not self.deleted and endpoint.livemode is livemode and chosen
+
+
+class EndpointHealth(Frozen):
+    """How deliveries to an endpoint went lately; what its actor remembers, and a record of its own."""
+
+    tenant_id: TenantId
+    endpoint_id: EndpointId
+    last_success_at: Timestamp | None = None
+    failing_since: Timestamp | None = None
+    """When the first of the failures after the last success was; None while deliveries succeed."""
+
+
+class DeliveryStatus(StrEnum):
+    """Where a delivery stands."""
+
+    PENDING = "PENDING"
+    """It has a next attempt."""
+    DELIVERED = "DELIVERED"
+    """A receiver answered 2xx."""
+    FAILED = "FAILED"
+    """Dead letter: the schedule's last attempt failed, or the receiver is gone. It can be replayed."""
+    CANCELLED = "CANCELLED"
+    """Its endpoint was deleted or inactive when an attempt was due. It can be replayed."""
+
+
+class FailureKind(StrEnum):
+    """Why an attempt had no 2xx; the first are ours to say, without any word of the receiver's."""
+
+    STATUS = "STATUS"
+    """It answered with another status; a redirect is one."""
+    TIMEOUT = "TIMEOUT"
+    """Nothing within the time allowed (5 s to connect, 15 s in all)."""
+    NAME_NOT_FOUND = "NAME_NOT_FOUND"
+    ADDRESS_REFUSED = "ADDRESS_REFUSED"
+    """The name led to an address that is not globally reachable (G104)."""
+    CONNECTION_FAILED = "CONNECTION_FAILED"
+    TLS_FAILED = "TLS_FAILED"
+    BAD_ANSWER = "BAD_ANSWER"
+    """What came back was not HTTP."""
+
+
+class Attempt(Frozen):
+    """One attempt of a delivery, as a tenant sees it."""
+
+    number: int
+    """Counted from 1 over all replays."""
+    at: Timestamp
+    """When it was begun."""
+    latency_ms: int
+    status: int | None = None
+    """What the receiver answered; None when it did not."""
+    failure: FailureKind | None = None
+    """None for a success."""
+    answer: str | None = None
+    """The first 4 KB of the answer's text (G38)."""
+
+
+class Delivery(Frozen):
+    """One event on its way to one endpoint, as a tenant sees it."""
+
+    delivery_id: DeliveryId
+    endpoint_id: EndpointId
+    event_id: EventId
+    event_type: EventType
+    status: DeliveryStatus
+    attempts: tuple[Attempt, ...] = ()
+    """The last thirty."""
+    next_attempt_at: Timestamp | None = None
+    created_at: Timestamp
+    livemode: bool
+
+
+class StoredDelivery(Frozen):
+    """What is kept of a delivery; `payload` is sent as it stands at every attempt, byte for byte."""
+
+    tenant_id: TenantId
+    delivery: Delivery
+    payload: str
+    """The body of the event (G53), thin by design."""
+    step: int = 0
+    """Attempts made since the schedule began, or began anew by a replay."""
+
+
+class DeliveryWatch(Frozen):
+    """What the sweep finds when a delivery is due; the platform's, so that one sweep serves every tenant."""
+
+    tenant_id: TenantId
+    delivery_id: DeliveryId
+    endpoint_id: EndpointId
+    due: Timestamp | None = None
+    """None: nothing is to be done any more."""
+
+
+class Deliver(Command):
+    """Attempt a delivery that is due; keyed by its endpoint, asked twice it is attempted once."""
+
+    kind: Literal["deliver"] = "deliver"
+    tenant_id: TenantId
+    endpoint_id: EndpointId
+    delivery_id: DeliveryId
+
+
+class NoteAttempt(Command):
+    """Tell an endpoint's actor how an attempt went, so that one writer knows its health."""
+
+    kind: Literal["note_attempt"] = "note_attempt"
+    tenant_id: TenantId
+    endpoint_id: EndpointId
+    at: Timestamp
+    succeeded: bool
+    gone: bool = False
+    """The receiver answered 410."""
+
+
+class ReplayEvents(Command):
+    """Deliver the tenant's events of a time again to one endpoint, some at a time (G38)."""
+
+    kind: Literal["replay_events"] = "replay_events"
+    tenant_id: TenantId
+    endpoint_id: EndpointId
+    since: Timestamp
+    until: Timestamp
+    event_types: tuple[str, ...]
+    after: EventId | None = None
+    """How far it has come; it asks itself for the rest."""
+
+
+class DeliveryCommand(
+    RootModel[Annotated[Deliver | NoteAttempt | ReplayEvents, Field(discriminator="kind")]]
+):
+    """Any command about the deliveries to an endpoint."""

@@ -1,0 +1,1 @@
+"""Decisions leave the house: endpoints, deliveries, their schedule and their signatures."""
