@@ -23,6 +23,7 @@ from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import (
     AuditEventId,
     DecisionId,
+    EndpointId,
     EventId,
     EvidenceId,
     KeyId,
@@ -41,6 +42,7 @@ from schemas.verifications import (
     SubmitVerification,
     Verification,
 )
+from schemas.webhooks import ANY_TYPE, SealedSecret, StoredEndpoint, WebhookEndpoint
 from streams.evidence_ports import EvidenceDraft, EvidenceRow
 from streams.ports import Record, RecordKind
 from streams.sight import Sharpness
@@ -252,3 +254,21 @@ def build_evidence_draft(content: bytes = b"image", **changes: Any) -> EvidenceD
         "created_at": NOW,
     }
     return EvidenceDraft(row=EvidenceRow(**values | changes), content=content)
+
+
+def build_endpoint(
+    secrets: tuple[SealedSecret, ...] = (SealedSecret(sealed="sealed"),),
+    *,
+    tenant_id: TenantId = ACME,
+    **changes: Any,
+) -> StoredEndpoint:
+    """An endpoint of ACME in force that asks for every live event."""
+    shown = {
+        "endpoint_id": EndpointId(derive_id("whe", "acme", "first")),
+        "url": "https://receiver.example/hooks",
+        "event_types": (ANY_TYPE,),
+        "created_at": NOW,
+        "livemode": True,
+    }
+    endpoint = WebhookEndpoint.model_validate(shown | changes)
+    return StoredEndpoint(tenant_id=tenant_id, endpoint=endpoint, secrets=secrets)
