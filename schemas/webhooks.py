@@ -56,6 +56,10 @@ class StoredEndpoint(Frozen):
     secrets: tuple[SealedSecret, ...]
     """The one in force first."""
     deleted: bool = False
+    judged_from: Timestamp | None = None
+    """Failures before this moment say nothing about the endpoint as it is now: it was made active again
+    then, or given another URL. Who judges its health takes an earlier `failing_since` for none, and counts
+    from the next failure on. None: every failure counts."""
 
     def wants(self, event: DecisionEvent) -> bool:
         """Tell whether the event is to be delivered here: of its mode and one of its types (G92)."""

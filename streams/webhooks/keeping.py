@@ -38,7 +38,7 @@ def due_index(moment: datetime) -> tuple[str, str]:
 
 def delivery_id(tenant_id: TenantId, endpoint_id: EndpointId, event_id: EventId) -> DeliveryId:
     """Return the id of an event's delivery to an endpoint: the same however often it is fanned out."""
-    return DeliveryId(derive_id("dlv", tenant_id, endpoint_id, event_id))
+    return DeliveryId(derive_id("whd", tenant_id, endpoint_id, event_id))
 
 
 def endpoint_record(stored: StoredEndpoint, version: int, fingerprint: str = "") -> Record:
