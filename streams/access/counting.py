@@ -27,6 +27,8 @@ class Limit:
     name: str
     most: int
     window: timedelta
+    first_pause: timedelta = timedelta()
+    """How long after the first attempt that counts the next is looked at; every further one doubles it."""
 
 
 class Count(Frozen):
@@ -55,11 +57,15 @@ class TooManyAttempts(Refused):
         """Of an audit row that says so once, however often it is tried meanwhile."""
 
 
+class TooSoon(TooManyAttempts):
+    """The pause after the attempt before is not over; nothing was looked at (S21)."""
+
+
 async def take(people: People, limit: Limit, *whose: str) -> Taken:
     """Count an attempt before it is looked at, so that no crowd gets more than the limit.
 
     Raises:
-        TooManyAttempts: The limit is used up.
+        TooManyAttempts: The limit is used up; `TooSoon` when only the pause is not over.
     """
     counter_id, taken_at = _id_of(people, limit, whose), to_milliseconds(people.clock())
 
@@ -68,10 +74,21 @@ async def take(people: People, limit: Limit, *whose: str) -> Taken:
         if len(counting) >= limit.most:
             left_s = (counting[0] + limit.window - taken_at).total_seconds()
             raise TooManyAttempts(counter_id, counting[0], max(1, math.ceil(left_s)))
+        pause_s = _pause_s(limit, counting, taken_at)
+        if pause_s > 0:
+            raise TooSoon(counter_id, counting[0], max(1, math.ceil(pause_s)))
         return (*counting, taken_at)
 
     await _change(people, counter_id, with_attempt)
     return Taken(counter_id, taken_at)
+
+
+def _pause_s(limit: Limit, counting: Attempts, now: datetime) -> float:
+    """Return how long the pause after the attempts that count still lasts, in seconds."""
+    if not counting:
+        return 0.0
+    ends_at = counting[-1] + limit.first_pause * 2 ** (len(counting) - 1)
+    return (ends_at - now).total_seconds()
 
 
 async def give_back(people: People, taken: Taken) -> None:

@@ -9,7 +9,7 @@ from schemas.ids import SubjectId, UserId
 from schemas.people import Factor, Reviewer, ReviewerCaller
 from schemas.problems import ProblemCode, Refused, Unauthenticated, VeristreamError
 from schemas.sign_in import FactorAccepted, FactorMethod
-from streams.access.counting import Limit, Taken, TooManyAttempts, clear, give_back, take
+from streams.access.counting import Limit, Taken, TooManyAttempts, TooSoon, clear, give_back, take
 from streams.access.factor_rules import accepted_step, normal_recovery_code, without_code
 from streams.access.members import Amend, Amended, amend
 from streams.access.people import People, keyed_hash
@@ -18,9 +18,11 @@ from streams.access.sessions import rotate, session_of, show, with_rotated
 from streams.audit.acts import act, write_row
 
 WINDOW: Final = timedelta(minutes=15)
-PER_REVIEWER: Final = Limit("factor-reviewer", 5, WINDOW)
-PER_SESSION: Final = Limit("factor-session", 5, WINDOW)
-"""G28. Only who knows the password gets to count, so nobody else can lock a member out (S22)."""
+FIRST_PAUSE: Final = timedelta(seconds=1)
+PER_REVIEWER: Final = Limit("factor-reviewer", 5, WINDOW, FIRST_PAUSE)
+PER_SESSION: Final = Limit("factor-session", 5, WINDOW, FIRST_PAUSE)
+"""G28, with pauses of 1, 2, 4 and 8 s between the five. Only who knows the password gets to count, so nobody
+else can lock a member out (S22)."""
 
 IN_A_ROW: Final = Limit("factor-in-a-row", 100, timedelta(days=3650))
 """NIST SP 800-63B section 5.2.2: no more than 100 failures in a row; then a colleague resets the factor."""
@@ -102,7 +104,8 @@ async def attempt(people: People, caller: ReviewerCaller, actor: Actor, change: 
     """Change the member when a code is right; the attempt counts from before it is looked at until it was.
 
     Raises:
-        TooManyAttempts: Of this member or in this session; told to the audit log once a window.
+        TooManyAttempts: Of this member or in this session; told to the audit log once a window, and not when
+            only the pause after the attempt before is not over.
         Refused: MFA_CODE_INVALID for `WrongCode`, told to the audit log; whatever else the change raises.
     """
     taken = await _count(people, caller, actor)
@@ -125,15 +128,17 @@ async def attempt(people: People, caller: ReviewerCaller, actor: Actor, change: 
 async def _count(people: People, caller: ReviewerCaller, actor: Actor) -> list[Taken]:
     taken: list[Taken] = []
     whose = (
-        (IN_A_ROW, caller.reviewer_id),
-        (PER_REVIEWER, caller.reviewer_id),
+        (PER_REVIEWER, caller.reviewer_id),  # first: whom it refuses costs one read
         (PER_SESSION, caller.session_id),
+        (IN_A_ROW, caller.reviewer_id),
     )
     for limit, one in whose:
         try:
             taken.append(await take(people, limit, one))
         except TooManyAttempts as full:
             await _uncount(people, taken)
+            if isinstance(full, TooSoon):
+                raise
             said, changes = "The second factor is refused for a while.", {"limit": limit.name}
             now = people.clock()
             row = factor_row(full.row_id, AuditAction.MFA_FAILED, caller, actor, now, said, **changes)

@@ -114,9 +114,15 @@ class Stage:
         """The code of now, or of some steps from now."""
         return code_of(seed, step_of(self.now) + steps)
 
-    async def meet(self, caller: ReviewerCaller, text: str, method: FactorMethod = FactorMethod.TOTP) -> Met:
-        """Meet the factor."""
-        return await meet(self.people, caller, Presented(method, text), actor_of(caller))
+    async def meet(
+        self,
+        caller: ReviewerCaller,
+        text: str,
+        method: FactorMethod = FactorMethod.TOTP,
+        address: str = "192.0.2.1",
+    ) -> Met:
+        """Meet the factor from an address."""
+        return await meet(self.people, caller, Presented(method, text), actor_of(caller, address))
 
     async def member(self, one: ReviewerCaller | Reviewer) -> Reviewer:
         """The member as kept now."""
@@ -135,11 +141,9 @@ class Stage:
         return await self.actions(PLATFORM)
 
 
-def actor_of(caller: ReviewerCaller) -> Actor:
+def actor_of(caller: ReviewerCaller, address: str = "192.0.2.1") -> Actor:
     """The caller as an actor."""
-    return Actor(
-        actor_type=ActorType.REVIEWER, actor_id=caller.reviewer_id, request_id="req_1", ip="192.0.2.1"
-    )
+    return Actor(actor_type=ActorType.REVIEWER, actor_id=caller.reviewer_id, request_id="req_1", ip=address)
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from schemas.people import ReviewerCaller
 from schemas.problems import ProblemCode, Refused, Unauthenticated
 from schemas.sign_in import FactorMethod
 from streams.access import factor
-from streams.access.counting import TooManyAttempts
+from streams.access.counting import TooManyAttempts, TooSoon
 from streams.access.factor_rules import secret_of
 from streams.access.meeting import forget_failures
 from streams.access.sessions import end_session
@@ -22,6 +22,7 @@ from tests.handlers.people_stage import Stage, actor_of, staged
 ROOT_KEY = RootKey(bytes(range(32)))
 WRONG = "nine green umbrellaz"
 RECOVERY = FactorMethod.RECOVERY_CODE
+LONGEST_PAUSE_S = 16
 
 
 @pytest.fixture
@@ -46,10 +47,16 @@ async def crowded(tmp_path: Path) -> AsyncIterator[Stage]:
         yield set_up
 
 
-async def wrong(stage: Stage, caller: ReviewerCaller, text: str = "000000", **more: FactorMethod) -> Refused:
+async def wrong(
+    stage: Stage,
+    caller: ReviewerCaller,
+    text: str = "000000",
+    method: FactorMethod = FactorMethod.TOTP,
+    address: str = "192.0.2.1",
+) -> Refused:
     """Fail to meet the factor."""
     with pytest.raises(Refused) as told:
-        await stage.meet(caller, text, **more)
+        await stage.meet(caller, text, method, address)
     return told.value
 
 
@@ -76,7 +83,16 @@ async def test_confirming_meets_the_factor_for_that_session(stage: Stage) -> Non
     assert len(seed) == 20
 
 
-async def test_confirming_ends_every_other_session(stage: Stage) -> None:
+async def guess(stage: Stage, caller: ReviewerCaller, text: str, times: int) -> list[ProblemCode]:
+    """Fail so many times, each pause waited for; the codes of the refusals."""
+    told = []
+    for _ in range(times):
+        told.append((await wrong(stage, caller, text)).refusal.code)
+        stage.wait(seconds=LONGEST_PAUSE_S)
+    return told
+
+
+async def test_s14_confirming_ends_every_other_session(stage: Stage) -> None:
     other = (await stage.sign_in(address="192.0.2.2")).cookie
     await stage.enrol(await stage.enter())
 
@@ -195,36 +211,75 @@ async def test_s20_the_drift_is_a_setting(stage: Stage, drift: int, *, accepted:
 async def test_s21_five_wrong_codes_in_a_window_are_looked_at(stage: Stage) -> None:
     seed, _, _ = await stage.enrol(await stage.enter())
     caller, text = await stage.enter(address="192.0.2.2"), wrong_code(stage, seed)
-    codes = [(await wrong(stage, caller, text)).refusal.code for _ in range(5)]
+    codes = await guess(stage, caller, text, 5)
 
     full = await wrong(stage, caller, stage.code(seed))
 
     assert codes == [ProblemCode.MFA_CODE_INVALID] * 5
     assert isinstance(full, TooManyAttempts)
-    assert full.retry_after_s == 15 * 60
-    stage.wait(minutes=15)
+    assert full.retry_after_s == 15 * 60 - 5 * LONGEST_PAUSE_S
+    stage.wait(seconds=full.retry_after_s)
     assert (await stage.meet(caller, stage.code(seed))).answer.session.mfa.satisfied
+
+
+async def test_s21_the_pause_after_a_failure_doubles_and_a_right_code_does_not_shorten_it(
+    stage: Stage,
+) -> None:
+    seed, _, _ = await stage.enrol(await stage.enter())
+    caller, text = await stage.enter(address="192.0.2.2"), wrong_code(stage, seed)
+    pauses = []
+    for _ in range(4):
+        assert (await wrong(stage, caller, text)).refusal.code is ProblemCode.MFA_CODE_INVALID
+        early = await wrong(stage, caller, stage.code(seed))
+        assert isinstance(early, TooSoon)
+        pauses.append(early.retry_after_s)
+        stage.wait(milliseconds=1000 * early.retry_after_s - 1)
+        assert isinstance(await wrong(stage, caller, stage.code(seed)), TooSoon)
+        stage.wait(milliseconds=1)
+
+    assert pauses == [1, 2, 4, 8]
+    assert (await stage.meet(caller, stage.code(seed))).answer.session.mfa.satisfied
+
+
+async def test_s21_a_guess_too_soon_is_told_as_one_too_many_and_writes_nothing(stage: Stage) -> None:
+    seed, _, _ = await stage.enrol(await stage.enter())
+    caller, text = await stage.enter(address="192.0.2.2"), wrong_code(stage, seed)
+    await wrong(stage, caller, text)
+    before = await stage.actions()
+    early = await wrong(stage, caller, text)
+    stage.wait(seconds=LONGEST_PAUSE_S)
+    await guess(stage, caller, text, 4)
+
+    assert early.refusal == (await wrong(stage, caller, text)).refusal
+    assert before == (await stage.actions())[: len(before)]
+    assert (await stage.actions()).count("mfa.failed") == 5 + 1
 
 
 async def test_s21_failures_count_per_member_across_sessions(stage: Stage) -> None:
     seed, _, _ = await stage.enrol(await stage.enter())
     text = wrong_code(stage, seed)
     for number in range(5):
-        await wrong(stage, await stage.enter(address=f"192.0.2.{number}"), text)
+        await guess(stage, await stage.enter(address=f"192.0.2.{number}"), text, 1)
 
     other = await stage.enter(address="192.0.2.9")
     assert isinstance(await wrong(stage, other, stage.code(seed)), TooManyAttempts)
 
 
-async def test_s21_a_crowd_gets_five_guesses(crowded: Stage) -> None:
+async def test_s21_of_ten_thousand_guesses_from_many_places_five_are_looked_at(crowded: Stage) -> None:
     seed, _, _ = await crowded.enrol(await crowded.enter())
     callers = [await crowded.enter(address=f"192.0.2.{number}") for number in range(4)]
-    text = wrong_code(crowded, seed)
+    text, told = wrong_code(crowded, seed), list[Refused]()
+    for burst in range(10):
+        guesses = (
+            wrong(crowded, callers[number % 4], text, address=f"10.{burst}.{number >> 8}.{number & 255}")
+            for number in range(1_000)
+        )
+        told += await asyncio.gather(*guesses)
+        crowded.wait(seconds=LONGEST_PAUSE_S)
 
-    told = await asyncio.gather(*(wrong(crowded, callers[number % 4], text) for number in range(60)))
-
-    assert sum(not isinstance(one, TooManyAttempts) for one in told) <= 5
+    assert sum(not isinstance(one, TooManyAttempts) for one in told) == 5
     assert isinstance(await wrong(crowded, callers[0], crowded.code(seed)), TooManyAttempts)
+    assert (await crowded.actions()).count("mfa.failed") == 5 + 1
 
 
 async def test_s21_a_hundred_failures_in_a_row_lock_until_a_colleague_helps(stage: Stage) -> None:
@@ -233,7 +288,7 @@ async def test_s21_a_hundred_failures_in_a_row_lock_until_a_colleague_helps(stag
         if number % 5 == 0:
             stage.wait(minutes=16)
             caller = await stage.enter(address=f"192.0.2.{number}")
-        assert not isinstance(await wrong(stage, caller, wrong_code(stage, seed)), TooManyAttempts)
+        assert await guess(stage, caller, wrong_code(stage, seed), 1) == [ProblemCode.MFA_CODE_INVALID]
 
     stage.wait(minutes=16)
     caller = await stage.enter()
@@ -245,8 +300,7 @@ async def test_s21_a_hundred_failures_in_a_row_lock_until_a_colleague_helps(stag
 async def test_each_wrong_code_is_one_row_and_the_lock_one_more(stage: Stage) -> None:
     seed, _, _ = await stage.enrol(await stage.enter())
     caller = await stage.enter(address="192.0.2.2")
-    for _ in range(8):
-        await wrong(stage, caller, wrong_code(stage, seed))
+    await guess(stage, caller, wrong_code(stage, seed), 8)
 
     assert (await stage.actions()).count("mfa.failed") == 6
 
@@ -317,6 +371,7 @@ async def test_new_recovery_codes_void_the_old_ones(stage: Stage) -> None:
     new = await factor.replace_recovery_codes(stage.people, caller, actor_of(caller))
 
     assert (await wrong(stage, caller, old[0], method=RECOVERY)).refusal.code is ProblemCode.MFA_CODE_INVALID
+    stage.wait(seconds=1)
     assert (await stage.meet(caller, new.recovery_codes[0], RECOVERY)).answer.session.mfa.satisfied
     assert (await stage.actions()).count("mfa.reset") == 1
 

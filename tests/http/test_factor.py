@@ -23,6 +23,7 @@ from tests.http.reviewers import (
     Office,
     open_office,
 )
+from tests.http.support import Told
 
 
 @pytest.fixture
@@ -38,6 +39,15 @@ def wrong_code(office: Office, device: pyotp.TOTP) -> str:
     """Six digits that are no code of these minutes."""
     good = {device.at(office.clock() + timedelta(seconds=30 * number)) for number in range(-3, 34)}
     return next(text for text in ("000000", "111111", "222222", "333333", "444444") if text not in good)
+
+
+async def guess(office: Office, browser: Browser, text: str, times: int) -> list[Told]:
+    """Post a wrong code so many times, each pause waited for."""
+    told = []
+    for _ in range(times):
+        told.append(await browser.ask("POST", VERIFY, json={"code": text}))
+        office.clock.wait(seconds=8)
+    return told
 
 
 async def recovery_code(browser: Browser) -> str:
@@ -163,13 +173,13 @@ async def test_s19_of_twenty_posts_of_one_code_at_once_one_is_accepted(office: O
 async def test_s21_the_sixth_failure_is_429_until_the_window_has_passed(office: Office) -> None:
     _, device = await office.enter_fully()
     browser, text = await office.enter(), wrong_code(office, device)
-    told = [await browser.ask("POST", VERIFY, json={"code": text}) for _ in range(5)]
+    told = await guess(office, browser, text, 5)
 
     full = await browser.verify(device)
 
     assert {(one.status, one.code) for one in told} == {(401, "MFA_CODE_INVALID")}
     assert (full.status, full.code) == (429, "RATE_LIMITED")
-    assert 880 <= int(full.headers["Retry-After"]) <= 900
+    assert 840 <= int(full.headers["Retry-After"]) <= 860
     assert office.audited().count("mfa.failed") == 6
     office.clock.wait(minutes=15)
     assert (await browser.verify(device)).status == 200
@@ -180,9 +190,21 @@ async def test_s21_the_limit_stands_when_rate_limits_are_off(office: Office) -> 
     _, device = await office.enter_fully()
     browser, text = await office.enter(), wrong_code(office, device)
 
-    statuses = [(await browser.ask("POST", VERIFY, json={"code": text})).status for _ in range(7)]
+    statuses = [told.status for told in await guess(office, browser, text, 7)]
 
     assert statuses == [401] * 5 + [429] * 2
+
+
+async def test_s21_after_a_failure_the_next_code_waits_for_its_second(office: Office) -> None:
+    _, device = await office.enter_fully()
+    browser, text = await office.enter(), wrong_code(office, device)
+    await browser.ask("POST", VERIFY, json={"code": text})
+
+    early = await browser.verify(device)
+    office.clock.wait(seconds=1)
+
+    assert (early.status, early.code, early.headers["Retry-After"]) == (429, "RATE_LIMITED", "1")
+    assert (await browser.verify(device)).status == 200
 
 
 async def test_s22_who_lacks_the_password_locks_nobody_out_of_the_factor() -> None:
@@ -271,6 +293,7 @@ async def test_removing_the_factor_asks_for_a_new_one(office: Office) -> None:
     assert (await browser.ask("GET", SESSIONS)).code == "MFA_REQUIRED"
     assert (await browser.verify(device)).code == "MFA_CODE_INVALID"
     assert office.audited()[-2] == "mfa.reset"
+    office.clock.wait(seconds=1)
     assert (await browser.enrol()).secret != device.secret
 
 
