@@ -3,15 +3,23 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 from typing_extensions import override
 
 from app.broker.settings import Fsync
+from app.http.public_url import require_usable
 from app.http.rate_limits import parse_rate_limits
 from streams.runtime.access import SaslMechanism
 
@@ -65,6 +73,8 @@ class Settings(BaseSettings):
     """Loopback port on which a worker without a front tells /livez, /readyz and /metrics; unset: none."""
     base_url: str | None = None
     """How tenants reach the front; it stands in problem types and links. Unset: the listening address."""
+    trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode] = ()
+    """Networks of the proxies before the front, with commas; what they forward of callers is believed."""
     root_key: SecretStr | None = None
     """32 bytes, base64 or hexadecimal; unset: a 0600 file made at first start in the data folder."""
     platform_operator_token: SecretStr | None = None
@@ -140,6 +150,18 @@ class Settings(BaseSettings):
     """An operator's liveness models as JSON; unset: LIVENESS is not evaluated."""
     log_format: Literal["auto", "json", "pretty"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @field_validator("base_url", mode="after")
+    @classmethod
+    def _not_in_the_clear(cls, url: str | None) -> str | None:
+        return require_usable(url) if url else None
+
+    @field_validator("trusted_proxies", mode="before")
+    @classmethod
+    def _between_commas(cls, given: object) -> object:
+        if not isinstance(given, str):
+            return given
+        return [part.strip() for part in given.split(",") if part.strip()]
 
     @field_validator("rate_limits", mode="after")
     @classmethod

@@ -28,6 +28,7 @@ from app.cassandra_access import address_of, blobs_dir_of
 from app.gateway import Gateway
 from app.health import probes_of, serving_health
 from app.http.ports import FrontPorts, FrontSettings, Probe
+from app.http.public_url import is_secure
 from app.http.rate_limits import parse_rate_limits
 from app.http.server import create_app, make_runner
 from app.intake import Intake
@@ -201,6 +202,8 @@ async def open_front(
     """
     async with AsyncExitStack() as stack:
         url = settings.base_url or f"http://{settings.host}:{listening.getsockname()[1]}"
+        if settings.base_url is None and is_secure(url):
+            log.warning("front.in_the_clear", mend="set SERVICE_BASE_URL to the https address of its proxy")
         name, leaving = f"front-{secrets.token_hex(6)}", Leaving()
         gateway = await stack.enter_async_context(
             Gateway(access, writer, name=name, now=now, instance=_instance(settings))
@@ -220,6 +223,7 @@ async def open_front(
             cursor_key=house.root_key.derive(Purpose.CURSORS),
             operator_token=settings.platform_operator_token,
             rate_limits=parse_rate_limits(settings.rate_limits),
+            trusted_proxies=settings.trusted_proxies,
         )
         await Catalogue(ports.stores.records, ports.commit, now).install_first()
         app = create_app(ports, chosen)

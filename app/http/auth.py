@@ -9,7 +9,14 @@ from typing import Final
 from aiohttp import web
 
 from app.http.endpoints import ANYONE, Call, Credential, Endpoint
-from app.http.headers import bearer, has_bearer, refuse_duplicates, require_own_origin, session_cookie
+from app.http.headers import (
+    bearer,
+    came_in_the_clear,
+    has_bearer,
+    refuse_duplicates,
+    require_own_origin,
+    session_cookie,
+)
 from app.http.ports import FrontPorts, FrontSettings
 from app.http.problems import refused_fields
 from app.http.rate_limits import RateLimiter, Standing, headers_of
@@ -42,11 +49,24 @@ class Gate:
             StoreUnavailable: Nobody can tell who it is for now.
         """
         refuse_duplicates(call.request)
+        if endpoint.interface:
+            self._require_tls(call)
         if endpoint.access != ANYONE:
             counted_as = await self._recognise(call, endpoint)
             self._count(call, counted_as, endpoint)
         if endpoint.interface:
             refuse_unknown_parameters(call, endpoint)
+
+    def _require_tls(self, call: Call) -> None:
+        """Refuse what came over plain http to a service that is reached over https.
+
+        It is not sent on to https: then nobody would notice that a credential travels in the clear.
+        """
+        settings = self.settings
+        secure = settings.base_url.startswith("https://")
+        if secure and came_in_the_clear(call.request, settings.trusted_proxies):
+            message = "The service is reached over https only; replace a credential sent over plain http."
+            raise Refused.because(ProblemCode.ORIGIN_REFUSED, message)
 
     async def _recognise(self, call: Call, endpoint: Endpoint) -> str:
         """Find out who asks and whether they may; return whom the request counts against."""

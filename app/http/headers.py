@@ -103,6 +103,16 @@ def address_of(request: web.Request, trusted: Sequence[IPv4Network | IPv6Network
     return peer
 
 
+def came_in_the_clear(request: web.Request, trusted: Sequence[IPv4Network | IPv6Network]) -> bool:
+    """Tell whether a trusted proxy says that its caller used plain http; nobody else is believed (S8, S49).
+
+    Of several proxies the first one speaks of the caller.
+    """
+    if request.remote is None or not _is_trusted(request.remote, trusted):
+        return False
+    return request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip().lower() == "http"
+
+
 def _is_trusted(address: str, trusted: Sequence[IPv4Network | IPv6Network]) -> bool:
     parsed = _parsed(address)
     return parsed is not None and any(parsed in network for network in trusted)

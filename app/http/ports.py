@@ -99,7 +99,7 @@ class FrontSettings:
     rate_limits: RateLimits | None = None
     """None: no limits (benchmarks)."""
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
-    """Peers whose `X-Forwarded-For` is believed (S49)."""
+    """Peers whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed (S8, S49)."""
     body_timeout_s: float = 30.0
     """A body that has not arrived by then is given up (S48)."""
     body_budget_bytes: int = 512 * 1024 * 1024

@@ -44,7 +44,10 @@ TEXT_OF: Final[dict[ProblemCode, tuple[str, str]]] = {
         "An API key is not accepted here",
         "Sign in as a reviewer: the route records a person.",
     ),
-    ProblemCode.ORIGIN_REFUSED: ("The origin is refused", "Write from the service's own pages only."),
+    ProblemCode.ORIGIN_REFUSED: (
+        "The origin is refused",
+        "Write from the service's own pages only, and over https where that is the service's address.",
+    ),
     ProblemCode.NOT_FOUND: ("Not found", "No such route, or no such thing for this caller."),
     ProblemCode.METHOD_NOT_ALLOWED: ("Method not allowed", "Use one of the methods in the header Allow."),
     ProblemCode.FLOW_ARCHIVED: ("The flow is archived", "Duplicate it and publish the copy."),

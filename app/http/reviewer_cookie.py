@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from ipaddress import ip_address
 from typing import Final
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from app.http.endpoints import Call
 from app.http.headers import require_own_origin
 from app.http.ports import FrontPorts
+from app.http.public_url import is_secure
 from streams.access.counting import TooManyAttempts
 from streams.access.recognition import COOKIE
 
@@ -38,23 +37,6 @@ def forget_cookie(response: web.Response, base_url: str) -> web.Response:
 def _attributes(base_url: str) -> str:
     usual = "Path=/; HttpOnly; SameSite=Lax"
     return f"{usual}; Secure" if is_secure(base_url) else usual
-
-
-def is_secure(base_url: str) -> bool:
-    """Tell whether the cookie may travel over TLS only: always, but for plain http on loopback.
-
-    There nobody listens, and some browsers would refuse it. Plain http on any other address gets a
-    Secure cookie too: signing in does not work there, instead of working in the clear.
-    """
-    parts = urlsplit(base_url)
-    return parts.scheme != "http" or not _is_loopback(parts.hostname or "")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def refuse_foreign_page(call: Call, base_url: str) -> None:

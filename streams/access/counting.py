@@ -87,7 +87,7 @@ def _pause_s(limit: Limit, counting: Attempts, now: datetime) -> float:
     """Return how long the pause after the attempts that count still lasts, in seconds."""
     if not counting:
         return 0.0
-    ends_at = counting[-1] + limit.first_pause * 2 ** (len(counting) - 1)
+    ends_at = counting[-1] + limit.first_pause * (1 << len(counting) - 1)
     return (ends_at - now).total_seconds()
 
 

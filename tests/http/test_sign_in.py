@@ -10,8 +10,8 @@ from datetime import timedelta
 import pytest
 
 from app.adapters.passwords import Argon2Passwords
+from app.http.public_url import is_secure
 from app.http.rate_limits import RateLimits
-from app.http.reviewer_cookie import is_secure
 from schemas.ids import PLATFORM
 from schemas.people import Role
 from schemas.problems import StoreUnavailable
