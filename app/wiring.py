@@ -217,7 +217,7 @@ async def open_front(
         people = people_of(house, commit, await stack.enter_async_context(open_passwords()), settings)
         noting = NoteKeyUse(house.stores.journal.commit)
         stack.push_async_callback(noting.aclose)
-        ports = _front_ports(settings, house, gateway, people, noting, probes, registry, capture)
+        ports = _front_ports(settings, house, gateway, people, noting, probes, registry, capture, writer)
         chosen = FrontSettings(
             base_url=url.rstrip("/"),
             cursor_key=house.root_key.derive(Purpose.CURSORS),
@@ -270,6 +270,7 @@ def _front_ports(
     probes: dict[str, Probe],
     registry: CollectorRegistry,
     capture: CaptureIntake,
+    writer: LogWriter,
 ) -> FrontPorts:
     stores, pepper = house.stores, house.root_key.derive(Purpose.API_KEY_PEPPER)
     intake = Intake(
@@ -297,6 +298,7 @@ def _front_ports(
         commit=people.commit,
         people=people,
         keys=TenantKeys(stores.records, people.commit, pepper, now, new_id),
+        hand=writer.write,
         probes=probes,
         clock=now,
         fresh_uuid=uuid7,

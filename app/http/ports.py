@@ -21,6 +21,7 @@ from streams.access.keys import TenantKeys
 from streams.access.people import People
 from streams.audit.committing import Commit
 from streams.ports import Stores
+from streams.webhooks.deliveries import Hand
 
 
 class Authenticator(Protocol):
@@ -75,6 +76,8 @@ class FrontPorts:
     """What sign-in, second factors, passwords and members work with."""
     keys: TenantKeys
     """The use cases about tenants' keys."""
+    hand: Hand
+    """Writes a record to the log that nobody answers."""
     probes: Mapping[str, Probe]
     """Each dependency by the name `/readyz` shows."""
     clock: Callable[[], datetime]
@@ -94,6 +97,8 @@ class FrontSettings:
     """How callers reach the front, without a trailing slash."""
     cursor_key: bytes
     """32 secret bytes that authenticate cursors; fronts of one deployment share them."""
+    webhooks_allow_insecure: bool = False
+    """Whether endpoints may be plain http and on this machine (development)."""
     operator_token: SecretStr | None = None
     """None: the platform's routes do not exist (interface section 5)."""
     rate_limits: RateLimits | None = None

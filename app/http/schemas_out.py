@@ -10,10 +10,10 @@ _NULLABLE: Final = frozenset({("Verification", "document")})
 _WHOLE: Final = frozenset(
     {
         "Flow", "FlowConfiguration", "FlowDocument", "FlowRevision", "ReviewCase", "Conclusion",
-        "VerificationSession", "SessionDetail",
+        "VerificationSession", "SessionDetail", "WebhookEndpoint", "Delivery", "Attempt",
     }
 )  # fmt: skip
-"""Models the interface gives with every field, null where there is nothing (sections 2.1-2.5, G35, G89)."""
+"""Models the interface gives with every field, null where there is nothing (2.1-2.5, G35, G38, G89)."""
 
 _TIMES: Final = frozenset({"created_at", "updated_at"})
 

@@ -32,6 +32,7 @@ from app.http.routes.sessions import SessionRoutes, session_endpoints
 from app.http.routes.settings import SettingsRoutes, changing_settings, settings_endpoints
 from app.http.routes.tenants import TenantRoutes, tenant_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
+from app.http.routes.webhook_deliveries import webhook_endpoints
 from streams.catalog.handler import Catalogue
 
 
@@ -81,6 +82,7 @@ def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget)
         *key_endpoints(KeyRoutes(ports, bodies, cursors)),
         *settings_endpoints(SettingsRoutes(ports, bodies, changing_settings(ports))),
         *tenant_endpoints(TenantRoutes(ports, bodies, cursors)),
+        *webhook_endpoints(ports, bodies, cursors, settings),
         *problem_endpoints(),
         *health_endpoints(health, expose_metrics=settings.expose_metrics),
     )

@@ -58,6 +58,7 @@ from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
 from streams.ports import Change, Stores
 from streams.reviews.handler import ChangeCase
+from streams.runtime.writer import Outgoing
 from streams.sessions.handler import ChangeSession
 from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
@@ -191,6 +192,7 @@ class Front:
     ports: FrontPorts
     settings: FrontSettings
     sending: "Sending"
+    log: "Log"
 
     async def ask(self, method: str, path: str, key: str | None = TEST, **more: Any) -> "Told":
         """Send a request and read the whole answer."""
@@ -322,7 +324,8 @@ async def open_front(
     sending = Sending()
     gateway = sending.gateway = DirectGateway(_handlers(stores, pool, sending, clock))
     people = _people(stores, hashing, clock)
-    ports = _ports(stores, knowing(stores) if knowing else keys, gateway, probes or {}, people, pool)
+    written, known = Log(), knowing(stores) if knowing else keys
+    ports = _ports(stores, known, gateway, probes or {}, people, pool, written)
     app = create_app(ports, chosen)
     runner = make_runner(app, ports, chosen, max_connections, shutdown_timeout_s=1.0)
     await runner.setup()
@@ -333,7 +336,7 @@ async def open_front(
     try:
         yield Front(
             f"http://{host}:{port}", port, app, runner, client, keys, gateway, shelves, stores, ports, chosen,
-            sending,
+            sending, written,
         )  # fmt: skip
         await sending.settle()
     finally:
@@ -354,6 +357,20 @@ def _people(stores: Stores, passwords: Passwords, clock: Callable[[], datetime])
         clock=clock,
         new_id=lambda prefix: encode_id(prefix, uuid7()),
     )
+
+
+class Log:
+    """Takes records that nobody answers."""
+
+    def __init__(self) -> None:
+        self.records: list[Outgoing] = []
+        self.failing: Exception | None = None
+
+    async def write(self, record: Outgoing) -> None:
+        """Keep it."""
+        if self.failing is not None:
+            raise self.failing
+        self.records.append(record)
 
 
 class Sending:
@@ -414,6 +431,7 @@ def _ports(
     probes: Mapping[str, Probe],
     people: People,
     pool: VisionPool,
+    written: Log,
 ) -> FrontPorts:
     registry, tokens = CollectorRegistry(), CaptureTokens(PEPPER, people.clock)
     intake = Intake(
@@ -440,6 +458,7 @@ def _ports(
         commit=people.commit,
         people=people,
         keys=TenantKeys(stores.records, people.commit, PEPPER, people.clock, people.new_id),
+        hand=written.write,
         probes=probes,
         clock=now,
         fresh_uuid=uuid7,

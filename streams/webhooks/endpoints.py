@@ -1,0 +1,278 @@
+"""Webhook endpoints as their tenant manages them: registered, changed, a secret rotated, deleted (G38)."""
+
+import hmac
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from schemas.audit import Actor, AuditAction, AuditEvent
+from schemas.ids import EndpointId, TenantId, derive_id
+from schemas.problems import NotFound
+from schemas.webhooks import EndpointHealth, SealedSecret, StoredEndpoint, WebhookEndpoint
+from streams.access.handler import Clock, NewId, RequestName
+from streams.audit.acts import write_row
+from streams.audit.committing import Commit
+from streams.evidence_ports import Vault
+from streams.ports import Change, Conflict, Record, RecordKind, Records
+from streams.webhooks.changing import changed, rotated
+from streams.webhooks.keeping import endpoint_record
+from streams.webhooks.places import read_register
+from streams.webhooks.secrets import open_secrets, seal_secret
+from streams.webhooks.signing import secret_bytes
+from streams.webhooks.urls import receiver_url
+
+_DETAIL_OF: Final = {
+    AuditAction.WEBHOOK_CREATED: "A webhook endpoint was created.",
+    AuditAction.WEBHOOK_UPDATED: "A webhook endpoint was changed.",
+    AuditAction.WEBHOOK_ROTATED: "The secret of a webhook endpoint was rotated.",
+    AuditAction.WEBHOOK_DELETED: "A webhook endpoint was deleted.",
+    AuditAction.WEBHOOK_REPLAYED: "Deliveries to a webhook endpoint were asked for again.",
+}
+
+Modes = Collection[bool]
+"""Whose data the caller sees: live, test, or both (G92)."""
+
+Alter = Callable[[StoredEndpoint, datetime], Awaitable[StoredEndpoint]]
+"""Returns the endpoint as it shall be; equal to what it was, nothing is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointWish:
+    """What is to be registered; types and secret are good already."""
+
+    url: str
+    event_types: tuple[str, ...]
+    secret: str = field(repr=False)
+    livemode: bool
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MadeEndpoint:
+    """An endpoint as first answered."""
+
+    endpoint: WebhookEndpoint
+    replayed: bool
+    """The request was answered before (G2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundEndpoint:
+    """An endpoint as it stands."""
+
+    record: Record
+    stored: StoredEndpoint
+
+
+@dataclass(frozen=True, slots=True)
+class TenantEndpoints:
+    """The use cases about the endpoints of a tenant."""
+
+    records: Records
+    commit: Commit
+    vault: Vault
+    clock: Clock
+    new_id: NewId
+    insecure: bool = False
+    """Whether receivers without TLS and on this machine are accepted (development)."""
+
+    async def create(
+        self, tenant_id: TenantId, wish: EndpointWish, request: RequestName, actor: Actor
+    ) -> MadeEndpoint:
+        """Register an endpoint; the same request again answers the first one.
+
+        Raises:
+            Refused: WEBHOOK_ENDPOINT_UNUSABLE, no place or no such URL; IDEMPOTENCY_KEY_REUSED.
+        """
+        endpoint_id = EndpointId(request.id)
+        while True:
+            first = await self._first_of(tenant_id, endpoint_id, request)
+            if first is not None:
+                return MadeEndpoint(first, replayed=True)
+            url = receiver_url(wish.url, insecure=self.insecure)
+            register = await read_register(self.records, tenant_id)
+            if register.has(endpoint_id) and register.record is not None:
+                # its commit decided and was cut short: committing it again writes the rest
+                await self.commit(Change(tenant_id, (register.record,)))
+                continue
+            now = self.clock()
+            places = register.with_place(endpoint_id, now)
+            stored = await self._begun(tenant_id, endpoint_id, wish, url, now)
+            row_id = derive_id("aud", endpoint_id, AuditAction.WEBHOOK_CREATED)
+            row = webhook_row(
+                row_id, AuditAction.WEBHOOK_CREATED, stored, actor, now, event_types=wish.event_types
+            )
+            records = (*places, endpoint_record(stored, 1, request.fingerprint))
+            try:
+                if (await self.commit(Change(tenant_id, records, (row,)))).won:
+                    return MadeEndpoint(stored.endpoint, replayed=False)
+            except Conflict:
+                continue  # another endpoint took a place: look again
+
+    async def _first_of(
+        self, tenant_id: TenantId, endpoint_id: EndpointId, request: RequestName
+    ) -> WebhookEndpoint | None:
+        """Return what the request made before, as it was first answered."""
+        try:
+            standing = await self.records.get(tenant_id, RecordKind.WEBHOOK_ENDPOINT, endpoint_id)
+        except NotFound:
+            return None
+        request.require_same(standing.fingerprint)
+        return StoredEndpoint.from_bytes(standing.first_body).endpoint
+
+    async def _begun(
+        self, tenant_id: TenantId, endpoint_id: EndpointId, wish: EndpointWish, url: str, now: datetime
+    ) -> StoredEndpoint:
+        endpoint = WebhookEndpoint(
+            endpoint_id=endpoint_id,
+            url=url,
+            event_types=wish.event_types,
+            created_at=now,
+            livemode=wish.livemode,
+            description=wish.description,
+        )
+        sealed = await seal_secret(self.vault, tenant_id, endpoint_id, wish.secret)
+        return StoredEndpoint(tenant_id=tenant_id, endpoint=endpoint, secrets=(SealedSecret(sealed=sealed),))
+
+    async def find(self, tenant_id: TenantId, endpoint_id: EndpointId, seen: Modes) -> FoundEndpoint:
+        """Return an endpoint of the modes the caller sees that is not deleted, or raise `NotFound`."""
+        found = await self._find(tenant_id, endpoint_id, seen)
+        if found.stored.deleted:
+            raise NotFound(endpoint_id)
+        return found
+
+    async def _find(self, tenant_id: TenantId, endpoint_id: EndpointId, seen: Modes) -> FoundEndpoint:
+        record = await self.records.get(tenant_id, RecordKind.WEBHOOK_ENDPOINT, endpoint_id)
+        stored = StoredEndpoint.from_bytes(record.body)
+        if stored.endpoint.livemode not in seen:
+            raise NotFound(endpoint_id)
+        return FoundEndpoint(record, stored)
+
+    async def show(self, stored: StoredEndpoint) -> WebhookEndpoint:
+        """Return the endpoint as its tenant sees it, the last success among it."""
+        endpoint = stored.endpoint
+        try:
+            kept = await self.records.get(stored.tenant_id, RecordKind.WEBHOOK_HEALTH, endpoint.endpoint_id)
+        except NotFound:
+            return endpoint
+        health = EndpointHealth.from_bytes(kept.body)
+        return endpoint.model_copy(update={"last_success_at": health.last_success_at})
+
+    async def change(
+        self,
+        tenant_id: TenantId,
+        endpoint_id: EndpointId,
+        seen: Modes,
+        changes: Mapping[str, Any],
+        actor: Actor,
+    ) -> StoredEndpoint:
+        """Change fields of an endpoint; without a difference nothing is written.
+
+        Active again, or at another URL, it is judged anew: earlier failures no longer disable it.
+
+        Raises:
+            NotFound: No such endpoint of these modes.
+            Refused: WEBHOOK_ENDPOINT_UNUSABLE; no such URL.
+        """
+        wished = dict(changes)
+        if "url" in wished:
+            wished["url"] = receiver_url(wished["url"], insecure=self.insecure)
+
+        async def alter(stored: StoredEndpoint, now: datetime) -> StoredEndpoint:
+            return changed(stored, wished, now)
+
+        return await self._amend(
+            tenant_id, endpoint_id, seen, AuditAction.WEBHOOK_UPDATED, actor, alter, fields=sorted(wished)
+        )
+
+    async def rotate(
+        self,
+        tenant_id: TenantId,
+        endpoint_id: EndpointId,
+        seen: Modes,
+        secret: str,
+        overlap: timedelta,
+        actor: Actor,
+    ) -> StoredEndpoint:
+        """Give an endpoint another secret; the former signs beside it until the overlap ends (G54).
+
+        The secret that is in force already changes nothing, so the request can be sent again.
+
+        Raises:
+            NotFound: No such endpoint of these modes.
+        """
+
+        async def alter(stored: StoredEndpoint, now: datetime) -> StoredEndpoint:
+            in_force, *_ = await open_secrets(self.vault, stored, now)
+            if hmac.compare_digest(in_force, secret_bytes(secret)):
+                return stored
+            sealed = await seal_secret(self.vault, tenant_id, endpoint_id, secret)
+            return rotated(stored, sealed, overlap, now)
+
+        seconds = int(overlap.total_seconds())
+        return await self._amend(
+            tenant_id, endpoint_id, seen, AuditAction.WEBHOOK_ROTATED, actor, alter, overlap_seconds=seconds
+        )
+
+    async def delete(self, tenant_id: TenantId, endpoint_id: EndpointId, seen: Modes, actor: Actor) -> None:
+        """End an endpoint and forget its secrets; ending it again changes nothing.
+
+        Raises:
+            NotFound: The tenant never had such an endpoint of these modes.
+        """
+
+        async def alter(stored: StoredEndpoint, _: datetime) -> StoredEndpoint:
+            return stored.model_copy(update={"deleted": True, "secrets": ()})
+
+        found = await self._find(tenant_id, endpoint_id, seen)
+        if not found.stored.deleted:
+            await self._amend(tenant_id, endpoint_id, seen, AuditAction.WEBHOOK_DELETED, actor, alter)
+
+    async def _amend(
+        self,
+        tenant_id: TenantId,
+        endpoint_id: EndpointId,
+        seen: Modes,
+        action: AuditAction,
+        actor: Actor,
+        alter: Alter,
+        **told: Any,
+    ) -> StoredEndpoint:
+        """Change an endpoint whoever else does at the same time; one row when there is a difference."""
+        row_id = self.new_id("aud")
+        while True:
+            found, now = await self._find(tenant_id, endpoint_id, seen), self.clock()
+            if found.stored.deleted:
+                if action is AuditAction.WEBHOOK_DELETED:
+                    return found.stored
+                raise NotFound(endpoint_id)
+            wished = await alter(found.stored, now)
+            if wished == found.stored:
+                return wished
+            row = webhook_row(row_id, action, wished, actor, now, **told)
+            record = replace(
+                endpoint_record(wished, found.record.version + 1), created_at=found.record.created_at
+            )
+            try:
+                await self.commit(Change(tenant_id, (record,), (row,)))
+            except Conflict:
+                continue  # somebody else changed it just now: look again
+            return wished
+
+
+def webhook_row(
+    row_id: str, action: AuditAction, stored: StoredEndpoint, actor: Actor, now: datetime, **told: Any
+) -> AuditEvent:
+    """Return the row of an act on an endpoint; neither URL nor secret is in it."""
+    endpoint = stored.endpoint
+    return write_row(
+        row_id,
+        action,
+        actor,
+        endpoint.endpoint_id,
+        now,
+        detail=_DETAIL_OF[action],
+        changes=told,
+        livemode=endpoint.livemode,
+    )
