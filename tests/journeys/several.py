@@ -197,9 +197,12 @@ async def ask_all_partitions(
 
 
 async def until_under_way(client: ClientSession, url: str) -> None:
-    """Return once a front has a verification under way beside the question itself."""
+    """Return once a front has a verification under way beside the question itself.
+
+    Each question comes over a connection of its own, so that with two fronts on one port either is asked.
+    """
     while True:
-        async with client.get(f"{url}/metrics") as answer:
+        async with client.get(f"{url}/metrics", headers={"Connection": "close"}) as answer:
             told = await answer.text()
         waiting = next(line for line in told.splitlines() if line.startswith("veristream_http_in_flight "))
         if float(waiting.split()[1]) > 1:
