@@ -273,8 +273,11 @@ class EventFeed(Protocol):
         """
         ...
 
-    async def place_of(self, tenant_id: TenantId, event_id: EventId) -> str:
-        """Return the place of an event, to go on behind it; `NotFound` when the tenant has no such event."""
+    async def place_of(self, tenant_id: TenantId, event_id: EventId, *, livemode: bool | None = None) -> str:
+        """Return the place of an event, to go on behind it; `NotFound` when the tenant has no such event.
+
+        With `livemode` an event of the other mode is none either.
+        """
         ...
 
     async def place_at(self, tenant_id: TenantId, *, livemode: bool, moment: datetime) -> str:
@@ -316,3 +319,4 @@ class Stores:
     audit_log: AuditLog
     evidence: EvidenceStore
     vault: Vault
+    feed: EventFeed

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from app.adapters.crypto import Purpose, RootKey
 from app.adapters.keyring import TOMBSTONE, KeyRing, SubjectKey
+from app.adapters.memory_feed import FeedShelf, MemoryEventFeed
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, AuditEventId, EventId, EvidenceId, SubjectId, TenantId
@@ -41,6 +42,7 @@ class Shelves:
     records: dict[tuple[TenantId, RecordKind, str], Record] = field(default_factory=dict)
     events: dict[EventId, DecisionEvent] = field(default_factory=dict)
     emitted: set[EventId] = field(default_factory=set)
+    feed: FeedShelf = field(default_factory=FeedShelf)
     audit: dict[TenantId, dict[AuditEventId, AuditEvent]] = field(default_factory=dict)
     links: dict[TenantId, dict[AuditEventId, ChainLink]] = field(default_factory=dict)
     heads: dict[TenantId, tuple[ChainLink, str]] = field(default_factory=dict)
@@ -58,6 +60,7 @@ def open_memory_stores(root_key: RootKey, shelves: Shelves | None = None) -> Sto
         audit_log=MemoryAuditLog(kept, root_key.derive(Purpose.AUDIT_CHAIN)),
         evidence=MemoryEvidenceStore(kept, ring),
         vault=MemoryVault(kept, ring),
+        feed=MemoryEventFeed(kept.feed),
     )
 
 
@@ -82,7 +85,9 @@ class MemoryJournal(Journal):
         for row in change.audit:
             rows.setdefault(row.event_id, _as_stored(row))
         for event in change.events:
-            self._kept.events.setdefault(event.id, event)
+            if event.id not in self._kept.events:
+                self._kept.events[event.id] = event
+                self._kept.feed.add(event)
         return Committed(self._kept.records[_key(deciding)], won=True)
 
     def _next(self, record: Record) -> Record | None:

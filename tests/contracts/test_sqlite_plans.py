@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.sqlite import audit_log, audit_rows, evidence_rows, journal, keys, searching
+from app.adapters.sqlite import audit_log, audit_rows, evidence_rows, feed, journal, keys, searching
 from app.adapters.sqlite.engine import prepare
 from app.adapters.sqlite.together import for_rows
 from schemas.audit import AuditFilter
@@ -46,7 +46,7 @@ def scans(plan: list[str]) -> list[str]:
 
 STATEMENTS = {
     f"{module.__name__.rpartition('.')[2]}{name}": text
-    for module in (audit_log, audit_rows, evidence_rows, journal, keys, searching)
+    for module in (audit_log, audit_rows, evidence_rows, feed, journal, keys, searching)
     for name, text in vars(module).items()
     if isinstance(text, str) and text.lstrip().startswith(("SELECT", "UPDATE", "DELETE", "INSERT"))
 }
@@ -63,7 +63,7 @@ def test_a_statement_for_many_rows_finds_them_by_an_index(connection: sqlite3.Co
 
 
 def test_the_statements_of_every_store_are_tried_above() -> None:
-    assert len(STATEMENTS) >= 24
+    assert len(STATEMENTS) >= 27
 
 
 EQUALS = {

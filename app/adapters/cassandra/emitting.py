@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from app.adapters.cassandra.outbox import EVENTS
+from app.adapters.cassandra.placing import Placing
 from app.adapters.cassandra.session import Session, Statement, Write
 from app.adapters.cassandra.waiting import Hint, cut_empty_slots, done_writes, oldest
 from schemas.events import DecisionEvent
@@ -23,8 +24,9 @@ _EMITTED: Final = Statement("UPDATE events SET emitted = true WHERE id = ?")
 class Emitting:
     """What `Journal` promises of events, for the journal of one process."""
 
-    def __init__(self, session: Session, micros: Callable[[], int]) -> None:
+    def __init__(self, session: Session, placing: Placing, micros: Callable[[], int]) -> None:
         self._session = session
+        self._placing = placing
         self._micros = micros
         self._coming: dict[EventId, asyncio.Future[None]] = {}
 
@@ -61,14 +63,17 @@ class Emitting:
         return list(found.values())[:limit]
 
     async def mark(self, event_ids: Sequence[EventId]) -> None:
-        """Mark those of the events that are there."""
+        """Mark those of the events that are there, once each has a settled place in the feed."""
         for event_id in event_ids:
             if event_id in self._coming:
                 await asyncio.wait([self._coming[event_id]])
         rows = await self._rows(event_ids)
+        waiting = [DecisionEvent.from_bytes(body) for _, body, _, emitted in rows if body and not emitted]
+        await self._placing.settle(waiting)
         hints = [Hint(waits_at, event_id) for event_id, _, waits_at, _ in rows if waits_at is not None]
         await self._write([(_EMITTED, (hint.id,)) for hint in hints])
         await self._write(done_writes(EVENTS, hints))
+        self._placing.forget(event_ids)
 
     async def _rows(self, event_ids: Sequence[str]) -> list[Sequence[Any]]:
         starts = range(0, len(event_ids), EVENTS_AT_ONCE)

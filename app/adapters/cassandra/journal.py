@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from app.adapters.cassandra.emitting import Emitting
 from app.adapters.cassandra.outbox import Companion, Outbox, pack
+from app.adapters.cassandra.placing import SETTLE_S, Placing
 from app.adapters.cassandra.records import (
     COLUMNS,
     Month,
@@ -68,13 +69,19 @@ class _Standing:
 class CassandraJournal(Journal):
     """The record decides; `Outbox` says how the rest of a change follows, whatever happens in between."""
 
-    def __init__(self, session: Session, micros: Callable[[], int] = lambda: time.time_ns() // 1_000) -> None:
+    def __init__(
+        self,
+        session: Session,
+        micros: Callable[[], int] = lambda: time.time_ns() // 1_000,
+        settle_s: float = SETTLE_S,
+    ) -> None:
         self._session = session
         self._micros = micros
         self._last = 0
         self._turns: WeakValueDictionary[RecordKey, asyncio.Lock] = WeakValueDictionary()
         self._months: set[Month] = set()
-        self._emitting = Emitting(session, micros)
+        self._placing = Placing(session, settle_s)
+        self._emitting = Emitting(session, self._placing, micros)
 
     @override
     async def commit(self, change: Change) -> Committed:
@@ -143,9 +150,11 @@ class CassandraJournal(Journal):
         told = await asyncio.gather(*(self._accompany(one, outbox.attempt) for one in outbox.companions))
         listed = [one for one, stands in zip(outbox.companions, told, strict=True) if stands]
         months = self._new_months([deciding, *(one.to_record() for one in listed)])
-        writes = [*map(month_write, months), *outbox.writes(deciding, listed)]
+        taken = await self._placing.take(outbox.events)
+        writes = [*map(month_write, months), *taken.writes, *outbox.writes(deciding, listed)]
         for part in parted(writes):
             await self._session.batch(part)
+        self._placing.answered(taken)
         self._months |= months
 
     async def _accompany(self, companion: Companion, attempt: UUID) -> bool:

@@ -59,10 +59,23 @@ _RECORDS: Final = (
 
 _EVENTS: Final = (
     # A decision event by its id, the first one written under it. `waits_at` is its place in `waiting`;
-    # `emitted`, set once it left the house, is the one truth about that. tenant is the event's.
+    # `emitted`, set once it left the house, is the one truth about that. tenant is the event's. `placed_at`
+    # is the earliest of its places in `event_feed`.
     """
     CREATE TABLE IF NOT EXISTS events (
-        id text PRIMARY KEY, tenant text, body blob, waits_at bigint, emitted boolean
+        id text PRIMARY KEY, tenant text, body blob, waits_at bigint, emitted boolean, placed_at bigint
+    )""",
+    # Events of a tenant, a mode and a day counted from 1970-01-01 in the order in which they became visible;
+    # at in microseconds, by the store's clock. An event has a row for each time it was given a place.
+    """
+    CREATE TABLE IF NOT EXISTS event_feed (
+        tenant text, livemode boolean, day bigint, at bigint, id text,
+        PRIMARY KEY ((tenant, livemode, day), at, id)
+    )""",
+    # The days on which a tenant has events, oldest first: no page guesses.
+    """
+    CREATE TABLE IF NOT EXISTS event_days (
+        tenant text, livemode boolean, day bigint, PRIMARY KEY ((tenant, livemode), day)
     )""",
     # What waits to be done, oldest first: `queue` "events", or any other. A row is only a hint, what is done
     # is known elsewhere. Each slot of 15 seconds is a partition, so the graves of what was done lie in
@@ -177,6 +190,8 @@ TABLES: Final = (
     "record_grams",
     "record_months",
     "events",
+    "event_feed",
+    "event_days",
     "waiting",
     "waiting_slots",
     "audit",

@@ -8,10 +8,12 @@ from app.adapters.blobs import BlobFiles
 from app.adapters.cassandra.audit_log import CassandraAuditLog
 from app.adapters.cassandra.connecting import Address, open_session
 from app.adapters.cassandra.evidence import CassandraEvidenceStore
+from app.adapters.cassandra.feed import CassandraEventFeed
 from app.adapters.cassandra.identity import check_folder, check_root_key
 from app.adapters.cassandra.journal import CassandraJournal
 from app.adapters.cassandra.keys import CassandraVault, SubjectKeys
 from app.adapters.cassandra.keyspace import check_schema
+from app.adapters.cassandra.placing import SETTLE_S
 from app.adapters.cassandra.records import CassandraRecords
 from app.adapters.cassandra.session import Session
 from app.adapters.crypto import Purpose, RootKey
@@ -41,14 +43,22 @@ async def open_cassandra_stores(
         yield build_stores(session, blobs_dir, root_key, durable=durable)
 
 
-def build_stores(session: Session, blobs_dir: Path, root_key: RootKey, *, durable: bool = True) -> Stores:
-    """Return the stores over a session; nothing is looked at."""
+def build_stores(
+    session: Session,
+    blobs_dir: Path,
+    root_key: RootKey,
+    *,
+    durable: bool = True,
+    settle_s: float = SETTLE_S,
+) -> Stores:
+    """Return the stores over a session; nothing is looked at. `settle_s`: see `placing`."""
     keys = SubjectKeys(session, KeyRing(root_key))
-    journal = CassandraJournal(session)
+    journal = CassandraJournal(session, settle_s=settle_s)
     return Stores(
         journal=journal,
         records=CassandraRecords(session, journal.finish),
         audit_log=CassandraAuditLog(session, root_key.derive(Purpose.AUDIT_CHAIN)),
         evidence=CassandraEvidenceStore(session, keys, BlobFiles(blobs_dir, durable=durable)),
         vault=CassandraVault(keys),
+        feed=CassandraEventFeed(session, settle_s),
     )

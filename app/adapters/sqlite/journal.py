@@ -1,7 +1,8 @@
 """Changes committed in one transaction each, and the records they leave."""
 
 import sqlite3
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
@@ -10,6 +11,7 @@ from app.adapters.columns import BEYOND, from_micros, from_pairs_text, to_micros
 from app.adapters.sqlite.audit_rows import append_audit, to_columns
 from app.adapters.sqlite.changes import Ledger, RecordKey, key_of
 from app.adapters.sqlite.engine import Engine
+from app.adapters.sqlite.feed import append_events
 from app.adapters.sqlite.searching import COLUMNS, Search, keep_in_step, place_new
 from app.adapters.sqlite.together import Together, each, read_rows, write_rows
 from schemas.events import DecisionEvent
@@ -35,7 +37,6 @@ SELECT {COLUMNS} FROM record_places p
 CROSS JOIN records r ON r.tenant = p.tenant AND r.kind = p.kind AND r.id = p.id
 WHERE p.tenant = ? AND p.kind = ? AND p.name = ? AND p.value = ? AND (p.created_at, p.id) < (?, ?)
 ORDER BY p.created_at DESC, p.id DESC LIMIT ?"""  # noqa: S608 - constants only
-_EVENT: Final = "INSERT OR IGNORE INTO events (id, tenant, body) VALUES (?, ?, ?)"
 _PENDING: Final = """
 SELECT e.body FROM events_waiting w CROSS JOIN events e ON e.seq = w.seq ORDER BY w.seq LIMIT ?"""
 _EMITTED: Final = """
@@ -82,12 +83,13 @@ class _Commit(Together[Committed]):
 
     touches = "journal"
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, change: Change, millis: Callable[[], int]) -> None:
         if any(record.tenant_id not in (change.tenant_id, PLATFORM) for record in change.records):
             raise ValueError("a record of a change is this tenant's or the platform's")
         self.change = change
         self.audit = [to_columns(change.tenant_id, event) for event in change.audit]
-        self.events = [(event.id, event.tenant_id, event.to_bytes()) for event in change.events]
+        self.events = [(one.id, one.tenant_id, one.livemode, one.to_bytes()) for one in change.events]
+        self.millis = millis
 
     @override
     @classmethod
@@ -100,7 +102,7 @@ class _Commit(Together[Committed]):
         won = [job for job, answer in pairs if isinstance(answer, Committed) and answer.won]
         _write(connection, ledger)
         append_audit(connection, [row for job in won for row in job.audit])
-        write_rows(connection, _EVENT, [row for job in won for row in job.events])
+        append_events(connection, [row for job in won for row in job.events], jobs[0].millis())
         return answers
 
 
@@ -175,12 +177,15 @@ class _Touch(Together[None]):
 class SqliteJournal(Journal):
     """Changes that wait at the same time share one transaction, its statements and one flush to the disk."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(
+        self, engine: Engine, millis: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    ) -> None:
         self._engine = engine
+        self._millis = millis
 
     @override
     async def commit(self, change: Change) -> Committed:
-        return await self._engine.write(_Commit(change))
+        return await self._engine.write(_Commit(change, self._millis))
 
     @override
     async def pending_events(self, limit: int) -> Sequence[DecisionEvent]:

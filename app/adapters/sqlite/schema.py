@@ -42,10 +42,14 @@ CREATE TABLE record_places (
     PRIMARY KEY (tenant, value, name, kind, created_at, id)
 ) WITHOUT ROWID;
 
--- Decision events in commit order, and by id to mark them as emitted.
+-- Decision events in commit order, and by id to mark them as emitted. seen_at: when the commit was written,
+-- in milliseconds; it never falls.
 CREATE TABLE events (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL, body BLOB NOT NULL
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+    tenant TEXT NOT NULL, livemode INTEGER NOT NULL, seen_at INTEGER NOT NULL, body BLOB NOT NULL
 );
+-- A tenant's events of one mode in commit order, from a moment on.
+CREATE INDEX events_fed ON events (tenant, livemode, seen_at);
 
 -- Events that still have to leave the house, oldest first; emptied by emitting, so it stays small.
 CREATE TABLE events_waiting (seq INTEGER PRIMARY KEY);

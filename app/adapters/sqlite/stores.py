@@ -14,6 +14,7 @@ from app.adapters.layout import BLOBS_FOLDER, DATABASE_FILE
 from app.adapters.sqlite.audit_log import SqliteAuditLog
 from app.adapters.sqlite.engine import READER_CACHE_KIB, Engine, connect, prepare
 from app.adapters.sqlite.evidence import SqliteEvidenceStore
+from app.adapters.sqlite.feed import SqliteEventFeed
 from app.adapters.sqlite.journal import SqliteJournal, SqliteRecords
 from app.adapters.sqlite.keys import SqliteVault
 from schemas.problems import StoreUnavailable
@@ -45,6 +46,7 @@ async def open_sqlite_stores(
             audit_log=SqliteAuditLog(engine, root_key.derive(Purpose.AUDIT_CHAIN)),
             evidence=SqliteEvidenceStore(engine, ring, blobs),
             vault=SqliteVault(engine, ring),
+            feed=SqliteEventFeed(engine),
         )
     finally:
         await engine.aclose()
