@@ -2,6 +2,7 @@
 
 import hmac
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -17,7 +18,7 @@ from streams.evidence_ports import Vault
 from streams.ports import Change, Conflict, Record, RecordKind, Records
 from streams.webhooks.changing import changed, rotated
 from streams.webhooks.keeping import endpoint_record
-from streams.webhooks.places import read_register
+from streams.webhooks.places import endpoint_or_none, read_register
 from streams.webhooks.secrets import open_secrets, seal_secret
 from streams.webhooks.signing import secret_bytes
 from streams.webhooks.urls import receiver_url
@@ -90,33 +91,40 @@ class TenantEndpoints:
             first = await self._first_of(tenant_id, endpoint_id, request)
             if first is not None:
                 return MadeEndpoint(first, replayed=True)
-            url = receiver_url(wish.url, insecure=self.insecure)
-            register = await read_register(self.records, tenant_id)
-            if register.has(endpoint_id) and register.record is not None:
-                # its commit decided and was cut short: committing it again writes the rest
-                await self.commit(Change(tenant_id, (register.record,)))
-                continue
-            now = self.clock()
-            places = register.with_place(endpoint_id, now)
-            stored = await self._begun(tenant_id, endpoint_id, wish, url, now)
-            row_id = derive_id("aud", endpoint_id, AuditAction.WEBHOOK_CREATED)
-            row = webhook_row(
-                row_id, AuditAction.WEBHOOK_CREATED, stored, actor, now, event_types=wish.event_types
-            )
-            records = (*places, endpoint_record(stored, 1, request.fingerprint))
-            try:
-                if (await self.commit(Change(tenant_id, records, (row,)))).won:
-                    return MadeEndpoint(stored.endpoint, replayed=False)
-            except Conflict:
-                continue  # another endpoint took a place: look again
+            with suppress(Conflict):  # another endpoint took a place just now: look again
+                made = await self._add(tenant_id, endpoint_id, wish, request, actor)
+                if made is not None:
+                    return MadeEndpoint(made, replayed=False)
+
+    async def _add(
+        self,
+        tenant_id: TenantId,
+        endpoint_id: EndpointId,
+        wish: EndpointWish,
+        request: RequestName,
+        actor: Actor,
+    ) -> WebhookEndpoint | None:
+        """Take a place and keep the endpoint in one commit; None when somebody was quicker."""
+        url = receiver_url(wish.url, insecure=self.insecure)
+        register = await read_register(self.records, tenant_id)
+        if await endpoint_or_none(self.records, tenant_id, endpoint_id) is not None:
+            return None  # begun by the same request, and finished by reading its place
+        now = self.clock()
+        places = register.with_place(endpoint_id, now)
+        stored = await self._begun(tenant_id, endpoint_id, wish, url, now)
+        action = AuditAction.WEBHOOK_CREATED
+        row_id = derive_id("aud", endpoint_id, action)
+        row = webhook_row(row_id, action, stored, actor, now, event_types=wish.event_types)
+        records = (*places, endpoint_record(stored, 1, request.fingerprint))
+        committed = await self.commit(Change(tenant_id, records, (row,)))
+        return stored.endpoint if committed.won else None
 
     async def _first_of(
         self, tenant_id: TenantId, endpoint_id: EndpointId, request: RequestName
     ) -> WebhookEndpoint | None:
         """Return what the request made before, as it was first answered."""
-        try:
-            standing = await self.records.get(tenant_id, RecordKind.WEBHOOK_ENDPOINT, endpoint_id)
-        except NotFound:
+        standing = await endpoint_or_none(self.records, tenant_id, endpoint_id)
+        if standing is None:
             return None
         request.require_same(standing.fingerprint)
         return StoredEndpoint.from_bytes(standing.first_body).endpoint

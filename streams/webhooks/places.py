@@ -33,10 +33,6 @@ class Register:
     record: Record | None
     """None before the first endpoint."""
 
-    def has(self, endpoint_id: EndpointId) -> bool:
-        """Tell whether the endpoint has its place already."""
-        return endpoint_id in self.places.taken_by
-
     def with_place(self, endpoint_id: EndpointId, now: datetime) -> tuple[Record, ...]:
         """Return what to commit for a new endpoint, the deciding record first.
 
@@ -45,10 +41,11 @@ class Register:
         Raises:
             Refused: WEBHOOK_ENDPOINT_UNUSABLE at the URL; every place is taken.
         """
-        if len(self.places.taken_by) >= MOST_ENDPOINTS:
+        others = [one for one in self.places.taken_by if one != endpoint_id]
+        if len(others) >= MOST_ENDPOINTS:
             message = f"The tenant has {MOST_ENDPOINTS} endpoints already; delete one first."
             raise Refused.at("/url", ProblemCode.WEBHOOK_ENDPOINT_UNUSABLE, message)
-        body = Places(taken_by=(*self.places.taken_by, endpoint_id)).to_bytes()
+        body = Places(taken_by=(*others, endpoint_id)).to_bytes()
         if self.record is not None:
             return (replace(self.record, body=body, version=self.record.version + 1),)
         first = Record(self.tenant_id, RecordKind.SETTINGS, PLACES, body, now)
@@ -56,7 +53,10 @@ class Register:
 
 
 async def read_register(records: Records, tenant_id: TenantId) -> Register:
-    """Return the tenant's places; when all are taken, without those of endpoints that were deleted."""
+    """Return the tenant's places; when all are taken, without those of endpoints that were deleted.
+
+    Whatever has a place is there to be read: reading the record finishes a commit that was cut short.
+    """
     try:
         record = await records.get(tenant_id, RecordKind.SETTINGS, PLACES)
     except NotFound:
@@ -69,8 +69,13 @@ async def read_register(records: Records, tenant_id: TenantId) -> Register:
 
 
 async def _is_deleted(records: Records, tenant_id: TenantId, endpoint_id: EndpointId) -> bool:
+    record = await endpoint_or_none(records, tenant_id, endpoint_id)
+    return record is not None and StoredEndpoint.from_bytes(record.body).deleted
+
+
+async def endpoint_or_none(records: Records, tenant_id: TenantId, endpoint_id: EndpointId) -> Record | None:
+    """Return the endpoint's record, None when there is none."""
     try:
-        record = await records.get(tenant_id, RecordKind.WEBHOOK_ENDPOINT, endpoint_id)
+        return await records.get(tenant_id, RecordKind.WEBHOOK_ENDPOINT, endpoint_id)
     except NotFound:
-        return False  # its commit is not written everywhere yet
-    return StoredEndpoint.from_bytes(record.body).deleted
+        return None
