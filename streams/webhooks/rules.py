@@ -72,6 +72,10 @@ class Pace:
     early: timedelta = EARLY
 
 
+STANDARD: Final = Pace()
+"""What is promised to tenants."""
+
+
 def is_due(stored: StoredDelivery, now: datetime, early: timedelta = EARLY) -> bool:
     """Tell whether an attempt is to be made; the first may always be, whosever clock is behind."""
     delivery = stored.delivery
@@ -179,4 +183,21 @@ def reason_to_disable(health: EndpointHealth, note: NoteAttempt) -> DisabledReas
     since = health.failing_since
     if not note.succeeded and since is not None and note.at - since >= GIVEN_UP_AFTER:
         return DisabledReason.FAILED_FOR_5_DAYS
+    return None
+
+
+def excused(
+    health: EndpointHealth, note: NoteAttempt, reason: DisabledReason, judged_from: datetime | None
+) -> EndpointHealth | None:
+    """Return the health of an endpoint that is spared, for what spoke against it was before `judged_from`.
+
+    None: it is not spared. Failures count anew from the first one after that moment on.
+    """
+    if judged_from is None:
+        return None
+    if note.at < judged_from:
+        return health
+    since = health.failing_since
+    if reason is DisabledReason.FAILED_FOR_5_DAYS and since is not None and since < judged_from:
+        return health.model_copy(update={"failing_since": note.at})
     return None

@@ -1,0 +1,115 @@
+"""Makes a delivery of an event for every endpoint that asks for it, once, and then says so."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+import structlog
+
+from schemas.base import to_milliseconds
+from schemas.events import DecisionEvent
+from schemas.ids import EndpointId, TenantId
+from schemas.topics import Topic
+from schemas.webhooks import Deliver, StoredDelivery, StoredEndpoint
+from streams.ports import Change, Journal, Position, Record, RecordKind, Records
+from streams.runtime.announcer import decision_record
+from streams.runtime.guard import Contract
+from streams.runtime.writer import Outgoing
+from streams.webhooks.keeping import delivery_records, firing_index
+from streams.webhooks.rearming import fresh
+from streams.webhooks.rules import LOST_AFTER
+
+log = structlog.get_logger(__name__)
+
+ENDPOINTS_PAGE: Final = 100
+"""More than a tenant may have."""
+
+CLOCKS_APART: Final = timedelta(minutes=1)
+"""By so much an endpoint may seem to be younger than an event that it is told: two machines made them."""
+
+
+class Write(Protocol):
+    """Writes records to the log, as `LogWriter.write` does."""
+
+    async def __call__(self, *records: Outgoing) -> None:
+        """Write them in order; `StoreUnavailable` when the log did not take them all."""
+        ...
+
+
+def _key_of(event: DecisionEvent) -> str:
+    return (decision_record(event).key or b"").decode()
+
+
+CONTRACT: Final = Contract(DecisionEvent, _key_of)
+"""What the decision topic carries."""
+
+
+@dataclass(frozen=True, slots=True)
+class FanOut:
+    """Makes the deliveries of an event; the same event again changes nothing."""
+
+    records: Records
+    journal: Journal
+    write: Write
+    clock: Callable[[], datetime]
+    lost_after: timedelta = LOST_AFTER
+
+    async def __call__(self, event: DecisionEvent) -> None:
+        """Commit a delivery for each endpoint in force, then ask for each to be attempted.
+
+        Raises:
+            StoreUnavailable: Nothing is known; the same event may be given again.
+        """
+        endpoints = await self.endpoints(event.tenant_id, livemode=event.livemode)
+        oldest = event.timestamp + CLOCKS_APART
+        wanted = [one for one in endpoints if one.wants(event) and one.endpoint.created_at <= oldest]
+        await self.deliver(event, wanted)
+
+    async def endpoints(self, tenant_id: TenantId, *, livemode: bool) -> list[StoredEndpoint]:
+        """Return the endpoints of a mode that are in force now."""
+        found: list[Record] = []
+        before: Position | None = None
+        while page := await self.records.page(
+            tenant_id,
+            RecordKind.WEBHOOK_ENDPOINT,
+            firing_index(livemode=livemode),
+            limit=ENDPOINTS_PAGE,
+            before=before,
+        ):
+            found += page
+            if len(page) < ENDPOINTS_PAGE:
+                break
+            before = Position(page[-1].created_at, page[-1].id)
+        return [StoredEndpoint.from_bytes(record.body) for record in found]
+
+    async def deliver(self, event: DecisionEvent, endpoints: Sequence[StoredEndpoint]) -> None:
+        """Commit the event's deliveries to these endpoints, then ask for each to be attempted."""
+        now = to_milliseconds(self.clock())
+        deliveries = [fresh(event, endpoint, now) for endpoint in endpoints]
+        await self._commit(event.tenant_id, deliveries, now + self.lost_after)
+        await self.write(*map(deliver_record, deliveries))
+
+    async def _commit(self, tenant_id: TenantId, left: Sequence[StoredDelivery], due: datetime) -> None:
+        """Commit all in one change; when the first is there already, the others in changes of their own.
+
+        The first is there after a replay of this event, or of a time to its endpoint.
+        """
+        while left:
+            records = [record for stored in left for record in delivery_records(stored, due)]
+            committed = await self.journal.commit(Change(tenant_id, tuple(records)))
+            left = [] if committed.won else left[1:]
+
+
+def deliver_record(stored: StoredDelivery) -> Outgoing:
+    """Return the record that asks for a delivery to be attempted."""
+    delivery = stored.delivery
+    wish = Deliver(
+        tenant_id=stored.tenant_id, endpoint_id=delivery.endpoint_id, delivery_id=delivery.delivery_id
+    )
+    return wish_record(wish.endpoint_id, wish.to_bytes())
+
+
+def wish_record(endpoint_id: EndpointId, raw: bytes) -> Outgoing:
+    """Return the record of a wish about an endpoint's deliveries, keyed by the endpoint."""
+    return Outgoing(Topic.WEBHOOK_DELIVERIES, endpoint_id.encode(), raw)

@@ -1,0 +1,137 @@
+"""Keeps what is known of an endpoint's health, and gives up on endpoints that are gone or failed for days."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import structlog
+
+from schemas.audit import Actor, AuditAction
+from schemas.base import to_milliseconds
+from schemas.enums import ActorType
+from schemas.events import DecisionEvent, EventData, EventType
+from schemas.ids import EndpointId, EventId, TenantId, derive_id
+from schemas.problems import NotFound
+from schemas.webhooks import DisabledReason, EndpointHealth, NoteAttempt, StoredEndpoint
+from streams.audit.acts import write_row
+from streams.audit.committing import Commit
+from streams.ports import Change, Conflict, Record, RecordKind, Records, WorkingState
+from streams.webhooks import rules
+from streams.webhooks.keeping import endpoint_record, health_record
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepHealth:
+    """The one writer of endpoints' health: notes about one endpoint come to it one after the other."""
+
+    records: Records
+    commit: Commit
+    clock: Callable[[], datetime]
+    state: WorkingState[EndpointHealth]
+
+    async def __call__(self, note: NoteAttempt) -> None:
+        """Remember what an attempt says of its endpoint, and disable one that is not worth more.
+
+        Raises:
+            StoreUnavailable: Nothing is known; the same note may be given again.
+        """
+        health, version = await self._known(note)
+        after = rules.after_note(health, note)
+        reason = rules.reason_to_disable(after, note)
+        if reason is not None:
+            after = await self._disable(note, after, reason)
+        if after is not health:
+            await self._keep(after, version)
+        self.state.put(note.endpoint_id, after)
+
+    async def _known(self, note: NoteAttempt) -> tuple[EndpointHealth, int | None]:
+        """Return the health as it stands and, if it was read, the version of its record; 0: there is none."""
+        known = self.state.get(note.endpoint_id)
+        if known is not None and known.tenant_id == note.tenant_id:
+            return known, None
+        record = await self._stored(note.tenant_id, note.endpoint_id)
+        if record is None:
+            return EndpointHealth(tenant_id=note.tenant_id, endpoint_id=note.endpoint_id), 0
+        return EndpointHealth.from_bytes(record.body), record.version
+
+    async def _stored(self, tenant_id: TenantId, endpoint_id: EndpointId) -> Record | None:
+        try:
+            return await self.records.get(tenant_id, RecordKind.WEBHOOK_HEALTH, endpoint_id)
+        except NotFound:
+            return None
+
+    async def _keep(self, health: EndpointHealth, version: int | None) -> None:
+        """Write the health down; a predecessor's last word, if this actor did not know it, is overwritten."""
+        while True:
+            if version is None:
+                standing = await self._stored(health.tenant_id, health.endpoint_id)
+                version = 0 if standing is None else standing.version
+            record = health_record(health, to_milliseconds(self.clock()), version + 1)
+            try:
+                committed = await self.commit(Change(health.tenant_id, (record,)))
+            except Conflict:
+                version = None
+                continue
+            if committed.won or committed.record.body == record.body:
+                return
+            version = committed.record.version
+
+    async def _disable(
+        self, note: NoteAttempt, health: EndpointHealth, reason: DisabledReason
+    ) -> EndpointHealth:
+        """Send nothing more to the endpoint, with its row and its event; return its health as it then is.
+
+        What was noted before the endpoint was made active again says nothing against it.
+        """
+        while True:
+            try:
+                record = await self.records.get(note.tenant_id, RecordKind.WEBHOOK_ENDPOINT, note.endpoint_id)
+            except NotFound:
+                return health
+            stored = StoredEndpoint.from_bytes(record.body)
+            if not rules.is_in_force(stored):
+                return health
+            excused = rules.excused(health, note, reason, stored.judged_from)
+            if excused is not None:
+                return excused
+            try:
+                await self.commit(self._change(record, stored, reason))
+            except Conflict:
+                continue  # its tenant changed it just now: look again
+            log.warning("webhooks.disabled", endpoint_id=note.endpoint_id, reason=reason)
+            return health
+
+    def _change(self, record: Record, stored: StoredEndpoint, reason: DisabledReason) -> Change:
+        now, version = to_milliseconds(self.clock()), record.version + 1
+        changes = {"active": False, "disabled_reason": reason}
+        disabled = stored.model_copy(update={"endpoint": stored.endpoint.model_copy(update=changes)})
+        kept = replace(endpoint_record(disabled, version), created_at=record.created_at)
+        endpoint_id, named = stored.endpoint.endpoint_id, (stored.tenant_id, record.id, str(version))
+        row = write_row(
+            derive_id("aud", *named, AuditAction.WEBHOOK_DISABLED),
+            AuditAction.WEBHOOK_DISABLED,
+            Actor(actor_type=ActorType.SYSTEM),
+            endpoint_id,
+            now,
+            detail=_DETAIL_OF[reason],
+            changes={"disabled_reason": reason},
+            livemode=stored.endpoint.livemode,
+        )
+        event = DecisionEvent(
+            id=EventId(derive_id("evt", *named, EventType.WEBHOOK_ENDPOINT_DISABLED)),
+            type=EventType.WEBHOOK_ENDPOINT_DISABLED,
+            timestamp=now,
+            tenant_id=stored.tenant_id,
+            livemode=stored.endpoint.livemode,
+            sequence=version,
+            data=EventData(endpoint_id=endpoint_id, status="DISABLED", reason_codes=(reason,)),
+        )
+        return Change(stored.tenant_id, (kept,), (row,), (event,))
+
+
+_DETAIL_OF = {
+    DisabledReason.GONE: "A webhook endpoint was disabled: its receiver is gone.",
+    DisabledReason.FAILED_FOR_5_DAYS: "A webhook endpoint was disabled: every attempt of five days failed.",
+}
