@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Final, TypeVar
 
+import structlog
+
 from app.adapters.crypto import Purpose
 from app.console import err, out, say_json, table
 from app.kafka_log import access_of, open_broker, prepare_topics
@@ -36,6 +38,8 @@ from streams.runtime.dead_letters import DeadLetter, list_dead_letters
 from streams.runtime.dead_letters import redrive as redrive_letters
 from streams.runtime.writer import LogWriter
 
+log = structlog.get_logger("veristream")
+
 T = TypeVar("T")
 
 DEMO_TENANT: Final = TenantId(derive_id("ten", "demo"))
@@ -44,7 +48,7 @@ DEMO_TENANT: Final = TenantId(derive_id("ten", "demo"))
 
 async def up(settings: Settings) -> None:
     """Run everything until told to stop; the first line on stdout is the address, once ready."""
-    configure_logging(settings.log_format, settings.log_level)
+    _begin(settings)
     with err.status("starting broker, models and agents") as status:
         async with running_all(settings, tell=status.update) as running:
             status.stop()
@@ -70,7 +74,7 @@ async def broker(settings: Settings) -> None:
 
 async def front(settings: Settings) -> None:
     """Run the HTTP front until told to stop."""
-    configure_logging(settings.log_format, settings.log_level)
+    _begin(settings)
     access = access_of(settings)
     with listen(settings) as listening:
         async with open_house(settings) as house:
@@ -85,7 +89,7 @@ async def front(settings: Settings) -> None:
 
 async def worker(settings: Settings, streams: Sequence[str]) -> None:
     """Run agents until told to stop."""
-    configure_logging(settings.log_format, settings.log_level)
+    _begin(settings)
     access = access_of(settings)
     async with open_house(settings) as house:
         await prepare_topics(access)
@@ -96,6 +100,12 @@ async def worker(settings: Settings, streams: Sequence[str]) -> None:
         ):
             _say_ready("worker", ",".join(streams) + (f"  ({health})" if health else ""))
             await until_told_to_stop()
+
+
+def _begin(settings: Settings) -> None:
+    configure_logging(settings.log_format, settings.log_level)
+    if settings.webhooks_allow_insecure:
+        log.warning("webhooks.insecure_receivers_allowed", mend="unset SERVICE_WEBHOOKS_ALLOW_INSECURE")
 
 
 def _say_ready(role: str, where: str) -> None:

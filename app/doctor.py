@@ -43,6 +43,7 @@ DEAD_LETTERS_SHOWN: Final = 1_000
 async def examine(settings: Settings) -> list[Finding]:
     """Look at everything; a look that cannot be taken is a finding as well."""
     findings = [_python(), _open_files(), _disk(settings.data_dir)]
+    findings.append(_receivers(settings))
     findings.append(await asyncio.to_thread(_models))
     findings += await look_at_cassandra(settings)
     try:
@@ -89,6 +90,13 @@ def _disk(data_dir: Path) -> Finding:
     good = free >= FREE_BYTES_MIN
     mend = None if good else f"make room on the disk of {existing}, or choose another --data-dir"
     return Finding(looked_at="disk", ok=good, found=f"{free / 2**30:.1f} GiB free at {existing}", mend=mend)
+
+
+def _receivers(settings: Settings) -> Finding:
+    if not settings.webhooks_allow_insecure:
+        return Finding(looked_at="webhooks", ok=True, found="to https and public addresses only")
+    mend = "unset SERVICE_WEBHOOKS_ALLOW_INSECURE, which is for development alone"
+    return Finding(looked_at="webhooks", ok=False, found="http and loopback are allowed", mend=mend)
 
 
 def _models() -> Finding:

@@ -138,6 +138,8 @@ class Settings(BaseSettings):
     """Threads that run the models."""
     vision_queue: int = Field(default=32, ge=1)
     """Model jobs that may wait; over it the answer is 503 OVERLOADED."""
+    webhooks_allow_insecure: bool = False
+    """For development alone: webhooks may go to http and to this machine's loopback."""
     session_idle_minutes: int = Field(default=30, ge=1, le=30)
     """A reviewer session that is not used for so long is over."""
     session_hours: int = Field(default=12, ge=1, le=12)

@@ -223,6 +223,7 @@ async def open_front(
             cursor_key=house.root_key.derive(Purpose.CURSORS),
             operator_token=settings.platform_operator_token,
             rate_limits=parse_rate_limits(settings.rate_limits),
+            webhooks_allow_insecure=settings.webhooks_allow_insecure,
             trusted_proxies=settings.trusted_proxies,
         )
         await Catalogue(ports.stores.records, ports.commit, now).install_first()

@@ -168,6 +168,11 @@ def settings_exist(stack: Stack, name: str) -> str | None:
     return f"unknown: {', '.join(unknown)}" if unknown else None
 
 
+def nothing_is_for_developers(stack: Stack, name: str) -> str | None:
+    """What is allowed for development alone is not allowed here."""
+    return "insecure receivers" if "SERVICE_WEBHOOKS_ALLOW_INSECURE" in stack.environment(name) else None
+
+
 def it_works_on_the_engines(stack: Stack, name: str) -> str | None:
     """A process told of no engine would quietly keep everything in a folder of its own."""
     if not stack.is_ours(name) or "entrypoint" in stack.service(name):
@@ -225,6 +230,6 @@ def mounts_are_declared(stack: Stack, name: str) -> str | None:
 RULES: Final[tuple[Rule, ...]] = (
     image_is_pinned, nobody_is_root, root_filesystem_is_only_read, no_capability_is_kept, memory_is_bounded,
     heap_fits, processes_are_bounded, health_is_looked_at, it_comes_back, signals_reach_it, logs_are_bounded,
-    secrets_are_files, settings_exist, it_works_on_the_engines, command_exists, only_the_front_is_published,
-    it_waits_for_what_it_needs, mounts_are_declared,
+    secrets_are_files, settings_exist, nothing_is_for_developers, it_works_on_the_engines, command_exists,
+    only_the_front_is_published, it_waits_for_what_it_needs, mounts_are_declared,
 )  # fmt: skip

@@ -103,6 +103,11 @@ BROKEN: tuple[tuple[Rule, str, Callable[[], Stack]], ...] = (
     (rules.secrets_are_files, "front", lambda: changed("front", secrets=["root_key"])),
     (rules.settings_exist, "worker", lambda: told("worker", SERVICE_VISON_WORKERS="2")),
     (rules.settings_exist, "worker", lambda: told("worker", SERVICE_PORT_FILE="/run/secrets/root_key")),
+    (
+        rules.nothing_is_for_developers,
+        "worker",
+        lambda: told("worker", SERVICE_WEBHOOKS_ALLOW_INSECURE="false"),
+    ),
     (rules.it_works_on_the_engines, "front", lambda: changed("front", environment={})),
     (rules.command_exists, "worker", lambda: changed("worker", command=["wroker"])),
     (rules.command_exists, "worker", lambda: changed("worker", command=[])),
