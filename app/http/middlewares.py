@@ -116,6 +116,7 @@ class Watch:
             duration_ms=round(took_s * 1000, 2),
             request_id=call.request_id,
             key_id=call.key_id,
+            **({} if call.reviewer is None else {"reviewer_id": call.reviewer.reviewer_id}),
         )
 
 

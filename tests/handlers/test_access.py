@@ -113,7 +113,7 @@ async def test_a_key_has_every_scope_unless_told_otherwise(office: Office) -> No
     assert set(key.scopes) == set(Scope)
 
 
-async def test_the_key_itself_is_kept_nowhere(office: Office) -> None:
+async def test_s29_the_key_itself_is_kept_nowhere(office: Office) -> None:
     key, shown = await office.create_key()
 
     record = await office.stores.records.get(PLATFORM, RecordKind.API_KEY, key.prefix)
@@ -299,7 +299,7 @@ async def test_authentication_is_one_read(office: Office) -> None:
     assert records.reads == 1
 
 
-async def test_a_mistyped_key_is_refused_without_a_read(office: Office) -> None:
+async def test_s29_a_mistyped_key_is_refused_without_a_read(office: Office) -> None:
     _, shown = await office.create_key()
     records = CountingRecords(office.stores.records)
 

@@ -107,7 +107,7 @@ async def test_a_foreign_key_sees_nothing_of_it(front: Front) -> None:
     assert all(one.status == 200 and b"canary" not in one.body for one in told)
 
 
-async def test_a_revoked_key_ends_within_its_connection(front: Front) -> None:
+async def test_s7_a_revoked_key_ends_within_its_connection(front: Front) -> None:
     connector = aiohttp.TCPConnector(limit=1)
     async with aiohttp.ClientSession(connector=connector) as client:
         headers = {"Authorization": f"Bearer {TEST}"}

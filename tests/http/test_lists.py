@@ -125,7 +125,7 @@ async def test_a_wrong_parameter_is_refused_by_name(front: Front, path: str, par
 
 
 @pytest.mark.parametrize("given", ["x", "", "====", "ü", "A" * 500, "AAAA", "../.."])
-async def test_a_cursor_nobody_wrote_is_refused(front: Front, given: str) -> None:
+async def test_s73_a_cursor_nobody_wrote_is_refused(front: Front, given: str) -> None:
     told = await front.ask("GET", PATH, params={"cursor": given})
 
     assert (told.status, told.code) == (400, "CURSOR_INVALID")
@@ -138,7 +138,7 @@ async def cursor_of(front: Front, query: str = "limit=1") -> str:
 
 
 @pytest.mark.parametrize("key", [FOREIGN, LIVE])
-async def test_a_cursor_of_another_tenant_or_mode_is_refused(front: Front, key: str) -> None:
+async def test_s73_a_cursor_of_another_tenant_or_mode_is_refused(front: Front, key: str) -> None:
     cursor = await cursor_of(front)
     told = await front.ask("GET", f"{PATH}?cursor={cursor}", key)
 
@@ -146,7 +146,7 @@ async def test_a_cursor_of_another_tenant_or_mode_is_refused(front: Front, key: 
 
 
 @pytest.mark.parametrize("path", [f"{PATH}?status=APPROVED", f"{PATH}?subject_id=sim:approved", "/v1/audit?"])
-async def test_a_cursor_of_another_list_or_filter_is_refused(front: Front, path: str) -> None:
+async def test_s73_a_cursor_of_another_list_or_filter_is_refused(front: Front, path: str) -> None:
     cursor = await cursor_of(front)
     told = await front.ask("GET", f"{path}&cursor={cursor}")
 
@@ -178,7 +178,7 @@ def test_any_position_comes_back(moment: datetime, name: str, scope: dict[str, s
 
 
 @pytest.mark.parametrize("place", range(0, 90, 7))
-def test_a_cursor_altered_anywhere_is_refused(place: int) -> None:
+def test_s73_a_cursor_altered_anywhere_is_refused(place: int) -> None:
     cursors = Cursors(b"k" * 32)
     cursor = cursors.write(POSITION, SCOPE)
     place %= len(cursor)
@@ -190,14 +190,14 @@ def test_a_cursor_altered_anywhere_is_refused(place: int) -> None:
 
 
 @pytest.mark.parametrize("scope", [{}, {"list": "x"}, SCOPE | {"status": "y"}, {"list": "x", "tenant": "u"}])
-def test_a_cursor_is_bound_to_its_whole_scope(scope: Mapping[str, str]) -> None:
+def test_s73_a_cursor_is_bound_to_its_whole_scope(scope: Mapping[str, str]) -> None:
     cursors = Cursors(b"k" * 32)
 
     with pytest.raises(Refused):
         cursors.read(cursors.write(POSITION, SCOPE), scope)
 
 
-def test_a_cursor_of_another_key_is_refused() -> None:
+def test_s73_a_cursor_of_another_key_is_refused() -> None:
     with pytest.raises(Refused):
         Cursors(b"l" * 32).read(Cursors(b"k" * 32).write(POSITION, SCOPE), SCOPE)
 

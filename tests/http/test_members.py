@@ -189,7 +189,7 @@ async def test_s5_a_member_is_shown_without_any_secret(front: Front) -> None:
     assert not [word for word in ("hash", "seed", "session", "token", "lookup") if word in shown]
 
 
-async def test_members_come_page_by_page_and_s73_a_cursor_serves_its_tenant_alone(front: Front) -> None:
+async def test_s73_members_come_page_by_page_and_a_cursor_serves_its_tenant_alone(front: Front) -> None:
     owner, stranger = await front.sign_in(), await front.sign_in(tenant_id=GLOBEX)
     for number in range(4):
         await owner.ask("POST", PATH, json=ADA | {"email": f"m{number}@acme.example"})
@@ -211,7 +211,7 @@ async def test_an_empty_page_is_asked_for_with_zero(front: Front) -> None:
     assert (await owner.ask("GET", f"{PATH}?limit=0")).json == {"members": [], "next_cursor": None}
 
 
-async def test_another_role_counts_at_the_next_request_s7(front: Front) -> None:
+async def test_s7_another_role_counts_at_the_next_request(front: Front) -> None:
     owner, person = await front.sign_in(), await front.sign_in(Role.ADMIN)
     before = (await person.ask("GET", PATH)).status
 
@@ -222,7 +222,7 @@ async def test_another_role_counts_at_the_next_request_s7(front: Front) -> None:
     assert row.context["changes"] == {"role": "AUDITOR", "previous_role": "ADMIN"}
 
 
-async def test_a_suspension_ends_every_session_at_once_s14(front: Front) -> None:
+async def test_s14_a_suspension_ends_every_session_at_once(front: Front) -> None:
     owner, person = await front.sign_in(), await front.sign_in(Role.ADMIN)
 
     suspended = await patch(owner, person, active=False)

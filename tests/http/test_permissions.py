@@ -212,7 +212,7 @@ async def test_nobody_is_told_to_authenticate(front: Front) -> None:
 
 
 @pytest.mark.parametrize("key", [TEST, FOREIGN, BARE])
-async def test_a_tenant_key_opens_what_its_scopes_say(front: Front, key: str) -> None:
+async def test_s6_a_tenant_key_opens_what_its_scopes_say(front: Front, key: str) -> None:
     told = {row: await ask(front, row, key) for row in TABLE}
 
     def expected(row: Row) -> Told:
@@ -226,7 +226,7 @@ async def test_a_tenant_key_opens_what_its_scopes_say(front: Front, key: str) ->
 
 
 @pytest.mark.parametrize("role", Role)
-async def test_a_role_opens_what_its_permissions_say(front: Front, role: Role) -> None:
+async def test_s6_a_role_opens_what_its_permissions_say(front: Front, role: Role) -> None:
     told = {row: await ask_as(front, row, role) for row in TABLE}
 
     def expected(row: Row) -> Told:
@@ -238,7 +238,7 @@ async def test_a_role_opens_what_its_permissions_say(front: Front, role: Role) -
     assert wrong(told, expected) == {}
 
 
-async def test_another_tenants_reviewer_has_the_same_routes_and_nothing_in_them(front: Front) -> None:
+async def test_s1_another_tenants_reviewer_has_the_same_routes_and_nothing_in_them(front: Front) -> None:
     told = {row: await ask_as(front, row, Role.OWNER, tenant_id=GLOBEX) for row in TABLE}
 
     def expected(row: Row) -> Told:
@@ -247,7 +247,7 @@ async def test_another_tenants_reviewer_has_the_same_routes_and_nothing_in_them(
     assert wrong(told, expected) == {}
 
 
-async def test_without_the_second_factor_almost_nothing_opens(front: Front) -> None:
+async def test_s12_without_the_second_factor_almost_nothing_opens(front: Front) -> None:
     told = {row: await ask_as(front, row, Role.OWNER, satisfied=False) for row in TABLE}
 
     def expected(row: Row) -> Told:
@@ -258,7 +258,7 @@ async def test_without_the_second_factor_almost_nothing_opens(front: Front) -> N
     assert wrong(told, expected) == {}
 
 
-async def test_the_operators_token_opens_the_platform_and_nothing_else(front: Front) -> None:
+async def test_s6_the_operators_token_opens_the_platform_and_nothing_else(front: Front) -> None:
     told = {row: await ask(front, row, TOKEN) for row in TABLE}
 
     def expected(row: Row) -> Told:
@@ -268,7 +268,7 @@ async def test_the_operators_token_opens_the_platform_and_nothing_else(front: Fr
 
 
 @pytest.mark.parametrize("token", [None, TOKEN, TEST])
-async def test_without_the_setting_the_platform_does_not_exist(token: str | None) -> None:
+async def test_s32_without_the_setting_the_platform_does_not_exist(token: str | None) -> None:
     async with open_front() as front:
         told = [await ask(front, row, token) for row in TABLE if "operator" in row.who]
 

@@ -72,7 +72,7 @@ async def test_the_review_status_speaks_of_the_recommendation(front: Front, outc
     assert (told.json["recommendation"], told.json["review_status"]) == ("APPROVED", said)
 
 
-async def test_fifty_conclude_at_once_and_one_does(front: Front) -> None:
+async def test_s74_fifty_conclude_at_once_and_one_does(front: Front) -> None:
     _, case = await open_case(front)
     reviewers = [await front.sign_in(Role.REVIEWER) for _ in range(50)]
 
@@ -112,7 +112,7 @@ async def test_a_case_is_given_to_an_active_member_only(front: Front) -> None:
     assert (wrong.status, list(wrong.pointers)) == (422, ["/reviewer_id"])
 
 
-async def test_four_eyes_want_two_people_who_agree(front: Front) -> None:
+async def test_s74_four_eyes_want_two_people_who_agree(front: Front) -> None:
     await set_up(front, four_eyes=FourEyes.ALWAYS)
     _, case = await open_case(front)
     first, second = await front.sign_in(Role.REVIEWER), await front.sign_in(Role.REVIEWER)
@@ -129,7 +129,7 @@ async def test_four_eyes_want_two_people_who_agree(front: Front) -> None:
     assert await actions(front) == ["case.opened", "case.first_concluded", "case.concluded"]
 
 
-async def test_two_people_who_disagree_escalate_to_a_lead(front: Front) -> None:
+async def test_s74_two_people_who_disagree_escalate_to_a_lead(front: Front) -> None:
     await set_up(front, four_eyes=FourEyes.OVERTURN)
     verification, case = await open_case(front)
     first, second = await front.sign_in(Role.REVIEWER), await front.sign_in(Role.REVIEWER)

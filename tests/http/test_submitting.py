@@ -100,7 +100,7 @@ async def test_without_a_key_every_request_is_a_new_verification(front: Front) -
 
 
 @pytest.mark.parametrize("other", [FOREIGN, LIVE])
-async def test_a_key_belongs_to_its_tenant_and_mode(front: Front, other: str) -> None:
+async def test_s3_a_key_belongs_to_its_tenant_and_mode(front: Front, other: str) -> None:
     body = build_body("customer-1") if other == LIVE else build_body()
     first = await front.submit(idempotency_key="order-1")
     front.gateway.failing = DecisionPending()

@@ -98,7 +98,7 @@ async def test_a_second_request_hidden_in_a_body_is_not_answered(front: Front) -
     ("name", "values"),
     [("Authorization", ("Bearer a", "Bearer b")), ("Idempotency-Key", ("a", "a"))],
 )
-async def test_a_header_that_may_come_once_is_refused_twice(
+async def test_s31_a_header_that_may_come_once_is_refused_twice(
     front: Front, name: str, values: tuple[str, str]
 ) -> None:
     twice = "".join(f"{name}: {value}\r\n" for value in values).encode()

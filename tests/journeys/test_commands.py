@@ -91,7 +91,7 @@ async def test_a_member_is_added_once_and_reset_with_a_token(tmp_path: Path) -> 
     assert "veristream reviewer create" in mend
 
 
-async def test_no_two_members_get_the_same_password_and_none_is_a_default(tmp_path: Path) -> None:
+async def test_s28_no_two_members_get_the_same_password_and_none_is_a_default(tmp_path: Path) -> None:
     tenant = (await veristream_json(tmp_path, "tenant", "create", "Acme"))["tenant_id"]
     made = [
         await veristream_json(

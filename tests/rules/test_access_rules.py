@@ -48,13 +48,13 @@ def test_other_secrets_make_other_keys(one: bytes, other: bytes) -> None:
 
 
 @pytest.mark.parametrize(("entropy", "secret"), [(bytes(9), bytes(32)), (bytes(10), bytes(31))])
-def test_a_key_is_never_made_of_less_randomness(entropy: bytes, secret: bytes) -> None:
+def test_s29_a_key_is_never_made_of_less_randomness(entropy: bytes, secret: bytes) -> None:
     with pytest.raises(ValueError, match="random"):
         write_key(livemode=True, prefix_entropy=entropy, secret=secret)
 
 
 @given(st.integers(0, len(WRITTEN.text) - 1), st.sampled_from(BASE62 + "_-"))
-def test_any_mistyped_character_is_noticed_offline(place: int, character: str) -> None:
+def test_s29_any_mistyped_character_is_noticed_offline(place: int, character: str) -> None:
     mistyped = WRITTEN.text[:place] + character + WRITTEN.text[place + 1 :]
     if mistyped == WRITTEN.text:
         return

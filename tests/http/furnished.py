@@ -1,0 +1,132 @@
+"""A tenant with two of everything that is listed and one of everything that has an id, and its callers."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pydantic import SecretStr
+
+from schemas.people import Role
+from tests.builders import ACME, GLOBEX
+from tests.http.session_steps import Page, open_page, publish_flow
+from tests.http.support import TEST, Front, SignedIn, Told, build_body, open_front
+from tests.http.test_permissions import TABLE, TOKEN, Row
+
+SUBJECT: Final = "sim:review:FACE_MATCH_UNCERTAIN@canary"
+NAME: Final = "Canary"
+"""In the name of everything that has one."""
+
+
+HOOKS: Final = "/v1/webhooks/endpoints"
+
+
+@dataclass
+class Furnished:
+    """ACME, which has everything, and GLOBEX, which has nothing."""
+
+    front: Front
+    owner: SignedIn
+    colleague: SignedIn
+    foreigner: SignedIn
+    """An owner of GLOBEX."""
+    page: Page
+    """A session of ACME's that waits for its pictures."""
+    ids: dict[str, str] = field(default_factory=dict)
+    """What ACME has, by path parameter."""
+
+    def path(self, row: Row) -> str:
+        """The row's path to what ACME has."""
+        reviewers = "control/sessions" in row.path
+        session = self.colleague.session.session_id if reviewers else self.page.session_id
+        return row.path.format(**self.ids, session_id=session)
+
+    def body(self, row: Row) -> dict[str, Any]:
+        """A body that the row's route accepts, and the headers it wants."""
+        headers = {"If-Match": "1"} if row.method == "PATCH" else {}
+        return {} if row.method == "GET" else {"json": self.bodies.get(row.path, {}), "headers": headers}
+
+    @property
+    def bodies(self) -> Mapping[str, Any]:
+        """Bodies by path, of routes that want more than nothing."""
+        case = "/v1/control/review-cases/{review_case_id}"
+        note = {"note": "x"}
+        return {
+            "/v1/verification-flows/{flow_id}": {"name": "y"},
+            f"{case}/assign": {"reviewer_id": self.foreigner.member.reviewer_id},
+            f"{case}/notes": {"text": "x"},
+            f"{case}/escalate": note,
+            f"{case}/conclude": {"outcome": "APPROVE", "note": "x"},
+            f"{case}/reopen": note,
+            "/v1/control/verifications/{verification_id}/appeal": note,
+            "/v1/control/members/{reviewer_id}": {"active": False},
+            f"{HOOKS}/{{endpoint_id}}": {"description": "x"},
+            f"{HOOKS}/{{endpoint_id}}/rotate-secret": {"secret": "r" * 32},
+            f"{HOOKS}/{{endpoint_id}}/replay": {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"},
+        }
+
+    def named(self) -> list[str]:
+        """Every id and name of what ACME has, none of which another tenant may see."""
+        members = [self.owner.member.reviewer_id, self.colleague.member.reviewer_id]
+        common = {"code", "revision"}
+        own = [value for name, value in self.ids.items() if name not in common]
+        return [*own, *members, self.colleague.session.session_id, self.page.session_id, NAME, "canary", ACME]
+
+    def kept(self) -> dict[object, object]:
+        """All that is kept for ACME and about its members' sessions: records by key, and audit rows."""
+        shelves = self.front.shelves
+        own: dict[object, object] = {
+            key: (one.body, one.indexes) for key, one in shelves.records.items() if ACME in repr(key)
+        }
+        return {**own, "audit": tuple(shelves.audit.get(ACME, {})), "evidence": tuple(shelves.evidence)}
+
+    async def ask_as_operator(self, row: Row) -> Told:
+        """Ask with the operator's token."""
+        return await self.front.ask(row.method, self.path(row), TOKEN, **self.body(row))
+
+
+def has_id(row: Row) -> bool:
+    """Tell a route that leads to one thing a tenant has."""
+    return "{" in row.path and not {"operator", "anyone"} & row.who.keys()
+
+
+def lists(row: Row) -> bool:
+    """Tell a route that reads without naming one thing."""
+    return row.method == "GET" and "{" not in row.path and not {"operator", "anyone"} & row.who.keys()
+
+
+TENANTS: Final = [row for row in TABLE if not {"operator", "anyone"} & row.who.keys()]
+"""Rows of what belongs to tenants."""
+
+
+async def publish_again(owner: SignedIn, flow_id: str) -> None:
+    """Give a flow a second revision."""
+    path = f"/v1/verification-flows/{flow_id}"
+    headers = {"If-Match": (await owner.ask("GET", path)).headers["ETag"]}
+    await owner.ask("PATCH", path, json={"return_url": "https://shop.example/"}, headers=headers)
+    assert (await owner.ask("POST", f"{path}/publish")).json["published_revision"] == 2
+
+
+@asynccontextmanager
+async def open_furnished(**settings: Any) -> AsyncIterator[Furnished]:
+    """Serve a front over a tenant that has everything and one that has nothing."""
+    async with open_front(operator_token=SecretStr(TOKEN), **settings) as front:
+        owner, colleague = await front.sign_in(), await front.sign_in(Role.REVIEWER)
+        flow_id = await publish_flow(owner, name=NAME)
+        await publish_flow(owner, name=NAME)
+        await publish_again(owner, flow_id)
+        page = await open_page(front, flow_id, "sim:approved@canary")
+        await page.consent()
+        await open_page(front, flow_id, "sim:approved@canary-2")
+        made = [(await front.submit(build_body(f"{SUBJECT}{number}"), TEST)).json for number in range(2)]
+        key = {"name": NAME, "livemode": False, "expires_at": "never"}
+        keys = [(await owner.ask("POST", "/v1/control/api-keys", json=key)).json for _ in range(2)]
+        image = next(one for one in made[0]["evidence"] if one["kind"] == "IMAGE")
+        ids = {name: made[0][name] for name in ("verification_id", "decision_id", "review_case_id")}
+        ids |= {"flow_id": flow_id, "revision": "1", "code": "NG_NIN_SLIP", "evidence_id": image["id"]}
+        hook = {"url": "https://hooks.example/canary", "event_types": ["*"], "secret": "s" * 32}
+        hooks = [(await front.ask("POST", HOOKS, TEST, json=hook)).json["endpoint_id"] for _ in range(2)]
+        pings = [(await front.ask("POST", f"{HOOKS}/{hooks[0]}/test", TEST)).json for _ in range(2)]
+        ids |= {"endpoint_id": hooks[0], "delivery_id": pings[0]["delivery_id"]}
+        ids |= {"reviewer_id": colleague.member.reviewer_id, "key_id": keys[0]["key_id"], "tenant_id": ACME}
+        yield Furnished(front, owner, colleague, await front.sign_in(tenant_id=GLOBEX), page, ids)
