@@ -16,12 +16,14 @@ from schemas.enums import (
     VerificationStatus,
 )
 from schemas.ids import DecisionId, ReviewCaseId, TenantId, UserId, VerificationId, derive_id
+from schemas.people import Reviewer
 from schemas.problems import ProblemCode, Refused
 from schemas.reasons import ReasonCode
 from schemas.reviews import CaseNote, CaseOutcome, Conclusion, ReviewCase, StoredCase
 from schemas.tenant_settings import FourEyes
 from schemas.verifications import StoredVerification, Verification
 from streams.verification.rules import tell
+from streams.verification.sandbox import PREFIX as SIMULATED
 
 LEASE: Final = timedelta(minutes=30)
 """How long a claimed case is its reviewer's (G42)."""
@@ -48,6 +50,8 @@ class Deciding:
     four_eyes: FourEyes
     all_viewed: bool
     """Every image was looked at, or nobody demands it."""
+    about_oneself: bool = False
+    """The subject is the reviewer."""
 
 
 def claimed(stored: StoredCase, reviewer: UserId, now: datetime) -> StoredCase:
@@ -140,6 +144,9 @@ def concluded(stored: StoredCase, deciding: Deciding) -> StoredCase:
     case, conclusion = stored.case, deciding.conclusion
     _require_open(stored)
     _require_free(case, conclusion.reviewer_id, conclusion.concluded_at)
+    if deciding.about_oneself:
+        message = "Nobody concludes a case about themselves; a colleague must."
+        raise Refused.because(ProblemCode.PERMISSION_DENIED, message)
     lead_only = case.kind is CaseKind.APPEAL or stored.reopened or case.status is CaseStatus.ESCALATED
     if lead_only and not deciding.may_overturn:
         message = "Concluding this case needs the permission CASES_OVERTURN."
@@ -159,6 +166,13 @@ def concluded(stored: StoredCase, deciding: Deciding) -> StoredCase:
             lease_expires_at=None,
         )
     return _final(stored, conclusion)
+
+
+def is_about(subject_id: str, reviewer: Reviewer) -> bool:
+    """Tell whether the subject goes by the reviewer's id or e-mail address, in the sandbox too (S74)."""
+    named = subject_id.casefold()
+    plain = named.partition("@")[2] if named.startswith(SIMULATED) else named
+    return plain in {reviewer.reviewer_id, reviewer.email.casefold()}
 
 
 def _second(stored: StoredCase, first: Conclusion, second: Conclusion) -> StoredCase:

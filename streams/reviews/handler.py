@@ -130,7 +130,9 @@ class ChangeCase:
             session_id=wish.session_id,
         )
         viewed = not settings.require_evidence_view or await self._all_viewed(wish, stored.case)
-        deciding = concluding.Deciding(conclusion, wish.may_overturn, settings.four_eyes, viewed)
+        member = await self._member(wish.tenant_id, wish.reviewer_id)
+        oneself = member is not None and concluding.is_about(stored.case.subject_id, member)
+        deciding = concluding.Deciding(conclusion, wish.may_overturn, settings.four_eyes, viewed, oneself)
         after = concluding.concluded(stored, deciding)
         said = {"outcome": wish.outcome, "reason_codes": list(wish.reason_codes)}
         case_id, status = wish.review_case_id, after.case.status
@@ -156,14 +158,17 @@ class ChangeCase:
         return wanted <= {record.body.decode() for record in seen}
 
     async def _require_member(self, tenant_id: TenantId, reviewer_id: UserId) -> None:
-        try:
-            record = await self._stores.records.get(tenant_id, RecordKind.REVIEWER, reviewer_id)
-            usable = Reviewer.from_bytes(record.body).active
-        except NotFound:
-            usable = False
-        if not usable:
+        member = await self._member(tenant_id, reviewer_id)
+        if member is None or not member.active:
             message = "The tenant has no such active member."
             raise Refused.at("/reviewer_id", ProblemCode.VALIDATION_FAILED, message)
+
+    async def _member(self, tenant_id: TenantId, reviewer_id: UserId) -> Reviewer | None:
+        try:
+            record = await self._stores.records.get(tenant_id, RecordKind.REVIEWER, reviewer_id)
+        except NotFound:
+            return None
+        return Reviewer.from_bytes(record.body)
 
     async def _appeal(self, wish: OpenAppeal) -> None:
         held = await self._find(wish.tenant_id, RecordKind.VERIFICATION, wish.verification_id)

@@ -419,6 +419,17 @@ async def test_a_removed_factor_leaves_the_session_with_the_first_one(stage: Sta
         await stage.recognise(cookie)
 
 
+async def test_s14_removing_the_factor_ends_every_other_session(stage: Stage) -> None:
+    seed, _, cookie = await stage.enrol(await stage.enter())
+    other = (await stage.meet(await stage.enter(address="192.0.2.2"), stage.code(seed))).cookie
+    caller = await stage.recognise(cookie)
+
+    await factor.remove(stage.people, caller, actor_of(caller))
+
+    with pytest.raises(Unauthenticated):
+        await stage.recognise(other)
+
+
 async def test_without_a_factor_no_code_is_right(stage: Stage) -> None:
     caller = await stage.enter()
 

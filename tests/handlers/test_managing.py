@@ -209,6 +209,19 @@ async def test_a_reset_factor_is_gone_and_the_password_stays(stage: Stage) -> No
     assert ((await standing(stage, caller)).factor, again.satisfied) == (None, False)
 
 
+async def test_s14_a_reset_factor_ends_every_session(stage: Stage) -> None:
+    one, two = await person(stage, 1), await person(stage, 2)
+    await stage.add()
+    caller = await stage.enter()
+    _, _, cookie = await stage.enrol(caller)
+
+    for colleague in (one, two):
+        await reset_factor(stage.people, colleague, caller.reviewer_id, actor_of(colleague))
+
+    with pytest.raises(Unauthenticated):
+        await stage.recognise(cookie)
+
+
 async def test_a_change_of_the_member_meanwhile_is_kept(stage: Stage) -> None:
     owner, member = await person(stage, 1), await stage.add()
     wish = MemberWish(role=Role.AUDITOR)

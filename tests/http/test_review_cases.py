@@ -150,6 +150,70 @@ async def test_s74_two_people_who_disagree_escalate_to_a_lead(front: Front) -> N
     )  # fmt: skip
 
 
+async def test_s74_only_a_pending_case_is_concluded(front: Front) -> None:
+    verification, case = await open_case(front)
+    reviewer, lead = await front.sign_in(Role.REVIEWER), await front.sign_in(Role.COMPLIANCE_LEAD)
+    await conclude(reviewer, case, "REJECT")
+    before = (await front.ask("GET", f"/v1/verifications/{verification['verification_id']}")).body
+    assign = {"reviewer_id": lead.member.reviewer_id}
+
+    told = [
+        await conclude(who, case, outcome) for who in (reviewer, lead) for outcome in ("APPROVE", "REJECT")
+    ]
+    told += [await lead.ask("POST", f"{case}/{verb}", json={}) for verb in ("claim", "release")]
+    told.append(await lead.ask("POST", f"{case}/assign", json=assign))
+    told.append(await lead.ask("POST", f"{case}/escalate", json={"note": "x"}))
+
+    assert {(one.status, one.code) for one in told} == {(409, "CASE_ALREADY_CONCLUDED")}
+    assert (await front.ask("GET", f"/v1/verifications/{verification['verification_id']}")).body == before
+    assert await actions(front) == ["case.opened", "case.concluded"]
+
+
+@pytest.mark.parametrize("subject", [UNCERTAIN, "sim:fail:PROVIDER_UNAVAILABLE"])
+async def test_s74_what_was_not_finally_decided_cannot_be_appealed(front: Front, subject: str) -> None:
+    made = (await front.submit(build_body(subject), TEST)).json
+    lead = await front.sign_in(Role.COMPLIANCE_LEAD)
+
+    path = f"/v1/control/verifications/{made['verification_id']}/appeal"
+    told = await lead.ask("POST", path, json={"note": "x"})
+
+    assert (told.status, told.code) == (422, "VALIDATION_FAILED")
+    assert "case.opened" not in (await actions(front))[made["status"] == "REVIEW_REQUIRED" :]
+
+
+async def test_s74_only_a_concluded_case_is_reopened(front: Front) -> None:
+    _, case = await open_case(front)
+    lead = await front.sign_in(Role.COMPLIANCE_LEAD)
+
+    told = await lead.ask("POST", f"{case}/reopen", json={"note": "x"})
+
+    assert (told.status, told.code) == (422, "VALIDATION_FAILED")
+
+
+@pytest.mark.parametrize("called", ["reviewer_id", "email", "EMAIL"])
+async def test_s74_nobody_concludes_a_case_about_themselves(front: Front, called: str) -> None:
+    oneself, colleague = await front.sign_in(Role.OWNER), await front.sign_in(Role.REVIEWER)
+    own = getattr(oneself.member, called.lower())
+    _, case = await open_case(front, f"{UNCERTAIN}@{own.upper() if called.isupper() else own}")
+
+    told = [await conclude(oneself, case, outcome) for outcome in ("APPROVE", "REJECT")]
+
+    assert {(one.status, one.code) for one in told} == {(403, "PERMISSION_DENIED")}
+    assert await actions(front) == ["case.opened"]
+    assert (await conclude(colleague, case)).status == 200
+
+
+async def test_s74_nobody_is_the_second_person_about_themselves(front: Front) -> None:
+    await set_up(front, four_eyes=FourEyes.ALWAYS)
+    oneself, colleague = await front.sign_in(Role.OWNER), await front.sign_in(Role.REVIEWER)
+    _, case = await open_case(front, f"{UNCERTAIN}@{oneself.member.email}")
+
+    waiting = await conclude(colleague, case)
+
+    assert waiting.json["status"] == "AWAITING_SECOND"
+    assert (await conclude(oneself, case)).code == "PERMISSION_DENIED"
+
+
 async def test_a_final_decision_is_appealed_and_overturned(front: Front) -> None:
     made = (await front.submit(build_body("sim:reject:DOCUMENT_EXPIRED"), TEST)).json
     reviewer, lead = await front.sign_in(Role.REVIEWER), await front.sign_in(Role.COMPLIANCE_LEAD)
