@@ -16,8 +16,8 @@ GIVEN = re.compile(
 )
 """A line that gives a secret a value."""
 
-NO_VALUE = re.compile(r"str|Any|\$.*|/run/secrets/.*|\{file:?|\[.*")
-"""A type, a variable, a file, a list of names."""
+NO_VALUE = re.compile(r"str|Any|_secret\(|\$.*|/run/secrets/.*|\{file:?|\[.*")
+"""A type, what reads a file, a variable, a file, a list of names."""
 
 
 def given(text: str) -> list[str]:
