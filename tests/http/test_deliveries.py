@@ -15,7 +15,7 @@ from streams.webhooks.keeping import delivery_records
 from streams.webhooks.rearming import fresh
 from tests.builders import ACME, build_decision_event
 from tests.http.json_schema import Schemas
-from tests.http.support import FOREIGN, LIVE, TEST, Front, Told, now
+from tests.http.support import FOREIGN, LIVE, TEST, Front, Json, Told, now
 from tests.http.test_webhooks import PATH, create
 
 DELIVERIES = "/v1/webhooks/deliveries"
@@ -36,10 +36,10 @@ async def failed(front: Front, endpoint: Any, name: str = "first") -> str:
     return ended.delivery.delivery_id
 
 
-def window(hours: float = 24, **changes: Any) -> dict[str, Any]:
+def window(hours: float = 24, changes: Json | None = None) -> Json:
     """The last hours."""
     moment = datetime.now(UTC)
-    return {"from": rfc3339(moment - timedelta(hours=hours)), "to": rfc3339(moment), **changes}
+    return {"from": rfc3339(moment - timedelta(hours=hours)), "to": rfc3339(moment)} | (changes or {})
 
 
 async def replay_range(front: Front, endpoint: Any, body: Any = None, **headers: str) -> Told:
@@ -68,7 +68,7 @@ async def test_a_test_is_answered_with_the_delivery_of_its_ping(front: Front) ->
 
 async def test_a_test_sent_again_with_its_key_is_one_ping(front: Front) -> None:
     path = f"{PATH}/{(await create(front))['endpoint_id']}/test"
-    given = {"headers": {"Idempotency-Key": "one"}}
+    given: Json = {"headers": {"Idempotency-Key": "one"}}
 
     first, again = [await front.ask("POST", path, **given) for _ in range(2)]
 
@@ -157,7 +157,7 @@ async def test_nothing_is_sent_to_an_endpoint_that_is_not_active(front: Front) -
 
 async def test_a_range_is_handed_to_the_endpoints_actor(front: Front) -> None:
     endpoint = await create(front)
-    body = window(event_types=["flow.published"])
+    body = window(changes={"event_types": ["flow.published"]})
 
     told = await replay_range(front, endpoint, body)
 
@@ -201,11 +201,11 @@ async def test_a_key_used_for_another_range_is_refused(front: Front) -> None:
     [
         (window(24 * 30 + 1), "/from"),
         (window(-1), "/to"),
-        (window(**{"from": "yesterday"}), "/from"),
-        (window(**{"from": "2026-11-20"}), "/from"),
-        (window(to=1_700_000_000), "/to"),
-        (window(to=None), "/to"),
-        (window(since="2026-11-20T00:00:00Z"), "/since"),
+        (window(changes={"from": "yesterday"}), "/from"),
+        (window(changes={"from": "2026-11-20"}), "/from"),
+        (window(changes={"to": 1_700_000_000}), "/to"),
+        (window(changes={"to": None}), "/to"),
+        (window(changes={"since": "2026-11-20T00:00:00Z"}), "/since"),
     ],
 )
 async def test_a_range_that_cannot_be_is_refused_at_its_place(front: Front, body: Any, pointer: str) -> None:
@@ -216,7 +216,7 @@ async def test_a_range_that_cannot_be_is_refused_at_its_place(front: Front, body
 
 @pytest.mark.parametrize("types", [[], ["nothing"], ["*", "ping"]])
 async def test_a_range_of_types_that_cannot_be_is_refused(front: Front, types: list[str]) -> None:
-    told = await replay_range(front, await create(front), window(event_types=types))
+    told = await replay_range(front, await create(front), window(changes={"event_types": types}))
 
     assert (told.status, told.code) == (422, "WEBHOOK_ENDPOINT_UNUSABLE")
 

@@ -72,7 +72,7 @@ async def test_an_endpoint_is_answered_whole_and_without_its_secret(front: Front
 
 
 async def test_a_replayed_key_answers_the_first_endpoint(front: Front) -> None:
-    given = {"headers": {"Idempotency-Key": "one"}, "json": WISH}
+    given: Json = {"headers": {"Idempotency-Key": "one"}, "json": WISH}
 
     first = await front.ask("POST", PATH, **given)
     await front.ask("PATCH", f"{PATH}/{first.json['endpoint_id']}", json={"active": False})
@@ -162,9 +162,7 @@ async def test_repeated_types_count_once(front: Front) -> None:
 
 
 async def test_the_twenty_first_endpoint_is_refused_also_when_all_come_at_once(front: Front) -> None:
-    body = {"json": WISH}
-
-    told = await asyncio.gather(*(front.ask("POST", PATH, **body) for _ in range(MOST_ENDPOINTS + 4)))
+    told = await asyncio.gather(*(front.ask("POST", PATH, json=WISH) for _ in range(MOST_ENDPOINTS + 4)))
 
     refused = [one for one in told if one.status != 201]
     assert [one.status for one in refused] == [422] * 4
