@@ -15,11 +15,11 @@ from streams.access.handler import Clock, NewId, RequestName
 from streams.audit.acts import write_row
 from streams.audit.committing import Commit
 from streams.evidence_ports import Vault
-from streams.ports import Change, Conflict, Record, RecordKind, Records
+from streams.ports import Change, Conflict, Erased, Record, RecordKind, Records
 from streams.webhooks.changing import changed, rotated
 from streams.webhooks.keeping import endpoint_record
 from streams.webhooks.places import endpoint_or_none, read_register
-from streams.webhooks.secrets import open_secrets, seal_secret
+from streams.webhooks.secrets import forget_secrets, open_secrets, seal_secret
 from streams.webhooks.signing import secret_bytes
 from streams.webhooks.urls import receiver_url
 
@@ -218,10 +218,13 @@ class TenantEndpoints:
             sealed = await seal_secret(self.vault, tenant_id, endpoint_id, secret)
             return rotated(stored, sealed, overlap, now)
 
-        seconds = int(overlap.total_seconds())
-        return await self._amend(
-            tenant_id, endpoint_id, seen, AuditAction.WEBHOOK_ROTATED, actor, alter, overlap_seconds=seconds
-        )
+        action, seconds = AuditAction.WEBHOOK_ROTATED, int(overlap.total_seconds())
+        try:
+            return await self._amend(
+                tenant_id, endpoint_id, seen, action, actor, alter, overlap_seconds=seconds
+            )
+        except Erased as error:  # it was deleted just now
+            raise NotFound(endpoint_id) from error
 
     async def delete(self, tenant_id: TenantId, endpoint_id: EndpointId, seen: Modes, actor: Actor) -> None:
         """End an endpoint and forget its secrets; ending it again changes nothing.
@@ -236,6 +239,7 @@ class TenantEndpoints:
         found = await self._find(tenant_id, endpoint_id, seen)
         if not found.stored.deleted:
             await self._amend(tenant_id, endpoint_id, seen, AuditAction.WEBHOOK_DELETED, actor, alter)
+        await forget_secrets(self.vault, tenant_id, endpoint_id)
 
     async def _amend(
         self,

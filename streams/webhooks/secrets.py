@@ -21,6 +21,11 @@ async def seal_secret(vault: Vault, tenant_id: TenantId, endpoint_id: EndpointId
     return await vault.seal(tenant_id, _holder(endpoint_id), _LABEL, text.encode())
 
 
+async def forget_secrets(vault: Vault, tenant_id: TenantId, endpoint_id: EndpointId) -> None:
+    """Destroy the key of an endpoint's secrets, wherever a sealed one may still lie."""
+    await vault.destroy(tenant_id, _holder(endpoint_id))
+
+
 async def open_secrets(vault: Vault, stored: StoredEndpoint, now: datetime) -> list[bytes]:
     """Return the secrets that sign at a moment, the one in force first.
 
