@@ -9,6 +9,7 @@ import typer
 
 from app.cli_options import AsJson, DataDir, TenantOption, settings_of
 from app.cli_people import reviewers
+from app.cli_webhooks import webhooks
 from app.console import say_json, say_pairs
 from app.settings import Settings
 from schemas.enums import Scope
@@ -29,6 +30,7 @@ dead_letters = typer.Typer(no_args_is_help=True, help="Messages that could not b
 app.add_typer(tenants, name="tenant")
 app.add_typer(keys, name="key")
 app.add_typer(reviewers, name="reviewer")
+app.add_typer(webhooks, name="webhook")
 app.add_typer(audit, name="audit")
 app.add_typer(catalogue, name="catalog")
 app.add_typer(dead_letters, name="dlq")

@@ -15,6 +15,7 @@ COMMANDS = (
     ("up",), ("demo",), ("broker",), ("front",), ("worker",), ("tenant", "create"), ("key", "create"),
     ("key", "revoke"), ("reviewer", "create"), ("reviewer", "reset"), ("catalog", "load"),
     ("doctor",), ("audit", "verify"), ("dlq", "list"), ("dlq", "redrive"),
+    ("webhook", "listen"), ("webhook", "verify"),
 )  # fmt: skip
 
 

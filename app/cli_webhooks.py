@@ -1,0 +1,95 @@
+"""The commands for who receives webhooks: `veristream webhook listen` and `veristream webhook verify`."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.cli_options import AsJson
+from app.console import out, say_error, say_json
+
+webhooks = typer.Typer(no_args_is_help=True, help="For receivers of webhooks.")
+
+Secret = Annotated[
+    str | None,
+    typer.Option(
+        "--secret",
+        envvar="SERVICE_WEBHOOK_SECRET",
+        help="Secret of the endpoint; others on this machine see it here, so prefer the variable or a file.",
+    ),
+]
+SecretFile = Annotated[
+    Path | None, typer.Option("--secret-file", help="A file that holds the secret of the endpoint.")
+]
+
+
+@webhooks.command("listen")
+def webhook_listen(
+    secret: Secret = None,
+    secret_file: SecretFile = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: a free one.")] = 0,
+    once: Annotated[  # noqa: FBT002 - an option of a command
+        bool, typer.Option("--once", help="Stop after one delivery; exit status 1 if it was not good.")
+    ] = False,
+    fail: Annotated[
+        int | None, typer.Option("--fail", min=200, max=599, help="Answer this status to every delivery.")
+    ] = None,
+    as_json: AsJson = False,  # noqa: FBT002 - an option of a command
+) -> None:
+    """Receive webhooks on this machine, verify each, and print what it tells; Ctrl-C ends it.
+
+    A good delivery is answered 204, any other 400. The service calls this machine only with
+    SERVICE_WEBHOOKS_ALLOW_INSECURE=true.
+
+    Try:
+
+      veristream webhook listen --secret-file endpoint.secret --port 9000
+
+      SERVICE_WEBHOOK_SECRET=whsec_… veristream webhook listen --once --json
+
+      veristream webhook listen --secret-file endpoint.secret --fail 503
+    """
+    from app import commands_webhooks as commands  # noqa: PLC0415 - `--help` must not wait for it
+
+    known = commands.read_secret(secret, secret_file, may_ask=True)
+    good = asyncio.run(commands.listen(known, port=port, once=once, fail=fail, as_json=as_json))
+    raise typer.Exit(1 if once and not good else 0)
+
+
+@webhooks.command("verify")
+def webhook_verify(
+    id_: Annotated[str, typer.Option("--id", help="Header webhook-id.")],
+    timestamp: Annotated[str, typer.Option("--timestamp", help="Header webhook-timestamp.")],
+    signature: Annotated[str, typer.Option("--signature", help="Header webhook-signature, whole.")],
+    body: Annotated[
+        Path | None, typer.Argument(help="File with the body, byte for byte \\[default: stdin].")
+    ] = None,
+    secret: Secret = None,
+    secret_file: SecretFile = None,
+    any_time: Annotated[  # noqa: FBT002 - an option of a command
+        bool, typer.Option("--any-time", help="Accept a delivery older than five minutes.")
+    ] = False,
+    as_json: AsJson = False,  # noqa: FBT002 - an option of a command
+) -> None:
+    """Tell whether one delivery can be trusted: exit status 0, or 1 with the reason.
+
+    Try:
+
+      veristream webhook verify --secret-file endpoint.secret --id evt_… --timestamp 1790000000 \
+--signature v1,… --any-time body.json
+
+      veristream webhook verify --id evt_… --timestamp 1790000000 --signature v1,… < body.json
+    """
+    from app import commands_webhooks as commands  # noqa: PLC0415 - `--help` must not wait for it
+
+    known = commands.read_secret(secret, secret_file, may_ask=body is not None and str(body) != "-")
+    told = commands.read_body(body)
+    fault = commands.verify(known, id_, timestamp, signature, told, any_time=any_time)
+    if as_json:
+        say_json({"good": fault is None, "reason": fault})
+    elif fault is None:
+        out.print("good: it was signed with this secret, and is what was signed")
+    else:
+        say_error(fault)
+    raise typer.Exit(0 if fault is None else 1)

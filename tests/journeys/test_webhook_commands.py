@@ -1,0 +1,248 @@
+"""`veristream webhook listen` and `veristream webhook verify`, as who writes a receiver uses them."""
+
+import asyncio
+import json
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession
+
+from app.webhook_receiver import fault_of
+from streams.webhooks.signing import secret_bytes, signatures, timestamp
+from tests.journeys.service import START_S, environment
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 - of Standard Webhooks' published example
+BODY = b'{"test": 2432232314}'
+PUBLISHED = {
+    "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+    "webhook-timestamp": "1614265330",
+    "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+}
+"""The example that Standard Webhooks publish."""
+
+VERIFY = (
+    "verify", "--id", PUBLISHED["webhook-id"], "--timestamp", PUBLISHED["webhook-timestamp"], "--signature",
+)  # fmt: skip
+KNOWN = {"SERVICE_WEBHOOK_SECRET": SECRET}
+
+
+async def begin(*arguments: str, given: Mapping[str, str]) -> asyncio.subprocess.Process:
+    """Start `veristream webhook …` with these variables."""
+    pipe = asyncio.subprocess.PIPE
+    command = (sys.executable, "-m", "app", "webhook", *arguments)
+    return await asyncio.create_subprocess_exec(
+        *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment(given)
+    )
+
+
+async def webhook(
+    *arguments: str, given: Mapping[str, str] = KNOWN, stdin: bytes = b""
+) -> tuple[int, str, str]:
+    """Run `veristream webhook …` to its end: exit status, stdout, stderr."""
+    process = await begin(*arguments, given=given)
+    async with asyncio.timeout(START_S):
+        out, err = await process.communicate(stdin)
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+class Listener:
+    """A running `veristream webhook listen`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, ready: str) -> None:
+        self.process, self.ready = process, ready
+
+    async def line(self) -> str:
+        """The next line it prints."""
+        assert self.process.stdout is not None
+        async with asyncio.timeout(START_S):
+            return (await self.process.stdout.readline()).decode().strip()
+
+    async def deliver(self, id_: str, body: bytes, secrets: Sequence[str] = (SECRET,)) -> int:
+        """Post a signed body to it; returns what it answered."""
+        at = datetime.now(UTC)
+        signed = signatures(id_, at, body, [secret_bytes(secret) for secret in secrets])
+        headers = {"webhook-id": id_, "webhook-timestamp": timestamp(at), "webhook-signature": signed}
+        url = json.loads(self.ready)["ready"] if self.ready.startswith("{") else self.ready.split()[-1]
+        async with ClientSession() as client, client.post(url, data=body, headers=headers) as answer:
+            return answer.status
+
+    async def ended(self) -> int:
+        """Wait for its end; returns the exit status."""
+        async with asyncio.timeout(START_S):
+            return await self.process.wait()
+
+
+@asynccontextmanager
+async def listening(*arguments: str) -> AsyncIterator[Listener]:
+    """Run `veristream webhook listen`, ready."""
+    process = await begin("listen", *arguments, given=KNOWN)
+    try:
+        listener = Listener(process, "")
+        listener.ready = await listener.line()
+        yield listener
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+def event(**data: object) -> bytes:
+    """The body of a webhook."""
+    told = {"id": "evt_1", "type": "verification.approved", "sequence": 3, "data": data}
+    return json.dumps(told).encode()
+
+
+async def test_it_prints_what_a_delivery_tells_and_that_it_is_signed() -> None:
+    async with listening() as listener:
+        status = await listener.deliver("evt_1", event(verification_id="ver_1", decision="ALLOW"))
+        line = await listener.line()
+
+    assert status == 204
+    assert "verification.approved  evt_1  sequence=3" in line
+    assert "verification_id=ver_1  decision=ALLOW" in line
+    assert line.endswith("new  signature: ok")
+
+
+async def test_a_delivery_that_came_before_is_told_as_such() -> None:
+    async with listening() as listener:
+        for _ in range(2):
+            await listener.deliver("evt_1", event())
+        lines = [await listener.line() for _ in range(2)]
+
+    assert ["  again  " in line for line in lines] == [False, True]
+
+
+async def test_a_delivery_signed_with_another_secret_is_told_and_answered_400() -> None:
+    async with listening("--once", "--json") as listener:
+        status = await listener.deliver("evt_1", event(), ["whsec_" + "A" * 32])
+        told = json.loads(await listener.line())
+        code = await listener.ended()
+
+    assert (status, told["signature"], code) == (400, "bad", 1)
+    assert "another secret" in told["fault"]
+
+
+async def test_during_a_rotation_either_secret_is_enough() -> None:
+    async with listening("--once", "--json") as listener:
+        status = await listener.deliver("evt_1", event(), ["whsec_" + "A" * 32, SECRET])
+        told = json.loads(await listener.line())
+        code = await listener.ended()
+
+    assert (status, told["signature"], told["type"], code) == (204, "ok", "verification.approved", 0)
+
+
+async def test_it_can_answer_as_a_receiver_that_fails() -> None:
+    async with listening("--fail", "503", "--once") as listener:
+        assert await listener.deliver("evt_1", event()) == 503
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_it_ends_cleanly_when_told_to(number: signal.Signals) -> None:
+    async with listening() as listener:
+        listener.process.send_signal(number)
+        code = await listener.ended()
+        assert listener.process.stderr is not None
+        err = (await listener.process.stderr.read()).decode()
+
+    assert (code, "Traceback" in err) == (0, False)
+
+
+async def test_nothing_a_stranger_sends_reaches_the_terminal_as_commands() -> None:
+    async with listening() as listener:
+        await listener.deliver("evt_1", event(status="\x1b[2J[bold]\nx"), ["whsec_" + "A" * 32])
+        line = await listener.line()
+
+    assert "status=\ufffd[2J[bold]\ufffdx" in line
+
+
+async def test_a_taken_port_is_named_with_the_mend() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        status, _, err = await webhook("listen", "--port", str(taken.getsockname()[1]))
+
+    assert (status, "--port" in err, "Traceback" in err) == (2, True, False)
+
+
+async def test_the_published_example_verifies_at_any_time(tmp_path: Path) -> None:
+    (tmp_path / "body.json").write_bytes(BODY)
+    arguments = (*VERIFY, PUBLISHED["webhook-signature"], "--any-time", str(tmp_path / "body.json"))
+
+    assert (await webhook(*arguments))[0] == 0
+
+
+async def test_a_body_on_stdin_and_a_secret_in_a_file_do_as_well(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(f"{SECRET}\n")
+    arguments = (*VERIFY, PUBLISHED["webhook-signature"], "--any-time", "--json")
+    secret = ("--secret-file", str(tmp_path / "secret"))
+    status, out, _ = await webhook(*arguments, *secret, given={}, stdin=BODY)
+
+    assert (status, json.loads(out)) == (0, {"good": True, "reason": None})
+
+
+async def test_an_old_delivery_is_refused_with_its_reason() -> None:
+    status, _, err = await webhook(*VERIFY, PUBLISHED["webhook-signature"], stdin=BODY)
+
+    assert (status, "too old" in err) == (1, True)
+
+
+async def test_without_a_secret_it_says_where_to_put_one() -> None:
+    status, _, err = await webhook(*VERIFY, PUBLISHED["webhook-signature"], given={}, stdin=BODY)
+
+    assert (status, "SERVICE_WEBHOOK_SECRET" in err, "--secret-file" in err) == (2, True, True)
+
+
+async def test_a_secret_that_cannot_be_one_is_refused_and_never_shown() -> None:
+    weak = {"SERVICE_WEBHOOK_SECRET": "whsec_dG9vIHNob3J0"}
+    status, out, err = await webhook(*VERIFY, PUBLISHED["webhook-signature"], given=weak, stdin=BODY)
+
+    assert (status, "24 to 64 bytes" in err, "dG9v" in out + err) == (2, True, False)
+
+
+SECRET_BYTES = secret_bytes(SECRET)
+
+
+def changed(**headers: str) -> dict[str, str]:
+    """The published headers with others in their place."""
+    return {**PUBLISHED, **{f"webhook-{name}": value for name, value in headers.items()}}
+
+
+def test_every_changed_byte_of_a_delivery_is_noticed() -> None:
+    for place in range(len(BODY)):
+        altered = BODY[:place] + bytes([BODY[place] ^ 1]) + BODY[place + 1 :]
+        assert fault_of(SECRET_BYTES, PUBLISHED, altered, any_time=True) is not None
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "reason"),
+    [
+        (PUBLISHED, BODY + b"\n", "newline"),
+        (PUBLISHED, BODY + b"\r\n", "newline"),
+        (PUBLISHED, b"\xff", "UTF-8"),
+        (changed(id="msg_other"), BODY, "another secret"),
+        (changed(id=""), BODY, "missing"),
+        (changed(timestamp=""), BODY, "missing"),
+        (changed(timestamp="1614265331"), BODY, "another secret"),
+        (changed(timestamp="yesterday"), BODY, "malformed"),
+        (changed(timestamp="1e999"), BODY, "malformed"),
+        (changed(timestamp="nan"), BODY, "malformed"),
+        (changed(signature=""), BODY, "missing"),
+        (changed(signature="v1,"), BODY, "another secret"),
+        (changed(signature="v1,!"), BODY, "another secret"),
+        (changed(signature="g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="), BODY, "another secret"),
+        (changed(signature=PUBLISHED["webhook-signature"].replace("v1", "v2")), BODY, "another secret"),
+    ],
+)
+def test_what_cannot_be_trusted_has_its_reason(headers: dict[str, str], body: bytes, reason: str) -> None:
+    assert reason in (fault_of(SECRET_BYTES, headers, body, any_time=True) or "")
+
+
+@pytest.mark.parametrize("signature", ["v1", "v1,!", "v1,a,b", ","])
+def test_a_malformed_signature_is_a_reason_and_never_an_error(signature: str) -> None:
+    now = timestamp(datetime.now(UTC))
+
+    assert fault_of(SECRET_BYTES, changed(timestamp=now, signature=signature), BODY) is not None
