@@ -15,7 +15,7 @@ _WHOLE: Final = frozenset(
 )  # fmt: skip
 """Models the interface gives with every field, null where there is nothing (2.1-2.5, G35, G38, G89)."""
 
-_TIMES: Final = frozenset({"created_at", "updated_at"})
+_TIMES: Final = frozenset({"created_at", "updated_at", "timestamp"})
 
 _NULL: Final = {"type": "null"}
 

@@ -15,11 +15,13 @@ from app.http.presenting import Presenter
 from app.http.protocol import FrontRunner, Surroundings
 from app.http.responses import standing_headers
 from app.http.routes.api_keys import KeyRoutes, key_endpoints
+from app.http.routes.asyncapi import asyncapi_endpoints
 from app.http.routes.audit import AuditRoutes, audit_endpoints
 from app.http.routes.capture import CaptureRoutes, capture_endpoints
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
 from app.http.routes.control import sign_in_endpoints
 from app.http.routes.description import with_description
+from app.http.routes.events import EventRoutes, event_endpoints
 from app.http.routes.evidence import EvidenceRoutes, evidence_endpoints
 from app.http.routes.flows import FlowRoutes, flow_endpoints
 from app.http.routes.health import HealthRoutes, health_endpoints
@@ -74,6 +76,8 @@ def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget)
         *session_list_endpoints(SessionListRoutes(ports.stores.records, cursors)),
         *capture_endpoints(CaptureRoutes(ports, bodies)),
         *reference_endpoints(),
+        *event_endpoints(EventRoutes(ports, cursors)),
+        *asyncapi_endpoints(),
         *catalog_endpoints(
             CatalogRoutes(ports, bodies, Catalogue(ports.stores.records, ports.commit, ports.clock))
         ),

@@ -122,6 +122,8 @@ GET    /v1/platform/catalog/{code}                              operator        
 PATCH  /v1/platform/catalog/{code}                              operator                                                     428
 POST   /v1/platform/catalog/{code}/enable                       operator                                                     404
 POST   /v1/platform/catalog/{code}/disable                      operator                                                     404
+GET    /v1/events                                               key:events:read                                              200
+GET    /v1/asyncapi.json                                        anyone                                                       200
 GET    /v1/openapi.json                                         anyone                                                       200
 GET    /problems/{code}                                         anyone                                                       404
 GET    /livez                                                   anyone                                                       200
