@@ -27,6 +27,7 @@ from schemas.ids import EvidenceId, TenantId, VerificationId, derive_id, encode_
 from schemas.problems import FieldProblem, NotFound, Overloaded, ProblemCode, Refused, StoreUnavailable
 from schemas.topics import Topic
 from schemas.verifications import DeclaredDocument, Submission, SubmitVerification, VerificationDecided
+from streams.erasure import refusing_erased
 from streams.evidence_ports import EvidenceDraft, EvidenceRow, EvidenceStore, Vault
 from streams.ports import Record, RecordKind, Records
 from streams.runtime.writer import NeverSent
@@ -102,7 +103,8 @@ class Intake:
             first = await self._find(asked, verification_id, fingerprint)
             if first is not None:
                 return Submitted(first, replayed=True)
-        command = await self._keep(body, asked, verification_id, fingerprint, (document, selfie))
+        with refusing_erased():
+            command = await self._keep(body, asked, verification_id, fingerprint, (document, selfie))
         try:
             return await self._ask(command)
         except (Overloaded, NeverSent):

@@ -48,7 +48,10 @@ TEXT_OF: Final[dict[ProblemCode, tuple[str, str]]] = {
         "The origin is refused",
         "Write from the service's own pages only, and over https where that is the service's address.",
     ),
-    ProblemCode.NOT_FOUND: ("Not found", "No such route, or no such thing for this caller."),
+    ProblemCode.NOT_FOUND: (
+        "Not found",
+        "No such route, or no such thing for this caller; what was erased is gone.",
+    ),
     ProblemCode.METHOD_NOT_ALLOWED: ("Method not allowed", "Use one of the methods in the header Allow."),
     ProblemCode.FLOW_ARCHIVED: ("The flow is archived", "Duplicate it and publish the copy."),
     ProblemCode.CASE_ALREADY_CONCLUDED: ("The case is concluded", "Read its conclusion."),

@@ -24,7 +24,7 @@ from schemas.problems import (
     StoreUnavailable,
     Unauthenticated,
 )
-from streams.ports import Conflict, Damaged
+from streams.ports import Conflict, Damaged, Erased
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -32,6 +32,7 @@ Code = ProblemCode
 
 _KINDS: Final[tuple[tuple[type[Exception], Code, str], ...]] = (
     (NotFound, Code.NOT_FOUND, "No such thing for this caller."),
+    (Erased, Code.NOT_FOUND, "The subject was erased; what was kept of it is gone."),
     (Unauthenticated, Code.UNAUTHENTICATED, "No usable credentials were presented."),
     (DecisionPending, Code.DECISION_PENDING, "The decision is not there yet; ask again with the same key."),
     (Overloaded, Code.OVERLOADED, "Too much is under way; ask again in a moment."),

@@ -12,6 +12,7 @@ from schemas.ids import EvidenceId, SessionId, TenantId
 from schemas.problems import NotFound, ProblemCode, Refused
 from schemas.sessions import OpenSession, SessionOpening, SessionSlot, StoredSession, stored_of
 from schemas.verifications import StoredVerification
+from streams.erasure import subject_erased
 from streams.ports import Change, Damaged, Erased, Position, Record, RecordKind, Stores
 from streams.sessions import rules
 from streams.verification.keeping import by_subject_and_status
@@ -96,13 +97,16 @@ class Openings:
         """Return what the tenant said beside flow and subject.
 
         Raises:
-            Refused: STORE_FAILED when it can no longer be opened.
+            Refused: VALIDATION_FAILED when the subject was erased meanwhile, STORE_FAILED when it can no
+                longer be opened.
         """
         label = opening_label(wish.session_id)
         try:
             plain = await self._stores.vault.open(wish.tenant_id, wish.subject_id, label, wish.sealed_opening)
             return SessionOpening.from_bytes(plain)
-        except (Erased, Damaged, ValidationError):
+        except Erased:
+            raise subject_erased() from None
+        except (Damaged, ValidationError):
             raise Refused.because(ProblemCode.STORE_FAILED, "The request can no longer be read.") from None
 
     async def reference(self, wish: OpenSession, revision: FlowRevision) -> EvidenceId | None:

@@ -31,6 +31,7 @@ from schemas.verifications import (
     SubmitVerification,
     VerificationDecided,
 )
+from streams.erasure import no_longer_kept
 from streams.ports import Announcer, Damaged, Erased, RecordKind, Stores, WorkingState
 from streams.sight import Picture
 from streams.verification import attempts, keeping, outcome, telling
@@ -119,9 +120,7 @@ class EvaluateVerification:
                 raise Refused(
                     memo.refusal
                 ) from error  # sent together with it, by a front whose clock is ahead
-            raise Refused.because(
-                ProblemCode.STORE_FAILED, "The images are no longer kept; send them again."
-            ) from error
+            raise no_longer_kept(error) from error
         except Refused as error:
             reasons = attempts.reasons_of(error)
             memo = outcome.refused(command, error.refusal, self._clock(), reasons)

@@ -6,7 +6,7 @@ from app.adapters.crypto import Purpose, RootKey
 from app.invariants.held import Held
 from schemas.enums import EvidenceKind, FlowType, SessionStatus
 from schemas.ids import SessionId, derive_id
-from schemas.problems import NotFound, Refused, StoreUnavailable
+from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.reasons import ReasonCode
 from schemas.sessions import RecordOutcome, StartSession, with_row
 from schemas.verifications import StoredVerification
@@ -14,7 +14,7 @@ from streams.ports import Change, RecordKind
 from streams.sessions import rules
 from streams.sessions.keeping import next_session_record
 from streams.sight import Face
-from tests.builders import ACME, build_fields, build_findings
+from tests.builders import ACME, SUBJECT, build_fields, build_findings
 from tests.handlers.session_stage import PASSPORT, SESSION, SessionStage
 from tests.handlers.verification_stage import FACE_BOX, Scene, Trouble
 
@@ -373,3 +373,18 @@ async def test_an_end_before_handing_in_removes_the_pictures(stage: SessionStage
     await stage.give(stage.cancel() if end == "cancelled" else stage.expire())
 
     assert stage.evidence_ids() == set()
+
+
+async def test_a_subject_erased_while_its_session_is_opened_gets_none() -> None:
+    stage = SessionStage()
+    await stage.publish()
+    wish = await stage.opening()
+    await stage.stores.vault.destroy(ACME, SUBJECT)
+
+    with pytest.raises(Refused) as told:
+        await stage.give(wish)
+
+    (error,) = told.value.refusal.errors
+    assert (error.code, error.pointer) == (ProblemCode.VALIDATION_FAILED, "/subject_id")
+    with pytest.raises(NotFound):
+        await stage.session()

@@ -380,7 +380,8 @@ async def test_evidence_of_an_erased_subject_is_not_evaluated() -> None:
     with pytest.raises(Refused) as refused:
         await stage.handler(command)
 
-    assert refused.value.refusal.code is ProblemCode.STORE_FAILED
+    (error,) = refused.value.refusal.errors
+    assert (error.code, error.pointer) == (ProblemCode.VALIDATION_FAILED, "/subject_id")
     assert stage.shelves.records == {}
 
 

@@ -314,13 +314,14 @@ async def open_front(
     knowing: Callable[[Stores], Authenticator] | None = None,
     clock: Callable[[], datetime] = now,
     passwords: Argon2Passwords | None = None,
+    stores: Stores | None = None,
     **settings: Any,
 ) -> AsyncIterator[Front]:
-    """Serve a front on a free port."""
+    """Serve a front on a free port; over stores in memory, which `shelves` shows, if none are given."""
     chosen = FrontSettings(base_url=BASE_URL, cursor_key=b"c" * 32, **settings)
     shelves, keys, pool = Shelves(), Keys(), VisionPool(1)
     hashing = passwords or Argon2Passwords(CHEAP)
-    stores = open_memory_stores(RootKey(b"r" * 32), shelves)
+    stores = stores or open_memory_stores(RootKey(b"r" * 32), shelves)
     sending = Sending()
     gateway = sending.gateway = DirectGateway(_handlers(stores, pool, sending, clock))
     people = _people(stores, hashing, clock)

@@ -149,8 +149,8 @@ def conditions(kind: type[VeristreamError] = VeristreamError) -> list[type[Veris
     return [one for one in found if one.__module__ in {"schemas.problems", "streams.ports"}]
 
 
-SPOKEN_FOR = {"VeristreamError", "Refused", "Erased", "EngineFailed"}
-"""The root, what carries its own code, what the presenter answers, and what no engine lets out."""
+SPOKEN_FOR = {"VeristreamError", "Refused", "EngineFailed"}
+"""The root, what carries its own code, and what no engine lets out."""
 
 
 @pytest.mark.parametrize("kind", [one for one in conditions() if one.__name__ not in SPOKEN_FOR])

@@ -18,7 +18,7 @@ from schemas.people import Permission
 from schemas.problems import NotFound
 from schemas.verifications import StoredVerification
 from streams.audit.acts import act, write_row
-from streams.ports import Erased, RecordKind
+from streams.ports import RecordKind
 from streams.reviews.concluding import decision_of
 from streams.reviews.handler import find_decision, viewed_index
 
@@ -46,10 +46,7 @@ class EvidenceRoutes:
         if evidence_id not in {one.id for one in (*verification.evidence, *document)}:
             raise NotFound
         kept = await stores.evidence.describe(tenant_id, evidence_id)
-        try:
-            content = await stores.evidence.get(tenant_id, evidence_id)
-        except Erased:
-            raise NotFound from None
+        content = await stores.evidence.get(tenant_id, evidence_id)
         row = write_row(
             derive_id("aud", encode_id("vw", self.ports.fresh_uuid())),
             AuditAction.EVIDENCE_VIEWED,

@@ -32,6 +32,7 @@ from schemas.sessions import (
 )
 from schemas.topics import Topic
 from streams.access.acting import seal_actor
+from streams.erasure import refusing_erased
 from streams.flows.rules import is_return_url
 from streams.ports import Record, RecordKind
 from streams.sessions.opening import opening_label
@@ -72,6 +73,8 @@ class SessionRoutes:
         session_id = SessionId(named.id)
         said = SessionOpening(return_url=body.return_url, metadata=body.metadata).to_bytes()
         vault, label = self.ports.stores.vault, opening_label(session_id)
+        with refusing_erased():
+            sealed = await vault.seal(call.tenant_id, body.subject_id, label, said)
         wish = OpenSession(
             tenant_id=call.tenant_id,
             session_id=session_id,
@@ -82,7 +85,7 @@ class SessionRoutes:
             livemode=caller.livemode,
             key_id=caller.key_id,
             locale=body.locale,
-            sealed_opening=await vault.seal(call.tenant_id, body.subject_id, label, said),
+            sealed_opening=sealed,
             fingerprint=named.fingerprint,
         )
         changed = await self._ask(wish)
