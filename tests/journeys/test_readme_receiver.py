@@ -1,0 +1,104 @@
+"""What README.md shows to who writes a receiver, run exactly as it is printed."""
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import ClientConnectorError, ClientSession
+from standardwebhooks import Webhook
+
+from app.webhook_receiver import fault_of
+from streams.webhooks.signing import secret_bytes, signatures, timestamp
+from tests.journeys.service import START_S, environment
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 - of Standard Webhooks' published example
+
+
+def block(mark: str, language: str) -> str:
+    """The block of README.md under a mark."""
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    found = re.search(rf"<!-- {mark} -->\n```{language}\n(.*?)```", text, re.DOTALL)
+    assert found is not None, mark
+    return found[1]
+
+
+@asynccontextmanager
+async def running(folder: Path, port: int) -> AsyncIterator[asyncio.StreamReader]:
+    """Run the receiver of the README; yields what it prints."""
+    (folder / "receiver.py").write_text(block("receiver", "python"), encoding="utf-8")
+    given = environment({"WEBHOOK_SECRET": SECRET, "PORT": str(port)})
+    pipe, quiet = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(folder / "receiver.py"), stdout=pipe, stderr=quiet, env=given
+    )
+    try:
+        assert process.stdout is not None
+        yield process.stdout
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def deliver(port: int, event: dict[str, Any], secrets: Sequence[str] = (SECRET,)) -> int:
+    """Post an event to the receiver as the service does, once it listens; returns its answer."""
+    at, body = datetime.now(UTC), json.dumps(event).encode()
+    headers = {
+        "webhook-id": event["id"],
+        "webhook-timestamp": timestamp(at),
+        "webhook-signature": signatures(event["id"], at, body, [secret_bytes(text) for text in secrets]),
+    }
+    async with asyncio.timeout(START_S), ClientSession() as client:
+        while True:
+            try:
+                async with client.post(f"http://127.0.0.1:{port}/", data=body, headers=headers) as answer:
+                    return answer.status
+            except ClientConnectorError:
+                await asyncio.sleep(0.05)  # it says nothing when it is ready
+
+
+def event(id_: str, sequence: int, verification_id: str = "ver_1") -> dict[str, Any]:
+    """An event as the service tells it."""
+    data = {"verification_id": verification_id, "status": "APPROVED"}
+    return {"id": id_, "type": "verification.approved", "sequence": sequence, "data": data}
+
+
+def test_the_receiver_is_as_short_as_it_claims() -> None:
+    assert len(block("receiver", "python").strip().splitlines()) <= 22
+
+
+async def test_the_receiver_acts_once_on_what_is_new_and_signed(tmp_path: Path, unused_tcp_port: int) -> None:
+    sent = [
+        (event("evt_1", 1), SECRET),
+        (event("evt_1", 1), SECRET),
+        (event("evt_3", 3), SECRET),
+        (event("evt_2", 2), SECRET),
+        (event("evt_4", 4), "whsec_" + "A" * 32),
+        (event("evt_5", 1, "ver_2"), SECRET),
+    ]
+    async with running(tmp_path, unused_tcp_port) as printed:
+        answers = [await deliver(unused_tcp_port, told, [secret]) for told, secret in sent]
+        lines = [(await printed.readline()).decode() for _ in range(3)]
+
+    assert answers == [204, 204, 204, 204, 400, 204]
+    assert ["ver_1" in lines[0], "ver_1" in lines[1], "ver_2" in lines[2]] == [True, True, True]
+
+
+@pytest.mark.parametrize("vector", json.loads(block("vectors", "json")), ids=lambda vector: vector["id"])
+def test_a_published_signature_is_what_we_send_and_what_the_library_expects(vector: dict[str, Any]) -> None:
+    at = datetime.fromtimestamp(int(vector["timestamp"]), UTC)
+    secrets = [secret_bytes(text) for text in vector["secrets"]]
+    by_library = [Webhook(secret).sign(vector["id"], at, vector["body"]) for secret in secrets]
+    headers = {f"webhook-{name}": vector[name] for name in ("id", "timestamp", "signature")}
+
+    assert signatures(vector["id"], at, vector["body"].encode(), secrets) == vector["signature"]
+    assert " ".join(by_library) == vector["signature"]
+    assert [fault_of(secret, headers, vector["body"].encode(), any_time=True) for secret in secrets] == [
+        None for _ in secrets
+    ]
