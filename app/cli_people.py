@@ -18,10 +18,13 @@ Email = Annotated[str, typer.Option("--email", help="E-mail address, which signs
 def reviewer_create(
     tenant: TenantOption,
     email: Email,
-    name: Annotated[str, typer.Option("--name", help="Name that colleagues see.")],
     role: Annotated[
         Role, typer.Option("--role", case_sensitive=False, help="What the member may do.")
     ] = Role.REVIEWER,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="Name that colleagues see \\[default: from the e-mail address]."),
+    ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,  # noqa: FBT002 - an option of a command
 ) -> None:
@@ -29,7 +32,7 @@ def reviewer_create(
 
     Try:
 
-      veristream reviewer create --tenant ten_… --email ada@acme.example --name "Ada Obi" --role OWNER
+      veristream reviewer create --tenant ten_… --email ada.obi@acme.example --role OWNER
 
       veristream reviewer create --tenant ten_… --email ada@acme.example --name "Ada Obi" --json
     """

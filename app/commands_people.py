@@ -1,5 +1,6 @@
 """What the commands about members do, between the command line and the composition root."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -24,14 +25,15 @@ _NAME: Final[TypeAdapter[str]] = TypeAdapter(PlainName)
 
 
 async def create_reviewer(
-    settings: Settings, tenant: str, *, email: str, name: str, role: Role
+    settings: Settings, tenant: str, *, email: str, name: str | None, role: Role
 ) -> dict[str, str]:
-    """Add a member; the password is shown this once.
+    """Add a member; the password is shown this once. Without a name it is read from the address.
 
     Raises:
         CannotStart: No such tenant, the address or name cannot be one, or somebody has the address already.
     """
-    email, name = _valid("--email", _EMAIL, email), _valid("--name", _NAME, name)
+    email = _valid("--email", _EMAIL, email)
+    name = _valid("--name", _NAME, name_from(email) if name is None else name)
     async with _open_people(settings) as (house, people):
         wish = NewMember(await known_tenant(house, tenant), email, name, role)
         try:
@@ -64,6 +66,16 @@ async def reset_reviewer(settings: Settings, tenant: str, email: str) -> dict[st
             "token": issued.text,
             "expires_at": rfc3339(issued.expires_at),
         }
+
+
+def name_from(email: str) -> str:
+    """Return what colleagues see when nobody said a name: the address's first part, its words apart.
+
+    `ada.obi+review@acme.example` is Ada Obi.
+    """
+    local = email.partition("@")[0]
+    words = [word for word in re.split(r"[._-]+", local.partition("+")[0]) if word]
+    return " ".join(word[:1].upper() + word[1:] for word in words) or local
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from app.commands_people import name_from
 from tests.journeys.service import Role, Service, running_service, veristream, veristream_json
 from tests.vision import onnx_models
 
@@ -111,6 +112,34 @@ async def test_s28_no_two_members_get_the_same_password_and_none_is_a_default(tm
 
     assert len({one["password"] for one in made}) == 2
     assert all(len(one["password"]) > 24 for one in made)
+
+
+async def test_a_member_is_added_as_the_table_of_commands_shows(tmp_path: Path) -> None:
+    tenant = (await veristream_json(tmp_path, "tenant", "create", "Acme"))["tenant_id"]
+    made = await veristream_json(
+        tmp_path,
+        "reviewer",
+        "create",
+        "--tenant",
+        tenant,
+        "--email",
+        "ada.obi@acme.example",
+        "--role",
+        "OWNER",
+    )
+
+    assert set(made) == {"reviewer_id", "password"}
+
+
+@pytest.mark.parametrize(
+    ("email", "name"),
+    [
+        ("ada@acme.example", "Ada"), ("ada.obi+review@acme.example", "Ada Obi"), ("o_mcKay@x.example", "O McKay"),
+        ("jean-luc.b@x.example", "Jean Luc B"), ("+x@y.example", "+x"), ("42@x.example", "42"),
+    ],
+)  # fmt: skip
+def test_a_name_is_read_from_the_address(email: str, name: str) -> None:
+    assert name_from(email) == name
 
 
 async def test_an_address_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
