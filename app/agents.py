@@ -8,6 +8,7 @@ from typing import Final
 import faust
 
 from app.adapters.crypto import Purpose, RootKey
+from app.webhooks import Delivering
 from schemas.sessions import RecordOutcome
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification
@@ -29,12 +30,17 @@ from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
+from streams.webhooks import agent as webhooks_agent
+from streams.webhooks.handler import CarryDelivery
+from streams.webhooks.health import KeepHealth
+from streams.webhooks.replaying import DeliverAgain
 
 TABLES: Final[Mapping[str, Topic]] = {
     verification_agent.TABLE: Topic.VERIFICATION_COMMANDS,
     flows_agent.TABLE: Topic.FLOW_COMMANDS,
     sessions_agent.TABLE: Topic.SESSION_COMMANDS,
     reviews_agent.TABLE: Topic.REVIEW_COMMANDS,
+    webhooks_agent.TABLE: Topic.WEBHOOK_DELIVERIES,
 }
 """Each table with the topic whose partitions its changelog shares."""
 
@@ -51,6 +57,7 @@ class Surroundings:
     clock: Callable[[], datetime]
     engines: Engines | None
     """None in a worker that sees no images."""
+    delivering: Delivering
 
 
 def _verification(app: faust.App, around: Surroundings) -> None:
@@ -120,11 +127,33 @@ def _audit(app: faust.App, around: Surroundings) -> None:
     audit_agent.register(app, around.guard, seal)
 
 
+def _webhooks(app: faust.App, around: Surroundings) -> None:
+    webhooks_agent.register_fan_out(app, around.guard, around.delivering.ports.fan_out)
+
+
+def _deliveries(app: faust.App, around: Surroundings) -> None:
+    dispatcher, stores, clock = around.delivering.dispatcher, around.stores, around.clock
+    if dispatcher is None:
+        raise ValueError("deliveries need a dispatcher")
+    commit = CommitAndTell(stores.journal, around.announcer)
+    webhooks_agent.register_deliveries(
+        app,
+        around.guard,
+        lambda state: CarryDelivery(
+            dispatcher.offer,
+            KeepHealth(stores.records, commit, clock, state),
+            DeliverAgain(stores, around.writer.write, clock),
+        ),
+    )
+
+
 AGENTS: Final[Mapping[str, Callable[[faust.App, Surroundings], None]]] = {
     "verification": _verification,
     "flows": _flows,
     "sessions": _sessions,
     "reviews": _reviews,
     "audit": _audit,
+    "webhooks": _webhooks,
+    "deliveries": _deliveries,
 }
 """Every agent a worker can run, by the name `--streams` knows."""

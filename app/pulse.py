@@ -1,7 +1,7 @@
 """The pulse of a process: how late its loop runs, how many tasks it has, how far its agents are behind."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, Protocol
 
@@ -13,9 +13,11 @@ from prometheus_client import (
     PlatformCollector,
     ProcessCollector,
 )
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
+
+from streams.runtime.worker import Figure
 
 BEAT_S: Final = 0.5
 """Between two looks at the loop."""
@@ -48,7 +50,25 @@ class AgentLag(Collector):
         yield family
 
 
-def process_registry(agents: Lagging | None = None) -> CollectorRegistry:
+class Figures(Collector):
+    """Tells at every reading what parts of the process say of themselves then."""
+
+    def __init__(self, figures: Sequence[Figure]) -> None:
+        self._figures = figures
+
+    @override
+    def collect(self) -> Iterable[Metric]:
+        for one in self._figures:
+            rising = one.name.endswith("_total")
+            family = (CounterMetricFamily if rising else GaugeMetricFamily)(
+                one.name, one.said, labels=[one.label]
+            )
+            for label, amount in one.read().items():
+                family.add_metric([label], amount)
+            yield family
+
+
+def process_registry(agents: Lagging | None = None, figures: Sequence[Figure] = ()) -> CollectorRegistry:
     """Return a registry that tells of this process: memory, files, interpreter, collector, agents if any."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
@@ -56,6 +76,7 @@ def process_registry(agents: Lagging | None = None) -> CollectorRegistry:
     GCCollector(registry=registry)
     if agents is not None:
         registry.register(AgentLag(agents))
+    registry.register(Figures(figures))
     return registry
 
 

@@ -25,6 +25,7 @@ from app.agents import AGENTS, Surroundings
 from app.capture import CaptureIntake, open_capture_intake
 from app.capture_tokens import CaptureTokens
 from app.cassandra_access import address_of, blobs_dir_of
+from app.engines import open_chosen_engines
 from app.gateway import Gateway
 from app.health import probes_of, serving_health
 from app.http.ports import FrontPorts, FrontSettings, Probe
@@ -35,11 +36,11 @@ from app.intake import Intake
 from app.kafka_log import open_broker, prepare_topics
 from app.listening import Leaving, listen
 from app.pulse import process_registry, watching_loop
-from app.settings import Settings, SettingsRefused, refused_settings
+from app.settings import Settings, SettingsRefused
 from app.startup import READY_S, CannotStart
 from app.telemetry import build_metrics
 from app.vision import images
-from app.vision.engines import EngineChoice, open_engines
+from app.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from schemas.ids import encode_id
 from schemas.problems import VeristreamError
 from schemas.topics import Topic
@@ -60,7 +61,6 @@ from streams.runtime.tables import partitions_of
 from streams.runtime.worker import Worker, running_worker
 from streams.runtime.writer import LogWriter
 from streams.sessions.sweeping import Sweeper, sweeping_sessions
-from streams.verification.checks import Engines
 
 log = structlog.get_logger("veristream")
 
@@ -126,7 +126,12 @@ async def _open_stores(settings: Settings, root_key: RootKey) -> AbstractAsyncCo
 
 @asynccontextmanager
 async def open_worker(
-    settings: Settings, house: House, writer: LogWriter, access: LogAccess, streams: Iterable[str] = STREAMS
+    settings: Settings,
+    house: House,
+    writer: LogWriter,
+    access: LogAccess,
+    streams: Iterable[str] = STREAMS,
+    pace: WebhookPace = FULL_PACE,
 ) -> AsyncIterator[Worker]:
     """Run the agents; models are loaded and warm, and partitions assigned, when the context is entered.
 
@@ -135,10 +140,16 @@ async def open_worker(
     """
     chosen = tuple(streams)
     async with AsyncExitStack() as stack:
-        engines = await _engines(stack, settings) if "verification" in chosen else None
+        engines = None
+        if "verification" in chosen:
+            engines = await stack.enter_async_context(open_chosen_engines(settings))
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
         guard = Guard(writer, now=now, uniform=random.SystemRandom().uniform)
-        around = Surroundings(house.stores, house.root_key, announcer, guard, writer, now, engines)
+        hooks = WebhookPorts(house.stores, writer, now, settings.webhooks_allow_insecure, pace)
+        delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
+        around = Surroundings(
+            house.stores, house.root_key, announcer, guard, writer, now, engines, delivering
+        )
 
         def build() -> faust.App:
             app = build_app(
@@ -159,28 +170,14 @@ async def open_worker(
             await stack.enter_async_context(sweeping(house.stores.evidence, now))
         if "sessions" in chosen:
             await stack.enter_async_context(sweeping_sessions(Sweeper(house.stores.records, writer, now)))
+        await stack.enter_async_context(delivering.looked_after())
+        worker.figures += delivering.figures
         try:
             async with asyncio.timeout(READY_S):
                 await worker.wait_ready()
         except TimeoutError:
             raise CannotStart("the agents did not become ready; see the log above") from None
         yield worker
-
-
-async def _engines(stack: AsyncExitStack, settings: Settings) -> Engines:
-    with refused_settings():
-        choice = EngineChoice.model_validate(
-            {
-                "faces": settings.faces,
-                "liveness": settings.liveness,
-                "workers": settings.vision_workers,
-                "waiting": settings.vision_queue,
-            }
-        )
-    try:
-        return await stack.enter_async_context(open_engines(choice))
-    except VeristreamError as error:
-        raise CannotStart(f"a model cannot be used: {error}") from error
 
 
 @asynccontextmanager
@@ -208,7 +205,7 @@ async def open_front(
         gateway = await stack.enter_async_context(
             Gateway(access, writer, name=name, now=now, instance=_instance(settings))
         )
-        registry = process_registry(worker)
+        registry = process_registry(worker, () if worker is None else worker.figures)
         await stack.enter_async_context(watching_loop(registry))
         probes = {**probes_of(house.stores, access, worker), "front": leaving.probe}
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
@@ -257,7 +254,7 @@ async def open_health(
     if settings.health_port is None:
         yield None
         return
-    registry, probes = process_registry(worker), probes_of(house.stores, access, worker)
+    registry, probes = process_registry(worker, worker.figures), probes_of(house.stores, access, worker)
     async with watching_loop(registry), serving_health(settings.health_port, probes, registry) as url:
         yield url
 

@@ -45,6 +45,17 @@ class Progress:
         return [tp for tp, (_, since) in self._seen.items() if now - since >= self.stall_after_s]
 
 
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What a part of this process tells of itself, for metrics; a name that ends in `_total` only rises."""
+
+    name: str
+    said: str
+    label: str
+    read: Callable[[], Mapping[str, float]]
+    """By the label's values, a closed set."""
+
+
 class Worker:
     """Keeps one app alive. Everything runs in the caller's event loop; signals and logging stay the caller's.
 
@@ -58,6 +69,8 @@ class Worker:
         self._started = False
         self._stalled: list[TP] = []
         self._lag: dict[str, int] = {}
+        self.figures: list[Figure] = []
+        """What the parts beside the agents tell of themselves."""
         self._stopping = asyncio.Event()
         self._changed = asyncio.Condition()
         self._supervisor: asyncio.Task[None] | None = None

@@ -1,0 +1,212 @@
+"""Events on their way through the real log and agents to a receiver, whatever is lost in between."""
+
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final, cast
+
+import faust
+import pytest
+
+from app.adapters.crypto import RootKey
+from app.adapters.memory import open_memory_stores
+from app.agents import AGENTS, TABLES, Surroundings
+from app.broker.server import Broker
+from app.webhooks import WebhookPace, WebhookPorts, open_delivering
+from schemas.events import DecisionEvent, EventType
+from schemas.ids import EndpointId, EventId, derive_id
+from schemas.topics import Topic
+from schemas.webhooks import Deliver, DeliveryCommand, SealedSecret, StoredEndpoint
+from streams.ports import Change, Record, RecordKind, Stores
+from streams.runtime.access import LogAccess
+from streams.runtime.announcer import KafkaAnnouncer
+from streams.runtime.app import GROUP, build_app
+from streams.runtime.guard import Guard
+from streams.runtime.topics import ensure_topics
+from streams.runtime.worker import running_worker
+from streams.runtime.writer import LogWriter, Outgoing
+from streams.webhooks.keeping import endpoint_record, tenant_record
+from streams.webhooks.rules import Pace
+from streams.webhooks.secrets import seal_secret
+from streams.webhooks.sweeping import SweepPace
+from tests.agents.support import QUICK, now, quick_settings, until_settled
+from tests.builders import ACME, build_decision_event, build_endpoint
+from tests.webhook_receiver import Receiver, open_receiver, saying
+
+SECRET: Final = "a secret of the tenant's receiver"  # noqa: S105 - of nobody
+BOTH: Final = ("webhooks", "deliveries")
+BRISK: Final = WebhookPace(
+    attempts=Pace(
+        schedule=tuple(timedelta(milliseconds=200 * step) for step in range(10)),
+        lost_after=timedelta(milliseconds=500),
+    ),
+    sweep=SweepPace(again_after=timedelta(seconds=1)),
+    sweep_every_s=0.1,
+    settled_after=timedelta(milliseconds=500),
+    refan_every_s=0.1,
+)
+"""What takes minutes takes a second."""
+
+
+class LosingWriter:
+    """A writer that loses the first wish to deliver each delivery."""
+
+    def __init__(self, writer: LogWriter) -> None:
+        self._writer = writer
+        self.lost: set[str] = set()
+
+    async def write(self, *records: Outgoing) -> None:
+        """Write what is not lost."""
+        await self._writer.write(*(record for record in records if not self._loses(record)))
+
+    def _loses(self, record: Outgoing) -> bool:
+        if record.topic != Topic.WEBHOOK_DELIVERIES or record.value is None:
+            return False
+        wish = DeliveryCommand.model_validate_json(record.value).root
+        if not isinstance(wish, Deliver) or wish.delivery_id in self.lost:
+            return False
+        self.lost.add(wish.delivery_id)
+        return True
+
+
+@dataclass
+class House:
+    """Stores and a log, and what happens in them."""
+
+    stores: Stores
+    writer: LogWriter
+    access: LogAccess
+    directory: Path
+    announcer: KafkaAnnouncer
+    root_key: RootKey = field(default_factory=lambda: RootKey(bytes(32)))
+
+    async def register(self, url: str, name: str = "first", **changes: Any) -> StoredEndpoint:
+        """Put an endpoint into the store."""
+        key = EndpointId(derive_id("whe", ACME, name))
+        secret = SealedSecret(sealed=await seal_secret(self.stores.vault, ACME, key, SECRET))
+        made = now() - timedelta(minutes=1)
+        stored = build_endpoint((secret,), url=url, endpoint_id=key, created_at=made, **changes)
+        records = (endpoint_record(stored, 1), tenant_record(ACME, made))
+        await self.stores.journal.commit(Change(ACME, records))
+        return stored
+
+    async def happen(self, name: str, *, told: bool = True) -> DecisionEvent:
+        """Commit an event; `told`: it is announced as well."""
+        event = build_decision_event(id=EventId(derive_id("evt", name)), timestamp=now())
+        act = Record(ACME, RecordKind.ACT, derive_id("aud", name), b"", now())
+        await self.stores.journal.commit(Change(ACME, (act,), events=(event,)))
+        if told:
+            await self.announcer.announce(ACME, (event,), ())
+        return event
+
+    @asynccontextmanager
+    async def working(
+        self, streams: Collection[str] = BOTH, writer: LogWriter | None = None, pace: WebhookPace = BRISK
+    ) -> AsyncIterator[None]:
+        """Run the agents."""
+        chosen = writer or self.writer
+        ports = WebhookPorts(self.stores, chosen, now, insecure=True, pace=pace)
+        guard = Guard(chosen, now=now, uniform=lambda low, _: low, patience=QUICK)
+        async with open_delivering(ports, streams) as delivering:
+            around = Surroundings(
+                self.stores, self.root_key, self.announcer, guard, chosen, now, None, delivering
+            )
+
+            def build() -> faust.App:
+                app = build_app(quick_settings(self.access.bootstrap, self.directory))
+                for name in streams:
+                    AGENTS[name](app, around)
+                return app
+
+            async with running_worker(build) as worker, delivering.looked_after():
+                await worker.wait_ready()
+                yield
+
+
+@pytest.fixture
+async def house(broker: Broker, writer: LogWriter, tmp_path: Path) -> AsyncIterator[House]:
+    """An empty house over an embedded broker."""
+    access = LogAccess(broker.address)
+    await ensure_topics(access, GROUP, TABLES)
+    stores = open_memory_stores(RootKey(bytes(32)))
+    async with KafkaAnnouncer(writer, stores.journal) as announcer:
+        yield House(stores, writer, access, tmp_path, announcer)
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    """A receiver that takes everything."""
+    async with open_receiver() as opened:
+        yield opened
+
+
+async def test_what_happens_arrives_signed(house: House, receiver: Receiver) -> None:
+    await house.register(receiver.url())
+    async with house.working():
+        events = [await house.happen(f"event-{number}") for number in range(20)]
+        await receiver.until(lambda one: len(one.hits) >= 20)
+        await until_settled(house.access.bootstrap, Topic.WEBHOOK_DELIVERIES)
+
+    assert sorted(hit.event_id for hit in receiver.hits) == sorted(event.id for event in events)
+    for hit in receiver.hits:
+        hit.verify(SECRET)
+
+
+async def test_an_event_that_never_reached_the_topic_is_delivered(house: House, receiver: Receiver) -> None:
+    await house.register(receiver.url())
+    async with house.working():
+        event = await house.happen("never told", told=False)
+        await receiver.until(lambda one: len(one.hits) == 1)
+
+    assert receiver.hits[0].event_id == event.id
+
+
+async def test_deliveries_whose_messages_were_lost_are_made(house: House, receiver: Receiver) -> None:
+    await house.register(receiver.url())
+    losing = LosingWriter(house.writer)
+    async with house.working(writer=cast("LogWriter", losing)):
+        events = [await house.happen(f"event-{number}") for number in range(5)]
+        await receiver.until(lambda one: len(one.hits) >= 5)
+
+    assert len(losing.lost) == 5
+    assert {hit.event_id for hit in receiver.hits} == {event.id for event in events}
+
+
+async def test_what_fails_is_tried_until_it_is_taken(house: House, receiver: Receiver) -> None:
+    receiver.answer = saying(500)
+    await house.register(receiver.url())
+    async with house.working():
+        await house.happen("refused twice")
+        await receiver.until(lambda one: len(one.hits) == 2)
+        receiver.answer = saying(204)
+        await receiver.until(lambda one: len(one.hits) == 3)
+
+    assert [hit.attempt for hit in receiver.hits] == [1, 2, 3]
+    assert len({hit.body for hit in receiver.hits}) == 1
+
+
+async def test_the_others_are_told_of_an_endpoint_that_is_gone(house: House, receiver: Receiver) -> None:
+    receiver.answers["/gone"] = saying(410)
+    gone = await house.register(receiver.url("/gone"), "gone")
+    named = (EventType.WEBHOOK_ENDPOINT_DISABLED,)
+    await house.register(receiver.url("/other"), "other", event_types=named)
+    async with house.working():
+        await house.happen("the last straw")
+        await receiver.until(lambda one: len(one.at("/other")) == 1)
+
+    told = DecisionEvent.from_bytes(receiver.at("/other")[0].body)
+    assert told.data.endpoint_id == gone.endpoint.endpoint_id
+
+
+async def test_a_worker_without_deliveries_leaves_them_to_the_next(house: House, receiver: Receiver) -> None:
+    await house.register(receiver.url())
+    async with house.working(streams=("webhooks",)):
+        event = await house.happen("fanned out")
+        await until_settled(house.access.bootstrap, Topic.DECISIONS)
+    arrived = list(receiver.hits)
+    async with house.working(streams=("deliveries",)):
+        await receiver.until(lambda one: len(one.hits) == 1)
+
+    assert (arrived, receiver.hits[0].event_id) == ([], event.id)
