@@ -1,13 +1,15 @@
-"""Time-based one-time codes and recovery codes: drawn, written and judged (RFC 4226, RFC 6238, G28). Pure."""
+"""Time-based one-time codes and recovery codes: drawn, written and judged (RFC 6238, G28). Pure.
+
+The arithmetic of a code is pyotp's; which step a code belongs to, and which were used, is ours.
+"""
 
 import base64
-import hashlib
 import hmac
-import struct
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
-from urllib.parse import quote, urlencode
+
+from pyotp import TOTP
 
 from schemas.ids import ALPHABET
 
@@ -35,10 +37,7 @@ def step_of(now: datetime) -> int:
 
 def code_of(seed: bytes, step: int) -> str:
     """Return the code of a time step (RFC 4226 section 5.3, HMAC-SHA-1)."""
-    digest = hmac.new(seed, struct.pack(">Q", step), hashlib.sha1).digest()
-    offset = digest[-1] & 0x0F
-    number = struct.unpack_from(">I", digest, offset)[0] & 0x7FFF_FFFF
-    return str(number % 10**DIGITS).zfill(DIGITS)
+    return TOTP(secret_of(seed), digits=DIGITS, interval=STEP_S).generate_otp(step)
 
 
 def accepted_step(seed: bytes, code: str, now: datetime, *, drift_steps: int, after: int) -> int | None:
@@ -61,16 +60,8 @@ def secret_of(seed: bytes) -> str:
 
 
 def otpauth_uri(seed: bytes, account: str) -> str:
-    """Return the address an authenticator scans; parameters at their usual values are named all the same."""
-    label = f"{quote(ISSUER)}:{quote(account, safe='@')}"
-    parameters = {
-        "secret": secret_of(seed),
-        "issuer": ISSUER,
-        "algorithm": "SHA1",
-        "digits": DIGITS,
-        "period": STEP_S,
-    }
-    return f"otpauth://totp/{label}?{urlencode(parameters)}"
+    """Return the address an authenticator scans; it names what is not usual (SHA-1, 6 digits, 30 s)."""
+    return TOTP(secret_of(seed)).provisioning_uri(name=account, issuer_name=ISSUER)
 
 
 def draw_recovery_codes(draw: Callable[[int], bytes]) -> tuple[str, ...]:
