@@ -15,7 +15,7 @@ from aiohttp import ClientSession
 
 from app.webhook_receiver import fault_of
 from streams.webhooks.signing import secret_bytes, signatures, timestamp
-from tests.journeys.service import START_S, environment
+from tests.journeys.service import START_S, environment, veristream
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 - of Standard Webhooks' published example
 BODY = b'{"test": 2432232314}'
@@ -201,6 +201,25 @@ async def test_a_secret_that_cannot_be_one_is_refused_and_never_shown() -> None:
     status, out, err = await webhook(*VERIFY, PUBLISHED["webhook-signature"], given=weak, stdin=BODY)
 
     assert (status, "24 to 64 bytes" in err, "dG9v" in out + err) == (2, True, False)
+
+
+@pytest.mark.parametrize("command", [("front", "--port", "0"), ("worker",)], ids=lambda command: command[0])
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_only_a_start_that_allows_insecure_receivers_warns_of_it(
+    tmp_path: Path, command: tuple[str, ...], *, allowed: bool
+) -> None:
+    given = {"SERVICE_WEBHOOKS_ALLOW_INSECURE": str(allowed)}
+    _, out, err = await veristream(tmp_path, *command, given=given)
+
+    assert ("webhooks.insecure_receivers_allowed" in out + err) is allowed
+
+
+async def test_the_doctor_names_insecure_receivers_and_the_mend(tmp_path: Path) -> None:
+    given = {"SERVICE_WEBHOOKS_ALLOW_INSECURE": "true"}
+    _, out, _ = await veristream(tmp_path, "doctor", "--json", given=given)
+    (found,) = [finding for finding in json.loads(out) if finding["looked_at"] == "webhooks"]
+
+    assert (found["ok"], "unset SERVICE_WEBHOOKS_ALLOW_INSECURE" in found["mend"]) == (False, True)
 
 
 SECRET_BYTES = secret_bytes(SECRET)
