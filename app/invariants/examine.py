@@ -14,6 +14,7 @@ from app.adapters.crypto import Purpose
 from app.cassandra_access import blobs_dir_of
 from app.commands import every_tenant
 from app.console import out, table
+from app.invariants.delivered import walk_deliveries
 from app.invariants.held import TELLS_FOR_MS, Held
 from app.invariants.log_walk import read_topics
 from app.invariants.told import Told
@@ -104,6 +105,8 @@ async def examine_invariants(house: House, access: LogAccess, blobs_dir: Path, a
     await held.hold_against_commands(told)
     await read_topics(access, lambda name: name == Topic.DECISIONS, told.meet)  # after what it must tell of
     await held.hold_against_events(told)
+    for tenant_id in tenants:
+        await walk_deliveries(held, tenant_id)
     for tenant_id in [PLATFORM, *tenants]:
         await held.walk_audit(tenant_id)
     await held.walk_blobs(BlobFiles(blobs_dir), moment - SWEPT_AFTER)

@@ -35,7 +35,7 @@ class Invariant(StrEnum):
     I3 = "I3"
     """A decision has each of its audit rows once, and the chain holds."""
     I4 = "I4"
-    """What was decided was told, in the same words at every repetition."""
+    """What was decided was told, in the same words at every repetition: in the topic and to each endpoint."""
     I5 = "I5"
     """A status moves only along allowed edges."""
     I6 = "I6"
@@ -54,9 +54,8 @@ NOT_BUILT: Final[Mapping[Invariant, str]] = MappingProxyType(
     {
         Invariant.I2: "answers over HTTP are looked at by whoever resends a key",
         Invariant.I3: "signed checkpoints",
-        Invariant.I4: "webhooks",
         Invariant.I5: "flows, hosted sessions, conclusions of reviewers",
-        Invariant.I6: "webhooks, exports",
+        Invariant.I6: "exports",
         Invariant.I9: "traces; core dumps are not looked at",
     }
 )

@@ -8,6 +8,7 @@ from aiohttp import ClientSession
 from app.health import serving_health
 from app.pulse import process_registry, watching_loop
 from schemas.topics import Topic
+from streams.runtime.worker import Figure
 
 
 class Behind:
@@ -41,6 +42,14 @@ async def test_the_lag_of_agents_is_told_by_topic() -> None:
     registry = process_registry(Behind())
 
     assert registry.get_sample_value("veristream_agent_lag", {"topic": "idv.audit.v1"}) == 3
+
+
+async def test_what_a_part_says_of_itself_is_told_as_it_is_then() -> None:
+    ends = {"delivered": 1}
+    registry = process_registry(figures=[Figure("a_things_total", "Things.", "outcome", lambda: ends)])
+    ends["delivered"] = 2
+
+    assert registry.get_sample_value("a_things_total", {"outcome": "delivered"}) == 2
 
 
 async def test_a_process_without_a_front_tells_how_it_is_on_loopback() -> None:
