@@ -17,6 +17,7 @@ _HEAPS: Final = {
 _DIRECT: Final = re.compile(r"-XX:MaxDirectMemorySize=(\d+[kmg])")
 _PINNED: Final = re.compile(r"[a-z0-9./-]+:\d+\.\d+\.\d+[a-z0-9.-]*(@sha256:[0-9a-f]{64})?")
 _SHARED: Final = {"SERVICE_ROOT_KEY_FILE", "SERVICE_KAFKA_BOOTSTRAP", "SERVICE_CASSANDRA_CONTACT_POINTS"}
+_SENDING: Final = frozenset({"webhooks", "deliveries"})
 _SECRET_WORDS: Final = ("PASSWORD", "SECRET", "TOKEN", "ROOT_KEY")
 
 HEAP_SHARE_MOST: Final = 0.6
@@ -37,6 +38,8 @@ class Stack:
     """`SERVICE_*` variables that hold a secret."""
     commands: frozenset[str]
     """First words that the program takes."""
+    streams: frozenset[str]
+    """What a worker can run."""
 
     def service(self, name: str) -> Service:
         """Return one service."""
@@ -51,6 +54,15 @@ class Stack:
     def is_ours(self, name: str) -> bool:
         """Whether a service runs our own image."""
         return str(self.service(name)["image"]).startswith("veristream:")
+
+    def streams_of(self, name: str) -> frozenset[str]:
+        """Return what a service of ours runs as a worker."""
+        match self.service(name).get("command"):
+            case ["worker"]:
+                return self.streams
+            case ["worker", "--streams", str(chosen)]:
+                return frozenset(chosen.split(","))
+        return frozenset()
 
     def runs_once(self, name: str) -> bool:
         """Whether a service ends by itself."""
@@ -190,13 +202,30 @@ def command_exists(stack: Stack, name: str) -> str | None:
     return None if command[0] in stack.commands else f"there is no command {command[0]!r}"
 
 
+def every_stream_is_run(stack: Stack, name: str) -> str | None:
+    """No stream is left without a worker, and none is named that does not exist."""
+    if unknown := stack.streams_of(name) - stack.streams:
+        return f"no such stream: {', '.join(sorted(unknown))}"
+    missing = stack.streams.difference(*(stack.streams_of(each) for each in stack.compose["services"]))
+    return f"nobody runs: {', '.join(sorted(missing))}" if missing and stack.is_ours(name) else None
+
+
+def only_the_sender_reaches_out(stack: Stack, name: str) -> str | None:
+    """Who posts webhooks has a way out and runs nothing else: nobody there looks at an image."""
+    reaches, sends = "receivers" in stack.service(name).get("networks", []), stack.streams_of(name) & _SENDING
+    if reaches != bool(sends):
+        return "it reaches out" if reaches else "it cannot reach a receiver"
+    return "it does more than send" if sends and stack.streams_of(name) != _SENDING else None
+
+
 def only_the_front_is_published(stack: Stack, name: str) -> str | None:
-    """One port is open to the host, on loopback, and it is the front's; only the front has a way out."""
+    """One port is open to the host, on loopback, and it is the front's."""
     service = stack.service(name)
-    ports, networks = service.get("ports", []), service.get("networks", [])
+    ports, networks = service.get("ports", []), set(service.get("networks", []))
     if name != "front":
-        return None if not ports and networks == ["engines"] else "it can be reached, or reach out"
-    if networks != ["engines", "published"]:
+        hidden = not ports and networks in ({"engines"}, {"engines", "receivers"})
+        return None if hidden else "it can be reached, or reach out"
+    if networks != {"engines", "published"}:
         return "it does not stand between the two networks"
     published = all(str(port).startswith("127.0.0.1:") for port in ports)
     return None if published and len(ports) == 1 else "published on more than loopback"
@@ -231,5 +260,6 @@ RULES: Final[tuple[Rule, ...]] = (
     image_is_pinned, nobody_is_root, root_filesystem_is_only_read, no_capability_is_kept, memory_is_bounded,
     heap_fits, processes_are_bounded, health_is_looked_at, it_comes_back, signals_reach_it, logs_are_bounded,
     secrets_are_files, settings_exist, nothing_is_for_developers, it_works_on_the_engines, command_exists,
-    only_the_front_is_published, it_waits_for_what_it_needs, mounts_are_declared,
+    every_stream_is_run, only_the_sender_reaches_out, only_the_front_is_published,
+    it_waits_for_what_it_needs, mounts_are_declared,
 )  # fmt: skip

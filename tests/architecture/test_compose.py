@@ -8,6 +8,7 @@ import asyncio
 import copy
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.main import get_command
 
+from app.agents import AGENTS
 from app.cli import app as command_line
 from app.settings import PREFIX, Settings
 from tests.architecture import compose_rules as rules
@@ -25,7 +27,7 @@ from tests.architecture.compose_rules import RULES, Rule, Stack, bytes_of
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-SERVICES = ("kafka", "cassandra", "roles", "migrate", "front", "worker")
+SERVICES = ("kafka", "cassandra", "roles", "migrate", "front", "worker", "sender")
 
 
 def read_stack() -> Stack:
@@ -41,6 +43,7 @@ def read_stack() -> Stack:
         | {f"{name}_FILE" for name in secret},
         secret_settings=frozenset(secret),
         commands=frozenset(commands.commands),
+        streams=frozenset(AGENTS),
     )
 
 
@@ -51,7 +54,7 @@ def changed(name: str, **what: Any) -> Stack:
     service = compose["services"][name] = {**compose["services"][name], **what}
     for key in [key for key, value in service.items() if value is None]:
         del service[key]
-    return Stack(compose, stack.settings, stack.secret_settings, stack.commands)
+    return replace(stack, compose=compose)
 
 
 def told(name: str, **variables: str) -> Stack:
@@ -111,6 +114,22 @@ BROKEN: tuple[tuple[Rule, str, Callable[[], Stack]], ...] = (
     (rules.it_works_on_the_engines, "front", lambda: changed("front", environment={})),
     (rules.command_exists, "worker", lambda: changed("worker", command=["wroker"])),
     (rules.command_exists, "worker", lambda: changed("worker", command=[])),
+    (
+        rules.every_stream_is_run,
+        "worker",
+        lambda: changed("worker", command=["worker", "--streams", "audit"]),
+    ),
+    (rules.every_stream_is_run, "sender", lambda: changed("sender", command=["worker", "--streams", "post"])),
+    (rules.every_stream_is_run, "front", lambda: changed("sender", command=["worker", "--streams", "audit"])),
+    (rules.only_the_sender_reaches_out, "worker", lambda: changed("worker", command=["worker"])),
+    (rules.only_the_sender_reaches_out, "sender", lambda: changed("sender", command=["worker"])),
+    (rules.only_the_sender_reaches_out, "sender", lambda: changed("sender", networks=["engines"])),
+    (
+        rules.only_the_sender_reaches_out,
+        "worker",
+        lambda: changed("worker", networks=["engines", "receivers"]),
+    ),
+    (rules.only_the_front_is_published, "sender", lambda: changed("sender", ports=["9:9"])),
     (rules.only_the_front_is_published, "kafka", lambda: changed("kafka", ports=["9092:9092"])),
     (rules.only_the_front_is_published, "worker", lambda: changed("worker", networks=["published"])),
     (rules.only_the_front_is_published, "worker", lambda: changed("worker", networks=None)),
@@ -187,13 +206,19 @@ def test_what_is_kept_is_kept_in_named_volumes() -> None:
 
     assert kept["kafka"] == ["kafka:/var/lib/kafka/data"]
     assert kept["cassandra"] == ["cassandra:/var/lib/cassandra"]
-    assert kept["front"] == kept["worker"] == [f"blobs:{stack.environment('front')['SERVICE_BLOBS_DIR']}"]
+    assert (
+        kept["front"]
+        == kept["worker"]
+        == kept["sender"]
+        == [f"blobs:{stack.environment('front')['SERVICE_BLOBS_DIR']}"]
+    )
 
 
 def test_a_worker_is_asked_at_the_port_it_answers_on() -> None:
     stack = read_stack()
     ports = {"front": stack.environment("front")["SERVICE_PORT"]}
-    ports["worker"] = stack.environment("worker")["SERVICE_HEALTH_PORT"]
+    for name in ("worker", "sender"):
+        ports[name] = stack.environment(name)["SERVICE_HEALTH_PORT"]
 
     for name, port in ports.items():
         assert f"http://127.0.0.1:{port}/readyz" in stack.service(name)["healthcheck"]["test"][-1]
