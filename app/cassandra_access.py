@@ -3,11 +3,9 @@
 import json
 import re
 import ssl
-from pathlib import Path
 from typing import Final
 
 from app.adapters.cassandra.connecting import Address
-from app.adapters.layout import BLOBS_FOLDER
 from app.settings import Settings, SettingsRefused
 
 _POINT: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:\[\],]+)(:(?P<port>\d{1,5}))?")
@@ -99,8 +97,3 @@ def replication_of(settings: Settings) -> dict[str, int]:
 
 def _is_copies(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def blobs_dir_of(settings: Settings) -> Path:
-    """Return the folder of large evidence."""
-    return settings.blobs_dir or settings.data_dir / BLOBS_FOLDER

@@ -146,9 +146,9 @@ def tenant_create(name: str, data_dir: DataDir = None, as_json: AsJson = False) 
 
       veristream tenant create "Acme Bank" --json
     """
-    from app import commands
+    from app import commands_stores
 
-    say_pairs(asyncio.run(commands.create_tenant(settings_of(data_dir), name)), as_json=as_json)
+    say_pairs(asyncio.run(commands_stores.create_tenant(settings_of(data_dir), name)), as_json=as_json)
 
 
 @keys.command("create")
@@ -173,10 +173,10 @@ def key_create(
 
       veristream key create --tenant ten_… --scopes verifications:write,verifications:read --json
     """
-    from app import commands
+    from app import commands_stores
 
-    chosen = commands.chosen_scopes(scopes) if scopes else tuple(Scope)
-    made = commands.create_key(
+    chosen = commands_stores.chosen_scopes(scopes) if scopes else tuple(Scope)
+    made = commands_stores.create_key(
         settings_of(data_dir), tenant, name=name, livemode=not test, scopes=chosen, expires_days=expires_days
     )
     say_pairs(asyncio.run(made), as_json=as_json)
@@ -190,9 +190,9 @@ def key_revoke(key_id: str, tenant: TenantOption, data_dir: DataDir = None, as_j
 
       veristream key revoke key_… --tenant ten_…
     """
-    from app import commands
+    from app import commands_stores
 
-    say_pairs(asyncio.run(commands.revoke_key(settings_of(data_dir), tenant, key_id)), as_json=as_json)
+    say_pairs(asyncio.run(commands_stores.revoke_key(settings_of(data_dir), tenant, key_id)), as_json=as_json)
 
 
 @audit.command("verify")
@@ -211,10 +211,10 @@ def audit_verify(
 
       veristream audit verify --tenant ten_… --json
     """
-    from app import commands
+    from app import commands_stores
 
-    reports = asyncio.run(commands.verify_audit(settings_of(data_dir), tenant))
-    commands.say_audit_reports(reports, as_json=as_json)
+    reports = asyncio.run(commands_stores.verify_audit(settings_of(data_dir), tenant))
+    commands_stores.say_audit_reports(reports, as_json=as_json)
     raise typer.Exit(0 if all(report.ok for report in reports) else 1)
 
 
@@ -262,9 +262,11 @@ def catalog_load(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 
       veristream catalog load --json
     """
-    from app import commands
+    from app import commands_stores
 
-    say_pairs({"installed": asyncio.run(commands.load_catalogue(settings_of(data_dir)))}, as_json=as_json)
+    say_pairs(
+        {"installed": asyncio.run(commands_stores.load_catalogue(settings_of(data_dir)))}, as_json=as_json
+    )
 
 
 @app.command()

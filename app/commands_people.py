@@ -8,10 +8,10 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from app.adapters.passwords import open_passwords
-from app.commands import known_tenant
+from app.commands_stores import known_tenant
+from app.house import House, open_house, people_of
 from app.settings import Settings
 from app.startup import CannotStart
-from app.wiring import House, open_house, people_of
 from schemas.base import rfc3339
 from schemas.members import EmailAddress, PlainName
 from schemas.people import Role

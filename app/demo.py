@@ -16,7 +16,7 @@ from PIL import Image, ImageEnhance
 from rich.panel import Panel
 from rich.syntax import Syntax
 
-from app.commands import demo_credentials
+from app.commands_stores import demo_credentials
 from app.console import err, out, table
 from app.settings import Settings
 from app.specimens import PassportSpecimen, draw_passport, to_jpeg
@@ -43,7 +43,7 @@ async def run_demo(settings: Settings, *, once: bool) -> None:
     with err.status("starting broker, models and agents") as status:
         async with running_all(settings, tell=status.update) as running:
             status.update("making a demo tenant")
-            live_key, test_key = await demo_credentials(running)
+            live_key, test_key = await demo_credentials(running.house)
             status.update("reading the passport and comparing the faces")
             async with _events_from_now(running.access) as events:
                 verification = await _verify(running.url, live_key, body)

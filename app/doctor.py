@@ -12,9 +12,10 @@ from typing import Any, Final
 from app.adapters.crypto import Purpose
 from app.agents import TABLES
 from app.cassandra_look import look_at_cassandra
-from app.commands import every_tenant
+from app.commands_stores import every_tenant
 from app.console import out, table
 from app.findings import Finding
+from app.house import House, open_house
 from app.kafka_log import access_of
 from app.kafka_reach import reach
 from app.settings import Settings, SettingsRefused
@@ -22,7 +23,6 @@ from app.startup import CannotStart
 from app.vision.faces.dlib_engine import load_core
 from app.vision.ocr import RapidTextReader
 from app.vision.pool import VisionPool
-from app.wiring import House, open_house
 from schemas.ids import PLATFORM
 from schemas.problems import StoreUnavailable, VeristreamError
 from streams.audit.handler import verify_chain

@@ -1,13 +1,15 @@
-"""The one place where stores, engines, agents and front are put together, for commands and tests alike."""
+"""The one place where stores, engines, agents and front are put together, for commands and tests alike.
+
+The stores themselves are opened by `house`, which commands that need nothing else import alone.
+"""
 
 import asyncio
 import random
 import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import faust
@@ -16,18 +18,15 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from uuid_utils.compat import uuid7
 
-from app.adapters.cassandra.stores import open_cassandra_stores
-from app.adapters.crypto import Purpose, RootKey, load_root_key
-from app.adapters.layout import ROOT_KEY_FILE
-from app.adapters.passwords import Argon2Passwords, open_passwords
-from app.adapters.sqlite.stores import open_sqlite_stores
+from app.adapters.crypto import Purpose
+from app.adapters.passwords import open_passwords
 from app.agents import AGENTS, Surroundings
 from app.capture import CaptureIntake, open_capture_intake
 from app.capture_tokens import CaptureTokens
-from app.cassandra_access import address_of, blobs_dir_of
 from app.engines import open_chosen_engines
 from app.gateway import Gateway
 from app.health import probes_of, serving_health
+from app.house import House, new_id, now, open_house, people_of
 from app.http.ports import FrontPorts, FrontSettings, Probe
 from app.http.public_url import is_secure
 from app.http.rate_limits import parse_rate_limits
@@ -36,22 +35,19 @@ from app.intake import Intake
 from app.kafka_log import open_broker, prepare_topics
 from app.listening import Leaving, listen
 from app.pulse import process_registry, watching_loop
-from app.settings import Settings, SettingsRefused
+from app.settings import Settings
 from app.startup import READY_S, CannotStart
 from app.telemetry import build_metrics
 from app.vision import images
 from app.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
-from schemas.ids import encode_id
-from schemas.problems import VeristreamError
 from schemas.topics import Topic
 from streams.access.handler import Authenticate
 from streams.access.key_use import NoteKeyUse
 from streams.access.keys import TenantKeys
 from streams.access.people import People
 from streams.access.recognition import RecogniseReviewer
-from streams.audit.committing import Commit, CommitAndTell
+from streams.audit.committing import CommitAndTell
 from streams.catalog.handler import Catalogue
-from streams.ports import Stores
 from streams.runtime.access import LogAccess
 from streams.runtime.announcer import KafkaAnnouncer
 from streams.runtime.app import StreamSettings, build_app
@@ -70,24 +66,6 @@ STREAMS: Final = tuple(AGENTS)
 Tell = Callable[[str], None]
 
 
-def now() -> datetime:
-    """The moment, in UTC."""
-    return datetime.now(UTC)
-
-
-def new_id(prefix: str) -> str:
-    """A fresh identifier; later ones sort after earlier ones."""
-    return encode_id(prefix, uuid7())
-
-
-@dataclass(frozen=True, slots=True)
-class House:
-    """The stores, opened, and the keys derived from the root key."""
-
-    stores: Stores
-    root_key: RootKey
-
-
 @dataclass(frozen=True, slots=True)
 class Running:
     """A service that is ready."""
@@ -95,33 +73,6 @@ class Running:
     url: str
     access: LogAccess
     house: House
-
-
-@asynccontextmanager
-async def open_house(settings: Settings) -> AsyncIterator[House]:
-    """Open the stores of the data folder, which is made when it is not there.
-
-    Raises:
-        CannotStart: The folder, the root key or the store cannot be used.
-    """
-    async with AsyncExitStack() as stack:
-        try:
-            settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            key_file = settings.data_dir / ROOT_KEY_FILE
-            root_key = await asyncio.to_thread(load_root_key, settings.root_key, key_file)
-            stores = await stack.enter_async_context(await _open_stores(settings, root_key))
-        except (OSError, VeristreamError, SettingsRefused) as error:
-            raise CannotStart(f"{error}; see: veristream doctor --data-dir {settings.data_dir}") from error
-        yield House(stores, root_key)
-
-
-async def _open_stores(settings: Settings, root_key: RootKey) -> AbstractAsyncContextManager[Stores]:
-    """Return the stores of the configured Cassandra, else those of the data folder."""
-    address = await asyncio.to_thread(address_of, settings)
-    blobs_dir = blobs_dir_of(settings)
-    if address is None:
-        return open_sqlite_stores(settings.data_dir, root_key, blobs_dir=blobs_dir)
-    return open_cassandra_stores(address, settings.cassandra_keyspace, blobs_dir, root_key)
 
 
 @asynccontextmanager
@@ -302,23 +253,6 @@ def _front_ports(
         fresh_uuid=uuid7,
         metrics=build_metrics(registry),
         registry=registry,
-    )
-
-
-def people_of(house: House, commit: Commit, passwords: Argon2Passwords, settings: Settings) -> People:
-    """Return what the use cases about members work with; a command passes the journal's own `commit`."""
-    return People(
-        records=house.stores.records,
-        commit=commit,
-        vault=house.stores.vault,
-        passwords=passwords,
-        key=house.root_key.derive(Purpose.PEOPLE),
-        cookie_pepper=house.root_key.derive(Purpose.SESSION_PEPPER),
-        clock=now,
-        new_id=new_id,
-        session_idle=timedelta(minutes=settings.session_idle_minutes),
-        session_lifetime=timedelta(hours=settings.session_hours),
-        totp_drift_steps=settings.totp_drift_steps,
     )
 
 

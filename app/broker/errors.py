@@ -1,8 +1,12 @@
 """The conditions under which the broker does not start, and the refusals its parts raise to each other."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kio.schema.errors import ErrorCode
+if TYPE_CHECKING:
+    from kio.schema.errors import (
+        ErrorCode,  # not at run time: the settings read this file, kio takes a second
+    )
 
 
 class BrokerError(Exception):
@@ -32,7 +36,7 @@ class RemoteAddressRefused(BrokerError):
 class Refused(Exception):
     """A request cannot be carried out; `code` is what the client is told."""
 
-    def __init__(self, code: ErrorCode, message: str = "") -> None:
+    def __init__(self, code: "ErrorCode", message: str = "") -> None:
         super().__init__(message or code.name)
         self.code = code
         self.message = message or code.name

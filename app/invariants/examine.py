@@ -11,9 +11,9 @@ from rich.markup import escape
 
 from app.adapters.blobs import BlobFiles
 from app.adapters.crypto import Purpose
-from app.cassandra_access import blobs_dir_of
-from app.commands import every_tenant
+from app.commands_stores import every_tenant
 from app.console import out, table
+from app.house import House, blobs_dir_of, now, open_house
 from app.invariants.delivered import walk_deliveries
 from app.invariants.held import TELLS_FOR_MS, Held
 from app.invariants.log_walk import read_topics
@@ -21,7 +21,6 @@ from app.invariants.told import Told
 from app.kafka_log import access_of
 from app.settings import Settings
 from app.startup import CannotStart
-from app.wiring import House, now, open_house
 from schemas.base import Frozen
 from schemas.ids import PLATFORM
 from schemas.problems import StoreUnavailable

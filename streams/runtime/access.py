@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-import faust
 from pydantic import SecretStr
 from yarl import URL
 
@@ -70,14 +69,3 @@ class LogAccess:
     def brokers(self) -> list[URL]:
         """Return the addresses in Faust's words."""
         return [URL(f"kafka://{address}") for address in self.addresses]
-
-    def credentials(self) -> faust.SASLCredentials | faust.SSLCredentials | None:
-        """Return TLS and sign-in in Faust's words."""
-        if self.sign_in is not None:
-            return faust.SASLCredentials(
-                username=self.sign_in.username,
-                password=self.sign_in.password.get_secret_value(),
-                mechanism=self.sign_in.mechanism.value,
-                ssl_context=self.tls,
-            )
-        return faust.SSLCredentials(self.tls) if self.tls is not None else None

@@ -50,7 +50,7 @@ def build_app(settings: StreamSettings) -> faust.App:
         settings.group,
         autodiscover=False,
         broker=brokers,
-        broker_credentials=access.credentials(),
+        broker_credentials=credentials_of(access),
         datadir=str(settings.datadir),
         store=settings.store,
         processing_guarantee="at_least_once",
@@ -75,3 +75,15 @@ def build_app(settings: StreamSettings) -> faust.App:
     transport.drain_s = settings.drain_s
     app.transport = transport
     return app
+
+
+def credentials_of(access: LogAccess) -> faust.SASLCredentials | faust.SSLCredentials | None:
+    """Return TLS and sign-in in Faust's words."""
+    if access.sign_in is not None:
+        return faust.SASLCredentials(
+            username=access.sign_in.username,
+            password=access.sign_in.password.get_secret_value(),
+            mechanism=access.sign_in.mechanism.value,
+            ssl_context=access.tls,
+        )
+    return faust.SSLCredentials(access.tls) if access.tls is not None else None

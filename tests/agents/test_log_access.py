@@ -13,6 +13,7 @@ from app.kafka_reach import Unreachable, reach
 from app.settings import Settings, SettingsRefused
 from app.startup import CannotStart
 from streams.runtime.access import LogAccess, SaslMechanism, SignIn
+from streams.runtime.app import credentials_of
 from tests.engines.certificates import Authority
 from tests.engines.jvm import free_ports
 
@@ -71,7 +72,7 @@ def test_an_access_does_not_tell_its_password() -> None:
 
     assert access.protocol == "SASL_PLAINTEXT"
     assert access.client()["sasl_plain_password"] == SECRET
-    assert SECRET not in repr(access) + repr(access.credentials())
+    assert SECRET not in repr(access) + repr(credentials_of(access))
 
 
 async def test_tls_to_the_embedded_broker_is_refused_at_once(tmp_path: Path) -> None:

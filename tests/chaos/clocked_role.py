@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from app import wiring
+from app import house, wiring
 from app.__main__ import main
 
 
@@ -14,7 +14,9 @@ def run(arguments: Sequence[str]) -> None:
     """Be `FILE ROLE …`: `veristream ROLE …` whose clock is FILE's seconds ahead, whenever they change."""
     file, *rest = arguments
     time.tzset()
-    vars(wiring)["now"] = _ahead(wiring.now, Path(file))
+    ahead = _ahead(house.now, Path(file))
+    for module in (house, wiring):
+        vars(module)["now"] = ahead
     sys.argv = ["veristream", *rest]
     main()
 

@@ -5,11 +5,12 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from app.house import House, open_house
 from app.kafka_log import access_of, prepare_topics
 from app.settings import read_settings
 from app.startup import until_told_to_stop
 from app.telemetry import configure_logging
-from app.wiring import House, open_house, open_worker
+from app.wiring import open_worker
 from schemas.problems import StoreUnavailable
 from streams.ports import Stores
 from streams.runtime.writer import LogWriter

@@ -20,10 +20,10 @@ from app.adapters.layout import DATABASE_FILE
 from app.adapters.refusals import SchemaRefused, StoreRefused
 from app.cassandra_access import address_of
 from app.cassandra_look import look_at_cassandra
+from app.house import open_house
 from app.migrations import migrate as migrate_store
 from app.settings import Settings
 from app.startup import CannotStart
-from app.wiring import open_house
 from schemas.problems import StoreUnavailable
 from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.cassandra_adapter import DATACENTER

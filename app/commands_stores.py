@@ -1,0 +1,162 @@
+"""What the commands about tenants, keys, the catalogue and the audit log do; they need the stores alone."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from app.adapters.crypto import Purpose
+from app.console import out, say_json, table
+from app.house import House, new_id, now, open_house
+from app.settings import Settings
+from app.startup import CannotStart
+from schemas.enums import Scope
+from schemas.ids import PLATFORM, KeyId, TenantId, derive_id
+from schemas.problems import NotFound
+from streams.access.handler import TENANTS_INDEX, CreateKey, CreateTenant, RevokeKey
+from streams.audit.handler import ChainReport, verify_chain
+from streams.catalog.handler import Catalogue
+from streams.ports import Position, RecordKind
+
+DEMO_TENANT: Final = TenantId(derive_id("ten", "demo"))
+"""The demonstration's tenant, the same at every run."""
+
+
+def chosen_scopes(text: str) -> tuple[Scope, ...]:
+    """Return the scopes named.
+
+    Raises:
+        CannotStart: One is unknown.
+    """
+    named = [part.strip() for part in text.split(",")]
+    unknown = sorted(set(named) - set(Scope))
+    if unknown:
+        raise CannotStart(f"no such scope: {', '.join(unknown)}; there are: {', '.join(Scope)}")
+    return tuple(map(Scope, named))
+
+
+async def create_tenant(settings: Settings, name: str) -> dict[str, str]:
+    """Create a tenant and return its id."""
+    async with open_house(settings) as house:
+        tenant = await CreateTenant(house.stores.journal.commit, now, new_id)(name)
+        return {"tenant_id": tenant.tenant_id}
+
+
+async def create_key(
+    settings: Settings,
+    tenant: str,
+    *,
+    name: str,
+    livemode: bool,
+    scopes: Sequence[Scope],
+    expires_days: int | None,
+) -> dict[str, str]:
+    """Create a key of a tenant; the key itself is shown this once.
+
+    Raises:
+        CannotStart: No such tenant.
+    """
+    async with open_house(settings) as house:
+        expires_at = None if expires_days is None else now() + timedelta(days=expires_days)
+        made, shown = await _create_key(house)(
+            await known_tenant(house, tenant),
+            name=name,
+            livemode=livemode,
+            scopes=tuple(scopes),
+            expires_at=expires_at,
+        )
+        return {"key_id": made.key_id, "api_key": shown}
+
+
+async def revoke_key(settings: Settings, tenant: str, key_id: str) -> dict[str, str]:
+    """Revoke a key; revoking it again changes nothing.
+
+    Raises:
+        CannotStart: The tenant has no such key.
+    """
+    async with open_house(settings) as house:
+        try:
+            await RevokeKey(house.stores.records, house.stores.journal.commit, now)(
+                TenantId(tenant), KeyId(key_id)
+            )
+        except NotFound as error:
+            raise CannotStart(f"tenant {tenant} has no key {key_id}") from error
+        return {"key_id": key_id, "revoked": "true"}
+
+
+def _create_key(house: House) -> CreateKey:
+    pepper = house.root_key.derive(Purpose.API_KEY_PEPPER)
+    return CreateKey(house.stores.journal.commit, pepper, now, new_id)
+
+
+async def known_tenant(house: House, tenant: str) -> TenantId:
+    """Return the tenant's id.
+
+    Raises:
+        CannotStart: No such tenant.
+    """
+    try:
+        await house.stores.records.get(PLATFORM, RecordKind.TENANT, tenant)
+    except NotFound as error:
+        raise CannotStart(
+            f"no such tenant: {tenant}; make one with: veristream tenant create NAME"
+        ) from error
+    return TenantId(tenant)
+
+
+async def load_catalogue(settings: Settings) -> int:
+    """Install the first catalogue; returns how many entries, 0 when it was installed before."""
+    async with open_house(settings) as house:
+        return await Catalogue(house.stores.records, house.stores.journal.commit, now).install_first()
+
+
+async def demo_credentials(house: House) -> tuple[str, str]:
+    """Return a live and a test key of the demonstration's tenant, made on first use.
+
+    Keys are shown once, so every demonstration makes its own; they end after a week.
+    """
+    try:
+        await known_tenant(house, DEMO_TENANT)
+    except CannotStart:
+        await CreateTenant(house.stores.journal.commit, now, lambda _: DEMO_TENANT)("Demonstration")
+    make, until = _create_key(house), now() + timedelta(days=7)
+    shown = [
+        (await make(DEMO_TENANT, name="demo", livemode=live, scopes=tuple(Scope), expires_at=until))[1]
+        for live in (True, False)
+    ]
+    return shown[0], shown[1]
+
+
+async def verify_audit(settings: Settings, tenant: str | None) -> list[ChainReport]:
+    """Walk the chain of one tenant or of all, the platform's own among them."""
+    async with open_house(settings) as house:
+        key = house.root_key.derive(Purpose.AUDIT_CHAIN)
+        named = [TenantId(tenant)] if tenant else [PLATFORM, *await every_tenant(house)]
+        return [await verify_chain(house.stores.audit_log, one, key) for one in named]
+
+
+async def every_tenant(house: House) -> list[TenantId]:
+    """Return the ids of all tenants, newest first."""
+    found: list[TenantId] = []
+    before: Position | None = None
+    while page := await house.stores.records.page(
+        PLATFORM, RecordKind.TENANT, TENANTS_INDEX, limit=100, before=before
+    ):
+        found += [TenantId(record.id) for record in page]
+        before = Position(page[-1].created_at, page[-1].id)
+    return found
+
+
+def say_audit_reports(reports: Sequence[ChainReport], *, as_json: bool) -> None:
+    """Print what the walks found."""
+    if as_json:
+        say_json([{**report.model_dump(mode="json"), "ok": report.ok} for report in reports])
+        return
+    columns = ("tenant", "rows", "not yet sealed", "verdict")
+    out.print(table("Audit chains", columns, [_report_row(report) for report in reports]))
+
+
+def _report_row(report: ChainReport) -> tuple[object, ...]:
+    place = "" if report.position is None else f" at position {report.position}"
+    row = "" if report.event_id is None else f": {report.event_id}"
+    verdict = "[green]holds[/]" if report.ok else f"[bold red]{report.fault}[/]{place}{row}"
+    return report.tenant_id, report.rows, report.waiting, verdict

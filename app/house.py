@@ -1,0 +1,101 @@
+"""What every command and role opens first: the stores of a deployment and the keys derived from its root key.
+
+It is kept apart from `wiring`, whose broker, agents, models and front take seconds to import.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from uuid_utils.compat import uuid7
+
+from app.adapters.crypto import Purpose, RootKey, load_root_key
+from app.adapters.layout import BLOBS_FOLDER, ROOT_KEY_FILE
+from app.adapters.passwords import Argon2Passwords
+from app.adapters.sqlite.stores import open_sqlite_stores
+from app.settings import Settings, SettingsRefused
+from app.startup import CannotStart
+from schemas.ids import encode_id
+from schemas.problems import VeristreamError
+from streams.access.people import People
+from streams.audit.committing import Commit
+from streams.ports import Stores
+
+
+def now() -> datetime:
+    """The moment, in UTC."""
+    return datetime.now(UTC)
+
+
+def new_id(prefix: str) -> str:
+    """A fresh identifier; later ones sort after earlier ones."""
+    return encode_id(prefix, uuid7())
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """The stores, opened, and the keys derived from the root key."""
+
+    stores: Stores
+    root_key: RootKey
+
+
+@asynccontextmanager
+async def open_house(settings: Settings) -> AsyncIterator[House]:
+    """Open the stores of the data folder, which is made when it is not there.
+
+    Raises:
+        CannotStart: The folder, the root key or the store cannot be used.
+    """
+    async with AsyncExitStack() as stack:
+        try:
+            settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            key_file = settings.data_dir / ROOT_KEY_FILE
+            root_key = await asyncio.to_thread(load_root_key, settings.root_key, key_file)
+            stores = await stack.enter_async_context(await _open_stores(settings, root_key))
+        except (OSError, VeristreamError, SettingsRefused) as error:
+            raise CannotStart(f"{error}; see: veristream doctor --data-dir {settings.data_dir}") from error
+        yield House(stores, root_key)
+
+
+async def _open_stores(settings: Settings, root_key: RootKey) -> AbstractAsyncContextManager[Stores]:
+    """Return the stores of the configured Cassandra, else those of the data folder."""
+    if settings.cassandra_contact_points:
+        return await asyncio.to_thread(_cassandra_stores, settings, root_key)
+    return open_sqlite_stores(settings.data_dir, root_key, blobs_dir=blobs_dir_of(settings))
+
+
+def _cassandra_stores(settings: Settings, root_key: RootKey) -> AbstractAsyncContextManager[Stores]:
+    """Return the stores of the configured Cassandra; the one place that imports its driver. Blocking."""
+    from app.adapters.cassandra.stores import open_cassandra_stores  # noqa: PLC0415 - seconds, where it is used
+    from app.cassandra_access import address_of  # noqa: PLC0415 - the same driver
+
+    address = address_of(settings)
+    if address is None:
+        raise SettingsRefused("SERVICE_CASSANDRA_CONTACT_POINTS names no host")
+    return open_cassandra_stores(address, settings.cassandra_keyspace, blobs_dir_of(settings), root_key)
+
+
+def blobs_dir_of(settings: Settings) -> Path:
+    """Return the folder of large evidence."""
+    return settings.blobs_dir or settings.data_dir / BLOBS_FOLDER
+
+
+def people_of(house: House, commit: Commit, passwords: Argon2Passwords, settings: Settings) -> People:
+    """Return what the use cases about members work with; a command passes the journal's own `commit`."""
+    return People(
+        records=house.stores.records,
+        commit=commit,
+        vault=house.stores.vault,
+        passwords=passwords,
+        key=house.root_key.derive(Purpose.PEOPLE),
+        cookie_pepper=house.root_key.derive(Purpose.SESSION_PEPPER),
+        clock=now,
+        new_id=new_id,
+        session_idle=timedelta(minutes=settings.session_idle_minutes),
+        session_lifetime=timedelta(hours=settings.session_hours),
+        totp_drift_steps=settings.totp_drift_steps,
+    )

@@ -1,0 +1,60 @@
+"""Commands that need the stores alone import no model, no broker and no driver, so they start at once."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = {
+    "onnxruntime", "cv2", "rapidocr", "numpy", "PIL", "faust", "mode", "kio", "hypothesis", "aiokafka",
+    "aiohttp", "cassandra", "matplotlib",
+}  # fmt: skip
+"""Packages that cost a command tenths of a second to seconds, and what it never uses."""
+
+PROGRAM = """
+import json, sys
+from app.__main__ import main
+try:
+    main()
+finally:
+    imported = {name.partition(".")[0] for name in sys.modules}
+    print(json.dumps(sorted(imported)), file=sys.stderr)
+"""
+
+
+async def imports(*arguments: str) -> tuple[int, str, set[str]]:
+    """Run a command in a process of its own: exit status, output, and what it imported."""
+    pipe = asyncio.subprocess.PIPE
+    run = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PROGRAM, *arguments, stdout=pipe, stderr=pipe
+    )
+    out, err = await run.communicate()
+    return run.returncode or 0, out.decode(), set(json.loads(err.decode().splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("up", "--help"), ("key", "create", "--help")], ids=" ".join
+)
+async def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
+    status, said, imported = await imports(*arguments)
+
+    assert (status, "Usage" in said) == (0, True)
+    assert imported & HEAVY == set()
+
+
+async def test_commands_over_the_stores_import_nothing_heavy(tmp_path: Path) -> None:
+    given = ("--data-dir", str(tmp_path), "--json")
+    status, said, imported = await imports("tenant", "create", "Acme", *given)
+    tenant = json.loads(said)["tenant_id"]
+    told = {"tenant create": (status, imported & HEAVY)}
+    member = ("--tenant", tenant, "--email", "ada@acme.example")
+    for command in (
+        ("key", "create", *member[:2]), ("reviewer", "create", *member), ("reviewer", "reset", *member),
+        ("catalog", "load"), ("audit", "verify"),
+    ):  # fmt: skip
+        status, _, imported = await imports(*command, *given)
+        told[" ".join(command[:2])] = (status, imported & HEAVY)
+
+    assert told == {command: (0, set()) for command in told}
