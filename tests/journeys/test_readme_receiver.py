@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -16,7 +17,7 @@ from standardwebhooks import Webhook
 
 from app.webhook_receiver import fault_of
 from streams.webhooks.signing import secret_bytes, signatures, timestamp
-from tests.journeys.service import START_S, environment
+from tests.journeys.service import START_S, Service, environment, small_request
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 - of Standard Webhooks' published example
 
@@ -63,6 +64,13 @@ async def deliver(port: int, event: dict[str, Any], secrets: Sequence[str] = (SE
                 await asyncio.sleep(0.05)  # it says nothing when it is ready
 
 
+def free_port() -> int:
+    """A port nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as opened:
+        port: int = opened.getsockname()[1]
+    return port
+
+
 def event(id_: str, sequence: int, verification_id: str = "ver_1") -> dict[str, Any]:
     """An event as the service tells it."""
     data = {"verification_id": verification_id, "status": "APPROVED"}
@@ -73,7 +81,7 @@ def test_the_receiver_is_as_short_as_it_claims() -> None:
     assert len(block("receiver", "python").strip().splitlines()) <= 22
 
 
-async def test_the_receiver_acts_once_on_what_is_new_and_signed(tmp_path: Path, unused_tcp_port: int) -> None:
+async def test_the_receiver_acts_once_on_what_is_new_and_signed(tmp_path: Path) -> None:
     sent = [
         (event("evt_1", 1), SECRET),
         (event("evt_1", 1), SECRET),
@@ -82,12 +90,32 @@ async def test_the_receiver_acts_once_on_what_is_new_and_signed(tmp_path: Path, 
         (event("evt_4", 4), "whsec_" + "A" * 32),
         (event("evt_5", 1, "ver_2"), SECRET),
     ]
-    async with running(tmp_path, unused_tcp_port) as printed:
-        answers = [await deliver(unused_tcp_port, told, [secret]) for told, secret in sent]
+    port = free_port()
+    async with running(tmp_path, port) as printed:
+        answers = [await deliver(port, told, [secret]) for told, secret in sent]
         lines = [(await printed.readline()).decode() for _ in range(3)]
 
     assert answers == [204, 204, 204, 204, 400, 204]
     assert ["ver_1" in lines[0], "ver_1" in lines[1], "ver_2" in lines[2]] == [True, True, True]
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_receiver_acts_on_what_a_running_service_delivers(service: Service, tmp_path: Path) -> None:
+    port, key = free_port(), {"Authorization": f"Bearer {service.test_key}"}
+    wish = {"url": f"http://127.0.0.1:{port}/", "secret": SECRET, "event_types": ["verification.completed"]}
+    async with running(tmp_path, port) as printed:
+        assert await deliver(port, event("evt_1", 1)) == 204  # it listens
+        await printed.readline()
+        registered = service.client.post(f"{service.url}/v1/webhooks/endpoints", json=wish, headers=key)
+        async with registered as answer:
+            endpoint_id = (await answer.json())["endpoint_id"]
+        status, verification, _ = await service.post(small_request("sim:approved"), key=service.test_key)
+        async with asyncio.timeout(START_S):
+            line = (await printed.readline()).decode()
+    await service.client.delete(f"{service.url}/v1/webhooks/endpoints/{endpoint_id}", headers=key)
+
+    assert (status, line.split()[0]) == (201, "verification.completed")
+    assert verification["verification_id"] in line
 
 
 @pytest.mark.parametrize("vector", json.loads(block("vectors", "json")), ids=lambda vector: vector["id"])

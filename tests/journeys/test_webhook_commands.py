@@ -15,7 +15,7 @@ from aiohttp import ClientSession
 
 from app.webhook_receiver import fault_of
 from streams.webhooks.signing import secret_bytes, signatures, timestamp
-from tests.journeys.service import START_S, environment, veristream
+from tests.journeys.service import START_S, Service, environment, veristream
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 - of Standard Webhooks' published example
 BODY = b'{"test": 2432232314}'
@@ -135,6 +135,21 @@ async def test_during_a_rotation_either_secret_is_enough() -> None:
         code = await listener.ended()
 
     assert (status, told["signature"], told["type"], code) == (204, "ok", "verification.approved", 0)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_running_service_reaches_it_with_a_ping(service: Service) -> None:
+    routes, key = f"{service.url}/v1/webhooks/endpoints", {"Authorization": f"Bearer {service.test_key}"}
+    async with listening("--once", "--json") as listener:
+        wish = {"url": json.loads(listener.ready)["ready"], "secret": SECRET, "event_types": ["*"]}
+        async with service.client.post(routes, json=wish, headers=key) as answer:
+            endpoint = f"{routes}/{(await answer.json())['endpoint_id']}"
+        await service.client.post(f"{endpoint}/test", headers=key)
+        told = json.loads(await listener.line())
+        code = await listener.ended()
+    await service.client.delete(endpoint, headers=key)
+
+    assert (told["type"], told["signature"], told["attempt"], code) == ("ping", "ok", "1", 0)
 
 
 async def test_it_can_answer_as_a_receiver_that_fails() -> None:
