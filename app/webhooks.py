@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from app.adapters.webhook_sender import open_sender
+from app.adapters.webhook_sender import TOTAL_S, open_sender
 from schemas.events import API_VERSION
 from streams.ports import Stores
 from streams.runtime.worker import Figure
@@ -33,6 +33,7 @@ class WebhookPace:
     attempts: Pace = STANDARD
     sweep: SweepPace = field(default_factory=SweepPace)
     sweep_every_s: float = SWEEP_EVERY_S
+    answer_within_s: float = TOTAL_S
     settled_after: timedelta = SETTLED_AFTER
     refan_every_s: float = REFAN_EVERY_S
 
@@ -118,8 +119,9 @@ async def open_delivering(ports: WebhookPorts, streams: Collection[str]) -> Asyn
     if "deliveries" not in streams:
         yield Delivering(ports, streams, None)
         return
+    within_s = ports.pace.answer_within_s
     uniform, note = random.SystemRandom().uniform, NoteAttempts(ports.writer.write)
-    async with open_sender(insecure=ports.insecure, version=API_VERSION) as sender:
+    async with open_sender(insecure=ports.insecure, version=API_VERSION, total_s=within_s) as sender:
         attempt = AttemptDelivery(ports.stores, sender, note, ports.clock, uniform, ports.pace.attempts)
         async with Dispatcher(attempt, grace_s=GRACE_S) as dispatcher:
             yield Delivering(ports, streams, dispatcher)

@@ -11,6 +11,7 @@ from schemas.webhooks import (
     DeliveryStatus,
     DisabledReason,
     EndpointHealth,
+    FailureKind,
     NoteAttempt,
     StoredDelivery,
     StoredEndpoint,
@@ -148,7 +149,7 @@ def _asked(answer: Answer) -> timedelta:
 
 def is_slow(answer: Answer) -> bool:
     """Tell whether the receiver held its place for long."""
-    return answer.latency_ms > SLOW_MS
+    return answer.failure is FailureKind.TIMEOUT or answer.latency_ms > SLOW_MS
 
 
 def after_note(health: EndpointHealth, note: NoteAttempt) -> EndpointHealth:
