@@ -79,10 +79,10 @@ async def lag_of(bootstrap: str, topic: Topic = COMMANDS) -> int:
         await consumer.stop()
 
 
-async def until_caught_up(bootstrap: str) -> None:
-    """Return once the agents have committed every command."""
+async def until_caught_up(bootstrap: str, topic: Topic = COMMANDS) -> None:
+    """Return once the agents have committed every record of the topic."""
     async with asyncio.timeout(patience(60)):
-        while await lag_of(bootstrap):  # noqa: ASYNC110 - what is waited for is in another process
+        while await lag_of(bootstrap, topic):  # noqa: ASYNC110 - what is waited for is in another process
             await asyncio.sleep(0.2)
 
 

@@ -11,7 +11,9 @@ say something else there (marked `on_engines`, or asking for `engines`). Larger 
 Each of the last two sends more than 20,000 commands, one test after the other, so that the rate means
 something. A run ends with a line for each profile: commands, decisions, how many were lost, decided twice,
 audited twice or never, and how long it took. `CHAOS_SECONDS` makes faults last longer; `CHAOS_SEED` repeats
-the dice of a run that failed, which said its seed.
+the dice of a run that failed, which said its seed. The full run of webhooks, its size in events:
+
+    CHAOS_EVENTS=10000 CHAOS_KILLS=10 pytest -n 0 tests/chaos/test_webhooks.py
 """
 
 import os
@@ -36,7 +38,7 @@ def is_thorough() -> bool:
 
 def is_scaled() -> bool:
     """Tell whether the runs are larger than they are by default."""
-    return "CHAOS_COMMANDS" in os.environ
+    return "CHAOS_COMMANDS" in os.environ or "CHAOS_EVENTS" in os.environ
 
 
 def patience(seconds: float) -> float:
@@ -49,3 +51,13 @@ def seeded(name: str) -> random.Random:
     seed = int(os.environ.get("CHAOS_SEED", secrets.randbits(32)))
     print(f"{name}: CHAOS_SEED={seed}")  # noqa: T201 - a failing run is repeated by its seed
     return random.Random(seed)
+
+
+def events(default: int) -> int:
+    """Return about how many decision events a run of webhooks makes: `CHAOS_EVENTS`, or the default."""
+    return int(os.environ.get("CHAOS_EVENTS", default))
+
+
+def kills(default: int) -> int:
+    """Return how often a run kills its worker: `CHAOS_KILLS`, or the default."""
+    return int(os.environ.get("CHAOS_KILLS", default))

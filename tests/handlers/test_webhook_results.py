@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from schemas.audit import AuditAction, AuditFilter
-from schemas.events import DecisionEvent, EventType
+from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import EventId, derive_id
 from schemas.problems import NotFound
 from schemas.webhooks import (
@@ -312,3 +312,25 @@ async def test_a_ping_goes_to_its_endpoint_alone(stage: WebhookStage, receiver: 
     await stage.sweep()
 
     assert [(hit.path, hit.event_id) for hit in receiver.hits] == [("/first", ping.id)]
+
+
+async def test_a_receiver_that_drops_the_older_sequence_ends_with_the_newest(
+    stage: WebhookStage, receiver: Receiver
+) -> None:
+    """F14: a retry arrives behind what happened since; `sequence` tells (G53)."""
+    await stage.register(receiver.url())
+    receiver.answer = saying(500)
+    await stage.tell(await stage.happen("older", sequence=1, data=EventData(status="REVIEW_REQUIRED")))
+    receiver.answer = saying(204)
+    await stage.tell(await stage.happen("newer", sequence=2, data=EventData(status="APPROVED")))
+    stage.passes(seconds=6)
+    await stage.sweep()
+
+    taken = [DecisionEvent.from_bytes(hit.body) for hit in receiver.hits[1:]]
+    sequence, status = 0, None
+    for event in taken:
+        if event.sequence > sequence:
+            sequence, status = event.sequence, event.data.status
+
+    assert [event.sequence for event in taken] == [2, 1]
+    assert status == "APPROVED"
