@@ -84,7 +84,8 @@ class DeliverySweeper:
         """Minutes behind the recent ones that may hold something."""
         self._seen_to: datetime | None = None
         """The first minute that was never put among the older ones; None before the mark was read."""
-        self._older_next: datetime | None = None
+        self._older_at: datetime | None = None
+        """When they were looked at last."""
 
     async def sweep(self) -> int:
         """Ask for what is due; return how many deliveries were asked for.
@@ -96,9 +97,10 @@ class DeliverySweeper:
         self._forget(now)
         since = _minute(now - self._pace.recent)
         sent = sum([(await self._sweep_minute(minute, now)).sent for minute in _minutes(since, now)])
-        if self._older_next is None or now >= self._older_next:
+        last = self._older_at
+        if last is None or not last <= now < last + self._pace.older_every:  # a clock may be set back
             sent += await self._sweep_older(since, now)
-            self._older_next = now + self._pace.older_every
+            self._older_at = now
         return sent
 
     def _forget(self, now: datetime) -> None:
@@ -107,7 +109,7 @@ class DeliverySweeper:
 
     async def _sweep_older(self, until: datetime, now: datetime) -> int:
         """Look at every older minute that may hold something, and move the mark to the oldest that does."""
-        seen_to = self._seen_to or await self._first_minute(now)
+        seen_to = min(self._seen_to or await self._first_minute(now), until)
         self._older.update(_minutes(max(seen_to, now - self._pace.look_back), until - _MINUTE))
         self._seen_to = until
         settled, sent = _minute(now - self._pace.settled), 0
@@ -126,7 +128,7 @@ class DeliverySweeper:
         except NotFound:
             earliest = await self._first_endpoint(now)
             return _minute(max(earliest - self._pace.settled, now - self._pace.look_back))
-        return SweepMark.from_bytes(found.body).oldest
+        return min(SweepMark.from_bytes(found.body).oldest, _minute(now - self._pace.settled))
 
     async def _first_endpoint(self, now: datetime) -> datetime:
         """Return when the first tenant got its first endpoint."""
@@ -145,7 +147,7 @@ class DeliverySweeper:
         except NotFound:
             record = Record(PLATFORM, RecordKind.COUNTER, MARK, body, self._now())
         else:
-            if SweepMark.from_bytes(found.body).oldest >= oldest:
+            if SweepMark.from_bytes(found.body).oldest == oldest:
                 return
             record = replace(found, body=body, version=found.version + 1)
         with suppress(Conflict):  # another process moved it just now

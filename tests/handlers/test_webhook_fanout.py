@@ -275,3 +275,21 @@ async def test_the_mark_moves_behind_what_was_swept(stage: WebhookStage) -> None
     mark = await stage.stores.records.get(PLATFORM, RecordKind.COUNTER, MARK)
 
     assert stage.now - SweepMark.from_bytes(mark.body).oldest < timedelta(minutes=20)
+
+
+async def test_a_clock_that_is_set_back_loses_nothing(stage: WebhookStage, receiver: Receiver) -> None:
+    """What falls due by the right clock is found, though a sweep was ahead by an hour."""
+    await stage.register(receiver.url())
+    stage.passes(hours=1)
+    await stage.sweep()
+    stage.passes(hours=-1)
+    await stage.sweep()
+    stage.log.losing = True
+    await stage.tell(await stage.happen())
+    for _ in range(10):
+        stage.passes(minutes=1)
+        await stage.sweep()
+    stage.log.losing = False
+    stage.passes(minutes=1)
+
+    assert await stage.sweep() == 1
