@@ -46,7 +46,8 @@ def receiver_url(text: str, *, insecure: bool) -> str:
         raise _unusable("names port 0, where nothing can listen")
     host = url.host or ""
     kept = _judged_host(host, insecure=insecure)
-    return _within_bounds(str(url).replace(f"://{host}", f"://{kept}", 1))
+    written = str(url).replace(f"://{host}", f"://{kept}", 1)
+    return _within_bounds(written if url.query else written.removesuffix("?"))
 
 
 def _refuse_odd_text(text: str) -> None:

@@ -1,5 +1,6 @@
 """Which URL may be registered, and the one form of it."""
 
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -62,6 +63,8 @@ def test_decimal_octal_and_hexadecimal_are_one_address(octets: tuple[int, ...], 
         ("https://hooks.acme.example/a/../b/./c", "https://hooks.acme.example/b/c"),
         ("https://hooks.acme.example/%2e%2e/b", "https://hooks.acme.example/b"),
         ("https://hooks.acme.example/ü?é", "https://hooks.acme.example/%C3%BC?%C3%A9"),
+        ("https://hooks.acme.example/?", "https://hooks.acme.example/"),
+        ("https://hooks.acme.example/??", "https://hooks.acme.example/??"),
         ("https://hooks.acme.example/@you", "https://hooks.acme.example/@you"),
         ("https://134744072/", "https://8.8.8.8/"),
         ("https://[2606:4700:0:0::1111]/", "https://[2606:4700::1111]/"),
@@ -180,3 +183,10 @@ def test_what_is_accepted_reads_the_same_everywhere_and_again(host: str, path: s
     assert standard.query == sent.raw_query_string
     assert (standard.username, sent.user, standard.fragment) == (None, None, "")
     assert str(sent) == kept
+
+
+@given(st.text(st.characters(), max_size=60), st.booleans())
+def test_no_text_makes_it_fail_in_another_way(text: str, insecure: bool) -> None:  # noqa: FBT001 - drawn
+    for written in (text, f"https://{text}", f"https://hooks.acme.example/{text}"):
+        with suppress(Refused):
+            assert receiver_url(written, insecure=insecure).startswith("http")
