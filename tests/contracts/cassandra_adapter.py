@@ -28,6 +28,9 @@ LASTS_A_TEST: Final = (
 
 EMPTY_S: Final = 60.0
 
+SETTLE_S: Final = 1.0
+"""How old an event is before the feed shows it; the tests wait for that."""
+
 
 @dataclass(frozen=True)
 class BlobBreaker:
@@ -61,7 +64,8 @@ async def open_cassandra(address: Address, folder: Path) -> AsyncIterator[Opened
     """The stores of many nodes, with nothing in them; the folder keeps the evidence."""
     async with open_session(address, KEYSPACE) as session:
         await asyncio.to_thread(_empty, session.driver)
-        yield Opened(build_stores(session, folder, ROOT_KEY, durable=False), BlobBreaker(folder))
+        stores = build_stores(session, folder, ROOT_KEY, durable=False, settle_s=SETTLE_S)
+        yield Opened(stores, BlobBreaker(folder))
 
 
 def _empty(driver: Any) -> None:

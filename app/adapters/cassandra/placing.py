@@ -83,7 +83,7 @@ class Placing:
         writes: list[Write] = []
         for at, event in enumerate(events, first):
             days.add((event.tenant_id, event.livemode, at // DAY_MICROS))
-            writes += _row_writes(event, at)
+            writes += row_writes(event, at)
         new = frozenset(days - self._days)
         return Taken(
             tuple(event.id for event in events), new, (*((_DAY, day) for day in sorted(new)), *writes), until
@@ -121,6 +121,7 @@ class Placing:
         self.answered(taken)
 
 
-def _row_writes(event: DecisionEvent, at: int) -> Iterator[Write]:
+def row_writes(event: DecisionEvent, at: int) -> Iterator[Write]:
+    """Return what gives an event a place, for one batch."""
     yield _ROW, (event.tenant_id, event.livemode, at // DAY_MICROS, at, event.id)
     yield _PLACED, (first_wins(at), at, event.id)

@@ -1,0 +1,249 @@
+"""What only the feed in Cassandra has: places that come late, of writers that died, by clocks that differ."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from typing_extensions import override
+
+from app.adapters.cassandra.clock import ASKED_EVERY_S, StoreClock
+from app.adapters.cassandra.connecting import Address, open_session
+from app.adapters.cassandra.journal import CassandraJournal
+from app.adapters.cassandra.placing import DAY_MICROS, Placing, row_writes
+from app.adapters.cassandra.session import Session, Statement, Write
+from app.adapters.cassandra.stores import build_stores
+from app.adapters.columns import to_micros
+from app.adapters.places import read_place
+from schemas.events import DecisionEvent
+from schemas.problems import StoreUnavailable
+from streams.ports import Change, FedEvent, RecordKind, Stores
+from tests.builders import ACME, build_record
+from tests.contracts.adapters import ROOT_KEY
+from tests.contracts.cassandra_adapter import KEYSPACE, SETTLE_S, open_cassandra
+from tests.contracts.cassandra_deaths import dying
+from tests.contracts.test_event_feed import commit, event, page, visible
+
+pytestmark = pytest.mark.engines
+
+EARLY, LATE = event("early"), event("late")
+
+HOUR_MICROS = 3_600_000_000
+
+
+def change(one: DecisionEvent) -> Change:
+    """A change that tells an event."""
+    return Change(ACME, (build_record(id=f"ver_{one.id}"),), events=(one,))
+
+
+@pytest.fixture
+async def stores(contracts_keyspace: Address, tmp_path: Path) -> AsyncIterator[Stores]:
+    """The stores, with nothing in them."""
+    async with open_cassandra(contracts_keyspace, tmp_path) as opened:
+        yield opened.stores
+
+
+@pytest.fixture
+async def session(stores: Stores, contracts_keyspace: Address) -> AsyncIterator[Session]:
+    """Another process's session."""
+    del stores  # first they are emptied
+    async with open_session(contracts_keyspace, KEYSPACE) as opened:
+        yield opened
+
+
+def ids(rows: Sequence[DecisionEvent]) -> list[str]:
+    """The ids of events."""
+    return [one.id for one in rows]
+
+
+async def places(session: Session, one: DecisionEvent) -> list[int]:
+    """Every place an event was given."""
+    rows = Statement("SELECT at, id FROM event_feed WHERE tenant = ? AND livemode = ? AND day = ?")
+    today = to_micros(datetime.now(UTC)) // DAY_MICROS
+    found = [await session.execute(rows, (ACME, True, day)) for day in (today - 1, today)]
+    return [at for day in found for at, event_id in day if event_id == one.id]
+
+
+@dataclass(slots=True)
+class HeldSession(Session):
+    """A session whose batches wait on their way."""
+
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    go: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @override
+    async def batch(self, writes: Sequence[Write]) -> None:
+        self.reached.set()
+        await self.go.wait()
+        await Session.batch(self, writes)
+
+
+def held(session: Session) -> HeldSession:
+    """Return a session over the same connections."""
+    return HeldSession(session.cluster, session.driver, session.loop, session.turns)
+
+
+@pytest.mark.parametrize(("lives", "unanswered"), [(0, True), (1, False), (1, True)])
+async def test_what_is_healed_stands_behind_every_place_that_was_given(
+    stores: Stores, session: Session, lives: int, *, unanswered: bool
+) -> None:
+    with pytest.raises(StoreUnavailable):
+        await CassandraJournal(dying(session, lives, unanswered=unanswered)).commit(change(EARLY))
+    await commit(stores, LATE)
+    met = [*await visible(stores, [LATE])]
+
+    await stores.records.get(ACME, RecordKind.VERIFICATION, f"ver_{EARLY.id}")
+    met += await goes_on(stores, met[-1].place, [EARLY] if len(met) == 1 else [])
+
+    assert {fed.event.id for fed in met} == {EARLY.id, LATE.id}
+
+
+async def goes_on(stores: Stores, place: str, wanted: Sequence[DecisionEvent]) -> Sequence[FedEvent]:
+    """Read behind a place until the wanted are there."""
+    async with asyncio.timeout(30):
+        while True:
+            rows = await page(stores, place)
+            if {one.id for one in wanted} <= {fed.event.id for fed in rows}:
+                return rows
+            await asyncio.sleep(0.02)
+
+
+async def test_what_was_written_too_late_is_given_another_place_before_it_counts_as_told(
+    stores: Stores, session: Session
+) -> None:
+    slow = held(session)
+    journal = CassandraJournal(slow, settle_s=SETTLE_S)
+    committing = asyncio.ensure_future(journal.commit(change(EARLY)))
+    await slow.reached.wait()
+    await commit(stores, LATE)
+    (late,) = await visible(stores, [LATE])
+
+    slow.go.set()
+    await committing
+    assert ids([fed.event for fed in await visible(stores, [EARLY])]) == [EARLY.id, LATE.id]
+    assert await page(stores, late.place) == []  # a reader has passed it by
+    await journal.mark_emitted([EARLY.id])
+
+    assert ids([fed.event for fed in await goes_on(stores, late.place, [EARLY])]) == [EARLY.id]
+
+
+async def test_whoever_tells_an_event_of_another_process_gives_it_a_place_of_its_own(
+    stores: Stores, session: Session
+) -> None:
+    """It cannot know whether the first came in time."""
+    await CassandraJournal(session).commit(change(EARLY))
+
+    await stores.journal.mark_emitted([EARLY.id])
+
+    assert len(await places(session, EARLY)) == 2
+    assert ids([fed.event for fed in await visible(stores, [EARLY])]) == [EARLY.id]
+
+
+async def test_an_event_that_was_told_keeps_its_places(stores: Stores, session: Session) -> None:
+    await commit(stores, EARLY)
+    await stores.journal.mark_emitted([EARLY.id])
+
+    await CassandraJournal(session).mark_emitted([EARLY.id])
+
+    assert len(await places(session, EARLY)) == 1
+
+
+async def test_one_goes_on_behind_the_earliest_place_of_an_event(stores: Stores, session: Session) -> None:
+    """Nobody knows at which it was met: none of the events between may be missed."""
+    await CassandraJournal(session).commit(change(EARLY))
+    await commit(stores, LATE)
+    await stores.journal.mark_emitted([EARLY.id])
+    await visible(stores, [EARLY, LATE])
+
+    place = await stores.feed.place_of(ACME, EARLY.id)
+
+    assert ids([fed.event for fed in await goes_on(stores, place, [EARLY, LATE])]) == [LATE.id, EARLY.id]
+
+
+async def test_a_page_shows_an_event_once(stores: Stores, session: Session) -> None:
+    await commit(stores, EARLY, LATE)
+    _, late = await visible(stores, [EARLY, LATE])
+    await Placing(session, SETTLE_S).settle([EARLY])
+    await goes_on(stores, late.place, [EARLY])
+
+    assert ids([fed.event for fed in await page(stores)]) == [LATE.id, EARLY.id]
+
+
+async def test_what_is_not_settled_is_not_shown_yet(stores: Stores, session: Session, tmp_path: Path) -> None:
+    patient = build_stores(session, tmp_path, ROOT_KEY, settle_s=3_600)
+    await commit(stores, EARLY)
+    await visible(stores, [EARLY])
+
+    place = await patient.feed.place_of(ACME, EARLY.id)
+
+    assert await page(patient) == []
+    assert read_place(place)[1] == EARLY.id
+
+
+@pytest.mark.parametrize("ahead", [HOUR_MICROS, -HOUR_MICROS])
+async def test_places_do_not_rest_on_the_clocks_of_processes(
+    stores: Stores, session: Session, ahead: int
+) -> None:
+    await commit(stores, EARLY)
+    (early,) = await visible(stores, [EARLY])
+    elsewhere = CassandraJournal(session, lambda: time.time_ns() // 1_000 + ahead)
+
+    await elsewhere.commit(change(LATE))
+
+    assert ids([fed.event for fed in await goes_on(stores, early.place, [LATE])]) == [LATE.id]
+
+
+async def test_a_row_whose_event_is_not_there_yet_is_passed_over(stores: Stores, session: Session) -> None:
+    taken = await Placing(session, SETTLE_S).take([EARLY])
+    await session.batch(taken.writes)
+    await commit(stores, LATE)
+
+    assert ids([fed.event for fed in await visible(stores, [LATE])]) == [LATE.id]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 9])
+async def test_pages_go_on_from_day_to_day(stores: Stores, session: Session, limit: int) -> None:
+    told = [event(str(n)) for n in range(5)]
+    await commit(stores, *told)
+    now = to_micros(datetime.now(UTC))
+    for n, (days, one) in enumerate(zip((40, 9, 9, 3, 2), told, strict=True)):
+        await place(session, one, now + n - days * DAY_MICROS)
+
+    met: list[str] = []
+    last, yesterday = "", datetime.now(UTC) - timedelta(days=1)
+    while rows := await page(stores, last, limit, yesterday):
+        met += ids([fed.event for fed in rows])
+        last = rows[-1].place
+
+    assert met == ids(told)
+
+
+async def place(session: Session, one: DecisionEvent, at: int) -> None:
+    """Write the place an event would have been given at another time."""
+    day = Statement("INSERT INTO event_days (tenant, livemode, day) VALUES (?, ?, ?)")
+    await session.execute(day, (one.tenant_id, one.livemode, at // DAY_MICROS))
+    await session.batch(list(row_writes(one, at)))
+
+
+async def test_a_store_that_answers_too_slowly_places_nothing(session: Session) -> None:
+    placing = Placing(session, settle_s=0.0)
+
+    with pytest.raises(StoreUnavailable):
+        await placing.settle([EARLY])
+
+
+async def test_the_time_at_the_store_is_asked_for_now_and_then(session: Session) -> None:
+    passed = 0.0
+    clock = StoreClock(session, lambda: passed)
+    first = (await clock.read()).micros
+    passed += ASKED_EVERY_S
+    counted = (await clock.read()).micros - first
+    passed += 0.1
+
+    asked = (await clock.read()).micros - first
+
+    assert counted == ASKED_EVERY_S * 1_000_000
+    assert asked < counted  # the store's clock did not wait for ours
