@@ -5,8 +5,12 @@ from typing import Final
 LENGTH: Final = 3
 """Bytes of a gram: few texts share one, and there are not too many of them. At the end they are shorter."""
 
-ASKED: Final = 4
-"""Grams asked for at most, for each costs a list; who has all of them is compared with the fragment."""
+ASKED: Final = 32
+"""Grams of a fragment that are looked at at most, to find its rare ones.
+
+Many, because one that nobody has ends a search at once: where common pieces meet, what lies over that place
+is often rare.
+"""
 
 
 def grams_of(text: str) -> frozenset[str]:
@@ -27,14 +31,14 @@ def runs_of(text: str) -> frozenset[str]:
     )
 
 
-def grams_for(fragment: str) -> tuple[str, ...]:
-    """Return grams of every text that contains the fragment, evenly over all of it.
+def grams_for(fragment: str, most: int = ASKED) -> tuple[str, ...]:
+    """Return grams of every text that contains the fragment, all of them or `most` evenly over it.
 
     A fragment shorter than a gram is answered itself: the texts that contain it have a gram which begins so.
     """
     raw = fragment.encode().hex()
     length = min(len(raw), 2 * LENGTH)
     last = (len(raw) - length) // 2
-    steps = min(last, ASKED - 1) or 1
+    steps = min(last, most - 1) or 1
     starts = [2 * (last * step // steps) for step in range(steps + 1)]
     return tuple(dict.fromkeys([raw[start : start + length] for start in starts]))

@@ -18,6 +18,9 @@ from streams.ports import Record
 LOOKED_AT: Final = 100
 """Rows of a run read at once: a few pages' worth."""
 
+ASKED_FIRST: Final = 4
+"""Runs whose rows are read first; only when each of them is common, the others are looked at as well."""
+
 LISTED: Final = 1_000
 """Rows of an index read at once: they are many, and only the text is looked at."""
 
@@ -65,13 +68,22 @@ class Sought:
 
     async def through_grams(self) -> AsyncIterator[list[str]]:
         """Yield the ids of the kind whose text contains the fragment, newest first; the index has the say."""
+        few = grams_for(self.fragment, ASKED_FIRST)
+        more = tuple(gram for gram in grams_for(self.fragment) if gram not in few)
         for month in self.months:
-            wheres = [(*self.place[:2], gram, month) for gram in grams_for(self.fragment)]
-            asked = (self.session.execute(_UNDER_GRAM, (*where, *self.bound, LOOKED_AT)) for where in wheres)
-            firsts = await asyncio.gather(*asked)
-            rarest = min(range(len(wheres)), key=lambda n: _spread(firsts[n]))
-            async for ids in self._walk(_UNDER_GRAM, wheres[rarest], LOOKED_AT, firsts[rarest]):
+            firsts = await self._firsts(month, few)
+            if all(len(rows) == LOOKED_AT for rows in firsts.values()):
+                firsts |= await self._firsts(month, more)
+            rarest = min(firsts, key=lambda gram: _spread(firsts[gram]))
+            where = (*self.place[:2], rarest, month)
+            async for ids in self._walk(_UNDER_GRAM, where, LOOKED_AT, firsts[rarest]):
                 yield ids
+
+    async def _firsts(self, month: int, grams: Sequence[str]) -> dict[str, Sequence[Sequence[Any]]]:
+        """Return the newest rows under each gram."""
+        wheres = [(*self.place[:2], gram, month, *self.bound, LOOKED_AT) for gram in grams]
+        asked = (self.session.execute(_UNDER_GRAM, where) for where in wheres)
+        return dict(zip(grams, await asyncio.gather(*asked), strict=True))
 
     async def _walk(
         self,

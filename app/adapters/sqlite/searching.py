@@ -38,6 +38,9 @@ _WITHIN_BITS: Final = 20
 
 _INDEXES_KNOWN: Final = 4_096
 
+_RARE: Final = 16
+"""Of so many newest records under a gram the oldest tells how common it is."""
+
 _BAR: Final = "|"
 """Stands in an index value between the mode and the rest."""
 
@@ -65,6 +68,11 @@ _TO_GATHER: Final = """
 SELECT sought_at, tenant, kind, indexes, searched FROM records WHERE sought_at > ? AND sought_at <= ?
 ORDER BY sought_at"""
 _TOKENS: Final = "INSERT INTO record_grams (record_grams, rowid, tokens) VALUES (?, ?, ?)"
+_SPREAD: Final = f"""
+SELECT asked.column1, (
+    SELECT g.rowid FROM record_grams g WHERE g.record_grams MATCH asked.column1 AND g.rowid <= asked.column2
+    ORDER BY g.rowid DESC LIMIT 1 OFFSET {_RARE - 1}
+) FROM (VALUES (?, ?)) asked"""  # noqa: S608 - constants only
 _FOUND: Final = f"""
 SELECT {COLUMNS}, r.sought_at FROM record_grams g CROSS JOIN records r ON r.sought_at = g.rowid
 WHERE g.record_grams MATCH ? AND g.rowid BETWEEN ? AND ? AND r.tenant = ? AND r.kind = ?
@@ -213,16 +221,30 @@ class Search:
         rows = connection.execute(_FOUND_WAITING, (*places, *asked, most)).fetchall()
         if len(rows) != most:
             places, left = (first, min(last, gathered)), most - len(rows) if most > 0 else most
-            rows += connection.execute(_FOUND, (self._wanted(), *places, *asked, left)).fetchall()
+            wanted = self._wanted(connection, places[1])
+            rows += connection.execute(_FOUND, (wanted, *places, *asked, left)).fetchall()
         return rows
 
-    def _wanted(self) -> str:
+    def _wanted(self, connection: sqlite3.Connection, last: int) -> str:
         """Return what the index is asked for; it may name a few records too many, never too few."""
         tenant, kind, (name, value) = self.tenant_id, self.kind.value, self.index
         grams, head = grams_for(self.fragment), value.partition(_BAR)[0]
         begun = "*" if len(grams[0]) < 2 * LENGTH else ""
         own = _initials(tenant, kind, head)
-        tokens = [own + gram + begun for gram in grams]
+        tokens = _telling(connection, [own + gram + begun for gram in grams], last)
         if head != value:
             tokens.append(_index_token(tenant, kind, name, value))
         return " AND ".join(tokens)
+
+
+def _telling(connection: sqlite3.Connection, tokens: list[str], last: int) -> list[str]:
+    """Return the few tokens that tell most: the rarest up to a place, and both ends of the fragment.
+
+    The ends are far apart; what is common to either may still never stand together.
+    """
+    ends = {tokens[0], tokens[-1]}
+    between = [token for token in tokens if token not in ends]
+    if len(between) > 1:
+        spread = dict(read_rows(connection, _SPREAD, [(token, last) for token in between]))
+        between = [min(between, key=lambda token: spread[token] or 0)]
+    return [*between, *sorted(ends)]

@@ -1,0 +1,40 @@
+"""Pieces of texts, and which of them are asked for to find a fragment."""
+
+from itertools import pairwise
+
+import pytest
+
+from app.adapters.grams import ASKED, LENGTH, grams_for, grams_of, runs_of
+
+LONG = "".join(chr(33 + n) for n in range(90))
+
+
+def pieces(text: str) -> list[str]:
+    """Every run of three bytes."""
+    return [text[n : n + LENGTH].encode().hex() for n in range(len(text) - LENGTH + 1)]
+
+
+@pytest.mark.parametrize("fragment", ["abc", "abcd", "customer-usr", LONG[: ASKED + LENGTH - 1]])
+def test_all_pieces_of_a_fragment_are_asked_for(fragment: str) -> None:
+    assert list(grams_for(fragment)) == pieces(fragment)
+
+
+def test_of_many_pieces_some_are_asked_for_from_end_to_end() -> None:
+    asked, every = grams_for(LONG), pieces(LONG)
+
+    places = [every.index(one) for one in asked]
+    assert (len(asked), places[0], places[-1]) == (ASKED, 0, len(every) - 1)
+    assert max(later - earlier for earlier, later in pairwise(places)) <= len(every) // ASKED + 1
+
+
+@pytest.mark.parametrize("fragment", ["a", "ab", "é"])
+def test_a_fragment_shorter_than_a_piece_is_asked_for_itself(fragment: str) -> None:
+    assert grams_for(fragment) == (fragment.encode().hex(),)
+
+
+def test_every_piece_asked_for_is_kept_of_every_text_with_the_fragment() -> None:
+    for text in ("customer-17", "Straße 日本", LONG):
+        kept = grams_of(text)
+        for start in range(len(text)):
+            for end in range(start + 3, len(text) + 1):
+                assert set(grams_for(text[start:end])) <= kept <= runs_of(text)
