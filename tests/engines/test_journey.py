@@ -11,6 +11,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-unt
 
 from schemas.topics import TOPICS, Topic
 from tests.engines.house import House, open_house
+from tests.journeys.decision_topic import Member, agree, decide, events_for, feed
 from tests.journeys.service import hopper, request_for, small_request
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio(loop_scope="session")]
@@ -96,6 +97,24 @@ async def test_a_plain_consumer_reads_the_decision_events(house: House) -> None:
 
     assert set(found) == {"verification.completed", "verification.rejected"}
     assert found["verification.rejected"]["data"]["reason_codes"] == ["DOCUMENT_EXPIRED"]
+
+
+async def test_the_feed_and_the_topic_agree(house: House) -> None:
+    await decide(house.service, house.service.test_key, 10, "agree")
+
+    wanted = await caught_up(house, "agree", events_for(10))
+    async with Member(house.kafka.bootstrap, "agree") as member:
+        await agree([member], "agree", wanted)
+
+
+async def caught_up(house: House, name: str, count: int) -> dict[str, Any]:
+    """The feed about subjects of a name as soon as it has so many events; it shows them once they settled."""
+    async with asyncio.timeout(60):
+        while True:
+            found = {event["id"]: event for event in await feed(house.service, house.service.test_key, name)}
+            if len(found) == count:
+                return found
+            await asyncio.sleep(0.2)
 
 
 async def test_a_verification_is_readable_at_once_with_its_audit_row(house: House) -> None:
