@@ -18,10 +18,12 @@ from rich.syntax import Syntax
 
 from app.commands_stores import demo_credentials
 from app.console import err, out, table
+from app.demo_webhook import receiving_webhooks
 from app.settings import Settings
 from app.specimens import PassportSpecimen, draw_passport, to_jpeg
 from app.startup import CannotStart, until_told_to_stop
 from app.telemetry import configure_logging
+from app.webhook_receiver import Heard
 from app.wiring import Running, running_all
 from schemas.topics import TOPICS, Topic
 from streams.runtime.access import LogAccess
@@ -40,21 +42,27 @@ async def run_demo(settings: Settings, *, once: bool) -> None:
     configure_logging(settings.log_format, "warning")
     body_file = write_request(settings.data_dir / "demo", packaged_portrait())
     body = body_file.read_bytes()
+    # Its receiver of webhooks is on this machine.
+    settings = settings.model_copy(update={"webhooks_allow_insecure": True})
     with err.status("starting broker, models and agents") as status:
         async with running_all(settings, tell=status.update) as running:
             status.update("making a demo tenant")
             live_key, test_key = await demo_credentials(running.house)
-            status.update("reading the passport and comparing the faces")
-            async with _events_from_now(running.access) as events:
-                verification = await _verify(running.url, live_key, body)
-                rows = await _audit_rows(running.url, live_key, verification["subject_id"])
-                event = await _event_of(events, verification["verification_id"])
-            status.stop()
-            _show(verification, rows, event)
-            _show_next_steps(running, live_key, test_key, body_file)
-            if not once:
-                await until_told_to_stop()
-                err.print("stopping")
+            async with receiving_webhooks(running.url, live_key) as inbox:
+                status.update("reading the passport and comparing the faces")
+                async with _events_from_now(running.access) as events:
+                    verification = await _verify(running.url, live_key, body)
+                    rows = await _audit_rows(running.url, live_key, verification["subject_id"])
+                    event = await _event_of(events, verification["verification_id"])
+                webhook = await inbox.about(verification["verification_id"])
+                status.stop()
+                _show(verification, rows, event)
+                _show_webhook(webhook)
+                _show_next_steps(running, live_key, test_key, body_file)
+                inbox.tells = True
+                if not once:
+                    await until_told_to_stop()
+                    err.print("stopping")
 
 
 def packaged_portrait() -> Image.Image:
@@ -159,6 +167,12 @@ def _show(verification: dict[str, Any], rows: list[dict[str, Any]], event: dict[
     out.print(table("Its rows in the audit log", wanted, cells))
     event_text = Syntax(json.dumps(event, indent=2), "json", background_color="default", word_wrap=True)
     out.print(Panel(event_text, title=f"Its event, read from {Topic.DECISIONS}", title_align="left"))
+
+
+def _show_webhook(heard: Heard) -> None:
+    cells = (heard.id, heard.attempt, heard.fault or "ok")
+    title = f"Its webhook {heard.type}, as a receiver on this machine got it"
+    out.print(table(title, ("webhook-id", "attempt", "signature"), [cells]))
 
 
 def _show_next_steps(running: Running, live_key: str, test_key: str, body_file: Path) -> None:

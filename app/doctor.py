@@ -4,6 +4,7 @@ import asyncio
 import platform
 import resource
 import shutil
+import ssl
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -93,6 +94,10 @@ def _disk(data_dir: Path) -> Finding:
 
 
 def _receivers(settings: Settings) -> Finding:
+    roots = ssl.get_default_verify_paths()
+    if not any((roots.cafile, roots.capath)):
+        mend = "install the package of certificate authorities, often named ca-certificates"
+        return Finding(looked_at="webhooks", ok=False, found="no authority to trust", mend=mend)
     if not settings.webhooks_allow_insecure:
         return Finding(looked_at="webhooks", ok=True, found="to https and public addresses only")
     mend = "unset SERVICE_WEBHOOKS_ALLOW_INSECURE, which is for development alone"
