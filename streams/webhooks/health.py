@@ -44,7 +44,8 @@ class KeepHealth:
             after = await self._disable(note, after, reason)
         if after is not health:
             await self._keep(after, version)
-        self.state.put(note.endpoint_id, after)
+        if after is not health or version is not None:
+            self.state.put(note.endpoint_id, after)
 
     async def _known(self, note: NoteAttempt) -> tuple[EndpointHealth, int | None]:
         """Return the health as it stands and, if it was read, the version of its record; 0: there is none."""
