@@ -171,7 +171,7 @@ def _show(verification: dict[str, Any], rows: list[dict[str, Any]], event: dict[
 
 def _show_webhook(heard: Heard) -> None:
     cells = (heard.id, heard.attempt, heard.fault or "ok")
-    title = f"Its webhook {heard.type}, as a receiver on this machine got it"
+    title = f"Its webhook, {heard.type}"
     out.print(table(title, ("webhook-id", "attempt", "signature"), [cells]))
 
 

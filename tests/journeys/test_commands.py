@@ -45,7 +45,7 @@ async def test_the_demonstration_shows_an_approved_passport_twice_in_a_row(tmp_p
         assert "The decision: APPROVED / ALLOW" in out
         assert "verification.evaluated" in out
         assert "verification.completed" in out
-        assert "Its webhook verification.completed, as a receiver" in out
+        assert "Its webhook, verification.completed" in out
         assert "curl -s -X POST" in out
 
 
