@@ -1,8 +1,10 @@
 """What only the feed in Cassandra has: places that come late, of writers that died, by clocks that differ."""
 
 import asyncio
+import random
 import time
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -128,6 +130,55 @@ async def test_what_was_written_too_late_is_given_another_place_before_it_counts
     await journal.mark_emitted([EARLY.id])
 
     assert ids([fed.event for fed in await goes_on(stores, late.place, [EARLY])]) == [EARLY.id]
+
+
+class Troubles:
+    """Sessions of processes that are slow or die, by a seed."""
+
+    def __init__(self, session: Session, seed: int) -> None:
+        self._session = session
+        self._chance = random.Random(seed)
+
+    def session(self) -> Session:
+        """Return the next process's session."""
+        trouble = self._chance.choice(["none", "none", "dies", "dies unanswered", "late"])
+        if trouble == "none":
+            return self._session
+        if trouble == "late":
+            slow = held(self._session)
+            slow.loop.call_later(self._chance.uniform(0.0, 2 * SETTLE_S), slow.go.set)
+            return slow
+        return dying(self._session, self._chance.randrange(3), unanswered=trouble == "dies unanswered")
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_reader_misses_nothing_of_writers_that_are_slow_or_die(
+    stores: Stores, session: Session, seed: int
+) -> None:
+    told = [event(f"{seed}-{n}") for n in range(40)]
+    troubles = Troubles(session, seed)
+    writing = asyncio.gather(*(write(stores, troubles, told[n::8]) for n in range(8)))
+    met: set[str] = set()
+    place = ""
+    async with asyncio.timeout(60):
+        while not (writing.done() and met == {one.id for one in told}):
+            rows = await page(stores, place, limit=3)
+            met |= {fed.event.id for fed in rows}
+            place = rows[-1].place if rows else place
+            await asyncio.sleep(0 if rows else 0.02)
+    await writing
+
+
+async def write(stores: Stores, troubles: Troubles, events: Sequence[DecisionEvent]) -> None:
+    """Commit events in processes of all kinds; where one dies, a redelivery and a reconciler end its work."""
+    for one in events:
+        journal = CassandraJournal(troubles.session(), settle_s=SETTLE_S)
+        with suppress(StoreUnavailable):
+            await journal.commit(change(one))
+            await journal.mark_emitted([one.id])
+            continue
+        await stores.journal.commit(change(one))
+        await stores.journal.mark_emitted([pending.id for pending in await stores.journal.pending_events(99)])
 
 
 async def test_whoever_tells_an_event_of_another_process_gives_it_a_place_of_its_own(
