@@ -257,7 +257,10 @@ class AuditLog(Protocol):
 
 
 class EventFeed(Protocol):
-    """Reads a tenant's decision events in the order in which they became visible (G56)."""
+    """Reads a tenant's decision events in the order in which they became visible (G56).
+
+    That may be some seconds after their commit, where many nodes must agree on an order first.
+    """
 
     async def page(
         self, tenant_id: TenantId, *, livemode: bool, after: str, limit: int, until: datetime | None = None
