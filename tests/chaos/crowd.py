@@ -128,8 +128,14 @@ class Crowd:
 
     async def settle_all(self, numbers: Iterable[int] | None = None) -> dict[int, str]:
         """Settle every command and return the verification id of each; the first answers must agree."""
-        asked = range(self.commands) if numbers is None else numbers
-        settled = {number: (await self.settle(number))[1]["verification_id"] for number in asked}
+        asked = iter(range(self.commands) if numbers is None else numbers)
+        settled: dict[int, str] = {}
+
+        async def one() -> None:
+            for number in asked:
+                settled[number] = (await self.settle(number))[1]["verification_id"]
+
+        await asyncio.gather(*(one() for _ in range(AT_ONCE)))
         earlier = {n: b["verification_id"] for n, (s, b) in self.answers.items() if s in {200, 201}}
         differing = [n for n, name in earlier.items() if n in settled and settled[n] != name]
         assert not differing, f"answered under another id than first: {differing}"
