@@ -193,8 +193,8 @@ class ReplayEvents(Command):
     since: Timestamp
     until: Timestamp
     event_types: tuple[str, ...]
-    after: EventId | None = None
-    """How far it has come; it asks itself for the rest."""
+    after: str = ""
+    """The place in the feed it has come to; it asks itself for the rest. "" is the beginning."""
 
 
 class DeliveryCommand(

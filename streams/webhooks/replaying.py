@@ -1,11 +1,9 @@
 """Delivers a tenant's events of a time again to one endpoint, a page at a time (G38)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
-
-import structlog
 
 from schemas.base import to_milliseconds
 from schemas.events import DecisionEvent
@@ -16,8 +14,6 @@ from streams.webhooks import rules
 from streams.webhooks.fanout import Write, wish_record
 from streams.webhooks.keeping import delivery_id, delivery_records
 from streams.webhooks.rearming import fresh, rearmed
-
-log = structlog.get_logger(__name__)
 
 PAGE: Final = 200
 """Events at a time; between two pages the endpoint's other wishes have their turn."""
@@ -48,7 +44,7 @@ class DeliverAgain:
             if _is_asked(fed.event, wish):
                 await self._again(fed.event, endpoint)
         if len(page) == PAGE:
-            rest = wish.model_copy(update={"after": page[-1].event.id})
+            rest = wish.model_copy(update={"after": page[-1].place})
             await self.write(wish_record(wish.endpoint_id, rest.to_bytes()))
 
     async def _endpoint(self, wish: ReplayEvents) -> StoredEndpoint | None:
@@ -62,19 +58,13 @@ class DeliverAgain:
         endpoint = StoredEndpoint.from_bytes(found.body)
         return endpoint if rules.is_in_force(endpoint) else None
 
-    async def _page(self, wish: ReplayEvents, *, livemode: bool) -> list[FedEvent]:
-        """Return the next events; none when the event to go on behind has left the feed meanwhile."""
+    async def _page(self, wish: ReplayEvents, *, livemode: bool) -> Sequence[FedEvent]:
+        """Return the next events; the place counts, for a feed may have an event at two of them."""
         feed, tenant_id = self.stores.feed, wish.tenant_id
-        if wish.after is None:
-            place = await feed.place_at(tenant_id, livemode=livemode, moment=wish.since - APART)
-        else:
-            try:
-                place = await feed.place_of(tenant_id, wish.after)
-            except NotFound:
-                log.warning("webhooks.replay_lost_its_place", endpoint_id=wish.endpoint_id)
-                return []
+        begin = wish.since - APART
+        place = wish.after or await feed.place_at(tenant_id, livemode=livemode, moment=begin)
         until = wish.until + APART
-        return list(await feed.page(tenant_id, livemode=livemode, after=place, limit=PAGE, until=until))
+        return await feed.page(tenant_id, livemode=livemode, after=place, limit=PAGE, until=until)
 
     async def _again(self, event: DecisionEvent, endpoint: StoredEndpoint) -> None:
         key = delivery_id(event.tenant_id, endpoint.endpoint.endpoint_id, event.id)
