@@ -41,6 +41,12 @@ _INDEXES_KNOWN: Final = 4_096
 _RARE: Final = 16
 """Of so many newest records under a gram the oldest tells how common it is."""
 
+_SO_RARE: Final = 50
+"""A gram that is so many times rarer than the commonest of its fragment is looked through by itself."""
+
+_AS_COMMON: Final = 4
+"""A gram that is not even so many times rarer tells no more than the others."""
+
 _BAR: Final = "|"
 """Stands in an index value between the mode and the rest."""
 
@@ -62,6 +68,7 @@ _GATHERED: Final = "SELECT max(sought_at) FROM gathered"
 _GATHER: Final = "UPDATE gathered SET sought_at = ? WHERE sought_at = ?"
 _ANY_WAITING: Final = """
 SELECT sought_at FROM records WHERE sought_at > ? ORDER BY sought_at LIMIT 1 OFFSET ?"""
+_ANY_BETWEEN: Final = "SELECT sought_at FROM records WHERE sought_at BETWEEN ? AND ? LIMIT 1"
 _LAST_WAITING: Final = """
 SELECT sought_at FROM records WHERE sought_at > ? ORDER BY sought_at DESC LIMIT 1 OFFSET ?"""
 _TO_GATHER: Final = """
@@ -199,7 +206,9 @@ class Search:
             rows = self._ask(connection, 0, self._newest(), self.limit)
             if len(rows) == self.limit:  # its millisecond may hold more; no place says which comes first
                 oldest = rows[-1][-1]
-                rows += self._ask(connection, oldest >> _WITHIN_BITS << _WITHIN_BITS, oldest - 1, -1)
+                within = (oldest >> _WITHIN_BITS << _WITHIN_BITS, oldest - 1)
+                if connection.execute(_ANY_BETWEEN, within).fetchone() is not None:
+                    rows += self._ask(connection, *within, -1)
         finally:
             connection.execute("COMMIT")
         rows.sort(key=lambda row: (row[4], row[2]), reverse=True)
@@ -238,13 +247,18 @@ class Search:
 
 
 def _telling(connection: sqlite3.Connection, tokens: list[str], last: int) -> list[str]:
-    """Return the few tokens that tell most: the rarest up to a place, and both ends of the fragment.
+    """Return the few tokens that tell most, by how far back from a place the newest records under each reach.
 
-    The ends are far apart; what is common to either may still never stand together.
+    Rare ones are enough. Else the rarest and both ends of the fragment, which are far apart: what is common
+    to either may still never stand together. To read a common list costs more than to compare some texts.
     """
-    ends = {tokens[0], tokens[-1]}
-    between = [token for token in tokens if token not in ends]
-    if len(between) > 1:
-        spread = dict(read_rows(connection, _SPREAD, [(token, last) for token in between]))
-        between = [min(between, key=lambda token: spread[token] or 0)]
-    return [*between, *sorted(ends)]
+    ends = [tokens[0], tokens[-1]]
+    if len(tokens) <= len(ends):
+        return tokens
+    spread = dict(read_rows(connection, _SPREAD, [(token, last) for token in tokens]))
+    reach = {token: last - (spread[token] or 0) for token in tokens}
+    rarest, rare = sorted(tokens, key=lambda token: reach[token], reverse=True)[:2]
+    rarer = reach[rarest] // max(1, min(reach.values()))
+    if rarer >= _SO_RARE:
+        return [rarest, rare]
+    return ends if rarer < _AS_COMMON or rarest in ends else [rarest, *ends]
