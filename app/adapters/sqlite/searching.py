@@ -77,9 +77,9 @@ ORDER BY sought_at"""
 _TOKENS: Final = "INSERT INTO record_grams (record_grams, rowid, tokens) VALUES (?, ?, ?)"
 _SPREAD: Final = f"""
 SELECT asked.column1, (
-    SELECT g.rowid FROM record_grams g WHERE g.record_grams MATCH asked.column1 AND g.rowid <= asked.column2
+    SELECT g.rowid FROM record_grams g WHERE g.record_grams MATCH asked.column1
     ORDER BY g.rowid DESC LIMIT 1 OFFSET {_RARE - 1}
-) FROM (VALUES (?, ?)) asked"""  # noqa: S608 - constants only
+) FROM (VALUES (?)) asked"""  # noqa: S608 - constants only
 _FOUND: Final = f"""
 SELECT {COLUMNS}, r.sought_at FROM record_grams g CROSS JOIN records r ON r.sought_at = g.rowid
 WHERE g.record_grams MATCH ? AND g.rowid BETWEEN ? AND ? AND r.tenant = ? AND r.kind = ?
@@ -230,24 +230,24 @@ class Search:
         rows = connection.execute(_FOUND_WAITING, (*places, *asked, most)).fetchall()
         if len(rows) != most:
             places, left = (first, min(last, gathered)), most - len(rows) if most > 0 else most
-            wanted = self._wanted(connection, places[1])
+            wanted = self._wanted(connection, gathered)
             rows += connection.execute(_FOUND, (wanted, *places, *asked, left)).fetchall()
         return rows
 
-    def _wanted(self, connection: sqlite3.Connection, last: int) -> str:
+    def _wanted(self, connection: sqlite3.Connection, gathered: int) -> str:
         """Return what the index is asked for; it may name a few records too many, never too few."""
         tenant, kind, (name, value) = self.tenant_id, self.kind.value, self.index
         grams, head = grams_for(self.fragment), value.partition(_BAR)[0]
         begun = "*" if len(grams[0]) < 2 * LENGTH else ""
         own = _initials(tenant, kind, head)
-        tokens = _telling(connection, [own + gram + begun for gram in grams], last)
+        tokens = _telling(connection, [own + gram + begun for gram in grams], gathered)
         if head != value:
             tokens.append(_index_token(tenant, kind, name, value))
         return " AND ".join(tokens)
 
 
-def _telling(connection: sqlite3.Connection, tokens: list[str], last: int) -> list[str]:
-    """Return the few tokens that tell most, by how far back from a place the newest records under each reach.
+def _telling(connection: sqlite3.Connection, tokens: list[str], gathered: int) -> list[str]:
+    """Return the few tokens that tell most, by how far back the newest records under each reach.
 
     Rare ones are enough. Else the rarest and both ends of the fragment, which are far apart: what is common
     to either may still never stand together. To read a common list costs more than to compare some texts.
@@ -255,8 +255,8 @@ def _telling(connection: sqlite3.Connection, tokens: list[str], last: int) -> li
     ends = [tokens[0], tokens[-1]]
     if len(tokens) <= len(ends):
         return tokens
-    spread = dict(read_rows(connection, _SPREAD, [(token, last) for token in tokens]))
-    reach = {token: last - (spread[token] or 0) for token in tokens}
+    spread = dict(read_rows(connection, _SPREAD, [(token,) for token in tokens]))
+    reach = {token: gathered - (spread[token] or 0) for token in tokens}
     rarest, rare = sorted(tokens, key=lambda token: reach[token], reverse=True)[:2]
     rarer = reach[rarest] // max(1, min(reach.values()))
     if rarer >= _SO_RARE:
