@@ -242,6 +242,12 @@ class PartitionLog:
         closed = self.segments[:-1]
         return list(takewhile(lambda segment: segment not in self._unsynced and segment.sealed, closed))
 
+    def rest(self) -> None:
+        """Let closed segments nobody reads go of their files: a week's log is thousands of them."""
+        for segment in self.segments[:-1]:
+            if segment not in self._unsynced:
+                segment.rest()
+
     def roll_if_old(self, now_ms: int) -> bool:
         """Close the active segment once it is older than `segment_ms`; raises OSError."""
         active = self.segments[-1]
@@ -299,6 +305,7 @@ class PartitionLog:
         if self.segments[-1].mended:
             self.roll()  # the next start expects no gaps in the last segment
         self.high_watermark = self.next_offset
+        self.rest()
 
 
 def _first_since(header: BatchHeader, batch: bytes, timestamp_ms: int) -> tuple[int, int]:

@@ -28,6 +28,9 @@ _WALK_BYTES: Final = 64 * 1024
 _SIDECAR: Final = struct.Struct(">8sqqqqq")
 _SIDECAR_MAGIC: Final = b"VSINDEX1"
 
+_RESTING: Final = -1
+"""Stands for the descriptor of a segment that has none."""
+
 
 def segment_path(directory: Path, base_offset: int) -> Path:
     """Return the name of the segment that begins with this offset."""
@@ -35,13 +38,17 @@ def segment_path(directory: Path, base_offset: int) -> Path:
 
 
 class Segment:
-    """An append-only file named after its first offset; bytes past `size` are left of failed writes."""
+    """An append-only file named after its first offset; bytes past `size` are left of failed writes.
+
+    One that is written no more can rest: it holds no descriptor and no index, and who reads it wakes it.
+    """
 
     __slots__ = (
         "_bases",
         "_fd",
         "_peaks",
         "_positions",
+        "_read",
         "base_offset",
         "max_timestamp",
         "mended",
@@ -62,6 +69,10 @@ class Segment:
         self.max_timestamp = -1
         self.mended = False
         self._fd = fd
+        self._read = False
+        self._forget_index()
+
+    def _forget_index(self) -> None:
         self._bases = array("q")
         self._positions = array("q")
         self._peaks = array("q")
@@ -122,6 +133,7 @@ class Segment:
 
         The last batch may be cut short, as Kafka's own answers may be.
         """
+        self._wake()
         if not self._positions:
             return b""
         start = self._positions[max(bisect_right(self._bases, offset) - 1, 0)]
@@ -144,6 +156,7 @@ class Segment:
         return b""
 
     def _pread(self, position: int, length: int) -> bytes:
+        self._wake()
         return os.pread(self._fd, max(min(length, self.visible - position), 0), position)
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
@@ -164,7 +177,10 @@ class Segment:
 
     def find_time(self, timestamp_ms: int) -> tuple[int, BatchHeader] | None:
         """Return position and header of the first batch with a record at or after the time."""
-        if self.max_timestamp < timestamp_ms or not self._positions:
+        if self.max_timestamp < timestamp_ms:
+            return None
+        self._wake()
+        if not self._positions:
             return None
         start = self._positions[max(bisect_left(self._peaks, timestamp_ms) - 1, 0)]
         return next((hit for hit in self.headers(start) if hit[1].max_timestamp >= timestamp_ms), None)
@@ -178,6 +194,7 @@ class Segment:
 
     def cut(self, size: int, next_offset: int) -> None:
         """Forget everything from `size` on; the caller knows a batch begins there."""
+        self._wake()
         with contextlib.suppress(OSError):
             os.ftruncate(self._fd, size)
         while self._positions and self._positions[-1] >= size:
@@ -190,15 +207,44 @@ class Segment:
 
     def duplicate_fd(self) -> int:
         """Return an own descriptor for a thread that syncs; it outlives `close`."""
+        self._wake()
         return os.dup(self._fd)
 
     def modified_ms(self) -> int:
         """Return when the file was last written, in milliseconds since 1970."""
-        return int(os.fstat(self._fd).st_mtime * 1000)
+        return int(self.path.stat().st_mtime * 1000)
 
     def close(self) -> None:
         """Give the descriptor back."""
-        os.close(self._fd)
+        if self._fd != _RESTING:
+            os.close(self._fd)
+            self._fd = _RESTING
+
+    def rest(self) -> None:
+        """Let go of descriptor and index unless somebody read here since the last call; only once sealed."""
+        if self._fd == _RESTING or not self.sealed:
+            return
+        if self._read:
+            self._read = False
+            return
+        self.close()
+        self._forget_index()
+
+    def _wake(self) -> None:
+        """Take descriptor and index up again; without its sidecar the batches are gone through once more."""
+        self._read = True
+        if self._fd != _RESTING:
+            return
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        if self._read_sidecar(self.size) is None:
+            self._index_anew()
+
+    def _index_anew(self) -> None:
+        size, next_offset = self.size, self.next_offset
+        self.size = 0
+        for _, header in self.headers():
+            self._add(header)
+        self.size, self.next_offset = size, next_offset
 
     @property
     def sidecar(self) -> Path:

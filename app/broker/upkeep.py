@@ -1,4 +1,4 @@
-"""Background house-keeping: retention of old segments, compaction of tables' topics."""
+"""Background house-keeping: retention of old segments, compaction of tables' topics, rest for the others."""
 
 import asyncio
 import threading
@@ -78,6 +78,7 @@ class Upkeep:
             log.info("broker.segments_retired", topic=topic.name, segments=len(retired))
         if topic.policy.compacted:
             await self._compact(topic, partition, now_ms)
+        partition.rest()
 
     async def _compact(self, topic: Topic, partition: PartitionLog, now_ms: int) -> None:
         closed = partition.closed_segments()

@@ -2,7 +2,9 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -71,6 +73,12 @@ def seal(log: PartitionLog) -> None:
     """Do what the flusher does after an fsync."""
     for segment, remembered in log.synced(log.marks()):
         segment.seal(remembered)
+
+
+def descriptors() -> int:
+    """How many this process holds."""
+    process: Any = psutil.Process  # untyped
+    return int(process().num_fds())
 
 
 def test_appended_records_are_read_back_with_the_offsets_they_were_given(tmp_path: Path) -> None:
@@ -320,6 +328,41 @@ def test_what_was_never_revealed_can_be_taken_back(tmp_path: Path) -> None:
     assert values(opened(tmp_path)) == [(0, b"a"), (1, b"c")]
 
 
+def test_closed_segments_nobody_reads_hold_no_file_and_are_found_by_time_all_the_same(tmp_path: Path) -> None:
+    log = opened(tmp_path, limits(segment_bytes=200))
+    for number in range(100):
+        append(log, one(b"v", b"%d" % number, at_s=T0_S + number))
+    seal(log)
+    before = descriptors()
+
+    log.rest()  # they were read or written since it began
+    log.rest()
+
+    assert len(log.segments) > 20
+    assert before - descriptors() == len(log.segments) - 1
+    assert [log.find_time(T0_MS + n * 1000) for n in (0, 50, 99)] == [
+        (T0_MS, 0),
+        (T0_MS + 50_000, 50),
+        (T0_MS + 99_000, 99),
+    ]
+    assert [key for _, key in values(log)] == [b"%d" % number for number in range(100)]
+    log.close()
+
+
+def test_a_log_is_opened_without_holding_its_closed_segments(tmp_path: Path) -> None:
+    log = opened(tmp_path, limits(segment_bytes=200))
+    for number in range(50):
+        append(log, one(b"v", b"%d" % number))
+    log.close()
+    before = descriptors()
+
+    again = opened(tmp_path, limits(segment_bytes=200))
+
+    assert descriptors() - before == 1
+    assert len(values(again)) == 50
+    again.close()
+
+
 class LogMachine(RuleBasedStateMachine):
     """Whatever is done to a log, it holds exactly what a list would."""
 
@@ -364,6 +407,15 @@ class LogMachine(RuleBasedStateMachine):
     def sync(self) -> None:
         """Let the flusher pass."""
         seal(self.log)
+
+    @rule(without_sidecars=st.booleans())
+    def rest(self, *, without_sidecars: bool) -> None:
+        """Let upkeep pass twice with nobody reading in between, and perhaps lose what it relied on."""
+        self.log.rest()
+        self.log.rest()
+        if without_sidecars:
+            for segment in self.log.segments[:-1]:
+                segment.unseal()
 
     @precondition(lambda self: self.expected)
     @rule(data=st.data(), max_bytes=st.integers(1, 5000))
