@@ -181,6 +181,26 @@ async def test_what_is_offered_twice_is_attempted_once() -> None:
         assert receivers.begun == ["a-0"]
 
 
+async def test_what_was_attempted_may_be_offered_again() -> None:
+    """A retry, while others to the same endpoint are still under way."""
+    async with dispatching() as (dispatcher, receivers):
+        dispatcher.offer(wish("a", 0))
+        await dispatcher.until_quiet()
+        receivers.hold("a")
+        dispatcher.offer(wish("a", 1))
+        dispatcher.offer(wish("a", 2))
+        await rest()
+        held = receivers.held.pop("a")
+        dispatcher.offer(wish("a", 3))
+        await rest()
+        dispatcher.offer(wish("a", 3))
+        await rest()
+        held.set()
+        await dispatcher.until_quiet()
+
+        assert receivers.begun == ["a-0", "a-1", "a-2", "a-3", "a-3"]
+
+
 async def test_what_has_no_room_is_dropped() -> None:
     """The store says that it is pending; memory is bounded."""
     async with dispatching(Bounds(waiting_per_endpoint=3)) as (dispatcher, receivers):

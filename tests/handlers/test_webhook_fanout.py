@@ -68,14 +68,15 @@ async def test_an_event_told_again_is_delivered_once(stage: WebhookStage, receiv
     assert len(receiver.hits) == 1
 
 
+@pytest.mark.parametrize("there", ["a", "b", "c", "ab", "bc", "ac"])
 async def test_a_delivery_that_is_there_already_keeps_no_other_endpoint_waiting(
-    stage: WebhookStage, receiver: Receiver
+    stage: WebhookStage, receiver: Receiver, there: str
 ) -> None:
     """After a replay of a time to one endpoint, which was faster than the fan-out."""
-    endpoints = [await stage.register(receiver.url(f"/{name}"), name) for name in "abc"]
+    endpoints = {name: await stage.register(receiver.url(f"/{name}"), name) for name in "abc"}
     event = await stage.happen()
-    for one in endpoints[:2]:
-        await stage.fan_out.deliver(event, [one])
+    for name in there:
+        await stage.fan_out.deliver(event, [endpoints[name]])
 
     await stage.tell(event)
 
@@ -219,6 +220,22 @@ async def test_what_fell_due_while_nobody_swept_is_found(stage: WebhookStage, re
     await stage.tell(await stage.happen())
     stage.log.losing = False
     stage.passes(days=3)
+    stage.sweeper = DeliverySweeper(stage.stores, stage.log.write, stage.clock)
+
+    await stage.sweep()
+
+    assert len(receiver.hits) == 1
+
+
+async def test_what_nobody_heard_of_for_long_stays_known(stage: WebhookStage, receiver: Receiver) -> None:
+    """The mark does not move over a minute that still holds something."""
+    await stage.register(receiver.url())
+    stage.log.losing = True
+    await stage.tell(await stage.happen())
+    for _ in range(30):
+        stage.passes(minutes=1)
+        await stage.sweep()
+    stage.log.losing = False
     stage.sweeper = DeliverySweeper(stage.stores, stage.log.write, stage.clock)
 
     await stage.sweep()

@@ -15,6 +15,7 @@ from schemas.webhooks import (
     DisabledReason,
     EndpointHealth,
     FailureKind,
+    NoteAttempt,
     ReplayEvents,
     SealedSecret,
     StoredEndpoint,
@@ -116,6 +117,18 @@ async def test_a_success_is_remembered_to_the_minute(stage: WebhookStage, receiv
     assert known.last_success_at == began + timedelta(seconds=80)
 
 
+async def test_health_is_written_when_it_changes(stage: WebhookStage, receiver: Receiver) -> None:
+    """Not with every delivery, and its actor is not told of every one either."""
+    endpoint = await stage.register(receiver.url())
+    for number in range(120):
+        await stage.tell(await stage.happen(f"event-{number}"))
+        stage.passes(seconds=1)
+
+    where = (ACME, RecordKind.WEBHOOK_HEALTH, endpoint.endpoint.endpoint_id)
+    told = [one for one in stage.log.written if b"note_attempt" in (one.value or b"")]
+    assert (stage.shelves.records[where].version, len(told)) == (2, 4)
+
+
 async def test_an_actor_that_forgot_goes_on_from_the_store(stage: WebhookStage, receiver: Receiver) -> None:
     """A table that is lost costs time, never facts."""
     receiver.answer = saying(500)
@@ -149,6 +162,34 @@ async def test_who_is_gone_is_disabled_with_its_row_and_its_event(
         (EventType.WEBHOOK_ENDPOINT_DISABLED, after.endpoint_id, 2)
     ]
     assert (await stage.delivery(event, endpoint)).delivery.status is DeliveryStatus.FAILED
+
+
+async def test_who_is_gone_at_two_deliveries_is_disabled_once(
+    stage: WebhookStage, receiver: Receiver
+) -> None:
+    """The second says nothing new."""
+    receiver.answer = saying(410)
+    await stage.register(receiver.url())
+    for name in ("one", "two"):
+        await stage.fan_out(await stage.happen(name))
+    await stage.settle()
+
+    assert (len(receiver.hits), len(stage.announcer.events)) == (2, 1)
+
+
+async def test_a_word_from_before_an_endpoint_was_mended_says_nothing(
+    stage: WebhookStage, receiver: Receiver
+) -> None:
+    """It was on its way when its tenant made the endpoint active again."""
+    endpoint = await stage.register(receiver.url())
+    key = endpoint.endpoint.endpoint_id
+    mended = endpoint.model_copy(update={"judged_from": stage.now})
+    await stage.stores.journal.commit(Change(ACME, (endpoint_record(mended, 2),)))
+    before = stage.now - timedelta(seconds=1)
+    note = NoteAttempt(tenant_id=ACME, endpoint_id=key, at=before, succeeded=False, gone=True)
+    await stage.carry.keep_health(note)
+
+    assert (await stage.endpoint(key)).endpoint.active
 
 
 async def test_the_other_endpoints_are_told_who_was_disabled(stage: WebhookStage, receiver: Receiver) -> None:
@@ -284,6 +325,21 @@ async def test_only_the_types_and_the_time_asked_for_are_delivered_again(
     )
 
     assert [hit.event_id for hit in receiver.hits] == [events[1].id]
+
+
+async def test_nothing_is_delivered_again_to_an_endpoint_that_is_not_in_force(
+    stage: WebhookStage, receiver: Receiver
+) -> None:
+    """It was made inactive after it was asked for; what was delivered stays so."""
+    endpoint = await stage.register(receiver.url())
+    event = await stage.happen()
+    await stage.tell(event)
+    await stage.change(endpoint, active=False)
+    stage.passes(minutes=1)
+
+    await again(stage, endpoint)
+
+    assert (await stage.delivery(event, endpoint)).delivery.status is DeliveryStatus.DELIVERED
 
 
 async def test_a_long_time_is_delivered_again_page_by_page(stage: WebhookStage, receiver: Receiver) -> None:
