@@ -54,8 +54,8 @@ def run_stumbling(arguments: Sequence[str]) -> None:
 
 
 def run_burying(arguments: Sequence[str]) -> None:
-    """Be `burying COUNT --data-dir DATA_DIR`: so many commits fail in a way that does not pass."""
-    errors = [KeyError("defect") for _ in range(int(arguments[1]))]
+    """Be `burying --data-dir DATA_DIR`: every commit fails in a way that does not pass."""
+    errors = [KeyError("defect")] * 10_000
     asyncio.run(
         main(
             Path(arguments[-1]),
