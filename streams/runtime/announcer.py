@@ -82,14 +82,18 @@ class KafkaAnnouncer(Announcer):
 
 
 def decision_record(event: DecisionEvent) -> Outgoing:
-    """Return the record that tells an event, keyed so that one subject's events keep their order.
+    """Return the record that tells an event."""
+    return Outgoing(Topic.DECISIONS, key_of(event).encode(), event.to_bytes())
+
+
+def key_of(event: DecisionEvent) -> str:
+    """Return the key under which one subject's events keep their order.
 
     What concerns no subject is keyed by the flow or endpoint it concerns.
     """
     data = event.data
     subject = SubjectId(data.subject_id or data.flow_id or data.endpoint_id or "")
-    key = decision_key(event.tenant_id, subject).encode()
-    return Outgoing(Topic.DECISIONS, key, event.to_bytes())
+    return decision_key(event.tenant_id, subject)
 
 
 def seal_record(tenant_id: TenantId, event_ids: tuple[AuditEventId, ...] = ()) -> Outgoing:

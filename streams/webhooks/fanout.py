@@ -1,7 +1,8 @@
 """Makes a delivery of an event for every endpoint that asks for it, once, and then says so."""
 
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
@@ -13,7 +14,7 @@ from schemas.ids import EndpointId, TenantId
 from schemas.topics import Topic
 from schemas.webhooks import Deliver, StoredDelivery, StoredEndpoint
 from streams.ports import Change, Journal, Position, Record, RecordKind, Records
-from streams.runtime.announcer import decision_record
+from streams.runtime.announcer import key_of
 from streams.runtime.guard import Contract
 from streams.runtime.writer import Outgoing
 from streams.webhooks.keeping import delivery_records, firing_index
@@ -37,11 +38,27 @@ class Write(Protocol):
         ...
 
 
-def _key_of(event: DecisionEvent) -> str:
-    return (decision_record(event).key or b"").decode()
+READ_FOR_S: Final = 1.0
+"""How long a reading of a tenant's endpoints serves what happened before it, whatever the clocks say."""
+
+MOST_READINGS: Final = 1_000
 
 
-CONTRACT: Final = Contract(DecisionEvent, _key_of)
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A mode's endpoints as they stood; whoever was in force when an earlier event happened is among them."""
+
+    as_of: datetime
+    read_at: float
+    """By the monotonic clock."""
+    endpoints: list[StoredEndpoint]
+
+    def serves(self, event: DecisionEvent) -> bool:
+        """Tell whether nothing younger needs to be known for the event."""
+        return event.timestamp < self.as_of and time.monotonic() - self.read_at < READ_FOR_S
+
+
+CONTRACT: Final = Contract(DecisionEvent, key_of)
 """What the decision topic carries."""
 
 
@@ -54,6 +71,7 @@ class FanOut:
     write: Write
     clock: Callable[[], datetime]
     lost_after: timedelta = LOST_AFTER
+    _readings: dict[tuple[TenantId, bool], _Reading] = field(default_factory=dict)
 
     async def __call__(self, event: DecisionEvent) -> None:
         """Commit a delivery for each endpoint in force, then ask for each to be attempted.
@@ -61,10 +79,22 @@ class FanOut:
         Raises:
             StoreUnavailable: Nothing is known; the same event may be given again.
         """
-        endpoints = await self.endpoints(event.tenant_id, livemode=event.livemode)
+        endpoints = await self._endpoints_for(event)
         oldest = event.timestamp + CLOCKS_APART
         wanted = [one for one in endpoints if one.wants(event) and one.endpoint.created_at <= oldest]
         await self.deliver(event, wanted)
+
+    async def _endpoints_for(self, event: DecisionEvent) -> list[StoredEndpoint]:
+        """Return the endpoints that may want it; for one decision's events or a backlog they are read once."""
+        asked = (event.tenant_id, event.livemode)
+        reading = self._readings.get(asked)
+        if reading is None or not reading.serves(event):
+            as_of, read_at = self.clock(), time.monotonic()
+            found = await self.endpoints(event.tenant_id, livemode=event.livemode)
+            if len(self._readings) >= MOST_READINGS:
+                self._readings.clear()
+            reading = self._readings[asked] = _Reading(as_of, read_at, found)
+        return reading.endpoints
 
     async def endpoints(self, tenant_id: TenantId, *, livemode: bool) -> list[StoredEndpoint]:
         """Return the endpoints of a mode that are in force now."""

@@ -57,6 +57,39 @@ async def test_every_endpoint_that_asks_for_it_is_told_and_no_other(
     assert paths(receiver) == ["/first", "/named", "/second"]
 
 
+async def test_an_endpoint_made_between_two_events_is_told_of_the_second(
+    stage: WebhookStage, receiver: Receiver
+) -> None:
+    """However short the time since the endpoints were read for the first."""
+    await stage.register(receiver.url("/first"), "first")
+    first = await stage.happen("first")
+    stage.passes(milliseconds=1)
+    await stage.tell(first)
+    await stage.register(receiver.url("/second"), "second", created_at=stage.now)
+    stage.passes(milliseconds=1)
+
+    await stage.tell(await stage.happen("second"))
+
+    assert paths(receiver) == ["/first", "/first", "/second"]
+
+
+async def test_endpoints_are_read_once_for_all_that_happened_before(
+    stage: WebhookStage, receiver: Receiver
+) -> None:
+    """A decision tells several events, and a backlog many."""
+    stored = await stage.register(receiver.url())
+    events = [await stage.happen(name) for name in "abcde"]
+    stage.passes(milliseconds=1)
+    await stage.tell(events[0])
+    await stage.change(stored, active=False)
+
+    for event in events:
+        await stage.fan_out(event)
+
+    assert len(await stage.deliveries(stored)) == len(events)
+    assert len(receiver.hits) == 1
+
+
 async def test_an_event_told_again_is_delivered_once(stage: WebhookStage, receiver: Receiver) -> None:
     """F13: the log may repeat it."""
     await stage.register(receiver.url())
