@@ -86,9 +86,7 @@ async def test_buried_commands_sent_again_are_decided_once(tmp_path: Path, profi
     seeded("F16")
     buried = 3
     async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
-        front, defective = await asyncio.gather(
-            fleet.front(), fleet.odd_worker(run_burying, "burying")
-        )
+        front, defective = await asyncio.gather(fleet.front(), fleet.odd_worker(run_burying, "burying"))
         crowd = Crowd(client, front.url, fleet.test_key, buried)
         await crowd.post_all(at_once=1)
         await defective.stop()
