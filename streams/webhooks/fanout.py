@@ -85,7 +85,7 @@ class FanOut:
         await self.deliver(event, wanted)
 
     async def _endpoints_for(self, event: DecisionEvent) -> list[StoredEndpoint]:
-        """Return the endpoints that may want it; those of a decision's events, or of a backlog, are read once."""
+        """Return the endpoints that may want it, read once for a decision's events or a backlog."""
         asked = (event.tenant_id, event.livemode)
         reading = self._readings.get(asked)
         if reading is None or not reading.serves(event):
