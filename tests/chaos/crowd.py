@@ -113,14 +113,6 @@ class Crowd:
             for status, code in self.outcomes
         )
 
-    @property
-    def told(self) -> bool:
-        """Tell whether every first answer was the decision, a cut connection, or a word to ask again."""
-        return all(
-            status in {200, 201, CUT[0]} or (status in {500, 503} and code in LATER)
-            for status, code in self.outcomes
-        )
-
     async def settle(self, number: int, within_s: float = 90) -> Answer:
         """Send a command again until it is answered; the service has this long to come back."""
         async with asyncio.timeout(within_s):

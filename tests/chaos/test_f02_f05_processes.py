@@ -67,11 +67,7 @@ async def test_workers_that_come_and_go_lose_nothing_and_keep_the_order_of_each_
 async def test_a_worker_that_sleeps_through_its_session_decides_nothing_twice(
     tmp_path: Path, profile: Profile
 ) -> None:
-    """F5: its commands are decided by another; when it wakes up in the middle of them its writes lose.
-
-    One that falls asleep in the middle of a transaction holds the file that all processes of one machine
-    share: until it wakes, whoever writes is told that the store fails.
-    """
+    """F5: its commands are decided by another; when it wakes up in the middle of them its writes lose."""
     chance = seeded("F5")
     async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
         front, zombie, _ = await asyncio.gather(fleet.front(), fleet.worker(), fleet.worker())
@@ -89,5 +85,5 @@ async def test_a_worker_that_sleeps_through_its_session_decides_nothing_twice(
         await check(fleet)
         assert zombie.process.returncode is None
 
-    assert crowd.told, crowd.outcomes
+    assert crowd.patient, crowd.outcomes
     assert Counter(rows.values()) == {1: crowd.commands + late.commands}
