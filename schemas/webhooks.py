@@ -62,14 +62,10 @@ class StoredEndpoint(Frozen):
     from the next failure on. None: every failure counts."""
 
     def wants(self, event: DecisionEvent) -> bool:
-        """Tell whether the event is to be delivered here: of its mode and one of its types (G92)."""
-        return self.takes(event.type, livemode=event.livemode)
-
-    def takes(self, type_: EventType, *, livemode: bool) -> bool:
-        """Tell whether it is in force and asks for this type of event of this mode."""
+        """Tell whether the event is delivered here: in force, of its mode and one of its types (G92)."""
         endpoint = self.endpoint
-        chosen = ANY_TYPE in endpoint.event_types or type_ in endpoint.event_types
-        return endpoint.active and not self.deleted and endpoint.livemode is livemode and chosen
+        chosen = ANY_TYPE in endpoint.event_types or event.type in endpoint.event_types
+        return endpoint.active and not self.deleted and endpoint.livemode is event.livemode and chosen
 
 
 class EndpointHealth(Frozen):

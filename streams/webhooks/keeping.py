@@ -67,11 +67,9 @@ def health_record(health: EndpointHealth, created_at: datetime, version: int) ->
     return Record(health.tenant_id, kind, health.endpoint_id, health.to_bytes(), created_at, version=version)
 
 
-def tenant_record(tenant_id: TenantId, now: datetime, version: int = 1, fanned_out_to: str = "") -> Record:
-    """Return the record that says a tenant has endpoints, and to which place its feed was gone through."""
-    body = fanned_out_to.encode()
-    kind = RecordKind.WEBHOOK_TENANT
-    return Record(PLATFORM, kind, tenant_id, body, now, version=version, indexes=(ALL_TENANTS,))
+def tenant_record(tenant_id: TenantId, now: datetime) -> Record:
+    """Return the record that says a tenant has endpoints, as it begins; its body becomes the reconciler's."""
+    return Record(PLATFORM, RecordKind.WEBHOOK_TENANT, tenant_id, b"", now, indexes=(ALL_TENANTS,))
 
 
 def delivery_records(stored: StoredDelivery, due: datetime | None, version: int = 1) -> tuple[Record, Record]:
