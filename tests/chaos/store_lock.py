@@ -8,7 +8,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -39,3 +39,18 @@ async def nobody_writes(data_dir: Path) -> AsyncIterator[None]:
     ) as connection:
         await asyncio.to_thread(connection.execute, "BEGIN IMMEDIATE")
         yield
+
+
+async def can_be_written(data_dir: Path, within_s: float = 1.0) -> bool:
+    """Tell whether the lock of the writer is to be had, whoever has it for a moment."""
+    with (
+        suppress(sqlite3.OperationalError),
+        closing(
+            sqlite3.connect(
+                data_dir / DATABASE_FILE, isolation_level=None, timeout=within_s, check_same_thread=False
+            )
+        ) as connection,
+    ):
+        await asyncio.to_thread(connection.execute, "BEGIN IMMEDIATE")
+        return True
+    return False

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.crowd import CUT, Crowd, open_client
-from tests.chaos.fleet import Profile, running_fleet
+from tests.chaos.fleet import Embedded, Fleet, Profile, running_fleet
 from tests.chaos.logs import told_by
 from tests.chaos.sizes import commands, seconds, seeded
+from tests.chaos.store_lock import can_be_written
 from tests.chaos.verdict import check
+from tests.journeys.service import Role
 
 IN_FLIGHT = 50
 STORMS = 4
@@ -63,6 +65,18 @@ async def test_workers_that_come_and_go_lose_nothing_and_keep_the_order_of_each_
     }
 
 
+async def send_to_sleep(fleet: Fleet, worker: Role, profile: Profile) -> None:
+    """Stop a worker between two transactions of the file that all processes of one machine share.
+
+    Asleep within one it holds the file, and nobody else can write: F7 says what is answered then.
+    """
+    worker.process.send_signal(signal.SIGSTOP)
+    while isinstance(profile, Embedded) and not await can_be_written(fleet.data_dir):
+        worker.process.send_signal(signal.SIGCONT)
+        await asyncio.sleep(0.01)
+        worker.process.send_signal(signal.SIGSTOP)
+
+
 @pytest.mark.on_engines
 async def test_a_worker_that_sleeps_through_its_session_decides_nothing_twice(
     tmp_path: Path, profile: Profile
@@ -74,7 +88,7 @@ async def test_a_worker_that_sleeps_through_its_session_decides_nothing_twice(
         crowd = Crowd(client, front.url, fleet.test_key, commands(60), scenario="slow:400ms")
         posting = asyncio.create_task(crowd.post_all(at_once=24))
         await crowd.until(chance.uniform(0.1, 0.5))
-        zombie.process.send_signal(signal.SIGSTOP)
+        await send_to_sleep(fleet, zombie, profile)
         await posting  # the other worker takes over and answers everything
         await asyncio.sleep(seconds(0))  # a longer sleep for long runs
         zombie.process.send_signal(signal.SIGCONT)
