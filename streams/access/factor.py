@@ -31,7 +31,7 @@ from streams.access.recognition import session_record
 from streams.access.sessions import rotate, session_of, show, with_rotated
 
 FRESH: Final = timedelta(minutes=10)
-"""How long after it was met the factor still allows to change the factor itself (S25)."""
+"""How long after they were given the password and the factor still allow to change the factor (S25)."""
 
 PENDING: Final = timedelta(minutes=15)
 """How long an enrolment waits for its first code."""
@@ -77,7 +77,8 @@ async def begin(people: People, caller: ReviewerCaller, key: str | None) -> Enro
     """Draw a seed that waits for its first code; a factor in use stays until then.
 
     Raises:
-        Refused: MFA_REQUIRED; another factor is in use and was not met just now.
+        Refused: UNAUTHENTICATED, the password was not given just now; MFA_REQUIRED, another factor is in use
+            and was not met just now.
     """
     named = (caller.tenant_id, caller.reviewer_id, key or "")
     made = people.new_id("mfa") if key is None else derive_id("mfa", *named)
@@ -89,6 +90,7 @@ async def begin(people: People, caller: ReviewerCaller, key: str | None) -> Enro
     async def with_pending(reviewer: Reviewer) -> Amended:
         if made in {one.factor_id for one in (reviewer.factor, reviewer.pending_factor) if one is not None}:
             raise _BegunAlready
+        require_recent_password(people, session)
         require_right_to_enrol(people, reviewer, session)
         return Amended(reviewer.model_copy(update={"pending_factor": pending}))
 
@@ -106,7 +108,8 @@ async def confirm(people: People, caller: ReviewerCaller, code: str, actor: Acto
 
     Raises:
         TooManyAttempts: Of this member or in this session.
-        Refused: MFA_CODE_INVALID; NOT_FOUND, nothing waits to be confirmed; MFA_REQUIRED as `begin`.
+        Refused: MFA_CODE_INVALID; NOT_FOUND, nothing waits to be confirmed; another factor is in use, and
+            UNAUTHENTICATED or MFA_REQUIRED as for `begin`.
     """
     _, session = await session_of(people, caller)
     now, row_id, codes = people.clock(), people.new_id("aud"), draw_recovery_codes(people.draw)
@@ -143,7 +146,8 @@ async def replace_recovery_codes(people: People, caller: ReviewerCaller, actor: 
     """Draw new recovery codes; the old ones are void. One row.
 
     Raises:
-        Refused: MFA_REQUIRED, the factor was not met just now; NOT_FOUND, there is none.
+        Refused: UNAUTHENTICATED, MFA_REQUIRED: password or factor were not given just now; NOT_FOUND, there
+            is none.
     """
     _, session = await session_of(people, caller)
     require_fresh(people, session)
@@ -166,7 +170,8 @@ async def remove(people: People, caller: ReviewerCaller, actor: Actor) -> str:
     Every other session of the member ends. One row.
 
     Raises:
-        Refused: MFA_REQUIRED, the factor was not met just now; NOT_FOUND, there is none.
+        Refused: UNAUTHENTICATED, MFA_REQUIRED: password or factor were not given just now; NOT_FOUND, there
+            is none.
     """
     _, session = await session_of(people, caller)
     require_fresh(people, session)
@@ -190,25 +195,37 @@ class _BegunAlready(Exception):
 
 
 def require_right_to_enrol(people: People, reviewer: Reviewer, session: ReviewerSession) -> None:
-    """Refuse to replace a factor that was not met just now; the first one needs the password alone (S25).
+    """Refuse to replace a factor unless it and the password were given just now.
 
     Raises:
-        Refused: MFA_REQUIRED.
+        Refused: UNAUTHENTICATED, MFA_REQUIRED.
     """
     if reviewer.factor is not None:
         require_fresh(people, session)
 
 
 def require_fresh(people: People, session: ReviewerSession) -> None:
-    """Refuse what changes the factor itself unless it was met just now in this session.
+    """Refuse what changes the factor itself unless password and factor were given just now (ASVS 5.0 7.5.1).
 
     Raises:
-        Refused: MFA_REQUIRED.
+        Refused: UNAUTHENTICATED, MFA_REQUIRED.
     """
+    require_recent_password(people, session)
     met = session.factor_at
     if not session.satisfied or met is None or people.clock() >= met + FRESH:
         message = "The second factor must have been met within ten minutes; see POST /v1/control/mfa/verify."
         raise Refused.because(ProblemCode.MFA_REQUIRED, message)
+
+
+def require_recent_password(people: People, session: ReviewerSession) -> None:
+    """Refuse a session that was opened, and so its password given, longer ago.
+
+    Raises:
+        Refused: UNAUTHENTICATED.
+    """
+    if people.clock() >= session.created_at + FRESH:
+        message = "The password must have been given within ten minutes; sign in again."
+        raise Refused.because(ProblemCode.UNAUTHENTICATED, message)
 
 
 def _factor_of(reviewer: Reviewer) -> Factor:

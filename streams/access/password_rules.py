@@ -4,8 +4,10 @@ import unicodedata
 from itertools import pairwise
 from typing import Final
 
+from zxcvbn.frequency_lists import FREQUENCY_LISTS
+from zxcvbn.matching import spatial_match
+
 from schemas.problems import ProblemCode, Refused
-from streams.access.common_passwords import COMMON, WORDS
 
 MIN_LENGTH: Final = 12
 MAX_LENGTH: Final = 128
@@ -26,9 +28,28 @@ _MAX_WORDS: Final = 2
 """So many common words in a row are still guessed first; a phrase of more of them is not."""
 
 _MIN_STEPS: Final = 3
-"""Repeating or counting up that leaves fewer pieces than this is refused."""
+"""Counting up, or walking over the keyboard, that leaves fewer pieces than this is refused."""
 
-_LONGEST: Final = max(map(len, WORDS))
+_COMMON: Final = frozenset(FREQUENCY_LISTS["passwords"])
+"""Thirty thousand passwords of breaches, in lower case."""
+
+_EXAMPLE: Final = "correcthorsebatterystaple"
+"""The phrase by which phrases were recommended (xkcd 936)."""
+
+_COMMONEST: Final = 3_000
+_MIN_WORD: Final = 3
+
+_WORDS: Final = frozenset(
+    word
+    for words in FREQUENCY_LISTS.values()
+    for word in words[:_COMMONEST]
+    if word.isalpha() and len(word) >= _MIN_WORD
+)
+"""The commonest words of passwords, names and English texts; each stands in one list only, where it is most
+frequent. Two of these at most, with digits and signs around them, are no password.
+"""
+
+_LONGEST: Final = max(map(len, _WORDS))
 
 _LONGEST_PIECE: Final = 8
 """A longer piece that is repeated is judged as what it is."""
@@ -80,23 +101,37 @@ def _parts_of(email: str) -> set[str]:
 
 def is_common(password: str) -> bool:
     """Tell whether a password, in lower case, is among those that are guessed first."""
-    if password in COMMON or len(set(password)) < _MIN_DISTINCT or _is_pattern(password):
+    if password in _COMMON or len(set(password)) < _MIN_DISTINCT:
+        return True
+    if _counts_up(password) or _is_repeated(password) or _is_walk(password):
         return True
     letters = "".join(character for character in password if character.isalpha())
     spoken = "".join(character for character in password.translate(_LEET) if character.isalpha())
     bare = password.strip("0123456789!@#$%^&*()-_=+.,?/ ")
     meant = "".join(character for character in bare.translate(_LEET) if character.isalpha())
-    return any(_is_words(form, _MAX_WORDS) for form in (letters, spoken, meant))
+    return letters == _EXAMPLE or any(_is_words(form, _MAX_WORDS) for form in (letters, spoken, meant))
 
 
-def _is_pattern(password: str) -> bool:
-    """Tell whether it only counts up or down, or repeats one short piece."""
+def _counts_up(password: str) -> bool:
+    """Tell whether it only counts up or down, or stays."""
     steps = [ord(after) - ord(before) for before, after in pairwise(password)]
-    broken = sum(step not in {-1, 0, 1} for step in steps)
-    if broken < _MIN_STEPS:
-        return True
-    longest = min(len(password) // 3, _LONGEST_PIECE)
-    return any((password[:size] * len(password)).startswith(password) for size in range(1, longest + 1))
+    return sum(step not in {-1, 0, 1} for step in steps) < _MIN_STEPS
+
+
+def _is_repeated(password: str) -> bool:
+    """Tell whether it is one short piece again and again, or a common one twice."""
+    for size in range(1, len(password) // 2 + 1):
+        piece = password[:size]
+        if (piece * len(password)).startswith(password):
+            return piece in _COMMON or size <= min(len(password) // 3, _LONGEST_PIECE)
+    return False
+
+
+def _is_walk(password: str) -> bool:
+    """Tell whether all but a few keys are in rows of neighbours on a keyboard or keypad."""
+    walks = spatial_match(password)  # type: ignore[no-untyped-call]  # zxcvbn has no types
+    walked = {place for walk in walks for place in range(walk["i"], walk["j"] + 1)}
+    return len(password) - len(walked) < _MIN_STEPS
 
 
 def _is_words(letters: str, at_most: int) -> bool:
@@ -106,7 +141,7 @@ def _is_words(letters: str, at_most: int) -> bool:
     for end in range(1, len(letters) + 1):
         for start in range(max(0, end - _LONGEST), end):
             word = letters[start:end]
-            if word in WORDS:
+            if word in _WORDS:
                 joined = {used | {word} for used in found[start]}
                 found[end] |= {used for used in joined if len(used) <= at_most}
     return bool(letters) and bool(found[-1])

@@ -11,7 +11,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -68,11 +68,24 @@ FILTERS: Final[dict[str, dict[str, str]]] = {
     "no session": {"session_id": derive_id("vs", "none")},
 }
 
+WORST: Final[dict[str, dict[str, str]]] = {"nobody, of pieces of half each": {"subject": "site-alpha-shop"}}
+"""What no index of pieces can tell from something that exists, over subjects made for it."""
 
-def row(n: int, drawn: random.Random) -> VerificationSession:
+
+def usual(n: int, drawn: random.Random) -> str:
+    """A subject as tenants name them, in two ways."""
+    return f"Customer-{n:06}" if n % 2 else f"usr_{drawn.randbytes(8).hex()}"
+
+
+def alike(n: int, drawn: random.Random) -> str:
+    """A subject that shares a long piece with all others, and all of its pieces with half of them."""
+    number = drawn.randrange(10**6)
+    return f"site-alpha-{number}" if drawn.random() < 0.5 else f"alpha-shop-{number}-{n}"
+
+
+def row(n: int, drawn: random.Random, named: Callable[[int, random.Random], str]) -> VerificationSession:
     """The n-th session, a second after the one before it."""
-    moment = NOW + timedelta(seconds=n)
-    subject = f"Customer-{n:06}" if n % 2 else f"usr_{drawn.randbytes(8).hex()}"
+    moment, subject = NOW + timedelta(seconds=n), named(n, drawn)
     return VerificationSession(
         session_id=SessionId(derive_id("vs", str(n))), subject_id=SubjectId(subject),
         flow_type=FlowType.FULL_IDENTITY, status=drawn.choice(STATUSES), attempts=1, created_at=moment,
@@ -80,21 +93,23 @@ def row(n: int, drawn: random.Random) -> VerificationSession:
     )  # fmt: skip
 
 
-async def fill(stores: Stores, rows: int) -> None:
+async def fill(stores: Stores, rows: int, named: Callable[[int, random.Random], str]) -> None:
     """Keep as many sessions."""
     drawn = random.Random(1)
     for start in range(0, rows, TOGETHER):
-        some = [row(n, drawn) for n in range(start, min(start + TOGETHER, rows))]
+        some = [row(n, drawn, named) for n in range(start, min(start + TOGETHER, rows))]
         records = tuple(session_record(ACME, one, one.to_bytes(), "f" * 64) for one in some)
         await stores.journal.commit(Change(ACME, records))
 
 
 @asynccontextmanager
-async def serving(front: Front, rows: int) -> AsyncIterator[str]:
+async def serving(
+    front: Front, rows: int, named: Callable[[int, random.Random], str] = usual
+) -> AsyncIterator[str]:
     """Serve the list over as many sessions, to whoever signed in at the front."""
     with tempfile.TemporaryDirectory() as folder:
         async with open_sqlite_stores(Path(folder), ROOT_KEY, durable=False) as stores:
-            await fill(stores, rows)
+            await fill(stores, rows, named)
             ports = replace(front.ports, stores=replace(front.stores, records=stores.records))
             runner = make_runner(create_app(ports, front.settings), ports, front.settings)
             await runner.setup()
@@ -154,6 +169,23 @@ async def deep(client: ClientSession, url: str, query: dict[str, str]) -> dict[s
     return query | cursor
 
 
+async def worst_of(
+    client: ClientSession,
+    few: str,
+    many: str,
+    asked: dict[str, tuple[dict[str, str], dict[str, str]]],
+    times: int,
+) -> float:
+    """Compare both lists for what is asked of each, print it, and return the worst ratio."""
+    worst = 0.0
+    for name, (query, deeper) in asked.items():
+        await compare(client, few, many, query, deeper, 3)
+        shown = await compare(client, few, many, query, deeper, times)
+        worst = max(worst, shown.ratio(0.95))
+        sys.stdout.write(shown.line(name))
+    return worst
+
+
 async def main(rows: int, times: int) -> float:
     """Compare every filter; print and return the worst ratio."""
     async with AsyncExitStack() as stack:
@@ -165,14 +197,14 @@ async def main(rows: int, times: int) -> float:
         sys.stdout.write(f"{rows} sessions kept in {time.perf_counter() - began:.0f} s\n")
         cookies = {"Cookie": f"{COOKIE}={reviewer.cookie}"}
         client = await stack.enter_async_context(ClientSession(headers=cookies))
-        worst = 0.0
         pages = {f"page 21 of {name}": FILTERS[name] for name in ("nothing", "subject of half")}
-        for name, query in (FILTERS | pages).items():
-            asked = await deep(client, many, query) if name in pages else query
-            await compare(client, few, many, query, asked, 3)
-            shown = await compare(client, few, many, query, asked, times)
-            worst = max(worst, shown.ratio(0.95))
-            sys.stdout.write(shown.line(name))
+        asked = {name: (query, query) for name, query in FILTERS.items()}
+        asked |= {name: (query, await deep(client, many, query)) for name, query in pages.items()}
+        worst = await worst_of(client, few, many, asked, times)
+        few = await stack.enter_async_context(serving(front, 100, alike))
+        many = await stack.enter_async_context(serving(front, rows, alike))
+        asked = {name: (query, query) for name, query in WORST.items()}
+        worst = max(worst, await worst_of(client, few, many, asked, times))
     sys.stdout.write(f"worst ratio {worst:.2f}\n")
     return worst
 

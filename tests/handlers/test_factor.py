@@ -376,17 +376,34 @@ async def test_new_recovery_codes_void_the_old_ones(stage: Stage) -> None:
     assert (await stage.actions()).count("mfa.reset") == 1
 
 
-async def test_s25_what_changes_the_factor_wants_a_fresh_one(stage: Stage) -> None:
-    _, _, cookie = await stage.enrol(await stage.enter())
-    caller = await stage.recognise(cookie)
-    stage.wait(minutes=10)
-
-    for change in (
+async def changes_refused(stage: Stage, caller: ReviewerCaller) -> set[ProblemCode]:
+    """What is said to all that changes the factor itself."""
+    changes = (
         factor.replace_recovery_codes(stage.people, caller, actor_of(caller)),
         factor.remove(stage.people, caller, actor_of(caller)),
         factor.begin(stage.people, caller, None),
-    ):
-        assert await code_of_refusal(change) is ProblemCode.MFA_REQUIRED
+    )
+    return {await code_of_refusal(change) for change in changes}
+
+
+async def test_s25_what_changes_the_factor_wants_a_fresh_one(stage: Stage) -> None:
+    seed, _, _ = await stage.enrol(await stage.enter())
+    caller = await stage.enter()
+    assert await changes_refused(stage, caller) == {ProblemCode.MFA_REQUIRED}
+
+    stage.wait(minutes=9)
+    met = await stage.recognise((await stage.meet(caller, stage.code(seed))).cookie)
+    await factor.replace_recovery_codes(stage.people, met, actor_of(met))
+
+
+async def test_s25_what_changes_the_factor_wants_the_password_anew(stage: Stage) -> None:
+    seed, _, cookie = await stage.enrol(await stage.enter())
+    stage.wait(minutes=10)
+
+    met = await stage.meet(await stage.recognise(cookie), stage.code(seed))
+
+    refused = await changes_refused(stage, await stage.recognise(met.cookie))
+    assert refused == {ProblemCode.UNAUTHENTICATED}
 
 
 async def test_s25_the_password_alone_replaces_no_factor(stage: Stage) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import io
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Final
 from xml.etree import ElementTree as ET
 
 import pyotp
@@ -24,6 +25,8 @@ from tests.http.reviewers import (
     open_office,
 )
 from tests.http.support import Told
+
+CHANGES_OF_THE_FACTOR: Final = (("POST", RECOVERY), ("DELETE", TOTP), ("POST", TOTP))
 
 
 @pytest.fixture
@@ -273,15 +276,40 @@ async def test_confirming_nothing_is_not_found(office: Office) -> None:
     assert (told.status, told.code) == (404, "NOT_FOUND")
 
 
-async def test_s25_what_changes_the_factor_wants_a_fresh_one(office: Office) -> None:
-    browser, device = await office.enter_fully()
+async def test_s25_what_changes_the_factor_wants_password_and_factor_anew(office: Office) -> None:
+    old, device = await office.enter_fully()
     office.clock.wait(minutes=10)
-    for method, path in (("POST", RECOVERY), ("DELETE", TOTP), ("POST", TOTP)):
-        told = await browser.ask(method, path)
+    assert (await old.verify(device)).status == 200
+    for method, path in CHANGES_OF_THE_FACTOR:
+        told = await old.ask(method, path)
+        assert (told.status, told.code) == (401, "UNAUTHENTICATED")
+
+    new = await office.enter()
+    for method, path in CHANGES_OF_THE_FACTOR:
+        told = await new.ask(method, path)
         assert (told.status, told.code) == (403, "MFA_REQUIRED")
 
-    assert (await browser.verify(device)).status == 200
-    assert (await browser.ask("POST", RECOVERY)).status == 200
+    office.clock.wait(seconds=30)
+    assert (await new.verify(device)).status == 200
+    assert (await new.ask("POST", RECOVERY)).status == 200
+
+
+async def test_s25_the_first_factor_wants_the_password_given_within_ten_minutes(office: Office) -> None:
+    browser = await office.enter()
+    office.clock.wait(minutes=10)
+
+    told = await browser.ask("POST", TOTP)
+
+    assert (told.status, told.code) == (401, "UNAUTHENTICATED")
+    assert (await (await office.enter()).ask("POST", TOTP)).status == 201
+
+
+async def test_s25_a_first_factor_begun_in_time_may_be_confirmed_later(office: Office) -> None:
+    browser = await office.enter()
+    device = pyotp.TOTP((await browser.ask("POST", TOTP)).json["secret"])
+    office.clock.wait(minutes=14)
+
+    assert (await browser.ask("POST", CONFIRM, json={"code": office.code(device)})).status == 200
 
 
 async def test_removing_the_factor_asks_for_a_new_one(office: Office) -> None:

@@ -5,6 +5,7 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
 from schemas.problems import ProblemCode, Refused
 from streams.access.password_rules import (
@@ -64,11 +65,29 @@ def test_s26_a_password_of_another_length_is_refused(length: int) -> None:
         "password1234", "P@ssw0rd2024!", "welcomewelcome", "123456789012", "abcdefghijkl", "zyxwvutsrqpo",
         "aaaaaaaaaaaa", "abcabcabcabc", "qwertyuiop[]", "1q2w3e4r5t6y", "Iloveyou1234", "letmein12345!",
         "Admin@123456", "changeme2026!!", "correcthorsebatterystaple", "MonkeyDragon1", "aaaaaabbbbbb",
-        "1qaz2wsx3edc", "Summer2026!!!", "passwordpasswordpassword",
+        "1qaz2wsx3edc", "Summer2026!!!", "passwordpasswordpassword", "12345qwertasd", "147258369147",
+        "zaq1xsw2cde3x", "asdf;lkjqwer", "international!", "jessica-michael-85",
     ],
 )  # fmt: skip
 def test_s26_a_common_password_is_refused(password: str) -> None:
     assert complaint(password) is not None
+
+
+def test_s26_none_of_the_three_thousand_commonest_is_accepted_nor_said_twice() -> None:
+    commonest = FREQUENCY_LISTS["passwords"][:3000]
+
+    assert len(set(commonest)) == 3000
+    assert [one for one in commonest if complaint(one) is None] == []
+    assert [one for one in commonest if 2 * len(one) >= MIN_LENGTH and complaint(one + one) is None] == []
+
+
+@pytest.mark.parametrize("decoration", ["2026!!", "123456", "-----1", "!1!2!3"])
+def test_s26_a_common_word_with_digits_and_signs_is_refused(decoration: str) -> None:
+    enough = MIN_LENGTH - len(decoration)
+    words = [one for one in FREQUENCY_LISTS["passwords"][:3000] if one.isalpha() and len(one) >= enough]
+
+    assert len(words) > 1000
+    assert [one for one in words if complaint(one.title() + decoration) is None] == []
 
 
 @pytest.mark.parametrize(

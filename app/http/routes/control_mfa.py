@@ -40,6 +40,7 @@ RECOVERY: Final = f"{PATH}/recovery-codes"
 
 _FAMILY: Final = "Second factor"
 _BEFORE: Final = reviewer(before_factor=True)
+_RECENTLY: Final = "Password and factor in use must have been given within ten minutes (else 401, 403)."
 
 Code = Annotated[str, StringConstraints(pattern="^[0-9]{6}$")]
 
@@ -154,7 +155,9 @@ def factor_endpoints(routes: FactorRoutes) -> tuple[Endpoint, ...]:
             path=TOTP,
             handler=routes.begin,
             summary="Draw a TOTP secret, shown this once",
-            description="It waits fifteen minutes for its first code; the audit row is that of `confirm`.",
+            description=(
+                f"{_RECENTLY} It waits fifteen minutes for its first code; `confirm` writes the audit row."
+            ),
             family=_FAMILY,
             answers={
                 HTTPStatus.CREATED: Answer("The secret.", FactorEnrolment),
@@ -185,7 +188,7 @@ def factor_endpoints(routes: FactorRoutes) -> tuple[Endpoint, ...]:
             path=RECOVERY,
             handler=routes.replace_codes,
             summary="Replace the recovery codes",
-            description="The factor must have been met within ten minutes.",
+            description=_RECENTLY,
             family=_FAMILY,
             answers={HTTPStatus.OK: Answer("The new codes, shown this once.", RecoveryCodes)},
             access=reviewer(),
@@ -197,7 +200,7 @@ def factor_endpoints(routes: FactorRoutes) -> tuple[Endpoint, ...]:
             path=TOTP,
             handler=routes.remove,
             summary="Take the second factor out of use",
-            description="The factor must have been met within ten minutes; a new one must then be enrolled.",
+            description=f"{_RECENTLY} A new one must then be enrolled.",
             family=_FAMILY,
             answers={HTTPStatus.NO_CONTENT: Answer("Out of use.", media_type="", headers=SETS)},
             access=reviewer(),
