@@ -66,7 +66,7 @@ class RecordKind(StrEnum):
     """When a delivery needs attention; the platform's, so that one sweep finds those of every tenant."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Position:
     """A place in a list ordered by (created_at, id)."""
 
@@ -161,6 +161,15 @@ class Journal(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found, newest first."""
+
+    records: Sequence[Record]
+    further: Position | None = None
+    """Before this nothing was looked at, though the page is not full; None: it is full, or that was all."""
+
+
 class Records(Protocol):
     """Reads what was committed; a commit that was answered is visible at once."""
 
@@ -192,11 +201,12 @@ class Records(Protocol):
         *,
         limit: int,
         before: Position | None = None,
-    ) -> Sequence[Record]:
+    ) -> Found:
         """Return what `page` would of the records whose `searched` text contains the fragment.
 
         Letters count as they are: whoever wants no difference of case folds both. The fragment is not
-        empty, and the index one of `SEARCHED_UNDER`.
+        empty, and the index one of `SEARCHED_UNDER`. A store may stop before the page is full, rather than
+        look at all there is for a fragment of common pieces; `Found.further` then says where to go on.
         """
         ...
 

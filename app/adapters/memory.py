@@ -23,6 +23,7 @@ from streams.ports import (
     Committed,
     Conflict,
     Damaged,
+    Found,
     Journal,
     Position,
     Record,
@@ -162,9 +163,9 @@ class MemoryRecords(Records):
         *,
         limit: int,
         before: Position | None = None,
-    ) -> Sequence[Record]:
+    ) -> Found:
         listed = self._listed(tenant_id, kind, index, before)
-        return [record for record in listed if fragment in record.searched][:limit]
+        return Found([record for record in listed if fragment in record.searched][:limit])
 
     def _listed(
         self, tenant_id: TenantId, kind: RecordKind, index: tuple[str, str], before: Position | None

@@ -31,6 +31,10 @@ class Cursors:
         place = microseconds.to_bytes(_TIME_BYTES, "big") + position.id.encode()
         return urlsafe_b64encode(self._mac(place, scope) + place).decode().rstrip("=")
 
+    def write_next(self, following: Position | None, scope: Mapping[str, str]) -> str | None:
+        """Return the cursor of the page that begins after a position; None: there is none."""
+        return None if following is None else self.write(following, scope)
+
     def read(self, cursor: str, scope: Mapping[str, str]) -> Position:
         """Return the position.
 

@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import urlencode
 
 import structlog
@@ -68,22 +68,33 @@ FILTERS: Final[dict[str, dict[str, str]]] = {
     "no session": {"session_id": derive_id("vs", "none")},
 }
 
-WORST: Final[dict[str, dict[str, str]]] = {"nobody, of pieces of half each": {"subject": "site-alpha-shop"}}
-"""What no index of pieces can tell from something that exists, over subjects made for it."""
-
 
 def usual(n: int, drawn: random.Random) -> str:
     """A subject as tenants name them, in two ways."""
     return f"Customer-{n:06}" if n % 2 else f"usr_{drawn.randbytes(8).hex()}"
 
 
-def alike(n: int, drawn: random.Random) -> str:
+def halves(n: int, drawn: random.Random) -> str:
     """A subject that shares a long piece with all others, and all of its pieces with half of them."""
     number = drawn.randrange(10**6)
     return f"site-alpha-{number}" if drawn.random() < 0.5 else f"alpha-shop-{number}-{n}"
 
 
-def row(n: int, drawn: random.Random, named: Callable[[int, random.Random], str]) -> VerificationSession:
+def wholes(n: int, _: random.Random) -> str:
+    """A subject that shares all of its pieces with all others."""
+    return f"alpha-bravo-a-beta-{n}"
+
+
+Naming: TypeAlias = Callable[[int, random.Random], str]
+
+WORST: Final[dict[str, tuple[Naming, dict[str, str]]]] = {
+    "nobody, of pieces of half each": (halves, {"subject": "site-alpha-shop"}),
+    "nobody, of pieces of all": (wholes, {"subject": "alpha-beta"}),
+}
+"""What no index of pieces can tell from something that exists, over subjects made for it."""
+
+
+def row(n: int, drawn: random.Random, named: Naming) -> VerificationSession:
     """The n-th session, a second after the one before it."""
     moment, subject = NOW + timedelta(seconds=n), named(n, drawn)
     return VerificationSession(
@@ -93,7 +104,7 @@ def row(n: int, drawn: random.Random, named: Callable[[int, random.Random], str]
     )  # fmt: skip
 
 
-async def fill(stores: Stores, rows: int, named: Callable[[int, random.Random], str]) -> None:
+async def fill(stores: Stores, rows: int, named: Naming) -> None:
     """Keep as many sessions."""
     drawn = random.Random(1)
     for start in range(0, rows, TOGETHER):
@@ -103,9 +114,7 @@ async def fill(stores: Stores, rows: int, named: Callable[[int, random.Random], 
 
 
 @asynccontextmanager
-async def serving(
-    front: Front, rows: int, named: Callable[[int, random.Random], str] = usual
-) -> AsyncIterator[str]:
+async def serving(front: Front, rows: int, named: Naming = usual) -> AsyncIterator[str]:
     """Serve the list over as many sessions, to whoever signed in at the front."""
     with tempfile.TemporaryDirectory() as folder:
         async with open_sqlite_stores(Path(folder), ROOT_KEY, durable=False) as stores:
@@ -201,10 +210,10 @@ async def main(rows: int, times: int) -> float:
         asked = {name: (query, query) for name, query in FILTERS.items()}
         asked |= {name: (query, await deep(client, many, query)) for name, query in pages.items()}
         worst = await worst_of(client, few, many, asked, times)
-        few = await stack.enter_async_context(serving(front, 100, alike))
-        many = await stack.enter_async_context(serving(front, rows, alike))
-        asked = {name: (query, query) for name, query in WORST.items()}
-        worst = max(worst, await worst_of(client, few, many, asked, times))
+        for name, (named, query) in WORST.items():
+            few = await stack.enter_async_context(serving(front, 100, named))
+            many = await stack.enter_async_context(serving(front, rows, named))
+            worst = max(worst, await worst_of(client, few, many, {name: (query, query)}, times))
     sys.stdout.write(f"worst ratio {worst:.2f}\n")
     return worst
 

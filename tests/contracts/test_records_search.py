@@ -1,7 +1,6 @@
 """What every store promises of records found by a fragment of their text."""
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,6 +11,7 @@ from tests.builders import ACME, GLOBEX, NOW, build_record
 from tests.contracts.test_records import ids, keep
 
 LIVE = ("mode", "live")
+FUTURE = Position(NOW + timedelta(days=1), "")
 HELD, APPROVED = ("status", "HELD"), ("status", "APPROVED")
 
 
@@ -28,25 +28,35 @@ async def search(
     limit: int = 50,
     before: Position | None = None,
 ) -> list[str]:
-    """The ids of a page of ACME's sessions."""
-    records: Sequence[Record] = await stores.records.search(
-        ACME, RecordKind.SESSION, index, fragment, limit=limit, before=before
-    )
-    return ids(records)
+    """The ids of a page of ACME's sessions, gone on with as often as a search stopped on its way."""
+    listed: list[Record] = []
+    while True:
+        found = await stores.records.search(
+            ACME, RecordKind.SESSION, index, fragment, limit=limit - len(listed), before=before
+        )
+        listed += found.records
+        assert found.further is None or found.further < (before or FUTURE)
+        if found.further is None or len(listed) >= limit:
+            assert len(listed) <= max(limit, 0)
+            return ids(listed)
+        before = found.further
 
 
 async def walk(stores: Stores, fragment: str, limit: int) -> list[str]:
     """The ids of every page in turn."""
-    found: list[str] = []
+    listed: list[str] = []
     before: Position | None = None
     while True:
-        records = await stores.records.search(
+        found = await stores.records.search(
             ACME, RecordKind.SESSION, LIVE, fragment, limit=limit, before=before
         )
-        found += ids(records)
-        if len(records) < limit:
-            return found
-        before = Position(records[-1].created_at, records[-1].id)
+        listed += ids(found.records)
+        if found.further is not None:
+            before = found.further
+        elif len(found.records) < limit:
+            return listed
+        else:
+            before = _place(found.records[-1])
 
 
 @pytest.mark.parametrize(
@@ -107,8 +117,8 @@ async def test_walking_the_pages_meets_every_record_once_in_order(
     assert await walk(stores, fragment, limit) == [record.id for record in expected]
 
 
-def _place(record: Record) -> tuple[object, str]:
-    return record.created_at, record.id
+def _place(record: Record) -> Position:
+    return Position(record.created_at, record.id)
 
 
 async def test_a_search_without_a_limit_left_is_empty(stores: Stores) -> None:
@@ -144,7 +154,7 @@ async def test_a_changed_record_is_found_only_where_it_belongs_now(stores: Store
     await keep(stores, first, replace(first, version=2, body=b"2", indexes=(LIVE, APPROVED)))
 
     found = await stores.records.search(ACME, RecordKind.SESSION, APPROVED, "abc", limit=9)
-    assert [(record.version, record.body) for record in found] == [(2, b"2")]
+    assert [(record.version, record.body) for record in found.records] == [(2, b"2")]
     assert [await search(stores, "abc", place) for place in (LIVE, HELD)] == [["vs_0001"], []]
 
 

@@ -15,6 +15,8 @@ from app.adapters.layout import DATABASE_FILE
 from app.adapters.sqlite import searching
 from app.adapters.sqlite.searching import Search
 from app.adapters.sqlite.stores import open_sqlite_stores
+from app.http.filters import Page
+from app.http.listing import page_of, place_of
 from streams.ports import Change, Position, Record, RecordKind, Stores
 from tests.builders import ACME, NOW
 from tests.contracts.adapters import ROOT_KEY
@@ -38,13 +40,26 @@ def gathering(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(searching, "COUNTED_EVERY", 1)
 
 
+@pytest.fixture(params=[(1, 1), (3, 2), (40, 1), (2, 40), (10**6, 10**6)])
+def stopping(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stop at once, soon, or never."""
+    through, compared = request.param
+    monkeypatch.setattr(searching, "LOOKED_THROUGH", through)
+    monkeypatch.setattr(searching, "COMPARED", compared)
+
+
+def by_mode(livemode: bool) -> tuple[str, str]:  # noqa: FBT001 - as the lists name their indexes
+    """Under which index the sessions of a mode are."""
+    return "mode", "live" if livemode else "test"
+
+
 def ask(folder: Path, statement: str) -> list[tuple[int, ...]]:
     """Look into the file."""
     with closing(sqlite3.connect(folder / DATABASE_FILE)) as connection:
         return connection.execute(statement).fetchall()
 
 
-@pytest.mark.usefixtures("gathering")
+@pytest.mark.usefixtures("gathering", "stopping")
 async def test_a_search_answers_as_looking_at_every_text_would(stores: Stores) -> None:
     """Texts over three letters, made in no order of time, moved between places all the while."""
     drawn = random.Random(5)
@@ -67,6 +82,36 @@ async def test_a_search_answers_as_looking_at_every_text_would(stores: Stores) -
         having.sort(key=lambda one: (one.created_at, one.id), reverse=True)
 
         assert await search(stores, fragment, place, limit) == [one.id for one in having[:limit]]
+
+
+@pytest.mark.usefixtures("gathering", "stopping")
+@pytest.mark.parametrize("fragment", ["a", "ab", "abc", "bca", "abcab"])
+async def test_pages_of_both_modes_are_one_list_wherever_a_search_stops(
+    stores: Stores, fragment: str
+) -> None:
+    drawn = random.Random(3)
+    records = [
+        sought(
+            n,
+            "".join(drawn.choices("abc", k=8)),
+            indexes=(("mode", drawn.choice(("live", "test"))),),
+            created_at=NOW + timedelta(milliseconds=drawn.randint(0, 60)),
+        )
+        for n in range(120)
+    ]
+    await keep(stores, *records)
+    expected = sorted((one for one in records if fragment in one.searched), key=place_of, reverse=True)
+
+    listed: list[str] = []
+    page: Page | None = Page(3, None)
+    while page is not None:
+        found = await page_of(
+            stores.records, ACME, RecordKind.SESSION, (True, False), by_mode, page, fragment
+        )
+        listed += [one.id for one in found.records]
+        page = None if found.following is None else Page(3, found.following)
+
+    assert listed == [one.id for one in expected]
 
 
 async def test_only_the_newest_wait_for_the_index(stores: Stores, tmp_path: Path) -> None:
@@ -106,3 +151,22 @@ async def test_a_search_does_not_look_at_every_record(stores: Stores, tmp_path: 
             steps = 0
             Search(ACME, RecordKind.SESSION, index, fragment, 26, before).run(connection)
             assert 0 < steps < STEPS_MOST, (index, fragment, before)
+
+
+async def test_a_search_for_what_all_texts_but_seem_to_contain_stops_and_goes_on(stores: Stores) -> None:
+    """Every piece of the fragment is in every text, and the fragment in the oldest alone."""
+    records = [sought(n, f"alpha-bravo-a-beta-{n}" if n else "alpha-beta") for n in range(4_000)]
+    await stores.journal.commit(Change(ACME, tuple(records)))
+
+    pages, before = 0, None
+    while True:
+        found = await stores.records.search(
+            ACME, RecordKind.SESSION, LIVE, "alpha-beta", limit=26, before=before
+        )
+        if found.records:
+            break
+        assert found.further is not None
+        pages, before = pages + 1, found.further
+
+    assert [one.id for one in found.records] == ["vs_0000"]
+    assert pages == (4_000 - searching.KEPT_WAITING) // searching.COMPARED

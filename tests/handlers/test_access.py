@@ -24,7 +24,7 @@ from streams.access.handler import (
     CreateTenant,
     RevokeKey,
 )
-from streams.ports import Position, Record, RecordKind, Records, Stores
+from streams.ports import Found, Position, Record, RecordKind, Records, Stores
 from tests.builders import ACME, GLOBEX, NOW
 from tests.contracts.adapters import Opened, open_memory
 
@@ -284,10 +284,9 @@ class CountingRecords(Records):
         *,
         limit: int,
         before: Position | None = None,
-    ) -> list[Record]:
+    ) -> Found:
         self.reads += 1
-        found = await self.inner.search(tenant_id, kind, index, fragment, limit=limit, before=before)
-        return list(found)
+        return await self.inner.search(tenant_id, kind, index, fragment, limit=limit, before=before)
 
 
 async def test_authentication_is_one_read(office: Office) -> None:

@@ -12,7 +12,7 @@ from app.adapters.cassandra.session import Session, Statement, Write
 from app.adapters.columns import BEYOND, from_micros, from_pairs_text, to_micros
 from schemas.ids import TenantId
 from schemas.problems import NotFound
-from streams.ports import Position, Record, RecordKind, Records
+from streams.ports import Found, Position, Record, RecordKind, Records
 
 Answer = TypeVar("Answer")
 
@@ -176,9 +176,9 @@ class CassandraRecords(Records):
         *,
         limit: int,
         before: Position | None = None,
-    ) -> Sequence[Record]:
+    ) -> Found:
         if limit < 1:
-            return []
+            return Found(())
         place = (tenant_id, kind.value, *index)
         months = await self._months(place, before)
         sought = Sought(self._session, place, months, _bound(before), fragment)
@@ -192,7 +192,7 @@ class CassandraRecords(Records):
                     break
             return found[:limit]
 
-        return await first_of(collect(sought.through_grams()), collect(sought.through_index()))
+        return Found(await first_of(collect(sought.through_grams()), collect(sought.through_index())))
 
     async def _walk(
         self, place: tuple[str, str, str, str], limit: int, before: Position | None

@@ -17,7 +17,7 @@ from app.adapters.sqlite.together import Together, each, read_rows, write_rows
 from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, EventId, TenantId
 from schemas.problems import NotFound, VeristreamError
-from streams.ports import Change, Committed, Journal, Position, Record, RecordKind, Records
+from streams.ports import Change, Committed, Found, Journal, Position, Record, RecordKind, Records
 
 _SELECT: Final = f"""
 SELECT {COLUMNS} FROM records r
@@ -236,6 +236,7 @@ class SqliteRecords(Records):
         *,
         limit: int,
         before: Position | None = None,
-    ) -> Sequence[Record]:
+    ) -> Found:
         search = Search(tenant_id, kind, index, fragment, limit, before)
-        return [_to_record(row) for row in await self._engine.read(search.run)]
+        rows, further = await self._engine.read(search.run)
+        return Found([_to_record(row) for row in rows], further)

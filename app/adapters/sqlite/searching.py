@@ -7,6 +7,9 @@ created within one millisecond is put in order afterwards.
 The index takes many records at once, for that costs a tenth of taking each by itself. What waits for it, some
 hundreds of all tenants together, is found by looking at each. Most sessions have ended by the time they are
 gathered, so the index need not follow their moves.
+
+No question takes longer the more there is: a fragment whose pieces are all common is sought among so many
+records at a time, and the answer says how far the search came.
 """
 
 import hashlib
@@ -17,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from app.adapters.columns import BEYOND, from_pairs_text, to_micros, to_millis, to_pairs_text
+from app.adapters.columns import BEYOND, from_micros, from_pairs_text, to_micros, to_millis, to_pairs_text
 from app.adapters.grams import LENGTH, grams_for, grams_of
 from app.adapters.sqlite.changes import Ledger, RecordKey, key_of
 from app.adapters.sqlite.together import read_rows, write_rows
@@ -38,6 +41,12 @@ _WITHIN_BITS: Final = 20
 
 _INDEXES_KNOWN: Final = 4_096
 
+LOOKED_THROUGH: Final = 16_384
+"""Of so many records under its rarest token a question looks for those that are under all."""
+
+COMPARED: Final = 1_024
+"""Of so many records under all of its tokens a question compares the texts."""
+
 _RARE: Final = 16
 """Of so many newest records under a gram the oldest tells how common it is."""
 
@@ -46,6 +55,9 @@ _SO_RARE: Final = 50
 
 _AS_COMMON: Final = 4
 """A gram that is not even so many times rarer tells no more than the others."""
+
+_LAST_ID: Final = "~"
+"""Behind every id."""
 
 _BAR: Final = "|"
 """Stands in an index value between the mode and the rest."""
@@ -80,6 +92,9 @@ SELECT asked.column1, (
     SELECT g.rowid FROM record_grams g WHERE g.record_grams MATCH asked.column1
     ORDER BY g.rowid DESC LIMIT 1 OFFSET {_RARE - 1}
 ) FROM (VALUES (?)) asked"""  # noqa: S608 - constants only
+_FAR: Final = """
+SELECT g.rowid FROM record_grams g WHERE g.record_grams MATCH ? AND g.rowid BETWEEN ? AND ?
+ORDER BY g.rowid DESC LIMIT 1 OFFSET ?"""
 _FOUND: Final = f"""
 SELECT {COLUMNS}, r.sought_at FROM record_grams g CROSS JOIN records r ON r.sought_at = g.rowid
 WHERE g.record_grams MATCH ? AND g.rowid BETWEEN ? AND ? AND r.tenant = ? AND r.kind = ?
@@ -197,30 +212,36 @@ class Search:
     limit: int
     before: Position | None
 
-    def run(self, connection: sqlite3.Connection) -> Sequence[_Row]:
-        """Return the columns of the records."""
+    def run(self, connection: sqlite3.Connection) -> tuple[Sequence[_Row], Position | None]:
+        """Return the columns of the records, and before which nothing was looked at though they are few."""
         if self.limit < 1:
-            return ()
+            return (), None
         connection.execute("BEGIN")  # so that nothing is gathered between two looks
         try:
-            rows = self._ask(connection, 0, self._newest(), self.limit)
+            rows, first = self._ask(connection, 0, self._newest(), self.limit)
             if len(rows) == self.limit:  # its millisecond may hold more; no place says which comes first
                 oldest = rows[-1][-1]
                 within = (oldest >> _WITHIN_BITS << _WITHIN_BITS, oldest - 1)
                 if connection.execute(_ANY_BETWEEN, within).fetchone() is not None:
-                    rows += self._ask(connection, *within, -1)
+                    rows += self._ask(connection, *within, -1)[0]
         finally:
             connection.execute("COMMIT")
         rows.sort(key=lambda row: (row[4], row[2]), reverse=True)
-        return [row[:-1] for row in rows[: self.limit]]
+        further = _end_of(first) if first and len(rows) < self.limit else None
+        return [row[:-1] for row in rows[: self.limit]], further
 
     def _newest(self) -> int:
         if self.before is None:
             return BEYOND
         return (to_millis(self.before.created_at) + 1 << _WITHIN_BITS) - 1
 
-    def _ask(self, connection: sqlite3.Connection, first: int, last: int, most: int) -> list[_Row]:
-        """Return what is found from one place to another, `most` < 0: all of it."""
+    def _ask(
+        self, connection: sqlite3.Connection, first: int, last: int, most: int
+    ) -> tuple[list[_Row], int]:
+        """Return what is found from one place to another, and from which place on it was looked for.
+
+        `most` < 0: all of it, however long that takes.
+        """
         before = self.before
         bound = (BEYOND, "") if before is None else (to_micros(before.created_at), before.id)
         gathered: int = connection.execute(_GATHERED).fetchone()[0]
@@ -229,24 +250,44 @@ class Search:
         places = (max(first, gathered + 1), last)
         rows = connection.execute(_FOUND_WAITING, (*places, *asked, most)).fetchall()
         if len(rows) != most:
-            places, left = (first, min(last, gathered)), most - len(rows) if most > 0 else most
-            wanted = self._wanted(connection, gathered)
-            rows += connection.execute(_FOUND, (wanted, *places, *asked, left)).fetchall()
-        return rows
+            wanted, last, left = self._wanted(connection, gathered), min(last, gathered), most
+            if most > 0:
+                first, left = _not_so_far(connection, wanted, first, last), most - len(rows)
+            matched = " AND ".join(wanted)
+            rows += connection.execute(_FOUND, (matched, first, last, *asked, left)).fetchall()
+        return rows, first
 
-    def _wanted(self, connection: sqlite3.Connection, gathered: int) -> str:
-        """Return what the index is asked for; it may name a few records too many, never too few."""
+    def _wanted(self, connection: sqlite3.Connection, gathered: int) -> list[str]:
+        """Return what the index is asked for, the rarest first; it may find too many, never too few."""
         tenant, kind, (name, value) = self.tenant_id, self.kind.value, self.index
         grams, head = grams_for(self.fragment), value.partition(_BAR)[0]
         begun = "*" if len(grams[0]) < 2 * LENGTH else ""
         own = _initials(tenant, kind, head)
-        tokens = _telling(connection, [own + gram + begun for gram in grams], gathered)
-        if head != value:
-            tokens.append(_index_token(tenant, kind, name, value))
-        return " AND ".join(tokens)
+        tokens = [own + gram + begun for gram in grams]
+        listed = [] if head == value else [_index_token(tenant, kind, name, value)]
+        spread = dict(read_rows(connection, _SPREAD, [(token,) for token in (*tokens, *listed)]))
+        reach = {token: gathered - (found or 0) for token, found in spread.items()}
+        return sorted([*_telling(tokens, reach), *listed], key=lambda token: reach[token], reverse=True)
 
 
-def _telling(connection: sqlite3.Connection, tokens: list[str], gathered: int) -> list[str]:
+def _not_so_far(connection: sqlite3.Connection, wanted: list[str], first: int, last: int) -> int:
+    """Return from which place on to look, so that neither postings nor texts are too many.
+
+    It is where a millisecond begins, for its records are in no order of places.
+    """
+    for matched, most in ((wanted[0], LOOKED_THROUGH), (" AND ".join(wanted), COMPARED)):
+        far = connection.execute(_FAR, (matched, first, last, most - 1)).fetchone()
+        if far is not None:
+            first = far[0] >> _WITHIN_BITS << _WITHIN_BITS
+    return first
+
+
+def _end_of(first: int) -> Position:
+    """Return what everything before a place's millisecond comes before."""
+    return Position(from_micros((first >> _WITHIN_BITS) * 1_000 - 1), _LAST_ID)
+
+
+def _telling(tokens: list[str], reach: Mapping[str, int]) -> list[str]:
     """Return the few tokens that tell most, by how far back the newest records under each reach.
 
     Rare ones are enough. Else the rarest and both ends of the fragment, which are far apart: what is common
@@ -255,10 +296,8 @@ def _telling(connection: sqlite3.Connection, tokens: list[str], gathered: int) -
     ends = [tokens[0], tokens[-1]]
     if len(tokens) <= len(ends):
         return tokens
-    spread = dict(read_rows(connection, _SPREAD, [(token,) for token in tokens]))
-    reach = {token: gathered - (spread[token] or 0) for token in tokens}
     rarest, rare = sorted(tokens, key=lambda token: reach[token], reverse=True)[:2]
-    rarer = reach[rarest] // max(1, min(reach.values()))
+    rarer = reach[rarest] // max(1, min(reach[token] for token in tokens))
     if rarer >= _SO_RARE:
         return [rarest, rare]
     return ends if rarer < _AS_COMMON or rarest in ends else [rarest, *ends]

@@ -12,7 +12,7 @@ from app.http.bodies import BodyReader
 from app.http.cursors import Cursors
 from app.http.endpoints import Access, Answer, Call, Endpoint, Handler, Parameter, reviewer
 from app.http.filters import LIVEMODE, Page, Paging, modes, moment, text, word
-from app.http.listing import page_of
+from app.http.listing import page_of, place_of
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer, json_list
 from schemas.audit import AuditAction
@@ -47,7 +47,7 @@ from schemas.reviews import (
 from schemas.topics import Topic
 from schemas.verifications import StoredVerification
 from streams.access.acting import seal_actor
-from streams.ports import Erased, Position, Record, RecordKind
+from streams.ports import Erased, Record, RecordKind
 from streams.reviews.concluding import appeal_id
 from streams.reviews.rules import UNASSIGNED, index_of
 
@@ -92,7 +92,7 @@ class CaseRoutes:
         page = Page(PAGING.limit(query), self.cursors.read(cursor, scope) if cursor is not None else None)
         rows: list[Record] = []
         for _ in range(_ROUNDS):
-            found = await page_of(
+            listed = await page_of(
                 self.ports.stores.records,
                 call.tenant_id,
                 RecordKind.REVIEW_CASE,
@@ -100,19 +100,14 @@ class CaseRoutes:
                 lambda livemode: index_of(livemode, status, assignee, risk),
                 page,
             )
-            more = len(found) > page.limit
-            looked = found[: page.limit]
-            chosen = [one for one in looked if due is None or _case(one).due_at < due]
-            rows += chosen
-            last = looked[-1] if more else None
-            if last is None or len(rows) >= PAGING.limit(query) or due is None:
+            rows += [one for one in listed.records if due is None or _case(one).due_at < due]
+            if listed.following is None or len(rows) >= page.limit or due is None:
                 break
-            page = Page(page.limit, Position(last.created_at, last.id))
-        rows, over = rows[: PAGING.limit(query)], rows[PAGING.limit(query) :]
-        end = rows[-1] if over else last if page.limit else None
-        next_cursor = self.cursors.write(Position(end.created_at, end.id), scope) if end else None
+            page = Page(page.limit, listed.following)
+        rows, over = rows[: page.limit], rows[page.limit :]
+        following = place_of(rows[-1]) if over else listed.following
         shown = [await self._shown(call.tenant_id, record) for record in rows]
-        return json_list("review_cases", shown, next_cursor)
+        return json_list("review_cases", shown, self.cursors.write_next(following, scope))
 
     async def read(self, call: Call) -> web.Response:
         """Answer one case, its notes opened."""

@@ -11,7 +11,7 @@ from aiohttp import web
 from app.http.cursors import Cursors
 from app.http.endpoints import Answer, Call, Endpoint, Parameter, reviewer
 from app.http.filters import LIVEMODE, Page, Paging, modes, word
-from app.http.listing import page_of
+from app.http.listing import Listed, page_of
 from app.http.responses import json_list
 from app.http.routes.sessions import SESSION_FORM
 from schemas.base import Frozen
@@ -21,7 +21,7 @@ from schemas.people import Permission
 from schemas.problems import NotFound
 from schemas.sessions import VerificationSession, row_of
 from schemas.verifications import SUBJECT_PATTERN
-from streams.ports import Position, Record, RecordKind, Records
+from streams.ports import Record, RecordKind, Records
 from streams.sessions.keeping import STATUS_OF, folded
 from streams.verification.keeping import Index, by_mode, by_status
 
@@ -82,15 +82,13 @@ class SessionListRoutes:
         page = Page(PAGING.limit(query), self.cursors.read(cursor, scope) if cursor is not None else None)
         session_id = query.get("session_id")
         if page.limit == 0 or not wanted.possible:
-            records: Sequence[Record] = ()
+            listed = Listed(())
         elif session_id is not None:
-            records = await self._one(call.tenant_id, session_id, wanted)
+            listed = Listed(await self._one(call.tenant_id, session_id, wanted))
         else:
-            records = await self._page(call.tenant_id, wanted, page)
-        rows = [row_of(record.body).model_dump_json().encode() for record in records[: page.limit]]
-        last = records[page.limit - 1] if len(records) > page.limit else None
-        next_cursor = self.cursors.write(Position(last.created_at, last.id), scope) if last else None
-        return json_list("sessions", rows, next_cursor)
+            listed = await self._page(call.tenant_id, wanted, page)
+        rows = [row_of(record.body).model_dump_json().encode() for record in listed.records]
+        return json_list("sessions", rows, self.cursors.write_next(listed.following, scope))
 
     async def _one(self, tenant_id: TenantId, session_id: str, wanted: Wanted) -> Sequence[Record]:
         """Return the session, on whichever page it would stand, unless a filter excludes it."""
@@ -102,7 +100,7 @@ class SessionListRoutes:
             return ()
         return (record,) if wanted.admits(row_of(record.body)) else ()
 
-    async def _page(self, tenant_id: TenantId, wanted: Wanted, page: Page) -> Sequence[Record]:
+    async def _page(self, tenant_id: TenantId, wanted: Wanted, page: Page) -> Listed:
         return await page_of(
             self.records, tenant_id, RecordKind.SESSION, wanted.modes, wanted.index, page, wanted.subject
         )
@@ -154,7 +152,12 @@ def session_list_endpoints(routes: SessionListRoutes) -> tuple[Endpoint, ...]:
                     "Sessions in the statuses that produce the decision; it may be one that none produces.",
                     {"enum": [*DecisionOutcome]},
                 ),
-                Parameter("subject", "A fragment of the subject id, in whatever case.", {"type": "string"}),
+                Parameter(
+                    "subject",
+                    "A fragment of the subject id, in whatever case. While one of common pieces is sought, a "
+                    "page may be shorter than `limit`, even empty: the search goes on at `next_cursor`.",
+                    {"type": "string"},
+                ),
                 Parameter(
                     "session_id",
                     "One session, on whichever page it stands; the other filters still hold.",

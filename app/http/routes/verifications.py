@@ -26,7 +26,7 @@ from schemas.ids import SubjectId, TenantId
 from schemas.people import Permission
 from schemas.problems import NotFound, ProblemCode
 from schemas.verifications import SUBJECT_PATTERN, StoredVerification, Verification
-from streams.ports import Position, RecordKind
+from streams.ports import RecordKind
 from streams.verification.keeping import Index, by_mode, by_status, by_subject, by_subject_and_status
 
 PATH: Final = "/v1/verifications"
@@ -93,7 +93,7 @@ class VerificationRoutes:
         scope = scope_of(call.tenant_id, seen, subject_id=subject or "", status=status or "")
         cursor = query.get("cursor")
         page = Page(PAGING.limit(query), self.cursors.read(cursor, scope) if cursor is not None else None)
-        records = await page_of(
+        listed = await page_of(
             self.ports.stores.records,
             call.tenant_id,
             RecordKind.VERIFICATION,
@@ -103,11 +103,9 @@ class VerificationRoutes:
         )
         rows = [
             await self.presenter.present(call.tenant_id, StoredVerification.from_bytes(record.body))
-            for record in records[: page.limit]
+            for record in listed.records
         ]
-        last = records[page.limit - 1] if len(records) > page.limit else None
-        next_cursor = self.cursors.write(Position(last.created_at, last.id), scope) if last else None
-        return json_list("verifications", rows, next_cursor)
+        return json_list("verifications", rows, self.cursors.write_next(listed.following, scope))
 
 
 def index_of(

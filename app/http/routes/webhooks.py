@@ -31,7 +31,7 @@ from schemas.problems import ProblemCode, Refused
 from schemas.webhooks import StoredEndpoint, WebhookEndpoint
 from streams.access.handler import RequestName
 from streams.access.people import keyed_hash
-from streams.ports import Position, RecordKind
+from streams.ports import RecordKind
 from streams.webhooks.endpoints import EndpointWish, TenantEndpoints
 from streams.webhooks.keeping import mode_index
 
@@ -97,7 +97,7 @@ class EndpointRoutes:
         scope = {"list": PATH, "tenant": call.tenant_id, "modes": repr(seen)}
         cursor = query.get("cursor")
         page = Page(PAGING.limit(query), self.cursors.read(cursor, scope) if cursor is not None else None)
-        found = await page_of(
+        listed = await page_of(
             self.ports.stores.records,
             call.tenant_id,
             RecordKind.WEBHOOK_ENDPOINT,
@@ -105,11 +105,10 @@ class EndpointRoutes:
             lambda livemode: mode_index(livemode=livemode),
             page,
         )
-        rows = [StoredEndpoint.from_bytes(record.body) for record in found[: page.limit]]
+        rows = [StoredEndpoint.from_bytes(record.body) for record in listed.records]
         shown = await asyncio.gather(*(self.endpoints.show(stored) for stored in rows))
-        last = found[page.limit - 1] if len(found) > page.limit else None
-        following = None if last is None else self.cursors.write(Position(last.created_at, last.id), scope)
-        return json_list("endpoints", [one.model_dump_json().encode() for one in shown], following)
+        next_cursor = self.cursors.write_next(listed.following, scope)
+        return json_list("endpoints", [one.model_dump_json().encode() for one in shown], next_cursor)
 
     async def read(self, call: Call) -> web.Response:
         """Answer one endpoint."""
