@@ -26,8 +26,8 @@ CREATE INDEX records_sought ON records (sought_at, tenant, kind, searched) WHERE
 
 -- By sought_at, the pieces of each text, each with eight letters for whose and of which mode it is, and the
 -- indexes under which it can be sought: which records have all of them, newest first. Numbers alone are kept,
--- no text. The newest records are not in it yet: `gathered` tells up to which place they are, and the few
--- beyond are looked through.
+-- no text. The newest records are not in it yet: the last of `gathered` tells up to which place they are, and
+-- the few beyond are looked through. The others divide what is older into parts, each with as many records.
 CREATE VIRTUAL TABLE record_grams USING fts5(
     tokens, content = '', columnsize = 0, detail = none, prefix = '10 12', tokenize = 'ascii'
 );

@@ -8,12 +8,13 @@ The index takes many records at once, for that costs a tenth of taking each by i
 hundreds of all tenants together, is found by looking at each. Most sessions have ended by the time they are
 gathered, so the index need not follow their moves.
 
-No question takes longer the more there is: a fragment whose pieces are all common is sought among so many
-records at a time, and the answer says how far the search came.
+No question takes longer the more there is: a fragment whose pieces are all common is sought for so long at
+a time, and the answer says how far the search came.
 """
 
 import hashlib
 import sqlite3
+import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,11 +42,19 @@ _WITHIN_BITS: Final = 20
 
 _INDEXES_KNOWN: Final = 4_096
 
-LOOKED_THROUGH: Final = 16_384
-"""Of so many records under its rarest token a question looks for those that are under all."""
+AT_FIRST: Final = 1
+"""The records of so many gatherings are looked through first, then of more as time allows."""
 
-COMPARED: Final = 1_024
-"""Of so many records under all of its tokens a question compares the texts."""
+GROWTH: Final = 4
+"""At most so many times as many as before."""
+
+ENOUGH_S: Final = 0.001
+"""A question goes no further back when that would take longer than so many seconds in all."""
+
+_TICK_S: Final = 1e-6
+
+_TIMES_RARE: Final = 8
+"""So many times the gatherings that came after `_RARE` of the rarest token are looked through as well."""
 
 _RARE: Final = 16
 """Of so many newest records under a gram the oldest tells how common it is."""
@@ -58,6 +67,12 @@ _AS_COMMON: Final = 4
 
 _LAST_ID: Final = "~"
 """Behind every id."""
+
+_MARK: Final = "mark"
+"""A token of the first record of each gathering: where FTS5 sees whether it has gone too far.
+
+Looking for records that are under two tokens it minds no bound before it has found one.
+"""
 
 _BAR: Final = "|"
 """Stands in an index value between the mode and the rest."""
@@ -77,7 +92,10 @@ _STANDING: Final = """
 SELECT r.tenant, r.kind, r.id, r.sought_at FROM records r
 WHERE (r.tenant, r.kind, r.id) IN (SELECT * FROM (VALUES (?, ?, ?)) asked)"""
 _GATHERED: Final = "SELECT max(sought_at) FROM gathered"
-_GATHER: Final = "UPDATE gathered SET sought_at = ? WHERE sought_at = ?"
+_GATHERED_BEFORE: Final = """
+SELECT sought_at FROM gathered WHERE sought_at < ? ORDER BY sought_at DESC LIMIT 1 OFFSET ?"""
+_SINCE: Final = "SELECT count(*) - 1 FROM gathered WHERE sought_at >= ?"
+_GATHER: Final = "INSERT INTO gathered VALUES (?)"
 _ANY_WAITING: Final = """
 SELECT sought_at FROM records WHERE sought_at > ? ORDER BY sought_at LIMIT 1 OFFSET ?"""
 _ANY_BETWEEN: Final = "SELECT sought_at FROM records WHERE sought_at BETWEEN ? AND ? LIMIT 1"
@@ -92,9 +110,6 @@ SELECT asked.column1, (
     SELECT g.rowid FROM record_grams g WHERE g.record_grams MATCH asked.column1
     ORDER BY g.rowid DESC LIMIT 1 OFFSET {_RARE - 1}
 ) FROM (VALUES (?)) asked"""  # noqa: S608 - constants only
-_FAR: Final = """
-SELECT g.rowid FROM record_grams g WHERE g.record_grams MATCH ? AND g.rowid BETWEEN ? AND ?
-ORDER BY g.rowid DESC LIMIT 1 OFFSET ?"""
 _FOUND: Final = f"""
 SELECT {COLUMNS}, r.sought_at FROM record_grams g CROSS JOIN records r ON r.sought_at = g.rowid
 WHERE g.record_grams MATCH ? AND g.rowid BETWEEN ? AND ? AND r.tenant = ? AND r.kind = ?
@@ -159,11 +174,13 @@ def _gather(connection: sqlite3.Connection, gathered: int) -> list[_Row]:
         return []
     (last,) = connection.execute(_LAST_WAITING, (gathered, KEPT_WAITING)).fetchone()
     rows = connection.execute(_TO_GATHER, (gathered, last)).fetchall()
-    connection.execute(_GATHER, (last, gathered))
-    return [
+    connection.execute(_GATHER, (last,))
+    added = [
         (None, at, _tokens(tenant, kind, from_pairs_text(indexes), searched))
         for at, tenant, kind, indexes, searched in rows
     ]
+    none, at, tokens = added[0]
+    return [(none, at, f"{tokens} {_MARK}"), *added[1:]]
 
 
 def _added(at: int, record: Record) -> _Row:
@@ -249,16 +266,19 @@ class Search:
         asked = (self.tenant_id, self.kind.value, self.fragment, pair, *bound)
         places = (max(first, gathered + 1), last)
         rows = connection.execute(_FOUND_WAITING, (*places, *asked, most)).fetchall()
-        if len(rows) != most:
-            wanted, last, left = self._wanted(connection, gathered), min(last, gathered), most
-            if most > 0:
-                first, left = _not_so_far(connection, wanted, first, last), most - len(rows)
-            matched = " AND ".join(wanted)
-            rows += connection.execute(_FOUND, (matched, first, last, *asked, left)).fetchall()
-        return rows, first
+        if len(rows) == most:
+            return rows, first
+        began = time.monotonic()
+        wanted = self._wanted(connection, gathered)
+        at_first = None if most < 0 else wanted.at_first
+        for begin, end in _parts(connection, first, min(last, gathered), at_first, began + ENOUGH_S):
+            left = most if most < 0 else most - len(rows)
+            rows += connection.execute(_FOUND, (wanted.matched, begin, end, *asked, left)).fetchall()
+            if len(rows) == most:
+                break
+        return rows, begin
 
-    def _wanted(self, connection: sqlite3.Connection, gathered: int) -> list[str]:
-        """Return what the index is asked for, the rarest first; it may find too many, never too few."""
+    def _wanted(self, connection: sqlite3.Connection, gathered: int) -> "_Wanted":
         tenant, kind, (name, value) = self.tenant_id, self.kind.value, self.index
         grams, head = grams_for(self.fragment), value.partition(_BAR)[0]
         begun = "*" if len(grams[0]) < 2 * LENGTH else ""
@@ -267,19 +287,51 @@ class Search:
         listed = [] if head == value else [_index_token(tenant, kind, name, value)]
         spread = dict(read_rows(connection, _SPREAD, [(token,) for token in (*tokens, *listed)]))
         reach = {token: gathered - (found or 0) for token, found in spread.items()}
-        return sorted([*_telling(tokens, reach), *listed], key=lambda token: reach[token], reverse=True)
+        telling = [*_telling(tokens, reach), *listed]
+        rarest = max(telling, key=lambda token: reach[token])
+        if spread[rarest] is None:
+            return _Wanted(" AND ".join(telling), None)
+        (since,) = connection.execute(_SINCE, (spread[rarest],)).fetchone()
+        asked = " AND ".join(f"({token} OR {_MARK})" for token in telling)
+        return _Wanted(asked, AT_FIRST + _TIMES_RARE * since)
 
 
-def _not_so_far(connection: sqlite3.Connection, wanted: list[str], first: int, last: int) -> int:
-    """Return from which place on to look, so that neither postings nor texts are too many.
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What the index is asked for."""
 
-    It is where a millisecond begins, for its records are in no order of places.
+    matched: str
+    """It may name a few records too many, never too few."""
+    at_first: int | None
+    """Of so many gatherings at first, the more the rarer it is; None: of all, for there are but a few."""
+
+
+def _parts(
+    connection: sqlite3.Connection, first: int, last: int, at_first: int | None, deadline: float
+) -> Iterator[tuple[int, int]]:
+    """Divide what is between two places into parts, for as long as the next may be done before the deadline.
+
+    `at_first` gatherings make the first part; None: it is the only one. A part begins where a millisecond
+    does, for the records of one are in no order of places.
     """
-    for matched, most in ((wanted[0], LOOKED_THROUGH), (" AND ".join(wanted), COMPARED)):
-        far = connection.execute(_FAR, (matched, first, last, most - 1)).fetchone()
-        if far is not None:
-            first = far[0] >> _WITHIN_BITS << _WITHIN_BITS
-    return first
+    gatherings, began = at_first, time.monotonic()
+    while gatherings is not None:
+        begin = _gathered_before(connection, last, gatherings) >> _WITHIN_BITS << _WITHIN_BITS
+        if begin <= first:
+            break
+        yield begin, last
+        now = time.monotonic()
+        faster = int((deadline - now) / max(now - began, _TICK_S))
+        if faster < 1:
+            return
+        last, gatherings, began = begin - 1, gatherings * min(faster, GROWTH), now
+    yield first, last
+
+
+def _gathered_before(connection: sqlite3.Connection, place: int, gatherings: int) -> int:
+    """Return up to where records were gathered so many times before a place; 0: not so many times."""
+    row = connection.execute(_GATHERED_BEFORE, (place, gatherings - 1)).fetchone()
+    return 0 if row is None else int(row[0])
 
 
 def _end_of(first: int) -> Position:
