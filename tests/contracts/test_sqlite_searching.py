@@ -46,6 +46,7 @@ def stopping(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     at_first, enough_s = request.param
     monkeypatch.setattr(searching, "AT_FIRST", at_first)
     monkeypatch.setattr(searching, "ENOUGH_S", enough_s)
+    monkeypatch.setattr(searching, "FILLING_S", enough_s)
 
 
 def by_mode(livemode: bool) -> tuple[str, str]:  # noqa: FBT001 - as the lists name their indexes

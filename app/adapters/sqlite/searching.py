@@ -49,7 +49,10 @@ GROWTH: Final = 4
 """At most so many times as many as before."""
 
 ENOUGH_S: Final = 0.001
-"""A question goes no further back when that would take longer than so many seconds in all."""
+"""A question that found nothing goes no further back when it would take longer than so many seconds."""
+
+FILLING_S: Final = 0.02
+"""So long for one that found something: there may be more of it, and a page wants to be filled."""
 
 _TICK_S: Final = 1e-6
 
@@ -268,15 +271,18 @@ class Search:
         rows = connection.execute(_FOUND_WAITING, (*places, *asked, most)).fetchall()
         if len(rows) == most:
             return rows, first
-        began = time.monotonic()
+        pace, last = _Pace(), min(last, gathered)
         wanted = self._wanted(connection, gathered)
-        at_first = None if most < 0 else wanted.at_first
-        for begin, end in _parts(connection, first, min(last, gathered), at_first, began + ENOUGH_S):
-            left = most if most < 0 else most - len(rows)
-            rows += connection.execute(_FOUND, (wanted.matched, begin, end, *asked, left)).fetchall()
-            if len(rows) == most:
-                break
-        return rows, begin
+        pace.lap()
+        gatherings = wanted.at_first if most > 0 else 0
+        while True:
+            begin = max(first, _gathered_before(connection, last, gatherings)) if gatherings else first
+            left = most - len(rows) if most > 0 else most
+            rows += connection.execute(_FOUND, (wanted.matched, begin, last, *asked, left)).fetchall()
+            faster = pace.times_more(FILLING_S if rows else ENOUGH_S)
+            if begin == first or len(rows) == most or not faster:
+                return rows, begin
+            last, gatherings = begin - 1, gatherings * faster
 
     def _wanted(self, connection: sqlite3.Connection, gathered: int) -> "_Wanted":
         tenant, kind, (name, value) = self.tenant_id, self.kind.value, self.index
@@ -290,7 +296,7 @@ class Search:
         telling = [*_telling(tokens, reach), *listed]
         rarest = max(telling, key=lambda token: reach[token])
         if spread[rarest] is None:
-            return _Wanted(" AND ".join(telling), None)
+            return _Wanted(" AND ".join(telling), 0)
         (since,) = connection.execute(_SINCE, (spread[rarest],)).fetchone()
         asked = " AND ".join(f"({token} OR {_MARK})" for token in telling)
         return _Wanted(asked, AT_FIRST + _TIMES_RARE * since)
@@ -302,36 +308,35 @@ class _Wanted:
 
     matched: str
     """It may name a few records too many, never too few."""
-    at_first: int | None
-    """Of so many gatherings at first, the more the rarer it is; None: of all, for there are but a few."""
+    at_first: int
+    """Of so many gatherings at first, the more the rarer it is; 0: of all, for there are but a few."""
 
 
-def _parts(
-    connection: sqlite3.Connection, first: int, last: int, at_first: int | None, deadline: float
-) -> Iterator[tuple[int, int]]:
-    """Divide what is between two places into parts, for as long as the next may be done before the deadline.
+class _Pace:
+    """How long a question has taken, and the last part of it."""
 
-    `at_first` gatherings make the first part; None: it is the only one. A part begins where a millisecond
-    does, for the records of one are in no order of places.
-    """
-    gatherings, began = at_first, time.monotonic()
-    while gatherings is not None:
-        begin = _gathered_before(connection, last, gatherings) >> _WITHIN_BITS << _WITHIN_BITS
-        if begin <= first:
-            break
-        yield begin, last
-        now = time.monotonic()
-        faster = int((deadline - now) / max(now - began, _TICK_S))
-        if faster < 1:
-            return
-        last, gatherings, began = begin - 1, gatherings * min(faster, GROWTH), now
-    yield first, last
+    def __init__(self) -> None:
+        self._began = self._lap = time.monotonic()
+
+    def lap(self) -> float:
+        """Return the seconds since the last lap."""
+        last, self._lap = self._lap, time.monotonic()
+        return self._lap - last
+
+    def times_more(self, enough_s: float) -> int:
+        """Return how many times what this lap did can be done in the time left, `GROWTH` at most."""
+        took = max(self.lap(), _TICK_S)
+        left = max(self._began + enough_s - self._lap, 0.0)
+        return min(GROWTH, int(left / took))
 
 
 def _gathered_before(connection: sqlite3.Connection, place: int, gatherings: int) -> int:
-    """Return up to where records were gathered so many times before a place; 0: not so many times."""
+    """Return from where on records were gathered the last so many times before a place; 0: not so many.
+
+    It is where a millisecond begins, for the records of one are in no order of places.
+    """
     row = connection.execute(_GATHERED_BEFORE, (place, gatherings - 1)).fetchone()
-    return 0 if row is None else int(row[0])
+    return 0 if row is None else int(row[0]) >> _WITHIN_BITS << _WITHIN_BITS
 
 
 def _end_of(first: int) -> Position:
