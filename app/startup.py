@@ -8,8 +8,12 @@ from typing import Final
 READY_S: Final = 60.0
 """A start that takes longer has failed."""
 
-COLLECT_AFTER: Final = (20_000, 20, 50)
-"""Allocations before the collector looks at the youngest objects, and how seldom at older ones."""
+COLLECT_AFTER: Final = (20_000, 5, 5)
+"""Allocations before the collector looks at the youngest objects, and how seldom at older ones.
+
+Once all that start-up made is set aside, the old ones are few and looking at them is cheap; seldom, it let
+garbage lie for 25 minutes of a full load.
+"""
 
 
 class CannotStart(Exception):
@@ -35,4 +39,5 @@ def settle_memory() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.collect()  # it looks again at a quarter more than it found last: now that is little
     gc.set_threshold(*COLLECT_AFTER)
