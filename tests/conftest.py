@@ -1,3 +1,8 @@
 """What every test may ask for."""
 
+from hypothesis import settings
+
 pytest_plugins = ["tests.engines.fixtures", "tests.contracts.fixtures"]
+
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")

@@ -209,7 +209,7 @@ def test_a_kill_between_the_steps_of_a_swap_loses_nothing(tmp_path: Path, remove
     segment_bytes=st.integers(150, 800),
     late=st.booleans(),
 )  # fmt: skip
-@hypothesis_settings(max_examples=40, deadline=None)
+@hypothesis_settings(max_examples=40)
 def test_a_reader_of_a_compacted_log_ends_with_the_same_table(
     tmp_path_factory: pytest.TempPathFactory,
     batches: list[list[tuple[bytes, bytes | None]]],

@@ -443,7 +443,7 @@ class LogMachine(RuleBasedStateMachine):
             self.temporary.cleanup()
 
 
-LogMachine.TestCase.settings = hypothesis_settings(max_examples=40, stateful_step_count=25, deadline=None)
+LogMachine.TestCase.settings = hypothesis_settings(max_examples=40, stateful_step_count=25)
 TestLogAgainstAList = LogMachine.TestCase
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.adapters.layout import DATABASE_FILE
-from app.adapters.sqlite import searching
+from app.adapters.sqlite import gathering, searching
 from app.adapters.sqlite.searching import Search
 from app.adapters.sqlite.stores import open_sqlite_stores
 from app.http.filters import Page
@@ -32,12 +32,12 @@ async def stores(tmp_path: Path) -> AsyncIterator[Stores]:
 
 
 @pytest.fixture(params=[(1, 0), (2, 1), (5, 2), (10**6, 10**6)])
-def gathering(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def gathered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gather at once, soon, or never."""
     waiting, kept = request.param
-    monkeypatch.setattr(searching, "WAITING", waiting)
-    monkeypatch.setattr(searching, "KEPT_WAITING", kept)
-    monkeypatch.setattr(searching, "COUNTED_EVERY", 1)
+    monkeypatch.setattr(gathering, "WAITING", waiting)
+    monkeypatch.setattr(gathering, "KEPT_WAITING", kept)
+    monkeypatch.setattr(gathering, "COUNTED_EVERY", 1)
 
 
 @pytest.fixture(params=[(1, 0.0), (3, 0.0), (1, 60.0), (4, 60.0)])
@@ -60,7 +60,7 @@ def ask(folder: Path, statement: str) -> list[tuple[int, ...]]:
         return connection.execute(statement).fetchall()
 
 
-@pytest.mark.usefixtures("gathering", "stopping")
+@pytest.mark.usefixtures("gathered", "stopping")
 async def test_a_search_answers_as_looking_at_every_text_would(stores: Stores) -> None:
     """Texts over three letters, made in no order of time, moved between places all the while."""
     drawn = random.Random(5)
@@ -85,7 +85,7 @@ async def test_a_search_answers_as_looking_at_every_text_would(stores: Stores) -
         assert await search(stores, fragment, place, limit) == [one.id for one in having[:limit]]
 
 
-@pytest.mark.usefixtures("gathering", "stopping")
+@pytest.mark.usefixtures("gathered", "stopping")
 @pytest.mark.parametrize("fragment", ["a", "ab", "abc", "bca", "abcab"])
 async def test_pages_of_both_modes_are_one_list_wherever_a_search_stops(
     stores: Stores, fragment: str
@@ -123,7 +123,7 @@ async def test_only_the_newest_wait_for_the_index(stores: Stores, tmp_path: Path
     ((waiting,),) = ask(
         tmp_path, "SELECT count(*) FROM records WHERE sought_at > (SELECT max(sought_at) FROM gathered)"
     )
-    assert searching.KEPT_WAITING <= waiting < searching.WAITING
+    assert gathering.KEPT_WAITING <= waiting < gathering.WAITING
     assert await search(stores, "customer-7", limit=2) == ["vs_0799", "vs_0798"]
     assert await search(stores, "er-899") == ["vs_0899"]
     assert await search(stores, "er-8", limit=1) == ["vs_0899"]

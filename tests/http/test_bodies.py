@@ -262,7 +262,7 @@ async def test_a_known_caller_is_invited_to_send_the_body(front: Front) -> None:
     assert b"HTTP/1.1 422 " in answer
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
 def test_a_pointer_leads_back_to_its_key(key: str) -> None:
     assert pointer_to((key,)).removeprefix("/").replace("~1", "/").replace("~0", "~") == key

@@ -104,7 +104,6 @@ def tried(served: Served, operation: Any, mode: GenerationMode) -> str | None:
 
     @settings(
         max_examples=EXAMPLES,
-        deadline=None,
         database=None,
         derandomize=True,
         suppress_health_check=list(HealthCheck),

@@ -3,7 +3,7 @@
 import string
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.verification.readers.td3_lines import Td3Fields, compose, verify
@@ -154,14 +154,12 @@ def test_a_number_without_look_alikes_is_never_changed(number: str, place: int, 
     assert found is None or found.text[:9] == misread
 
 
-@settings(deadline=None)
 @given(st.text(string.digits + string.ascii_uppercase + "<", min_size=40, max_size=46))
 def test_whatever_is_read_a_line_says_of_itself_what_is_true(text: str) -> None:
     found = second_line(text)
     assert found is None or (len(found.text) == 44 and found.checks == verify(found.text))
 
 
-@settings(deadline=None)
 @given(st.text(string.digits + string.ascii_uppercase, min_size=9, max_size=9), st.data())
 def test_a_repaired_line_always_says_so(number: str, data: st.DataObject) -> None:
     true = line(number, "")

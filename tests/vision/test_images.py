@@ -170,7 +170,7 @@ def test_no_ancillary_chunk_is_kept(kind: bytes) -> None:
     assert CANARY.encode() not in strip_metadata(file)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     pixels=st.integers(0, 2**32 - 1),
     kind=st.sampled_from(sorted(LOSSLESS)),
@@ -218,7 +218,7 @@ def test_a_box_outside_the_picture_cannot_be_cut() -> None:
         encode_box(Picture(np.asarray(picture())), (400, 0, 500, 100))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     form=st.sampled_from(["JPEG", "PNG", "WEBP"]),
     places=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=12),

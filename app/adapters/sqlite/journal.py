@@ -12,7 +12,8 @@ from app.adapters.sqlite.audit_rows import append_audit, to_columns
 from app.adapters.sqlite.changes import Ledger, RecordKey, key_of
 from app.adapters.sqlite.engine import Engine
 from app.adapters.sqlite.feed import append_events
-from app.adapters.sqlite.searching import COLUMNS, Search, keep_in_step, place_new
+from app.adapters.sqlite.gathering import keep_in_step, place_new
+from app.adapters.sqlite.searching import COLUMNS, Search
 from app.adapters.sqlite.together import Together, each, read_rows, write_rows
 from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, EventId, TenantId

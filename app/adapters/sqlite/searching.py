@@ -1,46 +1,23 @@
-"""Records found by a fragment of their text: an index of what is older, and a look at what is newest.
+"""Records found by a fragment of their text: a look at the newest, and what the index tells of the others.
 
-A record's place among all that can be sought is the millisecond of its creation and a number within it. So
-the newest come first in the order the index lies in, and a page ends as soon as it is full; only what was
-created within one millisecond is put in order afterwards.
-
-The index takes many records at once, for that costs a tenth of taking each by itself. What waits for it, some
-hundreds of all tenants together, is found by looking at each. Most sessions have ended by the time they are
-gathered, so the index need not follow their moves.
+A page ends as soon as it is full; only what was created within one millisecond is put in order afterwards.
 
 No question takes longer the more there is: a fragment whose pieces are all common is sought for so long at
 a time, and the answer says how far the search came.
 """
 
-import hashlib
 import sqlite3
 import time
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from app.adapters.columns import BEYOND, from_micros, from_pairs_text, to_micros, to_millis, to_pairs_text
-from app.adapters.grams import LENGTH, grams_for, grams_of
-from app.adapters.sqlite.changes import Ledger, RecordKey, key_of
-from app.adapters.sqlite.together import read_rows, write_rows
+from app.adapters.columns import BEYOND, from_micros, to_micros, to_millis, to_pairs_text
+from app.adapters.grams import LENGTH, grams_for
+from app.adapters.sqlite.gathering import BAR, GATHERED, MARK, WITHIN_BITS, index_token, initials
+from app.adapters.sqlite.together import read_rows
 from schemas.ids import TenantId
-from streams.ports import SEARCHED_UNDER, Position, Record, RecordKind
-
-WAITING: Final = 512
-"""So many records beyond the index are too many."""
-
-KEPT_WAITING: Final = 256
-"""So many of them stay beyond it, the newest."""
-
-COUNTED_EVERY: Final = 16
-"""One new record in so many, by its id, has those counted that wait."""
-
-_WITHIN_BITS: Final = 20
-"""A million places within one millisecond; 43 bits are left for milliseconds since 1970, until 2248."""
-
-_INDEXES_KNOWN: Final = 4_096
+from streams.ports import Position, RecordKind
 
 AT_FIRST: Final = 1
 """The records of so many gatherings are looked through first, then of more as time allows."""
@@ -71,43 +48,16 @@ _AS_COMMON: Final = 4
 _LAST_ID: Final = "~"
 """Behind every id."""
 
-_MARK: Final = "mark"
-"""A token of the first record of each gathering: where FTS5 sees whether it has gone too far.
-
-Looking for records that are under two tokens it minds no bound before it has found one.
-"""
-
-_BAR: Final = "|"
-"""Stands in an index value between the mode and the rest."""
-
 COLUMNS: Final = (
     "r.tenant, r.kind, r.id, r.body, r.created_at, r.version, r.fingerprint, r.indexes, r.first_body, "
     "r.searched"
 )
 """What makes a record, in the order the journal reads it."""
 
-_LAST_WITHIN: Final = f"""
-SELECT asked.column1, (
-    SELECT max(r.sought_at) FROM records r
-    WHERE r.sought_at BETWEEN asked.column1 AND asked.column1 + {(1 << _WITHIN_BITS) - 1}
-) FROM (VALUES (?)) asked"""  # noqa: S608 - constants only
-_STANDING: Final = """
-SELECT r.tenant, r.kind, r.id, r.sought_at FROM records r
-WHERE (r.tenant, r.kind, r.id) IN (SELECT * FROM (VALUES (?, ?, ?)) asked)"""
-_GATHERED: Final = "SELECT max(sought_at) FROM gathered"
 _GATHERED_BEFORE: Final = """
 SELECT sought_at FROM gathered WHERE sought_at < ? ORDER BY sought_at DESC LIMIT 1 OFFSET ?"""
 _SINCE: Final = "SELECT count(*) - 1 FROM gathered WHERE sought_at >= ?"
-_GATHER: Final = "INSERT INTO gathered VALUES (?)"
-_ANY_WAITING: Final = """
-SELECT sought_at FROM records WHERE sought_at > ? ORDER BY sought_at LIMIT 1 OFFSET ?"""
 _ANY_BETWEEN: Final = "SELECT sought_at FROM records WHERE sought_at BETWEEN ? AND ? LIMIT 1"
-_LAST_WAITING: Final = """
-SELECT sought_at FROM records WHERE sought_at > ? ORDER BY sought_at DESC LIMIT 1 OFFSET ?"""
-_TO_GATHER: Final = """
-SELECT sought_at, tenant, kind, indexes, searched FROM records WHERE sought_at > ? AND sought_at <= ?
-ORDER BY sought_at"""
-_TOKENS: Final = "INSERT INTO record_grams (record_grams, rowid, tokens) VALUES (?, ?, ?)"
 _SPREAD: Final = f"""
 SELECT asked.column1, (
     SELECT g.rowid FROM record_grams g WHERE g.record_grams MATCH asked.column1
@@ -125,100 +75,6 @@ WHERE r.sought_at BETWEEN ? AND ? AND r.tenant = ? AND r.kind = ? AND instr(r.se
 ORDER BY r.sought_at DESC LIMIT ?"""  # noqa: S608 - constants only
 
 _Row: TypeAlias = tuple[Any, ...]
-
-_Pairs: TypeAlias = tuple[tuple[str, str], ...]
-
-
-def place_new(connection: sqlite3.Connection, ledger: Ledger) -> Mapping[RecordKey, int]:
-    """Return the places that new records with a text get, each a free one."""
-    new = [one for key, one in ledger.after.items() if one.searched and key not in ledger.before]
-    firsts = {key_of(one): to_millis(one.created_at) << _WITHIN_BITS for one in new}
-    found = read_rows(connection, _LAST_WITHIN, [(first,) for first in dict.fromkeys(firsts.values())])
-    free: dict[int, int] = {first: first if last is None else last + 1 for first, last in found}
-    places: dict[RecordKey, int] = {}
-    for key, first in firsts.items():
-        places[key] = free[first]
-        free[first] += 1
-    return places
-
-
-def keep_in_step(connection: sqlite3.Connection, ledger: Ledger, places: Mapping[RecordKey, int]) -> None:
-    """Let the index follow the ledger, whose records are written; `places` are those of the new ones."""
-    moved = list(_moved(ledger))
-    if not places and not moved:
-        return
-    gathered: int = connection.execute(_GATHERED).fetchone()[0]
-    rows = [_added(at, ledger.after[key]) for key, at in places.items() if at <= gathered]
-    if moved:
-        standing = {row[:3]: row[3] for row in read_rows(connection, _STANDING, [*map(key_of, moved)])}
-        for record in moved:
-            key = key_of(record)
-            if standing[key] <= gathered:
-                gone = _tokens(key[0], key[1], ledger.before[key].indexes, record.searched)
-                rows += [("delete", standing[key], gone), _added(standing[key], record)]
-    if any(zlib.crc32(key[2].encode()) % COUNTED_EVERY == 0 for key in places):
-        rows += _gather(connection, gathered)
-    rows.sort(key=lambda row: row[1])  # FTS5 begins anew wherever the places do not rise
-    write_rows(connection, _TOKENS, rows)
-
-
-def _moved(ledger: Ledger) -> Iterator[Record]:
-    for key, after in ledger.after.items():
-        before = ledger.before.get(key)
-        if before is None or not after.searched:
-            continue
-        if _sought_under(before.indexes) != _sought_under(after.indexes):
-            yield after
-
-
-def _gather(connection: sqlite3.Connection, gathered: int) -> list[_Row]:
-    """Return the rows of what no longer waits for the index."""
-    if connection.execute(_ANY_WAITING, (gathered, WAITING - 1)).fetchone() is None:
-        return []
-    (last,) = connection.execute(_LAST_WAITING, (gathered, KEPT_WAITING)).fetchone()
-    rows = connection.execute(_TO_GATHER, (gathered, last)).fetchall()
-    connection.execute(_GATHER, (last,))
-    added = [
-        (None, at, _tokens(tenant, kind, from_pairs_text(indexes), searched))
-        for at, tenant, kind, indexes, searched in rows
-    ]
-    none, at, tokens = added[0]
-    return [(none, at, f"{tokens} {_MARK}"), *added[1:]]
-
-
-def _added(at: int, record: Record) -> _Row:
-    return None, at, _tokens(record.tenant_id, record.kind.value, record.indexes, record.searched)
-
-
-def _tokens(tenant: str, kind: str, indexes: _Pairs, searched: str) -> str:
-    grams, tokens, heads = grams_of(searched), [], set()
-    for name, value in _sought_under(indexes):
-        head = value.partition(_BAR)[0]
-        heads.add(head)
-        if head != value:
-            tokens.append(_index_token(tenant, kind, name, value))
-    for head in sorted(heads):
-        own = _initials(tenant, kind, head)
-        tokens += [own + gram for gram in grams]
-    return " ".join(tokens)
-
-
-def _sought_under(indexes: _Pairs) -> list[tuple[str, str]]:
-    return sorted(pair for pair in indexes if pair[0] in SEARCHED_UNDER)
-
-
-@lru_cache(_INDEXES_KNOWN)
-def _initials(tenant: str, kind: str, head: str) -> str:
-    """Return what the grams begin with of records whose index values begin so, that is of one mode."""
-    raw = f"{tenant}\0{kind}\0{head}".encode()
-    return hashlib.blake2b(raw, digest_size=4).hexdigest()
-
-
-@lru_cache(_INDEXES_KNOWN)
-def _index_token(tenant: str, kind: str, name: str, value: str) -> str:
-    """Return a word that is no gram."""
-    raw = f"{tenant}\0{kind}\0{name}\0{value}".encode()
-    return "x" + hashlib.blake2b(raw, digest_size=12).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +97,7 @@ class Search:
             rows, first = self._ask(connection, 0, self._newest(), self.limit)
             if len(rows) == self.limit:  # its millisecond may hold more; no place says which comes first
                 oldest = rows[-1][-1]
-                within = (oldest >> _WITHIN_BITS << _WITHIN_BITS, oldest - 1)
+                within = (oldest >> WITHIN_BITS << WITHIN_BITS, oldest - 1)
                 if connection.execute(_ANY_BETWEEN, within).fetchone() is not None:
                     rows += self._ask(connection, *within, -1)[0]
         finally:
@@ -253,7 +109,7 @@ class Search:
     def _newest(self) -> int:
         if self.before is None:
             return BEYOND
-        return (to_millis(self.before.created_at) + 1 << _WITHIN_BITS) - 1
+        return (to_millis(self.before.created_at) + 1 << WITHIN_BITS) - 1
 
     def _ask(
         self, connection: sqlite3.Connection, first: int, last: int, most: int
@@ -264,7 +120,7 @@ class Search:
         """
         before = self.before
         bound = (BEYOND, "") if before is None else (to_micros(before.created_at), before.id)
-        gathered: int = connection.execute(_GATHERED).fetchone()[0]
+        gathered: int = connection.execute(GATHERED).fetchone()[0]
         pair = to_pairs_text((self.index,))[1:-1]
         asked = (self.tenant_id, self.kind.value, self.fragment, pair, *bound)
         places = (max(first, gathered + 1), last)
@@ -286,11 +142,11 @@ class Search:
 
     def _wanted(self, connection: sqlite3.Connection, gathered: int) -> "_Wanted":
         tenant, kind, (name, value) = self.tenant_id, self.kind.value, self.index
-        grams, head = grams_for(self.fragment), value.partition(_BAR)[0]
+        grams, head = grams_for(self.fragment), value.partition(BAR)[0]
         begun = "*" if len(grams[0]) < 2 * LENGTH else ""
-        own = _initials(tenant, kind, head)
+        own = initials(tenant, kind, head)
         tokens = [own + gram + begun for gram in grams]
-        listed = [] if head == value else [_index_token(tenant, kind, name, value)]
+        listed = [] if head == value else [index_token(tenant, kind, name, value)]
         spread = dict(read_rows(connection, _SPREAD, [(token,) for token in (*tokens, *listed)]))
         reach = {token: gathered - (found or 0) for token, found in spread.items()}
         telling = [*_telling(tokens, reach), *listed]
@@ -298,7 +154,7 @@ class Search:
         if spread[rarest] is None:
             return _Wanted(" AND ".join(telling), 0)
         (since,) = connection.execute(_SINCE, (spread[rarest],)).fetchone()
-        asked = " AND ".join(f"({token} OR {_MARK})" for token in telling)
+        asked = " AND ".join(f"({token} OR {MARK})" for token in telling)
         return _Wanted(asked, AT_FIRST + _TIMES_RARE * since)
 
 
@@ -336,12 +192,12 @@ def _gathered_before(connection: sqlite3.Connection, place: int, gatherings: int
     It is where a millisecond begins, for the records of one are in no order of places.
     """
     row = connection.execute(_GATHERED_BEFORE, (place, gatherings - 1)).fetchone()
-    return 0 if row is None else int(row[0]) >> _WITHIN_BITS << _WITHIN_BITS
+    return 0 if row is None else int(row[0]) >> WITHIN_BITS << WITHIN_BITS
 
 
 def _end_of(first: int) -> Position:
     """Return what everything before a place's millisecond comes before."""
-    return Position(from_micros((first >> _WITHIN_BITS) * 1_000 - 1), _LAST_ID)
+    return Position(from_micros((first >> WITHIN_BITS) * 1_000 - 1), _LAST_ID)
 
 
 def _telling(tokens: list[str], reach: Mapping[str, int]) -> list[str]:
