@@ -104,6 +104,7 @@ async def soak(plan: Plan) -> list[str]:
         reader = Reader(list(fleet.ours.values()), fleet.metrics, fleet.bootstrap)
         await stack.enter_async_context(reader)
         post = await stack.enter_async_context(posting(fleet, "soak"))
+        await load(post, AT_ONCE, AT_ONCE)  # opens every connection it will have
         steady = OpenLoad(post, rate, random.Random(1))
         readings: list[Reading] = []
         watching = asyncio.create_task(watch(reader, plan.every_s, steady, readings))

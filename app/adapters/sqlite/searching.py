@@ -25,7 +25,7 @@ AT_FIRST: Final = 1
 GROWTH: Final = 4
 """At most so many times as many as before."""
 
-ENOUGH_S: Final = 0.001
+ENOUGH_S: Final = 0.000_7
 """A question that found nothing goes no further back when it would take longer than so many seconds."""
 
 FILLING_S: Final = 0.02
@@ -33,7 +33,7 @@ FILLING_S: Final = 0.02
 
 _TICK_S: Final = 1e-6
 
-_TIMES_RARE: Final = 8
+_TIMES_RARE: Final = 4
 """So many times the gatherings that came after `_RARE` of the rarest token are looked through as well."""
 
 _RARE: Final = 16
