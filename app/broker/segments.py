@@ -18,10 +18,10 @@ from app.broker.batches import HEADER_BYTES, BatchHeader, intact, last_offset_at
 
 log = structlog.get_logger()
 
-INDEX_INTERVAL_BYTES: Final = 2048
-"""One index entry per so many bytes: about 1 % of the log in memory, a few headers walked per read."""
+INDEX_INTERVAL_BYTES: Final = 16 * 1024
+"""One index entry per so many bytes: about 0.15 % of the log in memory, a dozen headers walked per read."""
 
-_WINDOW_BYTES: Final = 2 * INDEX_INTERVAL_BYTES
+_WINDOW_BYTES: Final = INDEX_INTERVAL_BYTES + 4096
 """Read to find a batch from its index entry; often all there is to read at the end of a log."""
 
 _WALK_BYTES: Final = 64 * 1024

@@ -37,7 +37,10 @@ _EXAMPLE: Final = "correcthorsebatterystaple"
 """The phrase by which phrases were recommended (xkcd 936)."""
 
 _COMMONEST: Final = 3_000
+"""So many words from the head of each list: further down they are too rare to be guessed first."""
+
 _MIN_WORD: Final = 3
+"""Letters; shorter words would make a phrase of nearly everything."""
 
 _WORDS: Final = frozenset(
     word

@@ -81,9 +81,9 @@ def slope_of(points: Sequence[tuple[float, float]]) -> Slope:
     return Slope(slope * HOUR_S, math.sqrt(squares / (count - 2) / spread * wider) * HOUR_S)
 
 
-def settled(readings: Sequence[Reading]) -> Sequence[Reading]:
-    """Leave out the first quarter: caches fill, pools open."""
-    return readings[len(readings) // 4 :]
+def settled(readings: Sequence[Reading], seconds: float) -> Sequence[Reading]:
+    """Leave out the beginning: caches fill, pools open, changelogs are compacted for the first time."""
+    return [reading for reading in readings if reading.at_s - readings[0].at_s >= seconds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,7 @@ class Soaked:
     """All that a soak found."""
 
     readings: Sequence[Reading]
+    """Of the time that is judged."""
     answers: Mapping[int, int]
     """How often each status came; 0: no answer."""
     explained_mib_per_hour: float
@@ -110,7 +111,7 @@ class Soaked:
 
     def slope(self, name: str) -> Slope:
         """The slope of one number of the readings."""
-        return slope_of([(reading.at_s, float(getattr(reading, name))) for reading in settled(self.readings)])
+        return slope_of([(reading.at_s, float(getattr(reading, name))) for reading in self.readings])
 
     def wrong(self, limits: Limits) -> list[str]:
         """Everything that must not be, in words; empty when the soak was passed."""

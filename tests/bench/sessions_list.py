@@ -1,11 +1,13 @@
 """The reviewers' list with 100,000 sessions against the same with 100: `python -m tests.bench.sessions_list`.
 
 Both stand in SQLite behind one front each, over real sockets in this process, and are asked in turns, so that
-whatever else the machine does falls on both. The ratio of the 95th percentiles is what counts.
+whatever else the machine does falls on both. The ratio of the 95th percentiles is what counts, and how many
+of the long list's pages were whole: as many sessions as asked for, or all there are.
 """
 
 import argparse
 import asyncio
+import json
 import logging
 import random
 import sys
@@ -23,7 +25,7 @@ import structlog
 from aiohttp import ClientSession, web
 
 from app.adapters.sqlite.stores import open_sqlite_stores
-from app.http.routes.session_list import PATH
+from app.http.routes.session_list import PAGING, PATH
 from app.http.server import create_app, make_runner
 from schemas.enums import DecisionOutcome, FlowType, SessionStatus
 from schemas.ids import SessionId, SubjectId, derive_id
@@ -135,15 +137,18 @@ class Compared:
 
     few_s: list[float]
     many_s: list[float]
+    whole: float
+    """The share of the long list's pages that a search did not leave short."""
 
     def ratio(self, share: float) -> float:
         """How much longer the long list takes, at a quantile."""
         return quantile_ms(self.many_s, share) / quantile_ms(self.few_s, share)
 
     def line(self, name: str) -> str:
-        """One line of the report: the 95th percentiles and their ratio, then the ratio of the medians."""
+        """One line: the 95th percentiles and their ratio, that of the medians, the share of whole pages."""
         few, many = quantile_ms(self.few_s, 0.95), quantile_ms(self.many_s, 0.95)
-        return f"{name:36} {few:6.1f} ms {many:6.1f} ms  {self.ratio(0.95):5.2f}  {self.ratio(0.5):5.2f}\n"
+        ratios = f"{self.ratio(0.95):5.2f}  {self.ratio(0.5):5.2f}"
+        return f"{name:36} {few:6.1f} ms {many:6.1f} ms  {ratios}  {self.whole:5.0%} whole\n"
 
 
 def quantile_ms(taken_s: list[float], share: float) -> float:
@@ -156,14 +161,17 @@ async def compare(
 ) -> Compared:
     """Ask both in turns, the long list for what is asked of it."""
     taken: dict[str, list[float]] = {few: [], many: []}
+    whole = 0
     for _ in range(times):
         for url, wanted in ((few, query), (many, asked)):
             began = time.perf_counter()
             async with client.get(f"{url}{PATH}?{urlencode(wanted)}") as answer:
-                await answer.read()
+                body = await answer.read()
                 assert answer.status == 200
             taken[url].append(time.perf_counter() - began)
-    return Compared(taken[few], taken[many])
+        page = json.loads(body)
+        whole += page["next_cursor"] is None or len(page["sessions"]) == int(asked.get("limit", PAGING.usual))
+    return Compared(taken[few], taken[many], whole / times)
 
 
 async def deep(client: ClientSession, url: str, query: dict[str, str]) -> dict[str, str]:

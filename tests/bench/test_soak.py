@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.bench.readings import HOUR_S, Limits, Reading, Soaked, slope_of
+from tests.bench.readings import HOUR_S, Limits, Reading, Soaked, settled, slope_of
 
 EVERY_S = 10.0
 
@@ -45,7 +45,10 @@ def test_a_steady_service_passes() -> None:
 
 
 def test_memory_that_grows_only_at_first_is_forgiven() -> None:
-    assert soaked(readings(rss=lambda n: 500.0 + min(n, 40))).wrong(Limits()) == []
+    growing_at_first = readings(rss=lambda n: 500.0 + min(n, 120))
+
+    assert soaked(settled(growing_at_first, 120 * EVERY_S)).wrong(Limits()) == []
+    assert soaked(growing_at_first).wrong(Limits()) != []
 
 
 @pytest.mark.parametrize(
