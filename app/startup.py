@@ -17,6 +17,16 @@ Once all that start-up made is set aside, the old ones are few and looking at th
 garbage lie for 25 minutes of a full load.
 """
 
+LARGE_BYTES: Final = 256 * 1024
+"""Blocks from this size on are the system's as soon as they are freed.
+
+glibc would raise its limit up to 32 MiB with every larger block that is freed, and tables that are made anew
+as they fill would then leave holes in the heap that nothing fits into.
+"""
+
+_M_MMAP_THRESHOLD: Final = -3
+"""The name of that limit in glibc's malloc.h; mallopt(3)."""
+
 
 class CannotStart(Exception):
     """A part cannot start; the message names the mend."""
@@ -44,5 +54,7 @@ def settle_memory() -> None:
     gc.freeze()
     gc.collect()  # it looks again at a quarter more than it found last: now that is little
     gc.set_threshold(*COLLECT_AFTER)
-    with suppress(OSError, AttributeError):  # a C library other than glibc keeps less, or does so by itself
-        ctypes.CDLL(None).malloc_trim(0)
+    with suppress(OSError, AttributeError):  # a C library other than glibc has neither
+        c_library = ctypes.CDLL(None)
+        c_library.mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
+        c_library.malloc_trim(0)

@@ -5,8 +5,8 @@ a share of it, while memory, threads, file descriptors, tasks and lag are read. 
 something grows that should not, something waits, an answer was no 201, an audit chain is broken or an
 invariant does not hold. The load comes for `--settle` minutes before the minutes that are judged: what an
 agent remembers of its last 16,000 verifications fills up, and the changelogs' first segments of 16 MiB are
-compacted. What is bounded and still grows then is the index of the broker's open segments, some three bytes
-a verification until they are full too: say so with `--explained-bytes 3`.
+compacted. What is bounded and still grows then is the index of the broker's open segments, some four bytes
+a verification until they are full too: say so with `--explained-bytes 4`.
 Everything runs on the same cores, the load included.
 """
 

@@ -33,18 +33,31 @@ while full_collections() == before and made < {ENOUGH}:
 print(full_collections() > before)
 """
 
-FREED: Final = """
+RESIDENT: Final = """
 import psutil
 from app.startup import settle_memory
 
 def resident():
     return psutil.Process().memory_info().rss
+"""
 
+FREED_BEFORE: Final = f"""{RESIDENT}
 blocks = [b"x" * 100_000 for _ in range(2_000)]
 full = resident()
 del blocks[:-1]
 settle_memory()
 print(full - resident() > 150_000_000)
+"""
+
+FREED_LATER: Final = f"""{RESIDENT}
+passing = b"x" * 30_000_000
+del passing
+settle_memory()
+before = resident()
+pairs = [(b"x" * 1_000_000, b"y" * 2_000) for _ in range(100)]
+small = [kept for _, kept in pairs]
+del pairs
+print(resident() - before < 20_000_000)
 """
 
 
@@ -61,5 +74,8 @@ def test_garbage_that_grew_old_is_collected_however_much_start_up_left() -> None
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc keeps what was freed")
-def test_what_start_up_freed_is_given_back_to_the_system() -> None:
-    assert told_by(FREED) == "True"
+@pytest.mark.parametrize(
+    "program", [FREED_BEFORE, FREED_LATER], ids=["at the start", "in large blocks later"]
+)
+def test_what_was_freed_is_given_back_to_the_system(program: str) -> None:
+    assert told_by(program) == "True"
