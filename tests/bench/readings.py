@@ -41,6 +41,8 @@ class Reading:
     tasks: int
     lag: int
     """Records in the log that no agent has committed."""
+    stolen: float = 0.0
+    """The share of the machine's time since the last reading that its host gave to others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,7 @@ class Reader:
         self._consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
         self._client = ClientSession()
         self._began = time.monotonic()
+        self._spent: tuple[float, float] = spent()
 
     async def __aenter__(self) -> Self:
         """Connect."""
@@ -164,7 +167,12 @@ class Reader:
             fds=sum(p.num_fds() for p in self._processes),
             tasks=int(sum([await self._metric(url, "veristream_loop_tasks") for url in self._metrics])),
             lag=await self.lag(),
+            stolen=self._stolen(),
         )
+
+    def _stolen(self) -> float:
+        (stolen, whole), self._spent = self._spent, spent()
+        return (self._spent[0] - stolen) / max(self._spent[1] - whole, 1e-9)
 
     async def lag(self) -> int:
         """Ends of the log less what the group committed, over every partition with an agent."""
@@ -188,6 +196,13 @@ class Reader:
         async with self._client.get(url) as answer:
             lines = (await answer.text()).splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith(f"{name} "))
+
+
+def spent() -> tuple[float, float]:
+    """Return the seconds of all cores that a virtual machine's host took away, and all there were."""
+    cpu_times: Any = psutil.cpu_times  # untyped
+    times = cpu_times()
+    return getattr(times, "steal", 0.0), sum(times[:8])  # a guest's time is counted with the user's
 
 
 def quantile(latencies_s: Sequence[float], share: float) -> float:
