@@ -170,7 +170,7 @@ async def compare(
                 assert answer.status == 200
             taken[url].append(time.perf_counter() - began)
         page = json.loads(body)
-        whole += page["next_cursor"] is None or len(page["sessions"]) == int(asked.get("limit", PAGING.usual))
+        whole += page["next_cursor"] is None or len(page["sessions"]) == PAGING.limit(asked)
     return Compared(taken[few], taken[many], whole / times)
 
 

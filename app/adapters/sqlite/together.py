@@ -27,7 +27,7 @@ ROWS: Final = 256
 """Rows in one statement at most: with 13 columns well below SQLite's limit of 32,766 variables."""
 
 STATEMENTS: Final = 512
-"""Statements kept ready, as text here and prepared by each connection: one for each number of rows."""
+"""Statements kept ready, as text here and prepared by each connection: one for each power of two of rows."""
 
 _VALUES: Final = "VALUES ("
 
@@ -120,7 +120,7 @@ def _run(connection: sqlite3.Connection, statement: str, rows: Rows) -> Iterator
         size = min(ROWS, 1 << (len(rows) - start).bit_length() - 1)
         chunk, start = rows[start : start + size], start + size
         parameters = [value for row in chunk for value in row]
-        yield connection.execute(for_rows(statement, len(chunk)), parameters)
+        yield connection.execute(for_rows(statement, size), parameters)
 
 
 @lru_cache(STATEMENTS)
