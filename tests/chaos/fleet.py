@@ -21,6 +21,9 @@ from tests.journeys.service import START_S, Role, environment, new_log
 SETTINGS: Final = {"SERVICE_ANSWER_TIMEOUT_S": "25", "SERVICE_WORKER_SESSION_TIMEOUT_S": "6"}
 """A dead worker is replaced within the patience of a request."""
 
+LAST_LINES: Final = 40
+"""How much of each log a failing test shows."""
+
 
 async def start(
     data_dir: Path, *arguments: str, given: Mapping[str, str] | None = None, run: Run = run_veristream
@@ -206,6 +209,12 @@ class Fleet:
         """What every process of this deployment has written on stderr."""
         return sorted(self.data_dir.glob("*.log"))
 
+    def tell(self) -> None:
+        """Print the last of what every process said, which a test that fails shows."""
+        for log in self.logs:
+            last = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
+            print(f"--- {log.name}", *last, sep="\n")  # noqa: T201 - shown only where the test fails
+
 
 @asynccontextmanager
 async def running_fleet(
@@ -218,6 +227,9 @@ async def running_fleet(
         await engines.prepare()
         await fleet.make_tenant()
         yield fleet
+    except BaseException:
+        fleet.tell()
+        raise
     finally:
         await asyncio.gather(*(end(role) for role in fleet.roles))
         await engines.aclose()
