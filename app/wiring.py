@@ -114,7 +114,7 @@ async def open_worker(
                 AGENTS[name](app, around)
             return app
 
-        worker = await stack.enter_async_context(running_worker(build))
+        worker = await stack.enter_async_context(running_worker(build, waited_at=lambda: guard.waited_at))
         if "audit" in chosen:
             reconciler = Reconciler(house.stores.journal, house.stores.audit_log, writer, now)
             await stack.enter_async_context(reconciling(reconciler))

@@ -1,6 +1,7 @@
 """The only place that catches: a record is answered, refused or buried, and only then acknowledged."""
 
 import asyncio
+import math
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -75,6 +76,8 @@ class Guard:
         self._patience = patience or Patience()
         self.ends: Counter[str] = Counter()
         """How records ended: answered, refused, buried; for metrics."""
+        self.waited_at = -math.inf
+        """When a record last waited to be tried again, by the loop's clock."""
 
     async def __call__(self, delivery: Delivery, contract: Contract[Wish], handle: Handle[Wish]) -> None:
         """Settle one record."""
@@ -137,6 +140,7 @@ class Guard:
     async def _pause(self, tries: int) -> None:
         longest = min(self._patience.first_s * 2 ** min(tries, 16), self._patience.longest_s)
         await asyncio.sleep(self._uniform(longest / 2, longest))
+        self.waited_at = asyncio.get_running_loop().time()
 
 
 def read(delivery: Delivery, contract: Contract[Wish]) -> Wish:

@@ -1,10 +1,11 @@
 """Runs a Faust app beside the front in one event loop: starts, watches, rebuilds after a crash, stops."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import faust
 import structlog
@@ -23,7 +24,12 @@ REBUILD_S: Final = 1.0
 
 WATCH_S: Final = 1.0
 STALL_S: Final = 60.0
-"""A partition with records and no commit for this long is stuck, or its store is away."""
+"""A partition with records and no commit for this long is stuck, or its store is away; so is a rebalance
+that takes this long."""
+
+
+class Stuck(Exception):
+    """The app stands still, and no store or log that is away explains it: another must be built."""
 
 
 @dataclass(slots=True)
@@ -31,6 +37,8 @@ class Progress:
     """Tells a partition that is behind and moves from one that is behind and does not."""
 
     stall_after_s: float
+    changing_since: float | None = None
+    """When the rebalance or recovery that is under way was first seen; None outside of one."""
     _seen: dict[TP, tuple[int, float]] = field(default_factory=dict)
 
     def stalled(self, ends: Mapping[TP, int], committed: Mapping[TP, int], now: float) -> list[TP]:
@@ -43,6 +51,12 @@ class Progress:
             if end > committed[tp]
         }
         return [tp for tp, (_, since) in self._seen.items() if now - since >= self.stall_after_s]
+
+    def unended(self, *, changing: bool, now: float) -> bool:
+        """Note whether a rebalance is under way at `now`; tell whether it has lasted for too long."""
+        if not changing or self.changing_since is None:
+            self.changing_since = now if changing else None
+        return self.changing_since is not None and now - self.changing_since >= self.stall_after_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +73,21 @@ class Figure:
 class Worker:
     """Keeps one app alive. Everything runs in the caller's event loop; signals and logging stay the caller's.
 
-    `build` is called for every life of the app: an app that stopped or crashed cannot start again.
+    `build` is called for every life of the app: an app that stopped or crashed cannot start again, and one
+    that stands still is given up. `waited_at` tells when a handler last waited for a store or the log, by
+    the loop's clock: while they do, standing still has its reason, and a new app would stand as well.
     """
 
-    def __init__(self, build: Callable[[], faust.App], *, stall_after_s: float = STALL_S) -> None:
+    def __init__(
+        self,
+        build: Callable[[], faust.App],
+        *,
+        stall_after_s: float = STALL_S,
+        waited_at: Callable[[], float] = lambda: -math.inf,
+    ) -> None:
         self._build = build
+        self._stall_after_s = stall_after_s
+        self._waited_at = waited_at
         self._progress = Progress(stall_after_s)
         self._app: faust.App | None = None
         self._started = False
@@ -119,6 +143,7 @@ class Worker:
         stopping = asyncio.create_task(self._stopping.wait())
         while not self._stopping.is_set():
             app = self._app = self._build()
+            self._progress, self._stalled = Progress(self._stall_after_s), []
             life = asyncio.create_task(self._live(app), name="worker-life")
             await asyncio.wait({life, stopping}, return_when=asyncio.FIRST_COMPLETED)
             self._started = False
@@ -134,10 +159,14 @@ class Worker:
         await app.start()
         self._started = True
         watch = asyncio.create_task(self._watch(app), name="worker-watch")
+        ended = asyncio.create_task(cast("Any", app.wait()), name="worker-end")
         try:
-            await app.wait()
+            done, _ = await asyncio.wait({watch, ended}, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
         finally:
             watch.cancel()
+            ended.cancel()
 
     async def _end(self, app: faust.App, life: asyncio.Task[None]) -> None:
         stop = asyncio.create_task(app.stop())
@@ -149,11 +178,20 @@ class Worker:
         await asyncio.wait({life}, timeout=1.0)
 
     async def _watch(self, app: faust.App) -> None:
+        """Measure every second.
+
+        Raises:
+            Stuck: Records wait or a rebalance lasts, for too long and for no reason.
+        """
         while True:
             if self.ready:
                 with suppress(KafkaError, TimeoutError):
                     await self._measure(app)
             await self._tell()
+            now = asyncio.get_running_loop().time()
+            unended = self._progress.unended(changing=app.rebalancing or app.in_recovery, now=now)
+            if (unended or self._stalled) and now - self._waited_at() >= self._stall_after_s:
+                raise Stuck("a rebalance does not end" if unended else f"{self._stalled} stand still")
             await asyncio.sleep(WATCH_S)
 
     async def _tell(self) -> None:
@@ -183,10 +221,13 @@ def _reason(app: faust.App, life: asyncio.Task[None]) -> BaseException | Any:
 
 @asynccontextmanager
 async def running_worker(
-    build: Callable[[], faust.App], *, stall_after_s: float = STALL_S
+    build: Callable[[], faust.App],
+    *,
+    stall_after_s: float = STALL_S,
+    waited_at: Callable[[], float] = lambda: -math.inf,
 ) -> AsyncIterator[Worker]:
     """Run a worker for the length of the context; it may not be ready yet when the context is entered."""
-    worker = Worker(build, stall_after_s=stall_after_s)
+    worker = Worker(build, stall_after_s=stall_after_s, waited_at=waited_at)
     worker.start()
     try:
         yield worker

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import signal
 from pathlib import Path
 
@@ -15,7 +16,15 @@ from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime.access import LogAccess
 from streams.runtime.worker import Progress, running_worker
 from streams.runtime.writer import LogWriter
-from tests.agents.support import ask, decided, quick_settings, until, until_settled, verification_app
+from tests.agents.support import (
+    ask,
+    decided,
+    quick_settings,
+    submission,
+    until,
+    until_settled,
+    verification_app,
+)
 
 
 async def decide(command: SubmitVerification) -> VerificationDecided:
@@ -42,6 +51,50 @@ async def test_an_app_that_crashed_is_built_anew(
     assert len(built) == 2
 
 
+async def test_an_app_that_stands_still_for_no_reason_is_built_anew(
+    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+) -> None:
+    built: list[faust.App] = []
+
+    async def stuck(command: SubmitVerification) -> VerificationDecided:
+        if len(built) == 1:
+            await asyncio.Event().wait()
+        return decided(command)
+
+    def build() -> faust.App:
+        settings = quick_settings(broker.address, tmp_path)
+        built.append(verification_app(writer, settings, lambda _: stuck))
+        return built[-1]
+
+    async with running_worker(build, stall_after_s=1.0):
+        answer = await ask(gateway, "stuck at first")
+
+    assert answer == decided(submission("stuck at first"))
+    assert len(built) == 2
+
+
+async def test_an_app_whose_rebalance_does_not_end_is_built_anew(
+    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+) -> None:
+    built: list[faust.App] = []
+
+    def build() -> faust.App:
+        settings = quick_settings(broker.address, tmp_path)
+        built.append(verification_app(writer, settings, lambda _: decide))
+        return built[-1]
+
+    async def built_anew() -> bool:
+        return len(built) == 2 and worker.ready
+
+    async with running_worker(build, stall_after_s=1.0) as worker:
+        await worker.wait_ready()
+        built[0].flow_control.suspend()
+        built[0].rebalancing = True
+
+        await until(built_anew)
+        await ask(gateway, "after the rebalance")
+
+
 async def test_a_worker_without_a_broker_waits_for_one(tmp_path: Path) -> None:
     built: list[faust.App] = []
 
@@ -62,7 +115,7 @@ async def test_a_worker_without_a_broker_waits_for_one(tmp_path: Path) -> None:
         assert not worker.ready
 
 
-async def test_a_record_that_never_ends_makes_the_worker_unhealthy(
+async def test_a_record_that_waits_for_its_store_makes_the_worker_unhealthy_and_is_waited_for(
     broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
 ) -> None:
     door = asyncio.Event()
@@ -73,7 +126,7 @@ async def test_a_record_that_never_ends_makes_the_worker_unhealthy(
 
     app = verification_app(writer, quick_settings(broker.address, tmp_path), lambda _: stuck)
 
-    async with running_worker(lambda: app, stall_after_s=0.5) as worker:
+    async with running_worker(lambda: app, stall_after_s=0.5, waited_at=lambda: math.inf) as worker:
         await worker.wait_ready()
         assert worker.healthy
         asking = asyncio.create_task(ask(gateway, "stuck"))
@@ -114,6 +167,13 @@ async def test_signals_and_logging_stay_the_callers(
 
 
 HERE, THERE = TP("commands", 0), TP("commands", 1)
+
+
+def test_rebalances_that_end_do_not_add_up() -> None:
+    progress = Progress(stall_after_s=10)
+
+    seen = [(True, 0), (True, 9), (False, 9.5), (True, 10), (True, 19), (True, 20)]
+    assert [progress.unended(changing=changing, now=now) for changing, now in seen] == [False] * 5 + [True]
 
 
 def test_a_partition_that_is_behind_and_moves_is_not_stalled() -> None:
