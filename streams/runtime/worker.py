@@ -1,4 +1,4 @@
-"""Runs a Faust app beside the front in one event loop: starts, watches, rebuilds after a crash, stops."""
+"""Runs a Faust app beside the front in one loop: starts, watches, rebuilds what crashed or stuck, stops."""
 
 import asyncio
 import math
@@ -34,12 +34,12 @@ class Stuck(Exception):
 
 @dataclass(slots=True)
 class Progress:
-    """Tells a partition that is behind and moves from one that is behind and does not."""
+    """Tells partitions that are behind and move from those that do not, and whether a rebalance ends."""
 
     stall_after_s: float
-    changing_since: float | None = None
-    """When the rebalance or recovery that is under way was first seen; None outside of one."""
     _seen: dict[TP, tuple[int, float]] = field(default_factory=dict)
+    _changing_since: float | None = None
+    """When the rebalance or recovery that is under way was first seen; None outside of one."""
 
     def stalled(self, ends: Mapping[TP, int], committed: Mapping[TP, int], now: float) -> list[TP]:
         """Note how far each partition is at `now`; return those that have stood still for too long."""
@@ -54,9 +54,9 @@ class Progress:
 
     def unended(self, *, changing: bool, now: float) -> bool:
         """Note whether a rebalance is under way at `now`; tell whether it has lasted for too long."""
-        if not changing or self.changing_since is None:
-            self.changing_since = now if changing else None
-        return self.changing_since is not None and now - self.changing_since >= self.stall_after_s
+        if not changing or self._changing_since is None:
+            self._changing_since = now if changing else None
+        return self._changing_since is not None and now - self._changing_since >= self.stall_after_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,6 @@ class Worker:
         waited_at: Callable[[], float] = lambda: -math.inf,
     ) -> None:
         self._build = build
-        self._stall_after_s = stall_after_s
         self._waited_at = waited_at
         self._progress = Progress(stall_after_s)
         self._app: faust.App | None = None
@@ -143,7 +142,7 @@ class Worker:
         stopping = asyncio.create_task(self._stopping.wait())
         while not self._stopping.is_set():
             app = self._app = self._build()
-            self._progress, self._stalled = Progress(self._stall_after_s), []
+            self._progress, self._stalled = Progress(self._progress.stall_after_s), []
             life = asyncio.create_task(self._live(app), name="worker-life")
             await asyncio.wait({life, stopping}, return_when=asyncio.FIRST_COMPLETED)
             self._started = False
@@ -190,7 +189,7 @@ class Worker:
             await self._tell()
             now = asyncio.get_running_loop().time()
             unended = self._progress.unended(changing=app.rebalancing or app.in_recovery, now=now)
-            if (unended or self._stalled) and now - self._waited_at() >= self._stall_after_s:
+            if (unended or self._stalled) and now - self._waited_at() >= self._progress.stall_after_s:
                 raise Stuck("a rebalance does not end" if unended else f"{self._stalled} stand still")
             await asyncio.sleep(WATCH_S)
 
