@@ -23,7 +23,7 @@ from app.submissions import SubmitBody
 from schemas.access import TenantCaller
 from schemas.base import Command, Event
 from schemas.enums import EvidenceKind
-from schemas.ids import EvidenceId, TenantId, VerificationId, derive_id, encode_id
+from schemas.ids import TenantId, VerificationId, derive_id, encode_id
 from schemas.problems import FieldProblem, NotFound, Overloaded, ProblemCode, Refused, StoreUnavailable
 from schemas.topics import Topic
 from schemas.verifications import DeclaredDocument, Submission, SubmitVerification, VerificationDecided
@@ -31,7 +31,7 @@ from streams.erasure import refusing_erased
 from streams.evidence_ports import EvidenceDraft, EvidenceRow, EvidenceStore, Vault
 from streams.ports import Record, RecordKind, Records
 from streams.runtime.writer import NeverSent
-from streams.verification.keeping import RETENTION_OF, mode, submission_label
+from streams.verification.keeping import RETENTION_OF, evidence_id, mode, submission_label
 from streams.verification.sandbox import scenario_for
 
 ROUTE: Final = "POST /v1/verifications"
@@ -146,7 +146,8 @@ class Intake:
     ) -> SubmitVerification:
         """Keep the evidence and the sealed part, and word the command."""
         caller, now = asked.caller, self.clock()
-        document, selfie = await self._drafts(body, caller.tenant_id, verification_id, now, arrived)
+        naming = (caller.tenant_id, verification_id, fingerprint)
+        document, selfie = await self._drafts(body, naming, now, arrived)
         label = submission_label(verification_id)
         plain = _submission(body, asked).to_bytes()
         await self.evidence.put((document, selfie))  # first: it gives the subject its key on the way
@@ -168,12 +169,12 @@ class Intake:
     async def _drafts(
         self,
         body: SubmitBody,
-        tenant_id: TenantId,
-        verification_id: VerificationId,
+        naming: tuple[TenantId, VerificationId, str],
         now: datetime,
         arrived: tuple[Arrived, Arrived],
     ) -> tuple[EvidenceDraft, EvidenceDraft]:
-        """Return document and selfie as they will be kept; their ids derive from what they show."""
+        """Return document and selfie as they will be kept; the same request keeps them once."""
+        tenant_id, verification_id, _ = naming
 
         async def draft(image: Arrived, kind: EvidenceKind) -> EvidenceDraft:
             keepable = await self._make_keepable(image)
@@ -181,7 +182,7 @@ class Intake:
                 tenant_id=tenant_id,
                 subject_id=body.subject_id,
                 verification_id=verification_id,
-                evidence_id=EvidenceId(derive_id("evd", verification_id, kind, image.digest)),
+                evidence_id=evidence_id(*naming, kind),
                 kind=kind,
                 retention_policy=RETENTION_OF[kind],
                 media_type=keepable.media_type,

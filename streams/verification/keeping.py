@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from schemas.enums import EvidenceKind, RetentionPolicy
-from schemas.ids import DecisionId, EvidenceId, SubjectId, VerificationId
+from schemas.ids import DecisionId, EvidenceId, SubjectId, TenantId, VerificationId, derive_id
 from schemas.verifications import Evidence, PersonalFields, StoredVerification, Verification
 
 Index = tuple[str, str]
@@ -24,6 +24,17 @@ RETENTION_OF: Final[Mapping[EvidenceKind, RetentionPolicy]] = MappingProxyType(
     }
 )
 """How long each kind of evidence is kept unless the tenant says otherwise (G9, G65)."""
+
+
+def evidence_id(
+    tenant_id: TenantId, verification_id: VerificationId, fingerprint: str, kind: EvidenceKind
+) -> EvidenceId:
+    """Return the id of what a request brought or its evaluation made.
+
+    It derives from the whole request: sent again it keeps nothing twice, and another request under the same
+    key, of another subject say, shares nothing with it, so that what becomes of one leaves the other alone.
+    """
+    return EvidenceId(derive_id("evd", tenant_id, verification_id, fingerprint, kind))
 
 
 def submission_label(verification_id: VerificationId) -> str:

@@ -117,8 +117,7 @@ def brought_and_made(command: SubmitVerification) -> tuple[EvidenceId, ...]:
 
 
 def _made_id(command: SubmitVerification, kind: EvidenceKind) -> EvidenceId:
-    parts = (command.tenant_id, command.verification_id, command.fingerprint, kind)
-    return EvidenceId(derive_id("evd", *parts))
+    return keeping.evidence_id(command.tenant_id, command.verification_id, command.fingerprint, kind)
 
 
 def _draft(decided: Decided, kind: EvidenceKind) -> EvidenceDraft:

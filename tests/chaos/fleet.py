@@ -213,7 +213,8 @@ class Fleet:
         """Print the last of what every process said, which a test that fails shows."""
         for log in self.logs:
             last = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
-            print(f"--- {log.name}", *last, sep="\n")  # noqa: T201 - shown only where the test fails
+            if last:
+                print(f"--- {log.name}", *last, sep="\n")  # noqa: T201 - shown only where the test fails
 
 
 @asynccontextmanager

@@ -12,6 +12,8 @@ from app.adapters.keyring import TOMBSTONE
 from schemas.enums import EvidenceKind
 from schemas.ids import EvidenceId
 from schemas.problems import DecisionPending, Overloaded, ProblemCode, Refused, StoreUnavailable
+from schemas.topics import Topic
+from schemas.verifications import VerificationDecided
 from streams.runtime.writer import NeverSent
 from tests.builders import ACME
 from tests.http.support import BARE, FOREIGN, LIVE, PATH, TEST, Front, build_body, draw_image, encoded
@@ -91,6 +93,24 @@ async def test_one_key_makes_one_record_however_many_ask_at_once(front: Front) -
 
     assert len({one.json["verification_id"] for one in told}) == 1
     assert sorted(one.status for one in told) == [200] * 19 + [201]
+
+
+async def test_of_two_subjects_under_one_key_each_keeps_its_own_evidence(front: Front) -> None:
+    front.gateway.failing = DecisionPending()
+    await front.submit(build_body("sim:approved@first"), idempotency_key="order-1")
+    front.gateway.failing = None
+    won = (await front.submit(build_body("sim:approved@second"), idempotency_key="order-1")).json
+    late = front.gateway.asked[0]  # of the first subject, with the same images, and second in the log
+    with pytest.raises(Refused):
+        await front.gateway.ask(
+            Topic.VERIFICATION_COMMANDS, late.verification_id, late, VerificationDecided, 10.0
+        )
+
+    referred = [EvidenceId(one["id"]) for one in won["evidence"]]
+    rows = [await front.stores.evidence.describe(ACME, one) for one in referred]
+    assert [row.subject_id for row in rows] == ["sim:approved@second"] * len(rows)
+    assert [bool(await front.stores.evidence.get(ACME, one)) for one in referred] == [True] * len(rows)
+    assert {one for _, one in front.shelves.evidence} == set(referred)
 
 
 async def test_without_a_key_every_request_is_a_new_verification(front: Front) -> None:
