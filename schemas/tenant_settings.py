@@ -17,12 +17,18 @@ USUAL_CHECKS: Final = (
 """G70: without LIVENESS, because the tenant's own system took the picture."""
 
 
+MinimumAge = Annotated[int, Field(strict=True, ge=1, le=150)]
+"""Whole years."""
+
+
 class PolicyChoice(Frozen):
     """What a tenant chose of the policy of its direct verifications; a session's checks are its flow's."""
 
     revision: Annotated[int, Field(ge=1)] = 1
     """One more at each change; it stands in `model_version` and in the decision (G14)."""
     required_checks: Annotated[tuple[CheckKind, ...], Field(min_length=1)] = USUAL_CHECKS
+    minimum_age: MinimumAge | None = None
+    """By the document's birth date; of the documents of sessions too. None: any age (R10)."""
 
 
 class FourEyes(StrEnum):

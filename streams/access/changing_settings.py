@@ -1,15 +1,15 @@
 """A tenant's settings changed by its members: one row, nothing kept that could not be obeyed (G43, G87)."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from schemas.audit import Actor, AuditAction
-from schemas.enums import CheckKind
 from schemas.ids import TenantId
 from schemas.problems import ProblemCode, Refused
-from schemas.tenant_settings import FourEyes, TenantSettings
+from schemas.tenant_settings import FourEyes, PolicyChoice, TenantSettings
 from streams.access.handler import Clock, NewId
 from streams.access.settings import SETTINGS, KeptSettings, load_settings
 from streams.audit.acts import write_row
@@ -18,7 +18,11 @@ from streams.ports import Change, Conflict, Record, RecordKind, Records
 from streams.verification.policy import VerificationPolicy
 from streams.verification.tenant_policy import with_choice
 
-CHECKS: Final = "/verification_policy/required_checks"
+POLICY: Final = "/verification_policy"
+
+
+_POINTED_AT: Final = ("required_checks", "minimum_age")
+"""Which of the changed fields of a policy an error points at, when its message names no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,8 @@ class SettingsWish:
 
     four_eyes: FourEyes | None = None
     require_evidence_view: bool | None = None
-    required_checks: tuple[CheckKind, ...] | None = None
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of `PolicyChoice` by name; its revision is never among them."""
 
     def of(self, standing: TenantSettings) -> dict[str, Any]:
         """Return what differs from the settings as they stand, by name."""
@@ -36,10 +41,20 @@ class SettingsWish:
             n: v for n, v in wished.items() if v is not None and v != getattr(standing, n)
         }
         policy = standing.verification_policy
-        if self.required_checks is not None and set(self.required_checks) != set(policy.required_checks):
-            changes = {"required_checks": self.required_checks, "revision": policy.revision + 1}
-            differs["verification_policy"] = policy.model_copy(update=changes)
+        chosen = {
+            name: value for name, value in self.policy.items() if _differs(value, getattr(policy, name))
+        }
+        if chosen:
+            update = {**chosen, "revision": policy.revision + 1}
+            differs["verification_policy"] = policy.model_copy(update=update)
         return differs
+
+
+def _differs(wished: object, standing: object) -> bool:
+    """Tell whether two values differ; the order of required checks means nothing."""
+    if isinstance(wished, tuple) and isinstance(standing, tuple):
+        return set(wished) != set(standing)
+    return wished != standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +75,13 @@ class ChangeSettings:
             Conflict: `seen` is not their version any more.
             Refused: VALIDATION_FAILED, the policy would not load.
         """
-        _require_loads(wish)
         row_id = self.new_id("aud")
         while True:
             kept = await load_settings(self.records, tenant_id)
             if seen is not None and seen != kept.version:
                 raise Conflict(SETTINGS)
+            standing = kept.settings.verification_policy
+            _require_loads(standing.model_copy(update=dict(wish.policy)), wish)
             differs = wish.of(kept.settings)
             if not differs:
                 return kept
@@ -91,17 +107,15 @@ class ChangeSettings:
             return False
 
 
-def _require_loads(wish: SettingsWish) -> None:
-    """Refuse checks that nothing stands behind: such a policy would fail every verification (G6)."""
-    if wish.required_checks is None:
+def _require_loads(choice: PolicyChoice, wish: SettingsWish) -> None:
+    """Refuse a policy that would not load, such as checks nothing stands behind: it fails every run (G6)."""
+    if not wish.policy:
         return
     try:
-        choice = TenantSettings().verification_policy.model_copy(
-            update={"required_checks": wish.required_checks}
-        )
         with_choice(VerificationPolicy(), choice)
     except ValidationError as error:
         message = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+        pointer = f"{POLICY}/{min(wish.policy, key=_POINTED_AT.index)}"
         raise Refused.at(
-            CHECKS, ProblemCode.VALIDATION_FAILED, f"The policy does not load: {message}."
+            pointer, ProblemCode.VALIDATION_FAILED, f"The policy does not load: {message}."
         ) from None

@@ -36,11 +36,13 @@ class TakeAgain(Refused):
         self.reasons = reasons
 
 
-def policy_of(policy: VerificationPolicy, command: SubmitVerification) -> VerificationPolicy:
-    """Return the policy of the run: a session's checks come from its revision."""
+def policy_of(
+    policy: VerificationPolicy, command: SubmitVerification, minimum_age: int | None = None
+) -> VerificationPolicy:
+    """Return the policy of the run: a session's checks come from its revision, the age from the tenant."""
     if not command.required_checks:
         return policy
-    return policy.model_copy(update={"required_checks": command.required_checks})
+    return policy.model_copy(update={"required_checks": command.required_checks, "minimum_age": minimum_age})
 
 
 def to_take_again(command: SubmitVerification, results: Sequence[CheckResult]) -> tuple[ReasonCode, ...]:

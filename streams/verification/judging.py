@@ -54,7 +54,11 @@ def judge_consistency(
 ) -> CheckResult:
     """DOCUMENT_CONSISTENCY: print, zone, QR code, declared values and the calendar tell one story?"""
     agreeing = sum(agreement is Agreement.MATCH for agreement in findings.printed.values())
-    reasons = [*_unread(findings), *expiry_findings(policy, findings, today)]
+    reasons = [
+        *_unread(findings),
+        *expiry_findings(policy, findings, today),
+        *age_findings(policy, findings, today),
+    ]
     if Agreement.MISMATCH in findings.printed.values():
         reasons += usual(ReasonCode.MRZ_VISUAL_MISMATCH)
     if findings.reader is ReaderClass.TD3_MRZ and agreeing < policy.visual_matches_required:
@@ -120,6 +124,29 @@ def expiry_findings(policy: VerificationPolicy, findings: DocumentFindings, toda
     if last_day - today <= timedelta(days=policy.expiring_within_days):
         return usual(ReasonCode.DOCUMENT_EXPIRING)
     return ()
+
+
+def age_findings(policy: VerificationPolicy, findings: DocumentFindings, today: date) -> Sequence[Finding]:
+    """Judge the birth date that was read against the policy's minimum age (R10).
+
+    A policy with a minimum is not met by a document that tells no birth date: a person must look. A date
+    whose check digits do not hold is not judged, for it is already a reason by itself.
+    """
+    if policy.minimum_age is None or not findings.digits_hold:
+        return ()
+    text = findings.fields.get("date_of_birth")
+    try:
+        born = date.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return usual(ReasonCode.DOCUMENT_TAMPERING_SUSPECTED)
+    if born is None:
+        return usual(ReasonCode.EXTRACTION_INCOMPLETE)
+    return usual(ReasonCode.UNDER_AGE) if completed_years(born, today) < policy.minimum_age else ()
+
+
+def completed_years(born: date, today: date) -> int:
+    """Return the age in whole years; who was born on 29 February is a year older on 1 March."""
+    return today.year - born.year - ((today.month, today.day) < (born.month, born.day))
 
 
 def document_image_findings(

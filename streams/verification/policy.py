@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from schemas.base import Frozen
 from schemas.enums import CheckKind
 from schemas.reasons import Severity
-from schemas.tenant_settings import USUAL_CHECKS
+from schemas.tenant_settings import USUAL_CHECKS, MinimumAge
 
 PROVIDED: Final = frozenset(
     {
@@ -90,6 +90,8 @@ class VerificationPolicy(Frozen):
     liveness_bands: Mapping[str, LivenessBands] = Field(default_factory=dict)
     """The same for liveness engines."""
     images: ImageThresholds = ImageThresholds()
+    minimum_age: MinimumAge | None = None
+    """A document whose birth date says less is UNDER_AGE (R10). None: any age."""
     expiring_within_days: Annotated[int, Field(ge=0)] = 30
     """A document that ends within so many days is DOCUMENT_EXPIRING."""
     visual_matches_required: Annotated[int, Field(ge=0)] = 0
@@ -119,6 +121,8 @@ class VerificationPolicy(Frozen):
         unprovided = sorted(set(self.required_checks) - PROVIDED)
         if unprovided:
             raise ValueError("no provider is configured for " + ", ".join(unprovided))
+        if self.minimum_age is not None and CheckKind.DOCUMENT_CONSISTENCY not in self.required_checks:
+            raise ValueError("minimum_age needs the check DOCUMENT_CONSISTENCY, which judges the birth date")
         if set(self.points) != set(Severity):
             raise ValueError("points must be given for every severity")
         return self

@@ -55,8 +55,16 @@ RISK_FROM: Final = (
 )
 """The least points of each level (G16)."""
 
-REJECT_RECOMMENDED_FROM: Final = 50
-"""Points from which the machine alone would reject: a HIGH risk."""
+CONTRADICTIONS: Final = frozenset(
+    {
+        ReasonCode.NUMBER_MISMATCH,
+        ReasonCode.DECLARED_FIELD_MISMATCH,
+        ReasonCode.MRZ_VISUAL_MISMATCH,
+        ReasonCode.MRZ_CHECK_DIGIT_FAILED,
+    }
+    | {code for code, entry in CATALOGUE.items() if entry.severity in {Severity.HIGH, Severity.CRITICAL}}
+)
+"""Reasons that say two sources disagree, or something as grave, such as suspected tampering (R9)."""
 
 NOTHING_KNOWN: Final = frozenset(
     {
@@ -164,7 +172,7 @@ def decide(policy: VerificationPolicy, results: Sequence[CheckResult]) -> Judgem
         risk_points=points,
         risk_terms=terms,
         review_status=ReviewStatus.PENDING if in_review else ReviewStatus.NOT_REQUIRED,
-        recommendation=recommend(reasons, points) if in_review else None,
+        recommendation=recommend(reasons) if in_review else None,
     )
 
 
@@ -186,9 +194,13 @@ def risk_level(reasons: Sequence[ReasonCode], points: int) -> RiskLevel:
     return next(level for least, level in RISK_FROM if points >= least)
 
 
-def recommend(reasons: Sequence[ReasonCode], points: int) -> Recommendation:
-    """Tell what the machine would decide if nobody looked (G26)."""
-    if points >= REJECT_RECOMMENDED_FROM or NOTHING_KNOWN.intersection(reasons):
+def recommend(reasons: Sequence[ReasonCode]) -> Recommendation:
+    """Return what the machine would decide if nobody looked (G26, R9).
+
+    APPROVED only when all that is wrong is that something was read or measured without certainty; however
+    many such reasons there are, they do not add up to a contradiction.
+    """
+    if (CONTRADICTIONS | NOTHING_KNOWN).intersection(reasons):
         return Recommendation.REJECTED
     return Recommendation.APPROVED
 

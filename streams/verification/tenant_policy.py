@@ -19,14 +19,14 @@ log = structlog.get_logger(__name__)
 async def policy_for(
     records: Records, base: VerificationPolicy, command: SubmitVerification
 ) -> VerificationPolicy | None:
-    """Return the policy of the run; a session's checks come from its revision, not from the tenant's policy.
+    """Return the policy of the run; a session takes its checks from its revision and only the age from here.
 
     None: the tenant's policy does not load, for example because it names a check nothing stands behind.
     """
-    if command.required_checks:
-        return attempts.policy_of(base, command)
     try:
         settings = await read_settings(records, command.tenant_id)
+        if command.required_checks:
+            return attempts.policy_of(base, command, settings.verification_policy.minimum_age)
         return with_choice(base, settings.verification_policy)
     except ValidationError:
         log.error("policy.not_loaded", tenant_id=command.tenant_id)  # noqa: TRY400 - it may quote a value

@@ -1,20 +1,24 @@
 """A verification runs the policy its tenant chose, and without a policy that loads nothing is decided."""
 
+import pytest
+
 from schemas.enums import CheckKind, DecisionOutcome, VerificationStatus
 from schemas.reasons import ReasonCode
-from schemas.tenant_settings import PolicyChoice, TenantSettings
+from schemas.tenant_settings import USUAL_CHECKS, PolicyChoice, TenantSettings
 from streams.access.settings import SETTINGS
 from streams.ports import Change, Record, RecordKind
 from streams.verification.policy import VerificationPolicy
-from tests.builders import ACME, GLOBEX, NOW
-from tests.handlers.verification_stage import Stage
+from tests.builders import ACME, GLOBEX, NOW, build_fields, build_findings
+from tests.handlers.verification_stage import Scene, Stage
 
 EVERYTHING = VerificationPolicy(required_checks=(*VerificationPolicy().required_checks, CheckKind.LIVENESS))
 
 
-async def settle(stage: Stage, *checks: CheckKind, revision: int = 2, tenant_id: str = ACME) -> None:
+async def settle(
+    stage: Stage, *checks: CheckKind, revision: int = 2, tenant_id: str = ACME, minimum_age: int | None = None
+) -> None:
     """Keep settings as they stand in the store, whatever checks they name."""
-    choice = PolicyChoice(revision=revision, required_checks=checks)
+    choice = PolicyChoice(revision=revision, required_checks=checks, minimum_age=minimum_age)
     body = TenantSettings(verification_policy=choice).to_bytes()
     record = Record(tenant_id, RecordKind.SETTINGS, SETTINGS, body, NOW)  # type: ignore[arg-type]  # a plain str
     await stage.stores.journal.commit(Change(record.tenant_id, (record,)))
@@ -66,3 +70,21 @@ async def test_a_sessions_checks_are_its_revisions_whatever_the_tenant_chose() -
     await stage.submit(required_checks=(CheckKind.AUTHENTICITY,))
 
     assert [check.kind for check in (await stage.stored()).checks] == [CheckKind.AUTHENTICITY]
+
+
+@pytest.mark.parametrize("of_session", [(), USUAL_CHECKS], ids=["submitted by the tenant", "of a session"])
+async def test_r10_a_person_below_the_tenants_minimum_age_is_rejected(
+    of_session: tuple[CheckKind, ...],
+) -> None:
+    child = build_findings(fields=build_fields(date_of_birth=f"{NOW.year - 11}-01-01"))
+    stage = Stage(Scene(findings=child))
+    await settle(stage, *USUAL_CHECKS, minimum_age=18)
+
+    await stage.submit(required_checks=of_session)
+
+    verification = (await stage.stored()).verification
+    assert (verification.status, verification.decision) == (
+        VerificationStatus.REJECTED,
+        DecisionOutcome.BLOCK,
+    )
+    assert [reason.code for reason in verification.reasons] == [ReasonCode.UNDER_AGE]

@@ -62,9 +62,15 @@ async def test_a_change_without_a_difference_writes_nothing(front: Front) -> Non
     owner = await front.sign_in()
     backwards = {"verification_policy": {"required_checks": [*reversed(USUAL_CHECKS)]}}
 
-    told = [await owner.ask("PATCH", PATH, json=body) for body in ({}, {"four_eyes": "CRITICAL"}, backwards)]
+    bodies: tuple[dict[str, Any], ...] = (
+        {},
+        {"four_eyes": "CRITICAL"},
+        backwards,
+        {"verification_policy": {}},
+    )
+    told = [await owner.ask("PATCH", PATH, json=body) for body in bodies]
 
-    assert [(one.status, one.headers["ETag"]) for one in told] == [(200, '"0"')] * 3
+    assert [(one.status, one.headers["ETag"]) for one in told] == [(200, '"0"')] * 4
     assert await rows_of(front) == []
 
 
@@ -100,7 +106,14 @@ async def test_changes_at_once_all_count(front: Front) -> None:
         ({"four_eyes": None}, "/four_eyes"),
         ({"require_evidence_view": "yes"}, "/require_evidence_view"),
         ({"verification_policy": None}, "/verification_policy"),
-        ({"verification_policy": {}}, "/verification_policy/required_checks"),
+        ({"verification_policy": {"required_checks": None}}, "/verification_policy/required_checks"),
+        ({"verification_policy": {"minimum_age": 0}}, "/verification_policy/minimum_age"),
+        ({"verification_policy": {"minimum_age": 151}}, "/verification_policy/minimum_age"),
+        ({"verification_policy": {"minimum_age": "18"}}, "/verification_policy/minimum_age"),
+        (
+            {"verification_policy": {"required_checks": ["FACE_MATCH"], "minimum_age": 18}},
+            "/verification_policy/required_checks",
+        ),
         ({"verification_policy": {"required_checks": []}}, "/verification_policy/required_checks"),
         ({"verification_policy": {"required_checks": ["SANCTIONS"]}}, "/verification_policy/required_checks"),
         ({"verification_policy": {"required_checks": ["MAGIC"]}}, "/verification_policy/required_checks/0"),
@@ -132,7 +145,30 @@ async def test_every_check_something_stands_behind_may_be_required(front: Front)
 
     told = await owner.ask("PATCH", PATH, json={"verification_policy": {"required_checks": sorted(PROVIDED)}})
 
-    assert told.json["verification_policy"] == {"revision": 2, "required_checks": sorted(PROVIDED)}
+    policy = {"revision": 2, "required_checks": sorted(PROVIDED)}
+    assert told.json["verification_policy"] == policy
+
+
+async def test_a_minimum_age_is_set_and_taken_back(front: Front) -> None:
+    owner = await front.sign_in()
+
+    told = [
+        (await owner.ask("PATCH", PATH, json={"verification_policy": {"minimum_age": age}})).json
+        for age in (18, 18, None)
+    ]
+
+    policies = [one["verification_policy"] for one in told]
+    assert [(one.get("minimum_age"), one["revision"]) for one in policies] == [(18, 2), (18, 2), (None, 3)]
+    assert {tuple(one["required_checks"]) for one in policies} == {tuple(USUAL_CHECKS)}
+
+
+async def test_the_check_that_judges_the_age_cannot_be_dropped_while_an_age_is_set(front: Front) -> None:
+    owner = await front.sign_in()
+    await owner.ask("PATCH", PATH, json={"verification_policy": {"minimum_age": 18}})
+
+    told = await owner.ask("PATCH", PATH, json=FEWER)
+
+    assert (told.status, list(told.pointers)) == (422, ["/verification_policy/required_checks"])
 
 
 async def test_the_next_verification_obeys_the_policy(front: Front) -> None:

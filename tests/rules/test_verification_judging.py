@@ -1,13 +1,15 @@
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
-from schemas.enums import CheckVerdict, ExtractionStatus, ReaderClass
+from schemas.enums import CheckKind, CheckVerdict, ExtractionStatus, ReaderClass
 from schemas.reasons import ReasonCode
 from schemas.verifications import CheckResult
 from streams.verification.findings import Agreement, DocumentFindings
 from streams.verification.judging import (
+    completed_years,
     judge_authenticity,
     judge_consistency,
     judge_extraction,
@@ -319,3 +321,53 @@ def test_the_representation_of_findings_shows_nothing_personal() -> None:
 
     assert "ERIKSSON" not in shown
     assert "L898902C3" not in shown
+
+
+def age(born: str | None, minimum: int | None = 18, **changes: Any) -> CheckResult:
+    fields = build_fields(date_of_birth=born) if born else build_fields()
+    if born is None:
+        del fields["date_of_birth"]
+    policy = VerificationPolicy(minimum_age=minimum)
+    return judge_consistency(policy, build_findings(fields=fields, **changes), build_declared(), TODAY)
+
+
+def years_before(years: int, days: int = 0) -> str:
+    return (TODAY.replace(year=TODAY.year - years) + timedelta(days=days)).isoformat()
+
+
+@pytest.mark.parametrize(
+    ("born", "reasons"),
+    [
+        (years_before(11), (ReasonCode.UNDER_AGE,)),
+        (years_before(18, days=1), (ReasonCode.UNDER_AGE,)),
+        (years_before(18), ()),
+        (years_before(80), ()),
+        (None, (ReasonCode.EXTRACTION_INCOMPLETE,)),
+    ],
+)
+def test_r10_a_person_below_the_minimum_age_is_rejected(
+    born: str | None, reasons: tuple[ReasonCode, ...]
+) -> None:
+    result = age(born)
+
+    assert result.reasons == reasons
+    assert (result.verdict is CheckVerdict.FAILED) == (reasons == (ReasonCode.UNDER_AGE,))
+
+
+def test_r10_without_a_minimum_any_age_passes() -> None:
+    assert age(years_before(3), minimum=None).verdict is CheckVerdict.PASSED
+
+
+def test_r10_a_birth_date_whose_digits_do_not_hold_is_not_judged() -> None:
+    assert ReasonCode.UNDER_AGE not in age(years_before(3), check_digits={"date_of_birth": False}).reasons
+
+
+def test_r10_who_was_born_on_a_leap_day_is_of_age_on_the_first_of_march() -> None:
+    born = date(2008, 2, 29)
+
+    assert [completed_years(born, day) for day in (date(2026, 2, 28), date(2026, 3, 1))] == [17, 18]
+
+
+def test_r10_a_minimum_age_needs_the_check_that_judges_it() -> None:
+    with pytest.raises(ValidationError, match="DOCUMENT_CONSISTENCY"):
+        VerificationPolicy(required_checks=(CheckKind.FACE_MATCH,), minimum_age=18)

@@ -18,7 +18,7 @@ from schemas.base import Frozen
 from schemas.enums import CheckKind
 from schemas.people import Permission
 from schemas.problems import ProblemCode
-from schemas.tenant_settings import FourEyes, TenantSettings
+from schemas.tenant_settings import FourEyes, MinimumAge, TenantSettings
 from streams.access.changing_settings import ChangeSettings, SettingsWish
 from streams.access.settings import KeptSettings, load_settings
 from streams.ports import Conflict
@@ -30,10 +30,31 @@ _ACCESS: Final = reviewer(Permission.SETTINGS_MANAGE)
 _TAG: Final = {"ETag": "The version of the settings, quoted."}
 
 
-class ChangePolicyBody(Frozen):
-    """What changes about the policy of direct verifications."""
+def _given(value: object) -> object:
+    """Return the value; null has no meaning for most settings, so it is refused and not taken as left out."""
+    if value is None:
+        raise PydanticCustomError(ProblemCode.VALIDATION_FAILED, "Input should not be null")
+    return value
 
-    required_checks: Annotated[tuple[CheckKind, ...], Field(min_length=1, max_length=len(CheckKind))]
+
+RequiredChecks = Annotated[tuple[CheckKind, ...], Field(min_length=1, max_length=len(CheckKind))]
+
+
+class ChangePolicyBody(Frozen):
+    """What changes about the policy of verifications; a field that is left out stays."""
+
+    required_checks: (
+        Annotated[tuple[CheckKind, ...], Field(min_length=1, max_length=len(CheckKind))] | None
+    ) = None
+    """Of direct verifications; a session's checks are its flow's."""
+    minimum_age: MinimumAge | None = Field(
+        default=None, description="Whole years by the document's birth date; null: any age."
+    )
+
+    @field_validator("required_checks", mode="before")
+    @classmethod
+    def _not_null(cls, value: object) -> object:
+        return _given(value)
 
 
 class ChangeSettingsBody(Frozen):
@@ -46,15 +67,13 @@ class ChangeSettingsBody(Frozen):
     @field_validator("*", mode="before")
     @classmethod
     def _not_null(cls, value: object) -> object:
-        if value is None:
-            raise PydanticCustomError(ProblemCode.VALIDATION_FAILED, "Input should not be null")
-        return value
+        return _given(value)
 
     def wish(self) -> SettingsWish:
         """Return what is asked for."""
         policy = self.verification_policy
-        checks = None if policy is None else policy.required_checks
-        return SettingsWish(self.four_eyes, self.require_evidence_view, checks)
+        named = {} if policy is None else {name: getattr(policy, name) for name in policy.model_fields_set}
+        return SettingsWish(self.four_eyes, self.require_evidence_view, named)
 
 
 @dataclass(frozen=True, slots=True)
