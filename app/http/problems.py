@@ -99,6 +99,13 @@ def problem_response(refusal: Refusal, base_url: str, call: Call) -> web.Respons
     return render(refusal, base_url, call.request.rel_url.raw_path, call.request_id)
 
 
+def _places(refusal: Refusal, status: HTTPStatus) -> tuple[FieldProblem, ...] | None:
+    """Return where the fault is; a 422 always says so, "" standing for the state of the thing (R11)."""
+    if status == HTTPStatus.UNPROCESSABLE_ENTITY and not refusal.errors:
+        return (FieldProblem(code=refusal.code, message=refusal.detail, pointer=""),)
+    return refusal.errors or None
+
+
 def render(refusal: Refusal, base_url: str, instance: str, request_id: str) -> web.Response:
     """Write a refusal as a problem for an address and a request id."""
     status: HTTPStatus = STATUS_OF[refusal.code]
@@ -110,7 +117,7 @@ def render(refusal: Refusal, base_url: str, instance: str, request_id: str) -> w
         instance=instance,
         code=refusal.code,
         request_id=request_id,
-        errors=refusal.errors or None,
+        errors=_places(refusal, status),
     )
     response = web.Response(status=status, body=problem.to_bytes(), content_type=MEDIA_TYPE)
     if refusal.code in _RETRY_AFTER_S:

@@ -1,18 +1,20 @@
 """Every problem is RFC 9457 with a code of the closed list, and says nothing that it should not."""
 
+import json
 import re
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from app.http.problem_texts import TEXT_OF, kebab
-from app.http.problems import refusal_of, refused_fields
+from app.http.problems import refusal_of, refused_fields, render
 from schemas.ids import ID_PATTERN
 from schemas.problems import (
     STATUS_OF,
     DecisionPending,
     FieldProblem,
     ProblemCode,
+    Refusal,
     StoreUnavailable,
     VeristreamError,
 )
@@ -160,3 +162,11 @@ def test_every_condition_has_an_answer(kind: type[VeristreamError]) -> None:
 
 def test_what_nobody_foresaw_has_none() -> None:
     assert refusal_of(RuntimeError(), ProblemCode.STORE_UNAVAILABLE) is None
+
+
+@pytest.mark.parametrize("code", [code for code, status in STATUS_OF.items() if status == 422])
+def test_r11_a_422_that_names_no_place_points_at_the_state_as_a_whole(code: ProblemCode) -> None:
+    response = render(Refusal(code=code, detail="No."), BASE_URL, PATH, "req")
+
+    body = json.loads(response.body)  # type: ignore[arg-type]  # bytes, as built
+    assert body["errors"] == [{"code": code, "message": "No.", "pointer": ""}]

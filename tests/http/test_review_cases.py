@@ -177,7 +177,7 @@ async def test_s74_what_was_not_finally_decided_cannot_be_appealed(front: Front,
     path = f"/v1/control/verifications/{made['verification_id']}/appeal"
     told = await lead.ask("POST", path, json={"note": "x"})
 
-    assert (told.status, told.code) == (422, "VALIDATION_FAILED")
+    assert (told.status, told.code, list(told.pointers)) == (422, "VALIDATION_FAILED", [""])
     assert "case.opened" not in (await actions(front))[made["status"] == "REVIEW_REQUIRED" :]
 
 
@@ -187,7 +187,7 @@ async def test_s74_only_a_concluded_case_is_reopened(front: Front) -> None:
 
     told = await lead.ask("POST", f"{case}/reopen", json={"note": "x"})
 
-    assert (told.status, told.code) == (422, "VALIDATION_FAILED")
+    assert (told.status, told.code, list(told.pointers)) == (422, "VALIDATION_FAILED", [""])
 
 
 @pytest.mark.parametrize("called", ["reviewer_id", "email", "EMAIL"])
