@@ -109,21 +109,20 @@ async def load_catalogue(settings: Settings) -> int:
         return await Catalogue(house.stores.records, house.stores.journal.commit, now).install_first()
 
 
-async def demo_credentials(house: House) -> tuple[str, str]:
-    """Return a live and a test key of the demonstration's tenant, made on first use.
+async def demo_key(house: House) -> str:
+    """Return a test key of the demonstration's tenant, made on first use.
 
-    Keys are shown once, so every demonstration makes its own; they end after a week.
+    A key is shown once, so every demonstration makes its own; it ends after a week.
     """
     try:
         await known_tenant(house, DEMO_TENANT)
     except CannotStart:
         await CreateTenant(house.stores.journal.commit, now, lambda _: DEMO_TENANT)("Demonstration")
-    make, until = _create_key(house), now() + timedelta(days=7)
-    shown = [
-        (await make(DEMO_TENANT, name="demo", livemode=live, scopes=tuple(Scope), expires_at=until))[1]
-        for live in (True, False)
-    ]
-    return shown[0], shown[1]
+    until = now() + timedelta(days=7)
+    _, shown = await _create_key(house)(
+        DEMO_TENANT, name="demo", livemode=False, scopes=tuple(Scope), expires_at=until
+    )
+    return shown
 
 
 async def verify_audit(settings: Settings, tenant: str | None) -> list[ChainReport]:

@@ -16,7 +16,7 @@ from PIL import Image, ImageEnhance
 from rich.panel import Panel
 from rich.syntax import Syntax
 
-from app.commands_stores import demo_credentials
+from app.commands_stores import demo_key
 from app.console import err, out, table
 from app.demo_webhook import receiving_webhooks
 from app.settings import Settings
@@ -47,18 +47,18 @@ async def run_demo(settings: Settings, *, once: bool) -> None:
     with err.status("starting broker, models and agents") as status:
         async with running_all(settings, tell=status.update) as running:
             status.update("making a demo tenant")
-            live_key, test_key = await demo_credentials(running.house)
-            async with receiving_webhooks(running.url, live_key) as inbox:
+            key = await demo_key(running.house)
+            async with receiving_webhooks(running.url, key) as inbox:
                 status.update("reading the passport and comparing the faces")
                 async with _events_from_now(running.access) as events:
-                    verification = await _verify(running.url, live_key, body)
-                    rows = await _audit_rows(running.url, live_key, verification["subject_id"])
+                    verification = await _verify(running.url, key, body)
+                    rows = await _audit_rows(running.url, key, verification["subject_id"])
                     event = await _event_of(events, verification["verification_id"])
                 webhook = await inbox.about(verification["verification_id"])
                 status.stop()
                 _show(verification, rows, event)
                 _show_webhook(webhook)
-                _show_next_steps(running, live_key, test_key, body_file)
+                _show_next_steps(running, key, body_file)
                 inbox.tells = True
                 if not once:
                     await until_told_to_stop()
@@ -175,14 +175,15 @@ def _show_webhook(heard: Heard) -> None:
     out.print(table(title, ("webhook-id", "attempt", "signature"), [cells]))
 
 
-def _show_next_steps(running: Running, live_key: str, test_key: str, body_file: Path) -> None:
+def _show_next_steps(running: Running, key: str, body_file: Path) -> None:
     curl = (
-        f"curl -s -X POST {running.url}/v1/verifications -H 'Authorization: Bearer {live_key}' "
+        f"curl -s -X POST {running.url}/v1/verifications -H 'Authorization: Bearer {key}' "
         f"-H 'Content-Type: application/json' -d @{body_file}"
     )
     out.print(f"[bold]Serving[/] on {running.url}; Kafka consumers connect to {running.access.bootstrap}.")
     out.print(
-        f"A key for fixed outcomes (subject_id sim:approved, sim:reject:DOCUMENT_EXPIRED, …): {test_key}"
+        "Its key is a test key: a specimen is not accepted with a live one. With it the subject_id may also "
+        "name an outcome: sim:approved, sim:reject:DOCUMENT_EXPIRED, …"
     )
     out.print("Try it again:", style="bold")
     out.print(curl, soft_wrap=True, highlight=False, markup=False)

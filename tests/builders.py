@@ -126,15 +126,15 @@ def build_findings(**changes: Any) -> DocumentFindings:
 
 
 def build_fields(**changes: Any) -> dict[str, Any]:
-    """The fields of the specimen of ICAO Doc 9303 part 4, with a later expiry."""
+    """The fields of the specimen of ICAO Doc 9303 part 4, of a real issuer and with a later expiry."""
     fields: dict[str, Any] = {
         "surname": "ERIKSSON",
         "given_names": "ANNA MARIA",
         "full_name": "ANNA MARIA ERIKSSON",
         "date_of_birth": "1974-08-12",
         "sex": "F",
-        "nationality": "UTO",
-        "issuing_state": "UTO",
+        "nationality": "NG",
+        "issuing_state": "NG",
         "expiry_date": (TODAY + timedelta(days=1_000)).isoformat(),
     }
     return fields | changes

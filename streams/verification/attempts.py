@@ -22,7 +22,16 @@ from streams.verification.policy import VerificationPolicy
 from streams.verification.rules import Finding, found, gravest, usual
 
 SPECIMENS: Final = "UTO"
-"""Utopia, the issuer of ICAO's and of this house's specimens (G75); no catalogue can name it."""
+"""Utopia, the fictional issuer of ICAO's specimens and of ours (G75); no catalogue can name it."""
+
+CARRIES_ISSUER: Final = (
+    CheckKind.DOCUMENT_CONSISTENCY,
+    CheckKind.AUTHENTICITY,
+    CheckKind.DOCUMENT_EXTRACTION,
+    CheckKind.FACE_MATCH,
+    CheckKind.LIVENESS,
+)
+"""Which of the required checks says that a document is not accepted: the first of these that was run."""
 
 _ALPHA_2: Final = 2
 
@@ -93,19 +102,30 @@ def fitted(command: SubmitVerification, simulated: Evaluation) -> Evaluation:
             return simulated
 
 
-def held_to_flow(command: SubmitVerification, evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation with a document refused that the flow does not accept."""
-    finding = _not_accepted(command, evaluation)
+def accepted_only(command: SubmitVerification, evaluation: Evaluation) -> Evaluation:
+    """Return the evaluation with a document refused that the mode or the flow does not accept (R1)."""
+    finding = _specimen(command, evaluation) or _not_accepted(command, evaluation)
     if finding is None:
         return evaluation
+    kinds = [result.kind for result in evaluation.results]
+    carrier = next(kind for kind in CARRIES_ISSUER if kind in kinds)
     results = tuple(
-        _with(result, finding) if result.kind is CheckKind.DOCUMENT_CONSISTENCY else result
-        for result in evaluation.results
+        _with(result, finding) if result.kind is carrier else result for result in evaluation.results
     )
     return replace(evaluation, results=results)
 
 
+def _specimen(command: SubmitVerification, evaluation: Evaluation) -> Finding | None:
+    """Refuse a document of the fictional issuer unless it is a test."""
+    read = evaluation.findings
+    if not command.livemode or read is None or read.fields.get("issuing_state") != SPECIMENS:
+        return None
+    code = ReasonCode.COUNTRY_NOT_ACCEPTED
+    return code, VERDICT_OF[code] if read.digits_hold else CheckVerdict.UNCLEAR
+
+
 def _not_accepted(command: SubmitVerification, evaluation: Evaluation) -> Finding | None:
+    """Refuse a document the flow does not name; in a test a specimen stands for any country it names."""
     read = evaluation.findings
     if not command.accepted_documents or read is None or read.reader is None:
         return None

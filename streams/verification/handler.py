@@ -259,7 +259,7 @@ class EvaluateVerification:
         if command.flow_type is FlowType.BIOMETRIC:
             return await checks.against(document, selfie, today)
         own = selfie if command.flow_type is not FlowType.DOCUMENT else None
-        return attempts.held_to_flow(command, await checks(document, own, declared, today))
+        return attempts.accepted_only(command, await checks(document, own, declared, today))
 
     async def _keep(self, decided: Decided) -> StoredVerification:
         """Keep the evidence the evaluation made and seal what it told about the person."""

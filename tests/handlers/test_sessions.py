@@ -257,7 +257,7 @@ async def test_pictures_that_are_gone_are_asked_for_again(stage: SessionStage) -
     ("issuer", "status", "reasons"),
     [
         ("NG", SessionStatus.APPROVED, []),
-        ("UTO", SessionStatus.APPROVED, []),
+        ("UTO", SessionStatus.REJECTED, [ReasonCode.COUNTRY_NOT_ACCEPTED]),
         ("GB", SessionStatus.REJECTED, [ReasonCode.COUNTRY_NOT_ACCEPTED]),
         ("UNO", SessionStatus.REVIEW_REQUIRED, [ReasonCode.COUNTRY_NOT_ACCEPTED]),
     ],

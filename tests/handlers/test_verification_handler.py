@@ -9,6 +9,7 @@ from schemas.enums import (
     CheckKind,
     CheckVerdict,
     DecisionOutcome,
+    DocumentType,
     EvidenceKind,
     ExtractionStatus,
     VerificationStatus,
@@ -17,7 +18,7 @@ from schemas.events import EventType
 from schemas.ids import SubjectId
 from schemas.problems import ProblemCode, Refused
 from schemas.reasons import ReasonCode
-from schemas.verifications import PersonalFields
+from schemas.verifications import AcceptedDocument, PersonalFields
 from streams.ports import RecordKind
 from streams.sight import Face
 from streams.verification import keeping
@@ -29,6 +30,7 @@ from tests.builders import (
     TODAY,
     VERIFICATION,
     build_declared,
+    build_fields,
     build_findings,
     build_submission,
     expiring,
@@ -181,7 +183,7 @@ async def test_what_was_read_opens_under_its_label() -> None:
     )
     whole = keeping.with_personal(stored, PersonalFields.from_bytes(opened))
     assert whole.document is not None
-    assert (whole.document.number_last4, whole.document.issuing_country) == ("02C3", "UTO")
+    assert (whole.document.number_last4, whole.document.issuing_country) == ("02C3", "NG")
     assert whole.document.extracted_fields["surname"] == "ERIKSSON"
 
 
@@ -431,3 +433,42 @@ async def test_an_unreadable_image_costs_one_verification_and_no_more() -> None:
     stored = await stage.stored()
     assert stored.verification.status is VerificationStatus.REVIEW_REQUIRED
     assert ReasonCode.EXTRACTION_INCOMPLETE in {reason.code for reason in stored.verification.reasons}
+
+
+@pytest.mark.parametrize(
+    ("livemode", "digits_hold", "status"),
+    [
+        (True, True, VerificationStatus.REJECTED),
+        (True, False, VerificationStatus.REVIEW_REQUIRED),
+        (False, True, VerificationStatus.APPROVED),
+    ],
+)
+@pytest.mark.parametrize("checks", [(), (CheckKind.FACE_MATCH,)], ids=["every check", "faces alone"])
+async def test_r1_a_specimen_is_accepted_in_test_mode_only(
+    *, livemode: bool, digits_hold: bool, status: VerificationStatus, checks: tuple[CheckKind, ...]
+) -> None:
+    specimen = build_findings(
+        fields=build_fields(issuing_state="UTO"), check_digits={"composite": digits_hold}
+    )
+    stage = Stage(Scene(findings=specimen))
+
+    await stage.submit(livemode=livemode, required_checks=checks)
+
+    verification = (await stage.stored()).verification
+    refused = ReasonCode.COUNTRY_NOT_ACCEPTED in {reason.code for reason in verification.reasons}
+    assert (verification.status, refused) == (status, livemode)
+
+
+@pytest.mark.parametrize(
+    ("issuer", "status"),
+    [("UTO", VerificationStatus.APPROVED), ("GB", VerificationStatus.REJECTED)],
+)
+async def test_r1_in_test_mode_a_specimen_stands_for_any_country_of_the_flow(
+    issuer: str, status: VerificationStatus
+) -> None:
+    stage = Stage(Scene(findings=build_findings(fields=build_fields(issuing_state=issuer))))
+    nigerian = AcceptedDocument(document_type=DocumentType.PASSPORT, country="NG")
+
+    await stage.submit(livemode=False, accepted_documents=(nigerian,))
+
+    assert (await stage.stored()).verification.status is status

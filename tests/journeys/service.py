@@ -156,16 +156,16 @@ class Service:
     async def post(
         self, body: Any, *, key: str | None = None, idempotency: str | None = None
     ) -> tuple[int, dict[str, Any], Mapping[str, str]]:
-        """Post a verification; status, body, headers."""
-        headers = {"Authorization": f"Bearer {key or self.live_key}"}
+        """Post a verification, with the test key unless told otherwise; status, body, headers."""
+        headers = {"Authorization": f"Bearer {key or self.test_key}"}
         if idempotency is not None:
             headers["Idempotency-Key"] = idempotency
         async with self.client.post(f"{self.url}/v1/verifications", json=body, headers=headers) as answer:
             return answer.status, await answer.json(content_type=None), answer.headers
 
     async def get(self, path: str, *, key: str | None = None, **parameters: str) -> tuple[int, Any]:
-        """Get a route; status and body."""
-        headers = {"Authorization": f"Bearer {key or self.live_key}"}
+        """Get a route, with the test key unless told otherwise; status and body."""
+        headers = {"Authorization": f"Bearer {key or self.test_key}"}
         asked = self.client.get(f"{self.url}{path}", params=parameters, headers=headers)
         async with asked as answer:
             return answer.status, await _body(answer)

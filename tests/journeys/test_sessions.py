@@ -89,7 +89,7 @@ async def open_page(service: Service, flow_id: str, subject_id: str, key: str) -
 
 async def test_a_person_with_a_good_passport_is_verified(service: Service, admin: Person) -> None:
     person = hopper()
-    page = await open_page(service, await publish_flow(admin, "DOCUMENT"), "session-1", service.live_key)
+    page = await open_page(service, await publish_flow(admin, "DOCUMENT"), "session-1", service.test_key)
     await page.consent()
     passport = to_jpeg(draw_passport(PassportSpecimen(), person.portrait))
 
@@ -114,7 +114,7 @@ async def test_a_person_with_a_good_passport_is_verified(service: Service, admin
 async def test_without_a_liveness_engine_a_person_must_look(service: Service, admin: Person) -> None:
     person = hopper()
     flow_id = await publish_flow(admin, "FULL_IDENTITY")
-    page = await open_page(service, flow_id, "session-2", service.live_key)
+    page = await open_page(service, flow_id, "session-2", service.test_key)
     await page.consent()
 
     passport = to_jpeg(draw_passport(PassportSpecimen(), person.portrait))
@@ -148,14 +148,14 @@ async def test_a_sandbox_session_ends_as_it_was_asked_to(service: Service, admin
 async def test_a_known_face_needs_no_document(service: Service, admin: Person) -> None:
     """The portrait of the first verification is what the selfie is compared with (G7)."""
     person = hopper()
-    first = await open_page(service, await publish_flow(admin, "DOCUMENT"), "session-3", service.live_key)
+    first = await open_page(service, await publish_flow(admin, "DOCUMENT"), "session-3", service.test_key)
     await first.consent()
     passport = to_jpeg(draw_passport(PassportSpecimen(), person.portrait))
     await first.ask("PUT", "/document", image=passport)
     await first.ask("POST", "/submit", {})
     assert (await first.outcome())["status"] == "APPROVED"
 
-    page = await open_page(service, await publish_flow(admin, "BIOMETRIC"), "session-3", service.live_key)
+    page = await open_page(service, await publish_flow(admin, "BIOMETRIC"), "session-3", service.test_key)
     await page.consent()
     await page.ask("PUT", "/selfie", image=to_jpeg(person.selfie))
     await page.ask("POST", "/submit", {})
