@@ -8,12 +8,11 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from schemas.base import Frozen
+from schemas.enums import FieldKey
 from schemas.ids import SubjectId
 from schemas.problems import ProblemCode
 from schemas.verifications import SUBJECT_PATTERN
 
-MAX_DECLARED: Final = 64
-"""Declared fields in one request; the catalogue of keys (G11) has about twenty."""
 MAX_DECLARED_CHARS: Final = 512
 """Characters of one declared value."""
 
@@ -49,8 +48,6 @@ Country = Annotated[str, StringConstraints(pattern=r"^[A-Z]{2,3}$")]
 
 LastFour = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z]{4}$")]
 
-DeclaredKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
-
 Base64Image = Annotated[
     str,
     Field(
@@ -70,8 +67,8 @@ class SubmittedDocument(Frozen):
     expires_at: Annotated[str, AfterValidator(_calendar_day)] | None = Field(
         default=None, description="A date (YYYY-MM-DD), or an RFC 3339 time whose date counts."
     )
-    extracted_fields: dict[DeclaredKey, Annotated[Any, AfterValidator(_declared)]] = Field(
-        default_factory=dict, max_length=MAX_DECLARED
+    extracted_fields: dict[FieldKey, Annotated[Any, AfterValidator(_declared)]] = Field(
+        default_factory=dict, max_length=len(FieldKey)
     )
 
 

@@ -48,6 +48,36 @@ class CheckVerdict(StrEnum):
     """The check itself broke or timed out: nothing is known about the subject (G70)."""
 
 
+class ShownVerdict(StrEnum):
+    """What one check found, as tenants are told it (R7)."""
+
+    PASSED = "PASSED"
+    FAILED = "FAILED"
+    UNCLEAR = "UNCLEAR"
+    NOT_EVALUATED = "NOT_EVALUATED"
+
+
+class FieldKey(StrEnum):
+    """A field of a document, as it is read and as it may be declared (G11)."""
+
+    SURNAME = "surname"
+    GIVEN_NAMES = "given_names"
+    FULL_NAME = "full_name"
+    DATE_OF_BIRTH = "date_of_birth"
+    SEX = "sex"
+    NATIONALITY = "nationality"
+    ISSUING_STATE = "issuing_state"
+    EXPIRY_DATE = "expiry_date"
+    DOCUMENT_CODE = "document_code"
+    PERSONAL_NUMBER_PRESENT = "personal_number_present"
+    MRZ_CHECKS = "mrz_checks"
+    FIRST_NAME = "first_name"
+    MIDDLE_NAME = "middle_name"
+    GENDER = "gender"
+    TRACKING_ID = "tracking_id"
+    ADDRESS = "address"
+
+
 class DocumentType(StrEnum):
     """The kind of identity document."""
 

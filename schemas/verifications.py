@@ -1,5 +1,6 @@
 """A verification: its command, its result, and the form in which it is kept (interface section 2.8)."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import Field
@@ -17,6 +18,7 @@ from schemas.enums import (
     RetentionPolicy,
     ReviewStatus,
     RiskLevel,
+    ShownVerdict,
     VerificationStatus,
 )
 from schemas.ids import (
@@ -49,6 +51,20 @@ class Reason(Frozen):
 
     code: ReasonCode
     message: str
+    pointer: str | None = Field(default=None, exclude_if=lambda pointer: pointer is None)
+    """Where in the request the field stands that the reason is about (RFC 6901, R7)."""
+
+
+def codes_of(reasons: Iterable[Reason]) -> tuple[ReasonCode, ...]:
+    """Return each reason's code once, in the order of the reasons."""
+    return tuple(dict.fromkeys(reason.code for reason in reasons))
+
+
+class CheckSummary(Frozen):
+    """What one required check found, without the numbers behind it (R7)."""
+
+    kind: CheckKind
+    verdict: ShownVerdict
 
 
 class DocumentResult(Frozen):
@@ -80,6 +96,8 @@ class Verification(Frozen):
     evidence: tuple[Evidence, ...] = ()
     reasons: tuple[Reason, ...] = ()
     document: DocumentResult | None = None
+    livemode: bool
+    checks: tuple[CheckSummary, ...] = ()
 
 
 class DeclaredDocument(Frozen):
@@ -152,6 +170,8 @@ class CheckResult(Frozen):
     score: float | None = None
     detail: str = ""
     """One sentence for a reviewer, without personal data."""
+    pointers: tuple[str, ...] = ()
+    """Which declared fields of the request differ from what was read (RFC 6901)."""
 
 
 class RiskTerm(Frozen):

@@ -179,6 +179,7 @@ def build_verification(**changes: Any) -> Verification:
         "document": DocumentResult(
             document_type=DocumentType.PASSPORT, extraction_status=ExtractionStatus.EXTRACTED
         ),
+        "livemode": True,
     }
     return Verification(**values | changes)
 

@@ -8,7 +8,7 @@ from schemas.enums import ActorType, CaseKind, CaseStatus, Recommendation, Revie
 from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import AuditEventId, EventId, ReviewCaseId, TenantId, VerificationId, derive_id
 from schemas.reviews import ReviewCase
-from schemas.verifications import StoredVerification
+from schemas.verifications import StoredVerification, codes_of
 
 UNASSIGNED: Final = "none"
 """Stands for nobody in the list of cases."""
@@ -84,7 +84,7 @@ def opened_event(tenant_id: TenantId, stored: StoredVerification) -> DecisionEve
             decision=verification.decision,
             risk_level=verification.risk_level,
             review_status=ReviewStatus.PENDING,
-            reason_codes=tuple(reason.code for reason in verification.reasons),
+            reason_codes=codes_of(verification.reasons),
         ),
     )
 

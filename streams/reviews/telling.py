@@ -22,7 +22,7 @@ from schemas.reviews import (
     ReviewCase,
     StoredCase,
 )
-from schemas.verifications import StoredVerification
+from schemas.verifications import StoredVerification, codes_of
 from streams.audit.acts import write_row
 from streams.ports import Record, RecordKind
 from streams.reviews import concluding
@@ -150,7 +150,7 @@ def case_events(
                 status=case.status,
                 risk_level=case.risk_level,
                 review_status=case.review_status,
-                reason_codes=tuple(reason.code for reason in case.reasons),
+                reason_codes=codes_of(case.reasons),
             ),
         ),
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any, Final
 
+from schemas.enums import FieldKey
 from schemas.reasons import ReasonCode
 from schemas.verifications import DeclaredDocument
 from streams.verification.findings import DocumentFindings
@@ -18,47 +19,50 @@ from streams.verification.readers.names import plain_words, words
 LAST: Final = 4
 """How many characters of the number a tenant may declare (interface section 4.4)."""
 
+LAST4_POINTER: Final = "/document/number_last4"
+FIELDS_POINTER: Final = "/document/extracted_fields"
+"""Where declared values stand in the body of the request (interface section 4.4)."""
+
 READ_AS: Final[Mapping[str, str]] = {
-    "last_name": "surname",
-    "family_name": "surname",
-    "given_name": "given_names",
-    "first_name": "given_names",
-    "name": "full_name",
-    "birth_date": "date_of_birth",
-    "dob": "date_of_birth",
-    "expires_at": "expiry_date",
-    "expiration_date": "expiry_date",
-    "country": "issuing_state",
-    "issuing_country": "issuing_state",
-    "gender": "sex",
-    "sex": "gender",
+    FieldKey.FIRST_NAME: FieldKey.GIVEN_NAMES,
+    FieldKey.GENDER: FieldKey.SEX,
+    FieldKey.SEX: FieldKey.GENDER,
 }
-"""Other names under which a key of G11 may be declared; used only when the key itself was not read."""
+"""What a declared field is compared with when the document has no field of its own name."""
 
-_NAMES: Final = frozenset({"surname", "given_names", "full_name", "first_name", "middle_name"})
-_DATES: Final = frozenset({"date_of_birth", "expiry_date"})
-_COUNTRIES: Final = frozenset({"issuing_state", "nationality"})
-_SEXES: Final = frozenset({"sex", "gender"})
+_NAMES: Final = frozenset(
+    {FieldKey.SURNAME, FieldKey.GIVEN_NAMES, FieldKey.FULL_NAME, FieldKey.FIRST_NAME, FieldKey.MIDDLE_NAME}
+)
+_DATES: Final = frozenset({FieldKey.DATE_OF_BIRTH, FieldKey.EXPIRY_DATE})
+_COUNTRIES: Final = frozenset({FieldKey.ISSUING_STATE, FieldKey.NATIONALITY})
+_SEXES: Final = frozenset({FieldKey.SEX, FieldKey.GENDER})
 
 
-def disagreements(declared: DeclaredDocument, findings: DocumentFindings) -> Iterator[ReasonCode]:
-    """Yield the reasons of what was declared otherwise than read."""
+def disagreements(declared: DeclaredDocument, findings: DocumentFindings) -> Iterator[str]:
+    """Yield a JSON pointer into the request (RFC 6901) for each value declared otherwise than read."""
     last4, number = declared.number_last4, findings.number
     if last4 and number and _plain(last4)[-LAST:] != _plain(number)[-LAST:]:
-        yield ReasonCode.NUMBER_MISMATCH
-    if any(not _same(key, told, read) for key, told, read in _pairs(declared, findings)):
-        yield ReasonCode.DECLARED_FIELD_MISMATCH
+        yield LAST4_POINTER
+    for pointer, key, told, read in _pairs(declared, findings):
+        if not _same(key, told, read):
+            yield pointer
 
 
-def _pairs(declared: DeclaredDocument, findings: DocumentFindings) -> Iterator[tuple[str, str, str]]:
-    """Yield (key, declared, read) for every declared value of which something was read."""
-    told = [*declared.extracted_fields.items()]
-    told += [("issuing_state", declared.issuing_country), ("expiry_date", declared.expires_at)]
-    for key, value in told:
+def code_at(pointer: str) -> ReasonCode:
+    """Return the reason of a declared value that differs, by its place in the request."""
+    return ReasonCode.NUMBER_MISMATCH if pointer == LAST4_POINTER else ReasonCode.DECLARED_FIELD_MISMATCH
+
+
+def _pairs(declared: DeclaredDocument, findings: DocumentFindings) -> Iterator[tuple[str, str, str, str]]:
+    """Yield (pointer, key, declared, read) for every declared value of which something was read."""
+    told = [(f"{FIELDS_POINTER}/{key}", key, value) for key, value in declared.extracted_fields.items()]
+    told.append(("/document/issuing_country", FieldKey.ISSUING_STATE, declared.issuing_country))
+    told.append(("/document/expires_at", FieldKey.EXPIRY_DATE, declared.expires_at))
+    for pointer, key, value in told:
         known = key if key in findings.fields else READ_AS.get(key, key)
         read = findings.fields.get(known)
         if _comparable(value) and _comparable(read):
-            yield known, str(value), str(read)
+            yield pointer, known, str(value), str(read)
 
 
 def _comparable(value: Any) -> bool:

@@ -11,7 +11,7 @@ from schemas.enums import CheckKind, CheckVerdict, ExtractionStatus, ReaderClass
 from schemas.reasons import ReasonCode
 from schemas.verifications import CheckResult, DeclaredDocument
 from streams.sight import Sharpness
-from streams.verification.declared import disagreements
+from streams.verification.declared import code_at, disagreements
 from streams.verification.findings import Agreement, DocumentFindings, DocumentPicture, FacesSeen
 from streams.verification.policy import FaceBands, ImageThresholds, SharpnessFloor, VerificationPolicy
 from streams.verification.rules import Finding, Match, found, match, usual
@@ -65,11 +65,13 @@ def judge_consistency(
         reasons += usual(ReasonCode.IMAGE_CROPPED)
     if findings.code is Agreement.MISMATCH:
         reasons += usual(ReasonCode.QR_MISMATCH)
-    reasons += usual(*disagreements(declared, findings))
+    pointers = tuple(disagreements(declared, findings))
+    reasons += usual(*dict.fromkeys(map(code_at, pointers)))
     detail = (
         f"{agreeing} of {len(findings.printed)} printed fields agree with the zone, QR code {findings.code}."
     )
-    return found(CheckKind.DOCUMENT_CONSISTENCY, reasons, detail=detail)
+    result = found(CheckKind.DOCUMENT_CONSISTENCY, reasons, detail=detail)
+    return result.model_copy(update={"pointers": pointers})
 
 
 def judge_faces(

@@ -42,7 +42,7 @@ from streams.sessions.keeping import session_record
 from streams.verification import keeping, telling
 from streams.verification.findings import Evaluation
 from streams.verification.policy import VerificationPolicy
-from streams.verification.rules import Judgement, model_version, tell
+from streams.verification.rules import Judgement, model_version, summarise, tell
 
 DOCUMENT_TYPE_OF: Final = {
     ReaderClass.TD3_MRZ: DocumentType.PASSPORT,
@@ -178,9 +178,18 @@ def _verification(decided: Decided) -> Verification:
         review_status=judgement.review_status,
         risk_level=judgement.risk_level,
         evidence=document if command.flow_type is FlowType.DOCUMENT else (*document, selfie),
-        reasons=tell(judgement.reasons),
+        reasons=tell(judgement.reasons, _pointers(decided)),
         document=_document(decided, document) if command.flow_type is not FlowType.BIOMETRIC else None,
+        livemode=command.livemode,
+        checks=summarise(evaluation.results),
     )
+
+
+def _pointers(decided: Decided) -> tuple[str, ...]:
+    """Return the declared fields that differ; a person before the camera sent none of the tenant's body."""
+    if decided.command.session_id is not None:
+        return ()
+    return tuple(pointer for result in decided.evaluation.results for pointer in result.pointers)
 
 
 def _document_evidence(decided: Decided) -> tuple[Evidence, ...]:

@@ -14,10 +14,12 @@ from schemas.enums import (
     Recommendation,
     ReviewStatus,
     RiskLevel,
+    ShownVerdict,
     VerificationStatus,
 )
 from schemas.reasons import CATALOGUE, VERDICT_OF, ReasonCode, Severity
-from schemas.verifications import CheckResult, Reason, RiskTerm
+from schemas.verifications import CheckResult, CheckSummary, Reason, RiskTerm
+from streams.verification.declared import code_at
 from streams.verification.policy import FaceBands, LivenessBands, VerificationPolicy
 
 GRAVITY: Final = tuple(CheckVerdict)
@@ -65,6 +67,18 @@ CONTRADICTIONS: Final = frozenset(
     | {code for code, entry in CATALOGUE.items() if entry.severity in {Severity.HIGH, Severity.CRITICAL}}
 )
 """Reasons that say two sources disagree, or something as grave, such as suspected tampering (R9)."""
+
+SHOWN_AS: Final[Mapping[CheckVerdict, ShownVerdict]] = MappingProxyType(
+    {
+        CheckVerdict.PASSED: ShownVerdict.PASSED,
+        CheckVerdict.WARNED: ShownVerdict.PASSED,
+        CheckVerdict.NOT_EVALUATED: ShownVerdict.NOT_EVALUATED,
+        CheckVerdict.UNCLEAR: ShownVerdict.UNCLEAR,
+        CheckVerdict.FAILED: ShownVerdict.FAILED,
+        CheckVerdict.BROKEN: ShownVerdict.NOT_EVALUATED,
+    }
+)
+"""A check that broke evaluated nothing, and one that only warns has passed (R7)."""
 
 NOTHING_KNOWN: Final = frozenset(
     {
@@ -205,6 +219,18 @@ def recommend(reasons: Sequence[ReasonCode]) -> Recommendation:
     return Recommendation.APPROVED
 
 
-def tell(reasons: Sequence[ReasonCode]) -> tuple[Reason, ...]:
-    """Put reasons into the words that are safe for the subject (G12)."""
-    return tuple(Reason(code=code, message=CATALOGUE[code].subject_message) for code in reasons)
+def tell(reasons: Sequence[ReasonCode], pointers: Sequence[str] = ()) -> tuple[Reason, ...]:
+    """Put reasons into the words that are safe for the subject (G12), one for each field pointed at (R7)."""
+    about: dict[ReasonCode, list[str]] = {}
+    for pointer in pointers:
+        about.setdefault(code_at(pointer), []).append(pointer)
+    return tuple(
+        Reason(code=code, message=CATALOGUE[code].subject_message, pointer=pointer)
+        for code in reasons
+        for pointer in about.get(code) or (None,)
+    )
+
+
+def summarise(results: Sequence[CheckResult]) -> tuple[CheckSummary, ...]:
+    """Return what the tenant is told of each check (R7)."""
+    return tuple(CheckSummary(kind=one.kind, verdict=SHOWN_AS[one.verdict]) for one in results)

@@ -7,7 +7,7 @@ from schemas.audit import AuditAction, AuditEvent
 from schemas.enums import ActorType, VerificationStatus
 from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import AuditEventId, EventId, TenantId, VerificationId, derive_id
-from schemas.verifications import StoredVerification, SubmitVerification
+from schemas.verifications import StoredVerification, SubmitVerification, codes_of
 from streams.reviews import rules as reviews
 
 EVENT_OF: Final = {
@@ -44,7 +44,7 @@ def audit_rows(
 
 def _evaluated(command: SubmitVerification, stored: StoredVerification, ip: str | None) -> AuditEvent:
     verification = stored.verification
-    codes = ", ".join(reason.code for reason in verification.reasons) or "no reason"
+    codes = ", ".join(codes_of(verification.reasons)) or "no reason"
     context = {
         "request_id": command.request_id,
         "ip": ip,
@@ -105,6 +105,6 @@ def event_of(
             decision=verification.decision,
             risk_level=verification.risk_level,
             review_status=verification.review_status,
-            reason_codes=tuple(reason.code for reason in verification.reasons),
+            reason_codes=codes_of(verification.reasons),
         ),
     )

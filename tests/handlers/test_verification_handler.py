@@ -15,7 +15,7 @@ from schemas.enums import (
     VerificationStatus,
 )
 from schemas.events import EventType
-from schemas.ids import SubjectId
+from schemas.ids import SessionId, SubjectId, derive_id
 from schemas.problems import ProblemCode, Refused
 from schemas.reasons import ReasonCode
 from schemas.verifications import AcceptedDocument, PersonalFields
@@ -472,3 +472,30 @@ async def test_r1_in_test_mode_a_specimen_stands_for_any_country_of_the_flow(
     await stage.submit(livemode=False, accepted_documents=(nigerian,))
 
     assert (await stage.stored()).verification.status is status
+
+
+@pytest.mark.parametrize(
+    ("session", "pointers"),
+    [
+        (None, ["/document/number_last4", "/document/extracted_fields/surname"]),
+        (SessionId(derive_id("vs", "one")), [None, None]),
+    ],
+    ids=["sent by the tenant", "typed by a person"],
+)
+async def test_r7_a_verification_says_its_mode_its_checks_and_which_declared_fields_differ(
+    session: SessionId | None, pointers: list[str | None]
+) -> None:
+    stage = Stage()
+    declared = build_declared(number_last4="4711", extracted_fields={"surname": "Svensson"})
+
+    await stage.submit(submission=build_submission(declared=declared), session_id=session)
+
+    verification = (await stage.stored()).verification
+    assert [reason.pointer for reason in verification.reasons] == pointers
+    assert verification.livemode
+    assert {one.kind.value: one.verdict.value for one in verification.checks} == {
+        "AUTHENTICITY": "PASSED",
+        "DOCUMENT_EXTRACTION": "PASSED",
+        "DOCUMENT_CONSISTENCY": "UNCLEAR",
+        "FACE_MATCH": "PASSED",
+    }

@@ -39,7 +39,7 @@ SCENES = {
 }
 
 DECLARED = build_declared(
-    number_last4="Y123", extracted_fields={"surname": "CANARYNAME", "dob": "1901-02-03"}
+    number_last4="Y123", extracted_fields={"surname": "CANARYNAME", "date_of_birth": "1901-02-03"}
 )
 
 

@@ -78,7 +78,7 @@ async def test_operation_ids_are_unique(document: Json) -> None:
 async def test_required_fields_of_a_verification_are_those_of_g13(document: Json) -> None:
     assert set(document["components"]["schemas"]["Verification"]["required"]) == {
         "verification_id", "subject_id", "created_at", "status", "decision", "decision_id",
-        "review_status", "risk_level", "evidence", "reasons", "document",
+        "review_status", "risk_level", "evidence", "reasons", "document", "livemode", "checks",
     }  # fmt: skip
 
 

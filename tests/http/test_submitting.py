@@ -30,7 +30,7 @@ async def test_the_fields_of_g13_are_always_there_and_no_others_are_null(front: 
 
     always = {
         "verification_id", "subject_id", "created_at", "status", "decision", "decision_id",
-        "review_status", "risk_level", "evidence", "reasons", "document",
+        "review_status", "risk_level", "evidence", "reasons", "document", "livemode", "checks",
     }  # fmt: skip
     assert always <= set(told)
     assert None not in told.values()

@@ -14,7 +14,7 @@ from schemas.enums import (
     VerificationStatus,
 )
 from schemas.reasons import CATALOGUE, VERDICT_OF, ReasonCode, Severity
-from schemas.verifications import CheckResult
+from schemas.verifications import CheckResult, codes_of
 from streams.verification.policy import FaceBands, LivenessBands, VerificationPolicy
 from streams.verification.rules import (
     Match,
@@ -28,6 +28,7 @@ from streams.verification.rules import (
     recommend,
     risk_level,
     risk_terms,
+    summarise,
     tell,
     usual,
 )
@@ -274,3 +275,26 @@ def test_a_reason_is_told_in_the_words_for_the_subject() -> None:
 
 def test_the_severities_weigh_more_and_more() -> None:
     assert sorted(Severity, key=lambda severity: POLICY.points[severity]) == list(Severity)
+
+
+def test_r7_a_reason_stands_once_for_each_declared_field_it_is_about() -> None:
+    codes = (ReasonCode.IMAGE_BLURRED, ReasonCode.NUMBER_MISMATCH, ReasonCode.DECLARED_FIELD_MISMATCH)
+    pointers = ("/document/number_last4", "/document/expires_at", "/document/extracted_fields/surname")
+
+    told = tell(codes, pointers)
+
+    assert [(reason.code, reason.pointer) for reason in told] == [
+        (ReasonCode.IMAGE_BLURRED, None),
+        (ReasonCode.NUMBER_MISMATCH, "/document/number_last4"),
+        (ReasonCode.DECLARED_FIELD_MISMATCH, "/document/expires_at"),
+        (ReasonCode.DECLARED_FIELD_MISMATCH, "/document/extracted_fields/surname"),
+    ]
+    assert codes_of(told) == codes
+
+
+@pytest.mark.parametrize("verdict", CheckVerdict)
+def test_r7_every_verdict_is_told_in_one_of_four_words(verdict: CheckVerdict) -> None:
+    (summary,) = summarise([build_result(verdict=verdict)])
+
+    told = {CheckVerdict.WARNED: "PASSED", CheckVerdict.BROKEN: "NOT_EVALUATED"}.get(verdict, verdict.value)
+    assert (summary.kind, summary.verdict) == (CheckKind.FACE_MATCH, told)
