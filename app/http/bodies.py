@@ -56,13 +56,15 @@ class BodyReader:
         self._timeout_s = timeout_s
 
     async def read(self, call: Call, model: type[Body]) -> Body:
-        """Return the body as the model says.
+        """Return the body as the model says; where it says nothing, no body is as good as `{}`.
 
         Raises:
             Refused: UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, MALFORMED_JSON (a body that does not arrive
                 in time included: the closed list knows no 408), or what the model refuses, place by place.
             Overloaded: Too many bytes are held already.
         """
+        if not (model.model_fields or call.request.can_read_body):
+            return model()
         _require_json(call.request)
         raw = await self._receive(call)
         if len(raw) < THREAD_BYTES:

@@ -16,6 +16,9 @@ from schemas.problems import FieldProblem, ProblemCode, Refused
 REPLAYED: Final = "Idempotent-Replayed"
 """Header of an answer that was given before."""
 
+LOCATION: Final = {"Location": "Where what was created can be read."}
+"""Description of the header of an answer 201 (RFC 9110 section 15.3.2)."""
+
 _REUSED: Final = "The key was used for another request."
 
 
@@ -48,6 +51,11 @@ def name_created(
         return Naming(encode_id(prefix, fresh_uuid()), fingerprint_of(body))
     mode, route = "live" if livemode else "test", f"{endpoint.method} {call.request.path}"
     return Naming(derive_id(prefix, tenant_id, mode, route, key), fingerprint_of(body))
+
+
+def created_at(path: str, resource_id: str) -> dict[str, str]:
+    """Return the headers of an answer 201: where the resource of a collection can be read."""
+    return {"Location": f"{path}/{resource_id}"}
 
 
 def fingerprint_of(body: Frozen) -> str:

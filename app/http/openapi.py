@@ -127,7 +127,7 @@ def _operation(endpoint: Endpoint) -> Json:
     if endpoint.body is not None:
         content: Json = {"application/json": {"schema": _reference(endpoint.body)}}
         content |= {kind: {"schema": _BYTES} for kind in endpoint.raw_bodies}
-        operation["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {"required": bool(endpoint.body.model_fields), "content": content}
     return operation
 
 

@@ -11,7 +11,7 @@ from pydantic import StringConstraints, field_validator
 from pydantic_core import PydanticCustomError
 
 from app.http.bodies import BodyReader
-from app.http.creation import REPLAYED, fingerprint_of
+from app.http.creation import LOCATION, REPLAYED, created_at, fingerprint_of
 from app.http.endpoints import OPERATOR, Answer, Call, Endpoint, Handler, Parameter
 from app.http.headers import idempotency_key
 from app.http.ports import FrontPorts
@@ -114,7 +114,7 @@ class CatalogRoutes:
         )
         if replayed:
             return _answered(made, headers={REPLAYED: "true"})
-        return _answered(made, HTTPStatus.CREATED)
+        return _answered(made, HTTPStatus.CREATED, created_at(PATH, made.code))
 
     async def change(self, call: Call) -> web.Response:
         """Change an entry the caller has seen."""
@@ -203,7 +203,7 @@ def _create(routes: CatalogRoutes) -> Endpoint:
         handler=routes.create,
         summary="Add an entry",
         answers={
-            HTTPStatus.CREATED: Answer("The entry.", Capability, headers=_TAG),
+            HTTPStatus.CREATED: Answer("The entry.", Capability, headers=_TAG | LOCATION),
             HTTPStatus.OK: replayed,
         },
         family="Platform",

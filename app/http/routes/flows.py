@@ -8,7 +8,7 @@ from aiohttp import web
 
 from app.flow_bodies import CreateFlowBody, EditFlowBody
 from app.http.bodies import BodyReader
-from app.http.creation import REPLAYED, Naming, name_created
+from app.http.creation import LOCATION, REPLAYED, Naming, created_at, name_created
 from app.http.cursors import Cursors
 from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Handler, Parameter, reviewer
 from app.http.filters import Page, Paging, word
@@ -108,7 +108,7 @@ class FlowRoutes:
         record = await self._get(call, wish.flow_id)
         if changed.replayed:
             return _answered(record, record.first_body, headers={REPLAYED: "true"})
-        return _answered(record, record.body, HTTPStatus.CREATED)
+        return _answered(record, record.body, HTTPStatus.CREATED, created_at(PATH, wish.flow_id))
 
     async def edit(self, call: Call) -> web.Response:
         """Change the draft the caller has seen."""
@@ -288,7 +288,7 @@ def _creates(suffix: str, handler: Handler, summary: str, body: type[Frozen] | N
         handler=handler,
         summary=summary,
         answers={
-            HTTPStatus.CREATED: Answer("The draft.", Flow, headers=_TAG),
+            HTTPStatus.CREATED: Answer("The draft.", Flow, headers=_TAG | LOCATION),
             HTTPStatus.OK: replayed,
         },
         family="Flows",

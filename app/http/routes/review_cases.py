@@ -9,6 +9,7 @@ from aiohttp import web
 from app.asking_again import AskAgain
 from app.case_bodies import AssignBody, ConcludeBody, NoteBody, NothingSaid, TextBody
 from app.http.bodies import BodyReader
+from app.http.creation import LOCATION, created_at
 from app.http.cursors import Cursors
 from app.http.endpoints import Access, Answer, Call, Endpoint, Handler, Parameter, reviewer
 from app.http.filters import LIVEMODE, Page, Paging, modes, moment, text, word
@@ -185,7 +186,8 @@ class CaseRoutes:
         )
         await self._ask(wish)
         record = await self._get(call, wish.review_case_id)
-        return json_answer(await self._shown(call.tenant_id, record), HTTPStatus.CREATED)
+        shown = await self._shown(call.tenant_id, record)
+        return json_answer(shown, HTTPStatus.CREATED, created_at(PATH, wish.review_case_id))
 
     async def _written(self, call: Call, written: str) -> dict[str, Any]:
         record = await self._get(call, ReviewCaseId(call.path_value("review_case_id")))
@@ -289,7 +291,7 @@ def case_endpoints(routes: CaseRoutes) -> tuple[Endpoint, ...]:
             path=APPEAL_PATH,
             path_forms={"verification_id": VERIFICATION_FORM},
             summary="Open an appeal against a final decision",
-            answers={HTTPStatus.CREATED: Answer("The case.", ReviewCase)},
+            answers={HTTPStatus.CREATED: Answer("The case.", ReviewCase, headers=LOCATION)},
         ),
     )
 

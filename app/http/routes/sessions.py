@@ -7,7 +7,7 @@ from typing import Final
 from aiohttp import web
 
 from app.http.bodies import BodyReader
-from app.http.creation import REPLAYED, name_created
+from app.http.creation import LOCATION, REPLAYED, created_at, name_created
 from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Parameter
 from app.http.filters import modes
 from app.http.ports import FrontPorts
@@ -90,9 +90,9 @@ class SessionRoutes:
         )
         changed = await self._ask(wish)
         record = await self._get(call, changed.session_id)
-        status = HTTPStatus.CREATED if changed.created else HTTPStatus.OK
-        headers = {REPLAYED: "true"} if changed.replayed else None
-        return json_answer(self._opened(record), status, headers)
+        if changed.created:
+            return json_answer(self._opened(record), HTTPStatus.CREATED, created_at(PATH, changed.session_id))
+        return json_answer(self._opened(record), headers={REPLAYED: "true"} if changed.replayed else None)
 
     def _opened(self, record: Record) -> bytes:
         """Return what was answered when the session was opened; the same whatever happened since (G82)."""
@@ -175,7 +175,7 @@ def _open(routes: SessionRoutes) -> Endpoint:
         summary="Open a verification session",
         family="Sessions",
         answers={
-            HTTPStatus.CREATED: Answer("The session, opened.", OpenedSession),
+            HTTPStatus.CREATED: Answer("The session, opened.", OpenedSession, headers=LOCATION),
             HTTPStatus.OK: Answer(
                 standing, OpenedSession, headers={REPLAYED: "`true` when the key was used."}
             ),

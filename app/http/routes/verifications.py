@@ -8,7 +8,7 @@ from typing import Final
 from aiohttp import web
 
 from app.http.bodies import BodyReader
-from app.http.creation import REPLAYED
+from app.http.creation import LOCATION, REPLAYED, created_at
 from app.http.cursors import Cursors
 from app.http.endpoints import MEBIBYTE, Access, Answer, Call, Credential, Endpoint, Parameter
 from app.http.filters import LIVEMODE, Page, Paging, modes, text, word
@@ -72,9 +72,9 @@ class VerificationRoutes:
         stored = StoredVerification.from_bytes(submitted.record.first_body or submitted.record.body)
         answer = await self.presenter.present(call.caller.tenant_id, stored)
         self.ports.metrics.decided.labels(stored.verification.status, str(submitted.replayed).lower()).inc()
-        headers = {REPLAYED: "true"} if submitted.replayed else None
-        status = HTTPStatus.OK if submitted.replayed else HTTPStatus.CREATED
-        return json_answer(answer, status, headers)
+        if submitted.replayed:
+            return json_answer(answer, headers={REPLAYED: "true"})
+        return json_answer(answer, HTTPStatus.CREATED, created_at(PATH, stored.verification.verification_id))
 
     async def read(self, call: Call) -> web.Response:
         """Answer one verification of the caller's tenant and mode; any other is not found."""
@@ -148,7 +148,7 @@ def _submit(routes: VerificationRoutes) -> Endpoint:
         summary="Evaluate a document and a selfie",
         family="Verifications",
         answers={
-            HTTPStatus.CREATED: Answer("The verification, evaluated.", Verification),
+            HTTPStatus.CREATED: Answer("The verification, evaluated.", Verification, headers=LOCATION),
             HTTPStatus.OK: replayed,
         },
         access=WRITER,

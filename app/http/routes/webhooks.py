@@ -9,7 +9,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from app.http.bodies import BodyReader
-from app.http.creation import REPLAYED, name_created
+from app.http.creation import LOCATION, REPLAYED, created_at, name_created
 from app.http.cursors import Cursors
 from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Handler, Parameter
 from app.http.filters import LIVEMODE, Page, Paging, modes
@@ -89,7 +89,8 @@ class EndpointRoutes:
         made = await self.endpoints.create(call.tenant_id, wish, request, call.actor)
         if made.replayed:
             return _answered(made.endpoint, headers={REPLAYED: "true"})
-        return _answered(made.endpoint, HTTPStatus.CREATED)
+        created = created_at(PATH, made.endpoint.endpoint_id)
+        return _answered(made.endpoint, HTTPStatus.CREATED, headers=created)
 
     async def list_page(self, call: Call) -> web.Response:
         """Answer a page of endpoints, newest first."""
@@ -163,7 +164,9 @@ def endpoint_endpoints(routes: EndpointRoutes) -> tuple[Endpoint, ...]:
         webhook_route(
             "POST", PATH, routes.create, "Register a webhook endpoint",
             {
-                HTTPStatus.CREATED: Answer("The endpoint, without its secret.", WebhookEndpoint),
+                HTTPStatus.CREATED: Answer(
+                    "The endpoint, without its secret.", WebhookEndpoint, headers=LOCATION
+                ),
                 HTTPStatus.OK: Answer(
                     "The Idempotency-Key had been used; the endpoint as first answered.",
                     WebhookEndpoint,
