@@ -24,10 +24,15 @@ API_VERSIONS_KEY: Final = 18
 SMALLEST_FRAME: Final = 10
 """Key, version, correlation id and the length of the client's id."""
 
+MAX_QUESTION_BYTES: Final = 2 * 1024 * 1024
+"""The largest request without records: all items the frame check allows, and room for names."""
+
 PAUSE_BYTES: Final = 1024 * 1024
 """A client that sends this much ahead of its answers is not read from until it is served."""
 
+_PRODUCE_KEY: Final = 0
 _LENGTH: Final = struct.Struct(">i")
+_KEY: Final = struct.Struct(">ih")
 
 
 @dataclass(slots=True)
@@ -113,7 +118,7 @@ class Connection(asyncio.Protocol):
         if len(buffer) < _LENGTH.size:
             return None
         (length,) = _LENGTH.unpack_from(buffer)
-        if not SMALLEST_FRAME <= length <= self._settings.max_frame_bytes:
+        if not SMALLEST_FRAME <= length <= self._most_bytes():
             self._refuse("broker.bad_frame", length=length)
             return None
         end = length + _LENGTH.size
@@ -123,6 +128,13 @@ class Connection(asyncio.Protocol):
         del buffer[:end]
         self._listener.buffered -= end
         return frame
+
+    def _most_bytes(self) -> int:
+        """Return how long the frame that has begun may be; only records need much."""
+        buffer = self._buffer
+        if len(buffer) < _KEY.size or _KEY.unpack_from(buffer)[1] == _PRODUCE_KEY:
+            return self._settings.max_frame_bytes
+        return min(MAX_QUESTION_BYTES, self._settings.max_frame_bytes)
 
     def _regulate(self) -> None:
         held_up = self._waiting is not None or self._choked

@@ -15,11 +15,13 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 from kio.static.primitive import i32Timedelta
 
+from app.broker.frames import frame_check
+
 NO_THROTTLE: Final = i32Timedelta.parse(timedelta(0))
 """This broker has no quotas."""
 
 UNREADABLE: Final = (SerialError, ValueError, OverflowError, struct.error)
-"""What kio raises for bytes that are not the request they claim to be."""
+"""What the frame check and kio raise for bytes that are not the request they claim to be."""
 
 HEAD: Final = struct.Struct(">hhi")
 """API key, API version, correlation id: how every request begins."""
@@ -43,6 +45,7 @@ class Head(NamedTuple):
 class Codec:
     """Reads one API's requests and writes its answers in one version."""
 
+    check: Callable[[bytes], bytes]
     read_header: Callable[[bytes, int], tuple[Any, int]]
     read_body: Callable[[bytes, int], tuple[Any, int]]
     write_body: Callable[["_Parts", Any], None]
@@ -50,6 +53,7 @@ class Codec:
 
     def read(self, frame: bytes) -> tuple[str, Any]:
         """Return the client's id and the request; raises one of `UNREADABLE`."""
+        frame = self.check(frame)
         header, length = self.read_header(frame, 0)
         request, _ = self.read_body(frame, length)
         return header.client_id or "", request
@@ -99,6 +103,7 @@ def codec(api_key: int, version: int) -> Codec:
     response = load_response_schema(api_key, version)
     header: Any = FlexibleHeader if request.__flexible__ else PlainHeader
     return Codec(
+        check=frame_check(header, request),
         read_header=entity_reader(header),
         read_body=entity_reader(request),
         write_body=entity_writer(response),  # type: ignore[arg-type] # kio only calls `write` of the buffer
