@@ -21,6 +21,9 @@ log = structlog.get_logger()
 API_VERSIONS_KEY: Final = 18
 """The one API that answers a version it does not know instead of closing (KIP-511)."""
 
+MAX_CLIENT_ID_LENGTH: Final = 255
+"""What is kept of a client's id; it becomes part of member ids."""
+
 SMALLEST_FRAME: Final = 10
 """Key, version, correlation id and the length of the client's id."""
 
@@ -162,6 +165,7 @@ class Connection(asyncio.Protocol):
             return
         if api.words is not None:
             request = reword(request, api.words)
+        client_id = client_id[:MAX_CLIENT_ID_LENGTH]
         call = Call(self._listener.node, head.version, client_id, self._peer, self._host, self._port)
         answer = self._ask(api, call, request)
         if isinstance(answer, LongPoll):
