@@ -13,12 +13,15 @@ from kio.schema.request_header.v1 import RequestHeader as PlainHeader
 from kio.schema.request_header.v2 import RequestHeader as FlexibleHeader
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
-from kio.static.primitive import i32Timedelta
+from kio.static.primitive import i32Timedelta, i64Timedelta
 
 from app.broker.frames import frame_check
 
 NO_THROTTLE: Final = i32Timedelta.parse(timedelta(0))
 """This broker has no quotas."""
+
+NO_LIFETIME: Final = i64Timedelta.parse(timedelta(0))
+"""A sign-in is good for as long as its connection."""
 
 UNREADABLE: Final = (SerialError, ValueError, OverflowError, struct.error)
 """What the frame check and kio raise for bytes that are not the request they claim to be."""
