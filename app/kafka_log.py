@@ -96,12 +96,14 @@ def access_of(settings: Settings) -> LogAccess:
     if settings.kafka_bootstrap is not None:
         return _configured(settings, settings.kafka_bootstrap)
     remembered = settings.broker_dir / ADDRESS_FILE
+    mend = f"start one with: veristream broker --data-dir {settings.data_dir}"
     try:
-        password = UserFiles(settings.broker_users_dir).owner_password()
-        return LogAccess(remembered.read_text(encoding="ascii").strip(), sign_in=_owner(password))
-    except (OSError, UsersUnusable) as error:
-        mend = f"start one with: veristream broker --data-dir {settings.data_dir}"
+        address = remembered.read_text(encoding="ascii").strip()
+        return LogAccess(address, sign_in=_owner(UserFiles(settings.broker_users_dir).owner_password()))
+    except OSError as error:
         raise CannotStart(f"no broker runs in {settings.broker_dir}; {mend}") from error
+    except UsersUnusable as error:
+        raise CannotStart(f"the broker cannot be signed in to: {error}; {mend}") from error
 
 
 def _configured(settings: Settings, bootstrap: str) -> LogAccess:
