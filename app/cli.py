@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from app.cli_broker_users import broker_users
 from app.cli_options import AsJson, DataDir, TenantOption, settings_of
 from app.cli_people import reviewers
 from app.cli_webhooks import webhooks
@@ -31,6 +32,7 @@ app.add_typer(tenants, name="tenant")
 app.add_typer(keys, name="key")
 app.add_typer(reviewers, name="reviewer")
 app.add_typer(webhooks, name="webhook")
+app.add_typer(broker_users, name="broker-user")
 app.add_typer(audit, name="audit")
 app.add_typer(catalogue, name="catalog")
 app.add_typer(dead_letters, name="dlq")

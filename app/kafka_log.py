@@ -5,18 +5,23 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+
+from pydantic import SecretStr
 
 from app.agents import TABLES
 from app.broker.errors import BrokerError
 from app.broker.server import Broker
-from app.broker.settings import BrokerSettings
+from app.broker.settings import Authentication, BrokerSettings
+from app.broker.users import OWNER, UserFiles, UsersUnusable
 from app.kafka_reach import Unreachable, reach
 from app.settings import Settings, SettingsRefused
 from app.startup import CannotStart
 from schemas.problems import StoreUnavailable
-from streams.runtime.access import LogAccess, SignIn
+from schemas.topics import READABLE_DOWNSTREAM
+from streams.runtime.access import LogAccess, SaslMechanism, SignIn
 from streams.runtime.app import GROUP
 from streams.runtime.topics import BrokersMissing, TopicUnfit, ensure_topics
 
@@ -46,16 +51,27 @@ async def open_broker(settings: Settings) -> AsyncIterator[LogAccess]:
         return
     remembered = settings.broker_dir / ADDRESS_FILE
     port = settings.broker_port or _free_again(remembered)
+    users = UserFiles(settings.broker_users_dir)
     wanted = BrokerSettings(
-        directory=settings.broker_dir, port=port, fsync=settings.broker_fsync, auto_create_topics=False
+        directory=settings.broker_dir,
+        port=port,
+        fsync=settings.broker_fsync,
+        auto_create_topics=False,
+        authentication=Authentication(users.path, frozenset(map(str, READABLE_DOWNSTREAM))),
     )
     async with AsyncExitStack() as stack:
         try:
+            password = await asyncio.to_thread(users.ensure_owner, datetime.now(UTC))
             opened = await stack.enter_async_context(Broker(wanted))
         except (OSError, BrokerError) as error:
             raise CannotStart(f"the embedded broker cannot start: {error}") from error
         remembered.write_text(opened.address + "\n", encoding="ascii")
-        yield LogAccess(opened.address)
+        yield LogAccess(opened.address, sign_in=_owner(password))
+
+
+def _owner(password: str) -> SignIn:
+    """Return how the service's own processes sign in to the embedded broker."""
+    return SignIn(SaslMechanism.SCRAM_SHA_256, OWNER, SecretStr(password))
 
 
 def _free_again(remembered: Path) -> int:
@@ -80,11 +96,14 @@ def access_of(settings: Settings) -> LogAccess:
     if settings.kafka_bootstrap is not None:
         return _configured(settings, settings.kafka_bootstrap)
     remembered = settings.broker_dir / ADDRESS_FILE
+    mend = f"start one with: veristream broker --data-dir {settings.data_dir}"
     try:
-        return LogAccess(remembered.read_text(encoding="ascii").strip())
+        address = remembered.read_text(encoding="ascii").strip()
+        return LogAccess(address, sign_in=_owner(UserFiles(settings.broker_users_dir).owner_password()))
     except OSError as error:
-        mend = f"start one with: veristream broker --data-dir {settings.data_dir}"
         raise CannotStart(f"no broker runs in {settings.broker_dir}; {mend}") from error
+    except UsersUnusable as error:
+        raise CannotStart(f"the broker cannot be signed in to: {error}; {mend}") from error
 
 
 def _configured(settings: Settings, bootstrap: str) -> LogAccess:

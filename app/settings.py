@@ -202,6 +202,11 @@ class Settings(BaseSettings):
         """The embedded broker's log."""
         return self.data_dir / "broker"
 
+    @property
+    def broker_users_dir(self) -> Path:
+        """Who may sign in to the embedded broker; apart from its log, which may be lost."""
+        return self.data_dir / "broker-users"
+
 
 def read_settings(**given: Any) -> Settings:
     """Read the settings once; values given on the command line win over the environment.

@@ -30,6 +30,9 @@ class TopicSpec(Frozen):
     """-1: for ever."""
 
 
+READABLE_DOWNSTREAM: Final = frozenset({Topic.DECISIONS})
+"""What a consumer outside the service may read; everything else is between its own processes."""
+
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 

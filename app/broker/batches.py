@@ -22,6 +22,9 @@ PREFIX_BYTES: Final = 12
 CRC_START: Final = 21
 """The checksum covers everything from the attributes on, so offset and epoch may be set by the broker."""
 
+SMALLEST_RECORD_BYTES: Final = 7
+"""Length, attributes, time, offset, no key, no value, no headers: a byte each."""
+
 SMALLEST_LENGTH: Final = HEADER_BYTES - PREFIX_BYTES
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
@@ -112,6 +115,8 @@ def accept(records: bytes, max_bytes: int) -> BatchHeader:
         raise Refused(ErrorCode.corrupt_message, "the checksum of the batch does not match")
     if header.record_count != header.last_offset_delta + 1:
         raise Refused(ErrorCode.invalid_record, "the record count does not match the offsets")
+    if not header.compressed and header.record_count * SMALLEST_RECORD_BYTES > len(records) - HEADER_BYTES:
+        raise Refused(ErrorCode.invalid_record, "the batch is too small for the records it announces")
     if header.attributes & _TRANSACTIONAL_OR_CONTROL:
         raise Refused(ErrorCode.invalid_txn_state, "transactions are not served by the embedded broker")
     if header.size > max_bytes:

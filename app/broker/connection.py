@@ -11,9 +11,12 @@ from kio.schema.errors import ErrorCode
 from typing_extensions import override
 
 from app.broker.apis.fetch import LongPoll
+from app.broker.apis.refusals import READER_KEYS, REFUSALS
 from app.broker.apis.table import Table
 from app.broker.apis.versions import UnsupportedApiVersions
 from app.broker.node import Api, Call, Node, Parked
+from app.broker.sign_in import Mistakes, SignIn
+from app.broker.users import EVERYTHING, Access, Users
 from app.broker.wire import UNREADABLE, Codec, Head, codec, read_head, reword
 
 log = structlog.get_logger()
@@ -21,13 +24,30 @@ log = structlog.get_logger()
 API_VERSIONS_KEY: Final = 18
 """The one API that answers a version it does not know instead of closing (KIP-511)."""
 
+MAX_CLIENT_ID_LENGTH: Final = 255
+"""What is kept of a client's id; it becomes part of member ids."""
+
+SIGN_IN_KEYS: Final = frozenset({API_VERSIONS_KEY, 17, 36})
+"""All a client may ask before it has signed in: ApiVersions, SaslHandshake, SaslAuthenticate."""
+
+MAX_SIGN_IN_BYTES: Final = 64 * 1024
+"""The largest request before that; Java's clients send less than 1 KiB."""
+
 SMALLEST_FRAME: Final = 10
 """Key, version, correlation id and the length of the client's id."""
+
+MAX_QUESTION_BYTES: Final = 2 * 1024 * 1024
+"""The largest request without records: all items the frame check allows, and room for names."""
 
 PAUSE_BYTES: Final = 1024 * 1024
 """A client that sends this much ahead of its answers is not read from until it is served."""
 
+NOTHING: Final = Access("", frozenset())
+"""What a client may do before it has signed in, besides that."""
+
+_PRODUCE_KEY: Final = 0
 _LENGTH: Final = struct.Struct(">i")
+_KEY: Final = struct.Struct(">ih")
 
 
 @dataclass(slots=True)
@@ -36,9 +56,27 @@ class Listener:
 
     node: Node
     table: Table
+    users: Users | None = None
+    """None: nobody need sign in."""
     connections: set["Connection"] = field(default_factory=set)
+    strangers: dict["Connection", None] = field(default_factory=dict)
+    """Those that have not signed in, the oldest first."""
+    mistakes: Mistakes = field(default_factory=Mistakes)
     buffered: int = 0
     """Bytes of requests that have not been read whole."""
+
+    def drop_strangers(self) -> None:
+        """Close the oldest connections that have not signed in, when there are more than may be."""
+        asked = self.node.settings.authentication
+        while asked is not None and len(self.strangers) > asked.max_strangers:
+            oldest = next(iter(self.strangers))
+            del self.strangers[oldest]
+            oldest.close()
+
+    def drop_deleted_users(self) -> None:
+        """Close the connections of users that are no longer there, or are others of the same name."""
+        for connection in [one for one in self.connections if one.outdated]:
+            connection.close()
 
 
 class Connection(asyncio.Protocol):
@@ -55,6 +93,9 @@ class Connection(asyncio.Protocol):
         self._reading = True
         self._peer = self._host = ""
         self._port = 0
+        self._access: Access | None = EVERYTHING if listener.users is None else None
+        self._sign_in: SignIn | None = None
+        self._deadline: asyncio.TimerHandle | None = None
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -68,10 +109,33 @@ class Connection(asyncio.Protocol):
         self._peer = (transport.get_extra_info("peername") or ("",))[0]
         own_host, self._port = transport.get_extra_info("sockname")[:2]
         self._host = self._settings.advertised_host or own_host
+        self._expect_sign_in()
+
+    def _expect_sign_in(self) -> None:
+        asked, users = self._settings.authentication, self._listener.users
+        if asked is None or users is None:
+            return
+        self._sign_in = SignIn(users, self._listener.mistakes, self._peer)
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_later(asked.deadline_s, self._refuse, "broker.sign_in_timeout")
+        self._listener.strangers[self] = None
+        self._listener.drop_strangers()
+
+    def _signed_in(self) -> None:
+        """Look whether the sign-in is done; from then on everything the user may do is served."""
+        if self._sign_in is not None and self._access is None and self._sign_in.access is not None:
+            self._access = self._sign_in.access
+            self._no_stranger()
+
+    def _no_stranger(self) -> None:
+        self._listener.strangers.pop(self, None)
+        if self._deadline is not None:
+            self._deadline.cancel()
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._listener.connections.discard(self)
+        self._no_stranger()
         self._listener.buffered -= len(self._buffer)
         self._buffer.clear()
         if self._waiting is not None:
@@ -95,8 +159,13 @@ class Connection(asyncio.Protocol):
             self._refuse("broker.buffer_limit", buffered=len(self._buffer))
 
     def close(self) -> None:
-        """Drop the client, for the broker stops."""
+        """Drop the client, for the broker stops or does not want it."""
         self._transport.abort()
+
+    @property
+    def outdated(self) -> bool:
+        """Whether its user was deleted since it signed in."""
+        return self._access is not None and self._sign_in is not None and self._sign_in.outdated
 
     def _serve(self) -> None:
         """Handle whole frames until one has to wait."""
@@ -113,7 +182,7 @@ class Connection(asyncio.Protocol):
         if len(buffer) < _LENGTH.size:
             return None
         (length,) = _LENGTH.unpack_from(buffer)
-        if not SMALLEST_FRAME <= length <= self._settings.max_frame_bytes:
+        if not SMALLEST_FRAME <= length <= self._most_bytes():
             self._refuse("broker.bad_frame", length=length)
             return None
         end = length + _LENGTH.size
@@ -123,6 +192,15 @@ class Connection(asyncio.Protocol):
         del buffer[:end]
         self._listener.buffered -= end
         return frame
+
+    def _most_bytes(self) -> int:
+        """Return how long the frame that has begun may be; only records need much."""
+        buffer = self._buffer
+        if self._access is None:
+            return min(MAX_SIGN_IN_BYTES, self._settings.max_frame_bytes)
+        if len(buffer) < _KEY.size or _KEY.unpack_from(buffer)[1] == _PRODUCE_KEY:
+            return self._settings.max_frame_bytes
+        return min(MAX_QUESTION_BYTES, self._settings.max_frame_bytes)
 
     def _regulate(self) -> None:
         held_up = self._waiting is not None or self._choked
@@ -136,6 +214,9 @@ class Connection(asyncio.Protocol):
 
     def _take(self, frame: bytes) -> None:
         head = read_head(frame)
+        if self._access is None and head.api_key not in SIGN_IN_KEYS:
+            self._refuse("broker.sign_in_missing", api=head.api_key)
+            return
         api = self._listener.table.find(head.api_key, head.version)
         if api is None:
             self._turn_down(head)
@@ -150,8 +231,9 @@ class Connection(asyncio.Protocol):
             return
         if api.words is not None:
             request = reword(request, api.words)
-        call = Call(self._listener.node, head.version, client_id, self._peer, self._host, self._port)
-        answer = self._ask(api, call, request)
+        client_id = client_id[:MAX_CLIENT_ID_LENGTH]
+        answer = self._ask(api, self._call(head, client_id), request)
+        self._signed_in()
         if isinstance(answer, LongPoll):
             self._waiting = answer
             answer.then(lambda fetched: self._deliver(fetched, spoken, head))
@@ -161,11 +243,18 @@ class Connection(asyncio.Protocol):
         elif answer is not None:
             self._send(spoken, head, answer)
 
+    def _call(self, head: Head, client_id: str) -> Call:
+        node, access = self._listener.node, self._access or NOTHING
+        return Call(node, head.version, client_id, self._peer, self._host, self._port, access, self._sign_in)
+
     def _ask(self, api: Api, call: Call, request: object) -> object:
-        """Call the handler; a fault of the broker ends this connection and is raised for the log."""
+        """Call the handler, or refuse what is not the client's; a fault ends the connection and is raised."""
         answered = False
         try:
-            answer = api.handler(call, request)
+            if call.access.unlimited or api.key in READER_KEYS:
+                answer = api.handler(call, request)
+            else:
+                answer = REFUSALS[api.key](request)
             answered = True
         finally:
             if not answered:
@@ -203,6 +292,8 @@ class Connection(asyncio.Protocol):
     def _send(self, spoken: Codec, head: Head, answer: object) -> None:
         for piece in spoken.write(head.correlation_id, answer):
             self._transport.write(piece)
+        if self._sign_in is not None and self._sign_in.failed:
+            self._transport.close()
 
     def _refuse(self, event: str, **facts: object) -> None:
         log.warning(event, client=self._peer, **facts)

@@ -22,8 +22,17 @@ EXPIRY_INTERVAL_S: Final = 0.25
 MAX_METADATA_LENGTH: Final = 4096
 """Kafka's `offset.metadata.max.bytes`."""
 
-MAX_GROUPS: Final = 10_000
+MAX_GROUPS: Final = 1000
 """More would be a client inventing names."""
+
+MAX_GROUP_NAME_LENGTH: Final = 255
+"""Kafka has no limit but the protocol's 32 KiB, which a thousand groups would make 32 MiB of names."""
+
+MAX_MEMBERS_IN_ALL: Final = 2000
+"""Members of all groups together."""
+
+MAX_GROUP_BYTES: Final = 64 * 1024 * 1024
+"""What all members' subscriptions and assignments may take together."""
 
 Positions = dict[tuple[str, int], Committed]
 
@@ -53,8 +62,8 @@ class Coordinator:
             group.close()
 
     def group(self, name: str) -> Group:
-        """Return the group, made on first use; raises INVALID_GROUP_ID for an empty name."""
-        if not name:
+        """Return the group, made on first use; raises INVALID_GROUP_ID for an empty or very long name."""
+        if not 0 < len(name) <= MAX_GROUP_NAME_LENGTH:
             raise Refused(ErrorCode.invalid_group_id)
         group = self._groups.get(name)
         if group is None:
@@ -66,6 +75,14 @@ class Coordinator:
             delay, most = self._settings.group_initial_delay_s, self._settings.max_group_members
             group = self._groups[name] = Group(name, delay, most, lambda: str(uuid.uuid4()))
         return group
+
+    def check_room(self, nbytes: int, *, newcomer: bool = False) -> None:
+        """Raise GROUP_MAX_SIZE_REACHED when another `nbytes` or another member is more than all may have."""
+        members = sum(group.size for group in self._groups.values())
+        held = sum(group.held_bytes for group in self._groups.values())
+        if (newcomer and members >= MAX_MEMBERS_IN_ALL) or held + nbytes > MAX_GROUP_BYTES:
+            log.warning("broker.groups_full", members=members, held_bytes=held, asked_bytes=nbytes)
+            raise Refused(ErrorCode.group_max_size_reached)
 
     def known(self, name: str) -> Group | None:
         """Return the group if it has members or ever committed an offset."""

@@ -24,11 +24,11 @@ class BrokerLocked(BrokerError):
 
 
 class RemoteAddressRefused(BrokerError):
-    """The broker has no authentication and was asked to listen where other machines can reach it."""
+    """The broker speaks no TLS and was asked to listen where other machines can reach it."""
 
     def __init__(self, host: str) -> None:
         super().__init__(
-            f"the embedded broker has no authentication and refuses to listen on {host!r}; "
+            f"the embedded broker speaks no TLS and refuses to listen on {host!r}; "
             "use 127.0.0.1, or set allow_remote when a firewall or a private network protects it"
         )
 

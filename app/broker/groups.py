@@ -50,6 +50,16 @@ class Group:
         self._gathering = False
 
     @property
+    def size(self) -> int:
+        """How many are members or expected to come back with the id they were given."""
+        return len(self.members) + len(self._promised)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of what the members sent and were assigned."""
+        return sum(member.held_bytes for member in self.members.values())
+
+    @property
     def idle(self) -> bool:
         """Whether it has neither members nor anybody expected to come back."""
         return not self.members and not self._promised
@@ -96,7 +106,7 @@ class Group:
         return member
 
     def _newcomer(self, request: JoinRequest, now: float) -> Member:
-        if len(self.members) + len(self._promised) >= self._max_members:
+        if self.size >= self._max_members:
             raise Refused(ErrorCode.group_max_size_reached)
         member_id = f"{request.instance_id or request.client_id or 'member'}-{self._fresh_id()}"
         if request.needs_member_id and request.instance_id is None:

@@ -309,8 +309,9 @@ class PartitionLog:
 
 
 def _first_since(header: BatchHeader, batch: bytes, timestamp_ms: int) -> tuple[int, int]:
+    records = () if header.compressed else records_of(header, batch)
     with contextlib.suppress(ValueError, SerialError):
-        for record in records_of(header, batch):
+        for record in records:
             if record.timestamp >= timestamp_ms:
                 return record.timestamp, record.offset
     return header.max_timestamp, header.base_offset

@@ -44,6 +44,12 @@ class JoinRequest:
     needs_member_id: bool
     """Whether a first join must be repeated with the id it is given (KIP-394, JoinGroup from version 4)."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of names and subscriptions, which a group keeps of it."""
+        names = len(self.member_id) + len(self.instance_id or "") + len(self.protocol_type)
+        return names + sum(len(name) + len(metadata) for name, metadata in self.protocols.items())
+
 
 @dataclass(slots=True, eq=False)
 class Member:
@@ -70,6 +76,11 @@ class Member:
     def protocols(self) -> Mapping[str, bytes]:
         """What it can do, best first."""
         return self.request.protocols
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes kept of it."""
+        return self.request.nbytes + len(self.assignment)
 
     @property
     def waiting(self) -> bool:

@@ -11,8 +11,10 @@ from app.broker.coordinator import Coordinator
 from app.broker.errors import Refused
 from app.broker.flusher import Flusher
 from app.broker.settings import BrokerSettings
+from app.broker.sign_in import SignIn
 from app.broker.store import Store
 from app.broker.topics import TopicDirectory
+from app.broker.users import EVERYTHING, Access
 from app.broker.wakeups import Wakeups
 
 NODE_ID: Final = 1
@@ -69,6 +71,20 @@ class Call(NamedTuple):
     """The address the client should reach this broker at."""
 
     port: int
+    access: Access = EVERYTHING
+    """What the client may do."""
+
+    sign_in: SignIn | None = None
+    """The connection's sign-in; None where none is asked for."""
+
+    def group_error(self, group: str) -> ErrorCode:
+        """Return GROUP_AUTHORIZATION_FAILED for a group that is not the client's."""
+        return ErrorCode.none if self.access.may_use(group) else ErrorCode.group_authorization_failed
+
+    def check_group(self, group: str) -> None:
+        """Raise `Refused` for a group that is not the client's."""
+        if not self.access.may_use(group):
+            raise Refused(ErrorCode.group_authorization_failed)
 
 
 Handler = Callable[[Call, Any], "object | Coroutine[Any, Any, object] | Parked"]

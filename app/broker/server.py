@@ -20,12 +20,17 @@ from app.broker.settings import BrokerSettings, Fsync, refuse_remote
 from app.broker.store import Store
 from app.broker.topics import TopicDirectory
 from app.broker.upkeep import Upkeep
+from app.broker.users import Users, UsersUnusable
 from app.broker.wakeups import Wakeups
 
 log = structlog.get_logger()
 
 BACKLOG: Final = 512
 """Connections the kernel may hold before they are accepted."""
+
+
+USERS_INTERVAL_S: Final = 1.0
+"""How long a deleted user's open connections may still be served."""
 
 
 def _wall_clock_ms() -> int:
@@ -105,8 +110,14 @@ class Broker:
             wakeups=self._wakeups,
             producer_ids=ProducerIds(store),
         )
-        await self._listen(Listener(node, build_table()))
+        asked = self._settings.authentication
+        users = None if asked is None else Users(asked.users_file, asked.readable_topics)
+        listener = Listener(node, build_table(), users)
+        await self._listen(listener)
         opened.push_async_callback(self._stop_listening)
+        if users is not None:
+            watching = asyncio.create_task(_watch_users(listener, users), name="broker-users")
+            opened.push_async_callback(_cancelled, watching)
 
     async def _listen(self, listener: Listener) -> None:
         host, port = self._settings.host, self._settings.port
@@ -124,6 +135,22 @@ class Broker:
             connection.close()
         await self._server.wait_closed()
         log.info("broker.stopped", address=self.address)
+
+
+async def _watch_users(listener: Listener, users: Users) -> None:
+    """End the connections of users who were deleted."""
+    while True:
+        await asyncio.sleep(USERS_INTERVAL_S)
+        try:
+            users.refresh()
+        except UsersUnusable as error:
+            log.error("broker.users_unusable", error=str(error))  # noqa: TRY400 - the message says all
+        listener.drop_deleted_users()
+
+
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def raise_file_limit() -> int:

@@ -15,6 +15,23 @@ DAY_MS: Final = 24 * 60 * 60 * 1000
 """Milliseconds in a day."""
 
 
+@dataclass(frozen=True, slots=True)
+class Authentication:
+    """Every client must sign in with SCRAM."""
+
+    users_file: Path
+    """Written by `UserFiles`."""
+
+    readable_topics: frozenset[str]
+    """What users other than the service itself may read; they may do nothing else."""
+
+    deadline_s: float = 10.0
+    """How long a connection may take to sign in."""
+
+    max_strangers: int = 128
+    """Connections that have not signed in; beyond it the oldest of them is closed."""
+
+
 class Fsync(StrEnum):
     """When written records reach the disk itself."""
 
@@ -37,11 +54,14 @@ class BrokerSettings:
     port: int = 0
     """0 takes a free port; `Broker.port` tells which."""
 
+    authentication: Authentication | None = None
+    """None: whoever connects may do everything. Only for a broker that nobody else can reach, as in tests."""
+
     advertised_host: str | None = None
     """The name given to clients; unset, the address they reached the broker at."""
 
     allow_remote: bool = False
-    """The broker has no authentication, so a non-loopback host needs this said aloud."""
+    """The broker speaks no TLS, so a non-loopback host needs this said aloud."""
 
     fsync: Fsync = Fsync.INTERVAL
     flush_interval_s: float = 0.1

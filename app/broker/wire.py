@@ -13,13 +13,18 @@ from kio.schema.request_header.v1 import RequestHeader as PlainHeader
 from kio.schema.request_header.v2 import RequestHeader as FlexibleHeader
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
-from kio.static.primitive import i32Timedelta
+from kio.static.primitive import i32Timedelta, i64Timedelta
+
+from app.broker.frames import frame_check
 
 NO_THROTTLE: Final = i32Timedelta.parse(timedelta(0))
 """This broker has no quotas."""
 
+NO_LIFETIME: Final = i64Timedelta.parse(timedelta(0))
+"""A sign-in is good for as long as its connection."""
+
 UNREADABLE: Final = (SerialError, ValueError, OverflowError, struct.error)
-"""What kio raises for bytes that are not the request they claim to be."""
+"""What the frame check and kio raise for bytes that are not the request they claim to be."""
 
 HEAD: Final = struct.Struct(">hhi")
 """API key, API version, correlation id: how every request begins."""
@@ -43,6 +48,7 @@ class Head(NamedTuple):
 class Codec:
     """Reads one API's requests and writes its answers in one version."""
 
+    check: Callable[[bytes], bytes]
     read_header: Callable[[bytes, int], tuple[Any, int]]
     read_body: Callable[[bytes, int], tuple[Any, int]]
     write_body: Callable[["_Parts", Any], None]
@@ -50,6 +56,7 @@ class Codec:
 
     def read(self, frame: bytes) -> tuple[str, Any]:
         """Return the client's id and the request; raises one of `UNREADABLE`."""
+        frame = self.check(frame)
         header, length = self.read_header(frame, 0)
         request, _ = self.read_body(frame, length)
         return header.client_id or "", request
@@ -99,6 +106,7 @@ def codec(api_key: int, version: int) -> Codec:
     response = load_response_schema(api_key, version)
     header: Any = FlexibleHeader if request.__flexible__ else PlainHeader
     return Codec(
+        check=frame_check(header, request),
         read_header=entity_reader(header),
         read_body=entity_reader(request),
         write_body=entity_writer(response),  # type: ignore[arg-type] # kio only calls `write` of the buffer

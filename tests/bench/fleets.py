@@ -11,6 +11,9 @@ from typing import Any
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
+from app.kafka_log import access_of
+from app.settings import read_settings
+from streams.runtime.access import LogAccess
 from tests.engines.cassandra_server import CassandraServer
 from tests.engines.kafka_server import KafkaServer
 from tests.journeys.service import Role, environment, make_tenant, running_service, small_request, veristream
@@ -30,7 +33,7 @@ class Fleet:
     url: str
     test_key: str
     data_dir: Path
-    bootstrap: str
+    access: LogAccess
     ours: Mapping[str, int]
     """Process ids of the service by role."""
     metrics: tuple[str, ...]
@@ -59,7 +62,7 @@ async def embedded(folder: Path) -> AsyncIterator[Fleet]:
             url=service.url,
             test_key=service.test_key,
             data_dir=folder,
-            bootstrap=(folder / "broker" / "address").read_text(encoding="ascii").strip(),
+            access=access_of(read_settings(data_dir=folder)),
             ours={"service": service.role.process.pid},
             metrics=(f"{service.url}/metrics",),
         )
@@ -91,7 +94,7 @@ async def on_engines(folder: Path) -> AsyncIterator[Fleet]:
             url=front.url,
             test_key=test_key,
             data_dir=data_dir,
-            bootstrap=kafka.bootstrap,
+            access=LogAccess(kafka.bootstrap),
             ours={"front": front.process.pid, "worker": worker.process.pid},
             metrics=(f"{front.url}/metrics", f"{health}/metrics"),
             engines={"kafka": kafka.pid, "cassandra": cassandra.pid},

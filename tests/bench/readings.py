@@ -16,6 +16,7 @@ from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]  
 from typing_extensions import override
 
 from schemas.topics import TOPICS, Topic
+from streams.runtime.access import LogAccess
 from streams.runtime.app import GROUP
 
 MIB: Final = 1 << 20
@@ -136,12 +137,12 @@ class Soaked:
 class Reader:
     """Reads processes, their metrics and the log; an async context."""
 
-    def __init__(self, pids: Sequence[int], metrics: Sequence[str], bootstrap: str) -> None:
+    def __init__(self, pids: Sequence[int], metrics: Sequence[str], access: LogAccess) -> None:
         process: Any = psutil.Process  # untyped
         self._processes = [process(pid) for pid in pids]
         self._metrics = metrics
-        self._admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-        self._consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
+        self._admin = AIOKafkaAdminClient(**access.client())
+        self._consumer = AIOKafkaConsumer(**access.client(), enable_auto_commit=False)
         self._client = ClientSession()
         self._began = time.monotonic()
         self._spent: tuple[float, float] = spent()

@@ -111,7 +111,7 @@ async def soak(plan: Plan) -> list[str]:
         rate = await greatest_rate(fleet, plan.seek) * plan.share
         lasting = plan.settle_minutes + plan.minutes
         say(f"open load on {fleet.name}: {rate:.1f}/s for {lasting:g} min ({plan.share:.0%})")
-        reader = Reader(list(fleet.ours.values()), fleet.metrics, fleet.bootstrap)
+        reader = Reader(list(fleet.ours.values()), fleet.metrics, fleet.access)
         await stack.enter_async_context(reader)
         post = await stack.enter_async_context(posting(fleet, "soak"))
         await load(post, AT_ONCE, AT_ONCE)  # opens every connection it will have

@@ -47,6 +47,11 @@ class BrokerProcess:
         async with asyncio.timeout(30):
             await self._process.wait()
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
     async def kill(self) -> None:
         """End it as a power switch would end a process."""
         self._process.send_signal(signal.SIGKILL)

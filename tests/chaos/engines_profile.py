@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from streams.runtime.access import LogAccess
 from tests.chaos.doom import Point
 from tests.chaos.fleet import command
 from tests.chaos.proxy import Proxy
@@ -45,6 +46,11 @@ class Engines:
     def bootstrap(self) -> str:
         """Kafka's address, the same in all its lives."""
         return self.kafka.bootstrap
+
+    @property
+    def access(self) -> LogAccess:
+        """Kafka's address; nobody need sign in."""
+        return LogAccess(self.kafka.bootstrap)
 
     async def prepare(self) -> None:
         """Start Kafka, and make the tables as an operator does."""

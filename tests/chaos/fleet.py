@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from app.kafka_log import ADDRESS_FILE
+from app.kafka_log import ADDRESS_FILE, access_of
+from app.settings import read_settings
+from streams.runtime.access import LogAccess
 from tests.chaos import doomed_worker
 from tests.chaos.doom import Point
 from tests.chaos.prefork import Run, fork, run_veristream
@@ -65,6 +67,11 @@ class Profile(Protocol):
         ...
 
     @property
+    def access(self) -> LogAccess:
+        """How the broker is reached and signed in to."""
+        ...
+
+    @property
     def deaths(self) -> Sequence[Point]:
         """Where a worker can be made to die on these engines."""
         ...
@@ -108,6 +115,11 @@ class Embedded:
     def bootstrap(self) -> str:
         """Where the broker said it is."""
         return (self._data_dir / "broker" / ADDRESS_FILE).read_text(encoding="ascii").strip()
+
+    @property
+    def access(self) -> LogAccess:
+        """How the processes of the service reach it."""
+        return access_of(read_settings(data_dir=self._data_dir))
 
     @property
     def broker(self) -> Role:

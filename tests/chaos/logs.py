@@ -39,25 +39,23 @@ class Told:
             own.append(event.sequence)
 
 
-async def told_by(bootstrap: str) -> Told:
+async def told_by(access: LogAccess) -> Told:
     """Return what the decision topic tells."""
     told = Told()
-    await read_topics(LogAccess(bootstrap), lambda name: name == Topic.DECISIONS, told.meet)
+    await read_topics(access, lambda name: name == Topic.DECISIONS, told.meet)
     return told
 
 
-async def deliveries_in(bootstrap: str, topic: Topic = COMMANDS) -> list[Delivery]:
+async def deliveries_in(access: LogAccess, topic: Topic = COMMANDS) -> list[Delivery]:
     """Return every record of a topic."""
     found: list[Delivery] = []
-    await read_topics(
-        LogAccess(bootstrap), lambda name: name == topic, lambda record, _: found.append(record)
-    )
+    await read_topics(access, lambda name: name == topic, lambda record, _: found.append(record))
     return found
 
 
-async def forget_progress(bootstrap: str, topic: Topic = COMMANDS) -> None:
+async def forget_progress(access: LogAccess, topic: Topic = COMMANDS) -> None:
     """Let the agents begin the topic again from its oldest record; none of them may run."""
-    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=GROUP, enable_auto_commit=False)
+    consumer = AIOKafkaConsumer(**access.client(), group_id=GROUP, enable_auto_commit=False)
     await consumer.start()
     try:
         parts = [TopicPartition(topic, number) for number in range(_partitions(topic))]
@@ -67,9 +65,9 @@ async def forget_progress(bootstrap: str, topic: Topic = COMMANDS) -> None:
         await consumer.stop()
 
 
-async def lag_of(bootstrap: str, topic: Topic = COMMANDS) -> int:
+async def lag_of(access: LogAccess, topic: Topic = COMMANDS) -> int:
     """Return how many records of the topic the agents have not committed."""
-    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=GROUP, enable_auto_commit=False)
+    consumer = AIOKafkaConsumer(**access.client(), group_id=GROUP, enable_auto_commit=False)
     await consumer.start()
     try:
         parts = [TopicPartition(topic, number) for number in range(_partitions(topic))]
@@ -79,10 +77,10 @@ async def lag_of(bootstrap: str, topic: Topic = COMMANDS) -> int:
         await consumer.stop()
 
 
-async def until_caught_up(bootstrap: str, topic: Topic = COMMANDS) -> None:
+async def until_caught_up(access: LogAccess, topic: Topic = COMMANDS) -> None:
     """Return once the agents have committed every record of the topic."""
     async with asyncio.timeout(patience(60)):
-        while await lag_of(bootstrap, topic):  # noqa: ASYNC110 - what is waited for is in another process
+        while await lag_of(access, topic):  # noqa: ASYNC110 - what is waited for is in another process
             await asyncio.sleep(0.2)
 
 

@@ -57,7 +57,7 @@ async def test_workers_that_come_and_go_lose_nothing_and_keep_the_order_of_each_
         await posting
         settled = await crowd.settle_all()
         await check(fleet)
-        told = await told_by(profile.bootstrap)
+        told = await told_by(profile.access)
 
     assert crowd.patient
     assert {number: told.sequences[name] for number, name in settled.items()} == {

@@ -26,9 +26,9 @@ IMPATIENT = "3"
 """Seconds a request waits for a decision nobody makes."""
 
 
-async def lose_commands(bootstrap: str) -> None:
+async def lose_commands(access: LogAccess) -> None:
     """Drop the topic of commands with all that is in it, and make it anew."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    admin = AIOKafkaAdminClient(**access.client())
     await admin.start()
     try:
         await admin.delete_topics([Topic.VERIFICATION_COMMANDS.value])
@@ -39,7 +39,7 @@ async def lose_commands(bootstrap: str) -> None:
         await until(gone)
     finally:
         await admin.close()
-    await prepare_topics(LogAccess(bootstrap))
+    await prepare_topics(access)
 
 
 @pytest.mark.timeout(400)
@@ -59,7 +59,7 @@ async def test_commands_the_broker_lost_are_decided_when_their_keys_come_again(
         await worker.kill()
         lost = Crowd(client, front.url, fleet.test_key, count, name="lost")
         await lost.post_all(at_once=count)
-        await lose_commands(profile.bootstrap)
+        await lose_commands(profile.access)
         await fleet.worker()
 
         again = {number: await lost.settle(number) for number in range(count)}

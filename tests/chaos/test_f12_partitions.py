@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from streams.runtime.access import LogAccess
 from tests.chaos.crowd import LATER, Crowd, open_client
 from tests.chaos.fleet import Profile, running_fleet
 from tests.chaos.proxy import BOTH, Proxy, Way
@@ -13,6 +14,19 @@ from tests.chaos.sizes import commands, seconds, seeded
 from tests.chaos.verdict import check
 
 WAYS = (BOTH, frozenset({Way.THERE}), frozenset({Way.BACK}))
+
+
+def behind(proxy: Proxy, access: LogAccess) -> dict[str, str]:
+    """Return the settings of a process that reaches the broker by a proxy."""
+    given = {"SERVICE_KAFKA_BOOTSTRAP": proxy.address}
+    if access.sign_in is not None:
+        given |= {
+            "SERVICE_KAFKA_SECURITY_PROTOCOL": access.protocol,
+            "SERVICE_KAFKA_SASL_MECHANISM": access.sign_in.mechanism.value,
+            "SERVICE_KAFKA_USERNAME": access.sign_in.username,
+            "SERVICE_KAFKA_PASSWORD": access.sign_in.password.get_secret_value(),
+        }
+    return given
 
 
 @pytest.mark.timeout(400)
@@ -28,8 +42,8 @@ async def test_a_partition_between_broker_and_front_or_worker_heals_without_loss
         open_client() as client,
     ):
         front, *_ = await asyncio.gather(
-            fleet.front(SERVICE_KAFKA_BOOTSTRAP=before_front.address),
-            fleet.worker(SERVICE_KAFKA_BOOTSTRAP=before_worker.address),
+            fleet.front(**behind(before_front, profile.access)),
+            fleet.worker(**behind(before_worker, profile.access)),
             fleet.worker(),
         )
         crowds = []

@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
-from streams.runtime.access import LogAccess
 from streams.runtime.writer import LogWriter, Outgoing
 from tests.chaos.crowd import Crowd, open_client
 from tests.chaos.fleet import Profile, running_fleet
@@ -22,18 +21,18 @@ async def test_a_log_read_again_from_its_beginning_decides_nothing_twice(
         crowd = Crowd(client, front.url, fleet.test_key, commands(60))
         await crowd.post_all()
         await crowd.settle_all()
-        sent = await deliveries_in(profile.bootstrap)
+        sent = await deliveries_in(profile.access)
         again = [Outgoing(one.topic, one.key, one.value, tuple(one.headers.items())) for one in sent * 2]
         chance.shuffle(again)
-        async with LogWriter(LogAccess(profile.bootstrap)) as writer:
+        async with LogWriter(profile.access) as writer:
             await writer.write(*again)
         await worker.stop()
-        await forget_progress(profile.bootstrap)
+        await forget_progress(profile.access)
         await fleet.worker()
-        await until_caught_up(profile.bootstrap)
+        await until_caught_up(profile.access)
         rows = await crowd.audit_rows()
         await check(fleet)
-        told = await told_by(profile.bootstrap)
+        told = await told_by(profile.access)
 
     assert crowd.patient
     assert Counter(rows.values()) == {1: crowd.commands}

@@ -9,7 +9,6 @@ from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]  # ships n
 from aiokafka.errors import MessageSizeTooLargeError  # type: ignore[import-untyped]  # ships no types
 
 from schemas.topics import Topic
-from streams.runtime.access import LogAccess
 from streams.runtime.dead_letters import MOST_KEPT, list_dead_letters
 from streams.runtime.writer import MAX_RECORD_BYTES, LogWriter, Outgoing
 from tests.chaos.crowd import Crowd, open_client
@@ -32,7 +31,7 @@ async def test_poison_is_buried_once_and_what_comes_after_it_is_decided(
         front, _ = await asyncio.gather(fleet.front(), fleet.worker())
         crowd = Crowd(client, front.url, fleet.test_key, 40)
         await crowd.post_all()
-        sound = (await deliveries_in(profile.bootstrap))[0]
+        sound = (await deliveries_in(profile.access))[0]
         value = sound.value or b""
         poison: list[tuple[bytes | None, bytes | None]] = [
             (sound.key, b'{"verification_id": "' + PERSON.encode()),
@@ -44,7 +43,7 @@ async def test_poison_is_buried_once_and_what_comes_after_it_is_decided(
             (b"other", value),
         ]
         chance.shuffle(poison)
-        access = LogAccess(profile.bootstrap)
+        access = profile.access
         async with LogWriter(access) as writer:
             places = [chance.randrange(8) for _ in poison]
             await writer.write(
@@ -56,7 +55,7 @@ async def test_poison_is_buried_once_and_what_comes_after_it_is_decided(
         after = Crowd(client, front.url, fleet.test_key, 40, name="after")
         await after.post_all()
         await after.settle_all()
-        await until_caught_up(profile.bootstrap)
+        await until_caught_up(profile.access)
         letters = await list_dead_letters(access, 100)
         await check(fleet, dead_letters=len(poison))
 
@@ -71,14 +70,14 @@ async def test_a_value_of_five_megabytes_is_refused_by_the_log(tmp_path: Path, p
     """F15: what no reader could take in never lies in a partition."""
     async with running_fleet(tmp_path, profile) as fleet:
         await fleet.worker()
-        producer = AIOKafkaProducer(bootstrap_servers=profile.bootstrap, max_request_size=8 * MIB)
+        producer = AIOKafkaProducer(**profile.access.client(), max_request_size=8 * MIB)
         await producer.start()
         try:
             with pytest.raises(MessageSizeTooLargeError):
                 await producer.send_and_wait(Topic.VERIFICATION_COMMANDS, b"x" * (5 * MIB), key=b"key")
         finally:
             await producer.stop()
-        assert await lag_of(profile.bootstrap) == 0
+        assert await lag_of(profile.access) == 0
 
 
 async def test_buried_commands_sent_again_are_decided_once(tmp_path: Path, profile: Profile) -> None:
@@ -92,7 +91,7 @@ async def test_buried_commands_sent_again_are_decided_once(tmp_path: Path, profi
         await defective.stop()
         await fleet.worker()
         sent = [await fleet.command("dlq", "redrive") for _ in range(2)]
-        await until_caught_up(profile.bootstrap)
+        await until_caught_up(profile.access)
         rows = await crowd.audit_rows()
         settled = await crowd.settle_all()
         await check(fleet)

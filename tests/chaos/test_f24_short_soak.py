@@ -13,9 +13,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from schemas.topics import Topic
-from tests.agents.support import until_settled
 from tests.chaos.crowd import Crowd, open_client
 from tests.chaos.fleet import Profile, running_fleet
+from tests.chaos.logs import until_caught_up
 from tests.chaos.sizes import commands, seeded
 from tests.chaos.verdict import check
 from tests.journeys.service import Role
@@ -52,8 +52,8 @@ async def test_a_steady_load_leaves_the_processes_as_they_were(tmp_path: Path, p
         tasks = await tasks_of(crowds[0])
         before = [Size.of(role) for role in (front, worker)]
         await crowds[1].post_all(at_once=16)
-        await until_settled(profile.bootstrap, Topic.VERIFICATION_COMMANDS)
-        await until_settled(profile.bootstrap, Topic.AUDIT)
+        await until_caught_up(profile.access, Topic.VERIFICATION_COMMANDS)
+        await until_caught_up(profile.access, Topic.AUDIT)
         more_tasks = await tasks_of(crowds[1]) - tasks
         after = [Size.of(role) for role in (front, worker)]
         await check(fleet)

@@ -11,7 +11,6 @@ from aiohttp import ClientSession
 
 from schemas.events import EventType
 from schemas.topics import Topic
-from streams.runtime.access import LogAccess
 from streams.runtime.writer import LogWriter, Outgoing
 from tests.chaos import brisk_worker
 from tests.chaos.brisk_worker import BRISK, STEPS_S
@@ -240,14 +239,14 @@ async def test_a_log_read_again_from_its_beginning_delivers_nothing_twice(
         happened = await tenant.events(crowd.commands)
         await receiver.until(lambda one: len(one.hits) >= len(happened))
         await worker.stop()
-        async with LogWriter(LogAccess(profile.bootstrap)) as writer:
+        async with LogWriter(profile.access) as writer:
             for topic in TOLD_OF:
-                sent = await deliveries_in(profile.bootstrap, topic)
+                sent = await deliveries_in(profile.access, topic)
                 await writer.write(*(Outgoing(one.topic, one.key, one.value) for one in sent * 2))
-                await forget_progress(profile.bootstrap, topic)
+                await forget_progress(profile.access, topic)
         await fleet.odd_worker(brisk_worker.run, "brisk")
         for topic in TOLD_OF:
-            await until_caught_up(profile.bootstrap, topic)
+            await until_caught_up(profile.access, topic)
         await check(fleet)
 
     assert sorted(hit.event_id for hit in receiver.hits) == sorted(happened)

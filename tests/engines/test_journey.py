@@ -103,7 +103,7 @@ async def test_the_feed_and_the_topic_agree(house: House) -> None:
     await decide(house.service, house.service.test_key, 10, "agree")
 
     wanted = await caught_up(house, "agree", events_for(10))
-    async with Member(house.kafka.bootstrap, "agree") as member:
+    async with Member({"bootstrap_servers": house.kafka.bootstrap}, "agree") as member:
         await agree([member], "agree", wanted)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]  # ships no types
 
 from schemas.topics import Topic
-from tests.journeys.service import Service, small_request
+from tests.journeys.service import Service, small_request, veristream_json
 
 Json = dict[str, Any]
 
@@ -37,7 +37,8 @@ class Told:
 class Member:
     """A member of a plain consumer group, which keeps all it is given."""
 
-    bootstrap: str
+    client: Mapping[str, Any]
+    """Where the brokers are and who signs in, in aiokafka's words."""
     group: str
     found: list[Told] = field(default_factory=list)
     _consumer: Any = None
@@ -47,7 +48,7 @@ class Member:
         """Join the group; where it has read nothing yet it begins at the beginning."""
         self._consumer = AIOKafkaConsumer(
             str(Topic.DECISIONS),
-            bootstrap_servers=self.bootstrap,
+            **self.client,
             group_id=self.group,
             auto_offset_reset="earliest",
             heartbeat_interval_ms=200,
@@ -74,6 +75,23 @@ class Member:
     async def _read(self) -> None:
         async for record in self._consumer:
             self.found.append(Told(record.key, record.value))
+
+
+async def new_reader(service: Service, name: str) -> Json:
+    """Make a user of the embedded broker as an operator does, and return what the command prints."""
+    made: Json = await veristream_json(service.data_dir, "broker-user", "create", name)
+    return made
+
+
+def client_of(made: Json) -> Json:
+    """Return what the command printed in aiokafka's words."""
+    return {
+        "bootstrap_servers": made["bootstrap"],
+        "security_protocol": made["security_protocol"],
+        "sasl_mechanism": made["mechanism"],
+        "sasl_plain_username": made["user"],
+        "sasl_plain_password": made["password"],
+    }
 
 
 async def decide(service: Service, key: str, count: int, name: str) -> None:

@@ -17,6 +17,7 @@ COMMANDS = (
     ("key", "revoke"), ("reviewer", "create"), ("reviewer", "reset"), ("catalog", "load"),
     ("doctor",), ("audit", "verify"), ("dlq", "list"), ("dlq", "redrive"),
     ("webhook", "listen"), ("webhook", "verify"),
+    ("broker-user", "create"), ("broker-user", "list"), ("broker-user", "delete"),
 )  # fmt: skip
 
 

@@ -4,6 +4,13 @@ import asyncio
 import time
 
 import pytest
+import pytest_asyncio
+from aiokafka import (  # type: ignore[import-untyped]  # ships no types
+    AIOKafkaConsumer,
+    AIOKafkaProducer,
+    TopicPartition,
+)
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
 from confluent_kafka import Consumer
 
 from schemas.topics import Topic
@@ -15,20 +22,23 @@ from tests.journeys.decision_topic import (
     Told,
     agree,
     by_id,
+    client_of,
     decide,
     events_for,
     feed,
+    new_reader,
 )
-from tests.journeys.service import Service
+from tests.journeys.service import Service, veristream, veristream_json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 DECISIONS = 24
 
 
-def bootstrap(service: Service) -> str:
-    """Where the embedded broker is."""
-    return (service.data_dir / "broker" / "address").read_text(encoding="ascii").strip()
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def made(service: Service) -> Json:
+    """A user for a downstream system, as the command prints it."""
+    return await new_reader(service, "downstream")
 
 
 async def fed(service: Service, name: str, decisions: int = DECISIONS) -> dict[str, Json]:
@@ -38,9 +48,9 @@ async def fed(service: Service, name: str, decisions: int = DECISIONS) -> dict[s
     return {event["id"]: event for event in found}
 
 
-async def test_a_group_of_two_reads_every_event_of_the_feed(service: Service) -> None:
-    address = bootstrap(service)
-    async with Member(address, "two") as first, Member(address, "two") as second:
+async def test_a_group_of_two_reads_every_event_of_the_feed(service: Service, made: Json) -> None:
+    client = client_of(made)
+    async with Member(client, "downstream.two") as first, Member(client, "downstream.two") as second:
         await share(first, second)
         await decide(service, service.test_key, DECISIONS, "two")
 
@@ -56,10 +66,10 @@ async def share(first: Member, second: Member) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_a_member_that_leaves_loses_nothing(service: Service) -> None:
-    address = bootstrap(service)
-    async with Member(address, "leaving") as staying:
-        async with Member(address, "leaving") as leaving:
+async def test_a_member_that_leaves_loses_nothing(service: Service, made: Json) -> None:
+    client = client_of(made)
+    async with Member(client, "downstream.leaving") as staying:
+        async with Member(client, "downstream.leaving") as leaving:
             await share(staying, leaving)
             deciding = asyncio.create_task(decide(service, service.test_key, DECISIONS, "leaving"))
             await has_read(leaving, "leaving")
@@ -75,25 +85,25 @@ async def has_read(member: Member, name: str) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_group_that_comes_later_reads_from_the_beginning(service: Service) -> None:
+async def test_a_group_that_comes_later_reads_from_the_beginning(service: Service, made: Json) -> None:
     await decide(service, service.test_key, DECISIONS, "late")
 
-    async with Member(bootstrap(service), "late") as member:
+    async with Member(client_of(made), "downstream.late") as member:
         await agree([member], "late", await fed(service, "late"))
 
 
-async def test_librdkafka_reads_the_same(service: Service) -> None:
+async def test_librdkafka_reads_the_same(service: Service, made: Json) -> None:
     await decide(service, service.test_key, DECISIONS, "other")
     wanted = await fed(service, "other")
 
-    told = await asyncio.to_thread(read_with_librdkafka, bootstrap(service), "other", len(wanted))
+    told = await asyncio.to_thread(read_with_librdkafka, made["client_configuration"], "other", len(wanted))
 
     assert by_id(told, "other") == wanted
 
 
-def read_with_librdkafka(address: str, name: str, count: int) -> list[Told]:
+def read_with_librdkafka(configuration: Json, name: str, count: int) -> list[Told]:
     """Read with two members of a group until so many events about subjects of a name are there."""
-    options = {"bootstrap.servers": address, "group.id": name, "auto.offset.reset": "earliest"}
+    options = {**configuration, "auto.offset.reset": "earliest"}
     members = [Consumer(options), Consumer(options)]
     told: list[Told] = []
     try:
@@ -111,10 +121,10 @@ def read_with_librdkafka(address: str, name: str, count: int) -> list[Told]:
     return told
 
 
-async def test_records_are_as_their_description_says(service: Service) -> None:
+async def test_records_are_as_their_description_says(service: Service, made: Json) -> None:
     await decide(service, service.test_key, 5, "described")
     _, document = await service.get("/v1/asyncapi.json")
-    async with Member(bootstrap(service), "described") as member:
+    async with Member(client_of(made), "downstream.described") as member:
         await agree([member], "described", await fed(service, "described", 5))
     schemas, payload = Schemas(document), document["components"]["messages"]["decision"]["payload"]
 
@@ -139,3 +149,48 @@ async def test_a_receiver_that_was_away_catches_up_by_the_feed(service: Service)
 
     assert len(missed) == events_for(5)
     assert all("@after-" in event["data"]["subject_id"] for event in missed)
+
+
+async def test_a_deployment_answers_nothing_to_a_client_without_a_credential(
+    service: Service, made: Json
+) -> None:
+    for words in ({}, {**client_of(made), "sasl_plain_password": "guessed"}):
+        consumer = AIOKafkaConsumer(**{"bootstrap_servers": made["bootstrap"], **words})
+        with pytest.raises(KafkaError):
+            await consumer.start()
+        await consumer.stop()
+    assert {path.stat().st_mode & 0o777 for path in (service.data_dir / "broker-users").iterdir()} == {0o600}
+
+
+async def test_a_reader_of_a_deployment_reads_and_writes_no_command(made: Json) -> None:
+    consumer = AIOKafkaConsumer(**client_of(made))
+    await consumer.start()
+    commands = TopicPartition(str(Topic.REVIEW_COMMANDS), 0)
+    try:
+        assert await consumer.topics() == {str(Topic.DECISIONS)}
+        consumer.assign([commands])
+        with pytest.raises(KafkaError):
+            async with asyncio.timeout(20):
+                await consumer.end_offsets([commands])
+    finally:
+        await consumer.stop()
+    producer = AIOKafkaProducer(**client_of(made), enable_idempotence=False, request_timeout_ms=5000)
+    await producer.start()
+    with pytest.raises(KafkaError):
+        await producer.send_and_wait(str(Topic.REVIEW_COMMANDS), b"forged", partition=0)
+    await producer.stop()
+
+
+async def test_a_user_is_listed_and_deleted_while_the_service_runs(service: Service) -> None:
+    made = await new_reader(service, "passing")
+    listed = await veristream_json(service.data_dir, "broker-user", "list")
+    again, _, complaint = await veristream(service.data_dir, "broker-user", "create", "passing")
+    await veristream_json(service.data_dir, "broker-user", "delete", "passing")
+    consumer = AIOKafkaConsumer(**client_of(made))
+    with pytest.raises(KafkaError):
+        await consumer.start()
+    await consumer.stop()
+
+    assert "passing" in {user["user"] for user in listed}
+    assert made["password"] not in str(listed)
+    assert (again, "there is a user passing already" in complaint) == (2, True)

@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-unt
 
 from app.specimens import Alterations, PassportSpecimen, SlipSpecimen, draw_long_slip, draw_passport
 from schemas.topics import TOPICS, Topic
+from tests.journeys.decision_topic import client_of, new_reader
 from tests.journeys.service import (
     Service,
     astronaut,
@@ -167,9 +168,8 @@ async def test_a_verification_is_readable_at_once_with_its_audit_row(service: Se
 
 async def test_the_decision_is_on_its_topic_for_an_ordinary_consumer(service: Service) -> None:
     _, created, _ = await service.post(small_request("sim:reject:DOCUMENT_EXPIRED@t"), key=service.test_key)
-    bootstrap = (service.data_dir / "broker" / "address").read_text().strip()
     partitions = next(spec.partitions for spec in TOPICS if spec.topic is Topic.DECISIONS)
-    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap)
+    consumer = AIOKafkaConsumer(**client_of(await new_reader(service, "ordinary")))
     await consumer.start()
     consumer.assign([TopicPartition(str(Topic.DECISIONS), number) for number in range(partitions)])
     await consumer.seek_to_beginning()

@@ -28,7 +28,7 @@ from kio.static.primitive import i32, i64
 
 from app.broker.coordinator import MAX_METADATA_LENGTH
 from app.broker.errors import Refused
-from app.broker.node import Call, Node
+from app.broker.node import Call
 from app.broker.store import Committed
 from app.broker.wire import NO_THROTTLE
 
@@ -41,7 +41,7 @@ Key = tuple[str, int]
 async def offset_commit(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Keep the offsets that can be kept; each partition is answered on its own."""
     errors: dict[Key, ErrorCode] = {
-        (topic.name, part.partition_index): _fault(call.node, topic.name, part)
+        (topic.name, part.partition_index): _fault(call, topic.name, part)
         for topic in request.topics
         for part in topic.partitions
     }
@@ -53,14 +53,16 @@ async def offset_commit(call: Call, request: OffsetCommitRequest) -> OffsetCommi
         for part in topic.partitions
         if errors[topic.name, part.partition_index] is ErrorCode.none
     }
-    refusal = await _commit(call.node, request, accepted)
+    refusal = await _commit(call, request, accepted)
     if refusal is not ErrorCode.none:
         errors = dict.fromkeys(errors, refusal)
     return _answer(request, errors)
 
 
-async def _commit(node: Node, request: OffsetCommitRequest, accepted: Mapping[Key, Committed]) -> ErrorCode:
+async def _commit(call: Call, request: OffsetCommitRequest, accepted: Mapping[Key, Committed]) -> ErrorCode:
+    node = call.node
     try:
+        call.check_group(request.group_id)
         node.groups.check_commit(
             request.group_id,
             request.member_id,
@@ -74,8 +76,10 @@ async def _commit(node: Node, request: OffsetCommitRequest, accepted: Mapping[Ke
     return ErrorCode.none
 
 
-def _fault(node: Node, topic: str, part: OffsetCommitRequestPartition) -> ErrorCode:
-    if node.topics.partition(topic, part.partition_index) is None:
+def _fault(call: Call, topic: str, part: OffsetCommitRequestPartition) -> ErrorCode:
+    if not call.access.may_read(topic):
+        return ErrorCode.topic_authorization_failed
+    if call.node.topics.partition(topic, part.partition_index) is None:
         return ErrorCode.unknown_topic_or_partition
     if len(part.committed_metadata or "") > MAX_METADATA_LENGTH:
         return ErrorCode.offset_metadata_too_large
@@ -100,8 +104,7 @@ def _answer(request: OffsetCommitRequest, errors: Mapping[Key, ErrorCode]) -> Of
 
 def offset_fetch(call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """Tell what one group committed, for the partitions asked for or for all."""
-    committed = call.node.groups.committed(request.group_id)
-    wanted = _wanted(request.topics, committed)
+    error, wanted = _visible(call, request.group_id, request.topics)
     topics = (
         OffsetFetchResponseTopic(
             name=TopicName(name),
@@ -111,24 +114,24 @@ def offset_fetch(call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse
                     committed_offset=i64(at.offset),
                     committed_leader_epoch=i32(at.epoch),
                     metadata=at.metadata or "",
-                    error_code=ErrorCode.none,
+                    error_code=error,
                 )
                 for index, at in partitions
             ),
         )
         for name, partitions in wanted
     )
-    return OffsetFetchResponse(throttle_time=NO_THROTTLE, topics=tuple(topics), error_code=ErrorCode.none)
+    return OffsetFetchResponse(throttle_time=NO_THROTTLE, topics=tuple(topics), error_code=error)
 
 
 def offset_fetch_of_groups(call: Call, request: many.OffsetFetchRequest) -> fetched.OffsetFetchResponse:
     """The same for several groups at once (KIP-709)."""
-    groups = (_fetched_group(call.node, group) for group in request.groups)
+    groups = (_fetched_group(call, group) for group in request.groups)
     return fetched.OffsetFetchResponse(throttle_time=NO_THROTTLE, groups=tuple(groups))
 
 
-def _fetched_group(node: Node, group: many.OffsetFetchRequestGroup) -> fetched.OffsetFetchResponseGroup:
-    wanted = _wanted(group.topics, node.groups.committed(group.group_id))
+def _fetched_group(call: Call, group: many.OffsetFetchRequestGroup) -> fetched.OffsetFetchResponseGroup:
+    error, wanted = _visible(call, group.group_id, group.topics)
     topics = (
         fetched.OffsetFetchResponseTopics(
             name=TopicName(name),
@@ -138,24 +141,30 @@ def _fetched_group(node: Node, group: many.OffsetFetchRequestGroup) -> fetched.O
                     committed_offset=i64(at.offset),
                     committed_leader_epoch=i32(at.epoch),
                     metadata=at.metadata or "",
-                    error_code=ErrorCode.none,
+                    error_code=error,
                 )
                 for index, at in partitions
             ),
         )
         for name, partitions in wanted
     )
-    return fetched.OffsetFetchResponseGroup(
-        group_id=group.group_id, topics=tuple(topics), error_code=ErrorCode.none
-    )
+    return fetched.OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(topics), error_code=error)
 
 
 Asked = Iterable[OffsetFetchRequestTopic | many.OffsetFetchRequestTopics] | None
 
 
-def _wanted(
-    asked: Asked, committed: Mapping[Key, Committed]
-) -> list[tuple[str, list[tuple[int, Committed]]]]:
+Positions = list[tuple[str, list[tuple[int, Committed]]]]
+
+
+def _visible(call: Call, group: str, asked: Asked) -> tuple[ErrorCode, Positions]:
+    """Return what the client may see of a group's offsets; nothing of a group that is not its own."""
+    error = call.group_error(group)
+    committed = call.node.groups.committed(group) if error is ErrorCode.none else {}
+    return error, _wanted(asked, committed)
+
+
+def _wanted(asked: Asked, committed: Mapping[Key, Committed]) -> Positions:
     if asked is not None:
         return [
             (topic.name, [(i, committed.get((topic.name, i), NOTHING)) for i in topic.partition_indexes])

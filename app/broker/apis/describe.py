@@ -56,7 +56,9 @@ def list_groups(call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     groups = [
-        group for name in call.node.groups.names() if (group := call.node.groups.known(name)) is not None
+        group
+        for name in call.node.groups.names()
+        if call.access.may_use(name) and (group := call.node.groups.known(name)) is not None
     ]
     listed = tuple(
         ListedGroup(
@@ -73,7 +75,12 @@ def list_groups(call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
 
 def describe_groups(call: Call, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """Show the members of groups; an unknown group is Dead, as Kafka says."""
-    groups = tuple(_described(call.node.groups, name) for name in request.groups)
+    groups = tuple(
+        _described(call.node.groups, name)
+        if call.access.may_use(name)
+        else _shown(name, GroupState.DEAD, "", "", (), ErrorCode.group_authorization_failed)
+        for name in request.groups
+    )
     return DescribeGroupsResponse(throttle_time=NO_THROTTLE, groups=groups)
 
 
@@ -86,10 +93,15 @@ def _described(groups: Coordinator, name: GroupId) -> DescribedGroup:
 
 
 def _shown(
-    name: GroupId, state: GroupState, kind: str, protocol: str, members: tuple[DescribedGroupMember, ...]
+    name: GroupId,
+    state: GroupState,
+    kind: str,
+    protocol: str,
+    members: tuple[DescribedGroupMember, ...],
+    error: ErrorCode = ErrorCode.none,
 ) -> DescribedGroup:
     return DescribedGroup(
-        error_code=ErrorCode.none,
+        error_code=error,
         group_id=name,
         group_state=state.value,
         protocol_type=kind,

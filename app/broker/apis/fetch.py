@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
-from kio.schema.fetch.v12.request import FetchRequest
+from kio.schema.fetch.v12.request import FetchPartition, FetchRequest
 from kio.schema.fetch.v12.response import EpochEndOffset, LeaderIdAndEpoch, SnapshotId
 
 from app.broker.log import PartitionLog
@@ -57,24 +57,29 @@ class _Wanted(NamedTuple):
     partition: PartitionLog | None
     offset: int
     max_bytes: int
+    error: ErrorCode
+    """Why there is nothing to read."""
 
 
 def fetch(call: Call, request: FetchRequest) -> object:
     """Answer at once with an error, with `min_bytes`, or without a wait; else when one of them comes true."""
     if getattr(request, "session_id", 0):
         return Fetched((), ErrorCode.fetch_session_id_not_found)
-    wanted = [
-        _Wanted(topic.topic, part.partition, call.node.topics.partition(topic.topic, part.partition),
-                part.fetch_offset, part.partition_max_bytes)
-        for topic in request.topics
-        for part in topic.partitions
-    ]  # fmt: skip
+    wanted = [_wanted(call, topic.topic, part) for topic in request.topics for part in topic.partitions]
     max_bytes = min(request.max_bytes, call.node.settings.max_fetch_bytes)
     answer, found, urgent = _read(wanted, max_bytes)
     wait_s = _wait_s(call.node, request)
     if urgent or found >= request.min_bytes or wait_s <= 0 or not wanted:
         return answer
     return LongPoll(call.node.wakeups, wanted, request.min_bytes, max_bytes, wait_s)
+
+
+def _wanted(call: Call, topic: str, part: FetchPartition) -> _Wanted:
+    number, offset, most = part.partition, part.fetch_offset, part.partition_max_bytes
+    if not call.access.may_read(topic):
+        return _Wanted(topic, number, None, offset, most, ErrorCode.topic_authorization_failed)
+    found = call.node.topics.partition(topic, number)
+    return _Wanted(topic, number, found, offset, most, ErrorCode.unknown_topic_or_partition)
 
 
 def _wait_s(node: Node, request: FetchRequest) -> float:
@@ -99,7 +104,7 @@ def _read(wanted: list[_Wanted], max_bytes: int) -> tuple[Fetched, int, bool]:
 def _read_one(want: _Wanted, budget: int, *, first: bool) -> FetchedPartition:
     partition = want.partition
     if partition is None or partition.closed:
-        return FetchedPartition(want.number, ErrorCode.unknown_topic_or_partition)
+        return FetchedPartition(want.number, want.error)
     high, start = partition.high_watermark, partition.start_offset
     if not start <= want.offset <= partition.next_offset:
         return FetchedPartition(want.number, ErrorCode.offset_out_of_range, high, high, start)

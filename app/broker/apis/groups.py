@@ -17,7 +17,7 @@ from kio.static.primitive import i32
 
 from app.broker.errors import Refused
 from app.broker.members import Joined, JoinRequest, MemberIdRequired
-from app.broker.node import Call, Node
+from app.broker.node import Call
 from app.broker.wire import NO_THROTTLE
 
 MEMBER_ID_VERSION = 4
@@ -34,7 +34,9 @@ def _now() -> float:
 async def join_group(call: Call, request: JoinGroupRequest) -> JoinGroupResponse:
     """Wait for the next generation and tell the member its part in it."""
     try:
+        call.check_group(request.group_id)
         wish = _wish(call, request)
+        call.node.groups.check_room(wish.nbytes, newcomer=not wish.member_id)
         joined = await call.node.groups.group(request.group_id).join(wish, _now())
     except MemberIdRequired as required:
         return _not_joined(required.code, required.member_id)
@@ -94,9 +96,12 @@ async def sync_group(call: Call, request: SyncGroupRequest) -> SyncGroupResponse
     """Wait for the leader's word on who reads what."""
     given = {item.member_id: item.assignment for item in request.assignments}
     try:
+        call.check_group(request.group_id)
         group = call.node.groups.existing(request.group_id)
         group.check(request.member_id, request.generation_id, _now(), request.group_instance_id)
         _check_protocol(request.protocol_name, group.protocol)
+        if given:
+            call.node.groups.check_room(sum(map(len, given.values())))
         assignment = await group.sync(request.member_id, request.generation_id, given, _now())
     except Refused as refused:
         return SyncGroupResponse(throttle_time=NO_THROTTLE, error_code=refused.code, assignment=b"")
@@ -118,6 +123,7 @@ def heartbeat(call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
     """Renew a session, or call the member to a rebalance."""
     error = ErrorCode.none
     try:
+        call.check_group(request.group_id)
         group = call.node.groups.existing(request.group_id)
         group.heartbeat(request.member_id, request.generation_id, _now(), request.group_instance_id)
     except Refused as refused:
@@ -127,7 +133,7 @@ def heartbeat(call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
 
 def leave_group(call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse:
     """Let one member go."""
-    error = _leave(call.node, request.group_id, request.member_id, None)
+    error = _leave(call, request.group_id, request.member_id, None)
     return LeaveGroupResponse(throttle_time=NO_THROTTLE, error_code=error)
 
 
@@ -137,16 +143,17 @@ def leave_group_together(call: Call, request: leaving.LeaveGroupRequest) -> left
         left.MemberResponse(
             member_id=member.member_id,
             group_instance_id=member.group_instance_id,
-            error_code=_leave(call.node, request.group_id, member.member_id, member.group_instance_id),
+            error_code=_leave(call, request.group_id, member.member_id, member.group_instance_id),
         )
         for member in request.members
     )
     return left.LeaveGroupResponse(throttle_time=NO_THROTTLE, error_code=ErrorCode.none, members=members)
 
 
-def _leave(node: Node, group: str, member_id: str, instance_id: str | None) -> ErrorCode:
+def _leave(call: Call, group: str, member_id: str, instance_id: str | None) -> ErrorCode:
     try:
-        node.groups.existing(group).leave(member_id, instance_id)
+        call.check_group(group)
+        call.node.groups.existing(group).leave(member_id, instance_id)
     except Refused as refused:
         return refused.code
     return ErrorCode.none

@@ -20,7 +20,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
 from app.broker.errors import Refused
-from app.broker.node import LEADER_EPOCH, NODE_ID, Call, Node
+from app.broker.node import LEADER_EPOCH, NODE_ID, Call
 from app.broker.topics import Topic
 from app.broker.wire import NO_THROTTLE
 
@@ -32,10 +32,10 @@ async def metadata(call: Call, request: MetadataRequest) -> MetadataResponse:
     """Describe the topics asked for, making unknown ones when both sides allow it."""
     everything = request.topics is None or (call.version == 0 and not request.topics)
     if everything:
-        topics = [_described(topic) for topic in call.node.topics]
+        topics = [_described(topic) for topic in call.node.topics if call.access.may_read(topic.name)]
     else:
         may_create = request.allow_auto_topic_creation and call.node.settings.auto_create_topics
-        topics = [await _asked(call.node, topic, may_create=may_create) for topic in request.topics or ()]
+        topics = [await _asked(call, topic, may_create=may_create) for topic in request.topics or ()]
     return MetadataResponse(
         throttle_time=NO_THROTTLE,
         brokers=(MetadataResponseBroker(node_id=_THIS_NODE, host=call.host, port=i32(call.port)),),
@@ -45,12 +45,17 @@ async def metadata(call: Call, request: MetadataRequest) -> MetadataResponse:
     )
 
 
-async def _asked(node: Node, asked: MetadataRequestTopic, *, may_create: bool) -> MetadataResponseTopic:
+async def _asked(call: Call, asked: MetadataRequestTopic, *, may_create: bool) -> MetadataResponseTopic:
+    node, access = call.node, call.access
     if asked.name is None:
         topic = node.topics.by_id(asked.topic_id)
-        return _described(topic) if topic else _unknown("", ErrorCode.unknown_topic_id, asked.topic_id)
+        if topic is None or not access.may_read(topic.name):
+            return _unknown("", ErrorCode.unknown_topic_id, asked.topic_id)
+        return _described(topic)
+    if not access.may_read(asked.name):
+        return _unknown(asked.name, ErrorCode.topic_authorization_failed)
     topic = node.topics.get(asked.name)
-    if topic is None and may_create:
+    if topic is None and may_create and access.unlimited:
         try:
             topic = await node.topics.create(asked.name, -1, {})
         except Refused as refused:
@@ -97,7 +102,7 @@ def describe_cluster(call: Call, _request: DescribeClusterRequest) -> DescribeCl
 
 def find_coordinator(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     """Name this node for groups; transactions have no coordinator here, and the answer says so."""
-    error, message = _coordinates(request.key_type)
+    error, message = _coordinates(call, request.key_type, request.key)
     return FindCoordinatorResponse(
         throttle_time=NO_THROTTLE,
         error_code=error,
@@ -110,7 +115,7 @@ def find_coordinator(call: Call, request: FindCoordinatorRequest) -> FindCoordin
 
 def find_coordinators(call: Call, request: many.FindCoordinatorRequest) -> found.FindCoordinatorResponse:
     """The same for several keys at once (KIP-699)."""
-    error, message = _coordinates(request.key_type)
+    answers = ((key, *_coordinates(call, request.key_type, key)) for key in request.coordinator_keys)
     coordinators = tuple(
         found.Coordinator(
             key=key,
@@ -120,13 +125,13 @@ def find_coordinators(call: Call, request: many.FindCoordinatorRequest) -> found
             error_code=error,
             error_message=message,
         )
-        for key in request.coordinator_keys
+        for key, error, message in answers
     )
     return found.FindCoordinatorResponse(throttle_time=NO_THROTTLE, coordinators=coordinators)
 
 
-def _coordinates(key_type: int) -> tuple[ErrorCode, str | None]:
+def _coordinates(call: Call, key_type: int, key: str) -> tuple[ErrorCode, str | None]:
     if key_type == _GROUP_KEY:
-        return ErrorCode.none, None
+        return call.group_error(key), None
     message = "transactions are not served by the embedded broker"
     return ErrorCode.transactional_id_authorization_failed, message

@@ -36,19 +36,16 @@ def list_offsets(call: Call, request: asked.ListOffsetsRequest) -> ListOffsetsRe
     topics = (
         ListOffsetsTopicResponse(
             name=topic.name,
-            partitions=tuple(
-                _offset(call.node.topics.partition(topic.name, part.partition_index), part)
-                for part in topic.partitions
-            ),
+            partitions=tuple(_offset(call, topic.name, part) for part in topic.partitions),
         )
         for topic in request.topics
     )
     return ListOffsetsResponse(throttle_time=NO_THROTTLE, topics=tuple(topics))
 
 
-def _offset(partition: PartitionLog | None, part: asked.ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+def _offset(call: Call, topic: str, part: asked.ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+    partition, error = _partition(call, topic, part.partition_index)
     if partition is None:
-        error = ErrorCode.unknown_topic_or_partition
         return ListOffsetsPartitionResponse(partition_index=part.partition_index, error_code=error)
     timestamp, offset = _find(partition, part.timestamp)
     return ListOffsetsPartitionResponse(
@@ -58,6 +55,12 @@ def _offset(partition: PartitionLog | None, part: asked.ListOffsetsPartition) ->
         offset=i64(offset),
         leader_epoch=i32(LEADER_EPOCH if offset >= 0 else -1),
     )
+
+
+def _partition(call: Call, topic: str, index: int) -> tuple[PartitionLog | None, ErrorCode]:
+    if not call.access.may_read(topic):
+        return None, ErrorCode.topic_authorization_failed
+    return call.node.topics.partition(topic, index), ErrorCode.unknown_topic_or_partition
 
 
 def _find(partition: PartitionLog, timestamp: int) -> tuple[int, int]:
@@ -79,19 +82,17 @@ def offsets_for_epochs(
     topics = (
         OffsetForLeaderTopicResult(
             topic=topic.topic,
-            partitions=tuple(
-                _epoch_end(call.node.topics.partition(topic.topic, part.partition), part)
-                for part in topic.partitions
-            ),
+            partitions=tuple(_epoch_end(call, topic.topic, part) for part in topic.partitions),
         )
         for topic in request.topics
     )
     return OffsetForLeaderEpochResponse(throttle_time=NO_THROTTLE, topics=tuple(topics))
 
 
-def _epoch_end(partition: PartitionLog | None, part: epochs.OffsetForLeaderPartition) -> EpochEndOffset:
+def _epoch_end(call: Call, topic: str, part: epochs.OffsetForLeaderPartition) -> EpochEndOffset:
+    partition, error = _partition(call, topic, part.partition)
     if partition is None:
-        return EpochEndOffset(error_code=ErrorCode.unknown_topic_or_partition, partition=part.partition)
+        return EpochEndOffset(error_code=error, partition=part.partition)
     return EpochEndOffset(
         error_code=ErrorCode.none,
         partition=part.partition,

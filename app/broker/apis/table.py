@@ -26,6 +26,7 @@ from kio.schema.offset_commit.v8.request import OffsetCommitRequest
 from kio.schema.offset_delete.v0.request import OffsetDeleteRequest
 from kio.schema.offset_fetch.v7.request import OffsetFetchRequest
 from kio.schema.offset_for_leader_epoch.v4.request import OffsetForLeaderEpochRequest
+from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.static.primitive import i16
 
@@ -43,6 +44,7 @@ from app.broker.apis.groups import heartbeat, join_group, leave_group, leave_gro
 from app.broker.apis.metadata import describe_cluster, find_coordinator, find_coordinators, metadata
 from app.broker.apis.offsets import list_offsets, offsets_for_epochs
 from app.broker.apis.produce import produce
+from app.broker.apis.signing_in import sasl_authenticate, sasl_handshake
 from app.broker.apis.topics import (
     create_partitions,
     create_topics,
@@ -70,6 +72,7 @@ APIS = (
     Api(14, 0, 5, sync_group, SyncGroupRequest),
     Api(15, 0, 5, describe_groups, DescribeGroupsRequest),
     Api(16, 0, 5, list_groups, ListGroupsRequest),
+    Api(17, 1, 1, sasl_handshake, SaslHandshakeRequest),
     Api(19, 2, 7, create_topics, CreateTopicsRequest),
     Api(20, 1, 5, delete_topics, DeleteTopicsRequest),
     Api(20, 6, 6, delete_topics_by_name_or_id),
@@ -77,6 +80,7 @@ APIS = (
     Api(23, 2, 4, offsets_for_epochs, OffsetForLeaderEpochRequest),
     Api(32, 1, 4, describe_configs, DescribeConfigsRequest),
     Api(35, 1, 4, describe_log_dirs, DescribeLogDirsRequest),
+    Api(36, 0, 2, sasl_authenticate),
     Api(37, 0, 3, create_partitions, CreatePartitionsRequest),
     Api(42, 0, 2, delete_groups, DeleteGroupsRequest),
     Api(44, 0, 1, alter_configs, IncrementalAlterConfigsRequest),

@@ -1,0 +1,69 @@
+"""SaslHandshake and SaslAuthenticate: what a client sends before anything else (KIP-43, KIP-152)."""
+
+from collections.abc import Coroutine
+from typing import Any, Final, NamedTuple
+
+import structlog
+from kio.schema.errors import ErrorCode
+from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
+from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
+from kio.static.primitive import i64Timedelta
+
+from app.broker.node import Call
+from app.broker.scram import Mechanism, SignInRefused
+from app.broker.sign_in import SignIn
+from app.broker.users import UsersUnusable
+from app.broker.wire import NO_LIFETIME
+
+log = structlog.get_logger()
+
+REFUSED: Final = "the user is unknown or the password is wrong"
+"""Said for both, so that nobody learns who has an account."""
+
+
+class Handshake(NamedTuple):
+    """The answer to SaslHandshake; the field names are the wire's."""
+
+    error_code: ErrorCode
+    mechanisms: tuple[str, ...] = tuple(Mechanism)
+
+
+class Authenticated(NamedTuple):
+    """The answer to SaslAuthenticate; the field names are the wire's."""
+
+    error_code: ErrorCode
+    error_message: str | None = None
+    auth_bytes: bytes = b""
+    session_lifetime: i64Timedelta = NO_LIFETIME
+
+
+def sasl_handshake(call: Call, request: SaslHandshakeRequest) -> Handshake:
+    """Agree on a mechanism; once signed in, or where nobody need sign in, it is too late for that."""
+    sign_in = call.sign_in
+    if sign_in is None or sign_in.access is not None or sign_in.begun:
+        return Handshake(ErrorCode.illegal_sasl_state)
+    if not sign_in.choose(request.mechanism):
+        return Handshake(ErrorCode.unsupported_sasl_mechanism)
+    return Handshake(ErrorCode.none)
+
+
+def sasl_authenticate(
+    call: Call, request: SaslAuthenticateRequest
+) -> Authenticated | Coroutine[Any, Any, Authenticated]:
+    """Carry one message of the mechanism; a refusal comes late, and the connection ends."""
+    sign_in = call.sign_in
+    if sign_in is None or sign_in.access is not None or not sign_in.begun:
+        return Authenticated(ErrorCode.illegal_sasl_state, "SaslHandshake comes first, and once")
+    try:
+        return Authenticated(ErrorCode.none, None, sign_in.take(request.auth_bytes))
+    except SignInRefused:
+        log.warning("broker.sign_in_refused", client=call.client_host)
+        return _refused(sign_in)
+    except UsersUnusable as error:
+        log.error("broker.users_unusable", error=str(error))  # noqa: TRY400 - the message says all
+        return _refused(sign_in)
+
+
+async def _refused(sign_in: SignIn) -> Authenticated:
+    await sign_in.delay()
+    return Authenticated(ErrorCode.sasl_authentication_failed, REFUSED)
