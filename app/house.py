@@ -13,7 +13,7 @@ from pathlib import Path
 from uuid_utils.compat import uuid7
 
 from app.adapters.crypto import Purpose, RootKey, load_root_key
-from app.adapters.layout import BLOBS_FOLDER, ROOT_KEY_FILE
+from app.adapters.layout import BLOBS_FOLDER, CHECKPOINTS_FOLDER, ROOT_KEY_FILE
 from app.adapters.passwords import Argon2Passwords
 from app.adapters.sqlite.stores import open_sqlite_stores
 from app.settings import Settings, SettingsRefused
@@ -82,6 +82,11 @@ def _cassandra_stores(settings: Settings, root_key: RootKey) -> AbstractAsyncCon
 def blobs_dir_of(settings: Settings) -> Path:
     """Return the folder of large evidence."""
     return settings.blobs_dir or settings.data_dir / BLOBS_FOLDER
+
+
+def checkpoints_dir_of(settings: Settings) -> Path:
+    """Return the folder of the audit log's checkpoints."""
+    return settings.audit_checkpoints_dir or settings.data_dir / CHECKPOINTS_FOLDER
 
 
 def people_of(house: House, commit: Commit, passwords: Argon2Passwords, settings: Settings) -> People:

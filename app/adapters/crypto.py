@@ -50,6 +50,8 @@ class Purpose(StrEnum):
     """Keyed hashes about reviewers: e-mail look-up, one-time tokens, recovery codes, counters."""
     CURSORS = "cursors"
     AUDIT_CHAIN = "audit-chain"
+    AUDIT_CHECKPOINTS = "audit-checkpoints"
+    """The seed of the Ed25519 key that signs checkpoints (S57)."""
     KEY_CHECK = "key-check"
     """Kept beside the data in the clear, so that a wrong root key is refused at start."""
 

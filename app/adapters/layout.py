@@ -11,5 +11,8 @@ BLOBS_FOLDER: Final = "blobs"
 ROOT_KEY_FILE: Final = "root.key"
 """The root key when none is configured; readable by its owner alone."""
 
+CHECKPOINTS_FOLDER: Final = "audit-checkpoints"
+"""Signed checkpoints of the audit log, one file each month."""
+
 SEALED_UNDER_ROOT_KEY: Final = (DATABASE_FILE, BLOBS_FOLDER)
 """What is lost without the root key; a folder that holds any of it is never given a new key."""
