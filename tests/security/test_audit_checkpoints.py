@@ -1,4 +1,4 @@
-"""Point 9, S57: what an intruder cuts off the end of an audit chain is noticed with the signed checkpoints."""
+"""Point 9, S57: rows cut off the end of an audit chain are missed by the signed checkpoints."""
 
 import json
 import sqlite3
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from app.adapters.checkpoint_files import CheckpointFiles
 from app.adapters.crypto import Purpose, RootKey
@@ -86,7 +87,11 @@ class Deployment:
             ACME, head[0],
         )  # fmt: skip
         run(f"DELETE FROM audit_chain WHERE {gone}", ACME, head[0])  # noqa: S608 - constants
-        run("UPDATE audit_heads SET position = ?, prev_hash = ?, hash = ?, seal = ? WHERE tenant = ?", *head, ACME)
+        run(
+            "UPDATE audit_heads SET position = ?, prev_hash = ?, hash = ?, seal = ? WHERE tenant = ?",
+            *head,
+            ACME,
+        )
 
     async def verify(self, *expected: ChainHead) -> AuditReport:
         """Walk the chains."""
@@ -195,7 +200,9 @@ async def test_s57_a_worker_never_takes_a_rolled_back_head_for_the_newest(deploy
     deployment.cut_tail(head)
     await deployment.grow(0)
 
-    newest = read_history({"file": await CheckpointFiles(deployment.file.parent).read()}, await key_of(deployment))
+    newest = read_history(
+        {"file": await CheckpointFiles(deployment.file.parent).read()}, await key_of(deployment)
+    )
     assert newest.ledger().heads[ACME].position == 5
     assert faults_of(await deployment.verify()) == [(ACME, "cut", 4)]
 
@@ -239,7 +246,14 @@ def resign(line: bytes) -> bytes:
         (lambda lines: [lines[1], lines[2]], ("checkpoints 1 to 1 are missing",)),
         (lambda lines: [lines[0], b"{}", *lines[1:]], ("line 2 is no checkpoint",)),
     ],
-    ids=["edited", "newest edited", "signed by another", "taken out", "beginning taken away", "no checkpoint"],
+    ids=[
+        "edited",
+        "newest edited",
+        "signed by another",
+        "taken out",
+        "beginning taken away",
+        "no checkpoint",
+    ],
 )
 async def test_s57_altered_checkpoints_are_found(
     deployment: Deployment, change: Any, words: Sequence[str]
@@ -344,14 +358,15 @@ class MemoryCopy(CheckpointCopy):
         self.lines = list(lines)
         self.away = False
 
+    @override
     async def read(self, *, everything: bool = False) -> Sequence[bytes]:
-        """Return the lines."""
+        del everything
         if self.away:
             raise StoreUnavailable("away")
         return list(self.lines)
 
+    @override
     async def append(self, checkpoints: Sequence[Checkpoint]) -> None:
-        """Add lines."""
         if self.away:
             raise StoreUnavailable("away")
         self.lines += [one.line for one in checkpoints]
@@ -369,7 +384,7 @@ async def write_rounds(
         await deployment.grow(rows, checkpoint=False)
         deployment.now += timedelta(minutes=1)
         async with open_house(deployment.settings) as house:
-            writer._log = house.stores.audit_log  # noqa: SLF001 - the store was opened anew
+            writer._log = house.stores.audit_log
             topic = copies["topic"]
             assert isinstance(topic, MemoryCopy)
             topic.away = 0 < number < back
