@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from app.adapters.private_files import open_to_others
 from app.agents import TABLES
 from app.cassandra_look import look_at_cassandra
 from app.commands_audit import walk_chains
@@ -40,7 +41,7 @@ DEAD_LETTERS_SHOWN: Final = 1_000
 
 async def examine(settings: Settings) -> list[Finding]:
     """Look at everything; a look that cannot be taken is a finding as well."""
-    findings = [_python(), _open_files(), _disk(settings.data_dir)]
+    findings = [_python(), _open_files(), _disk(settings.data_dir), _private(settings.data_dir)]
     findings.append(_receivers(settings))
     findings.append(await asyncio.to_thread(_models))
     findings += await look_at_cassandra(settings)
@@ -88,6 +89,13 @@ def _disk(data_dir: Path) -> Finding:
     good = free >= FREE_BYTES_MIN
     mend = None if good else f"make room on the disk of {existing}, or choose another --data-dir"
     return Finding(looked_at="disk", ok=good, found=f"{free / 2**30:.1f} GiB free at {existing}", mend=mend)
+
+
+def _private(data_dir: Path) -> Finding:
+    found = [str(path) for path in open_to_others(data_dir)]
+    remedy = f"run: chmod -R go-rwx {data_dir}" if found else None
+    words = f"open to others: {', '.join(found[:5])}" if found else "for its owner alone"
+    return Finding(looked_at="data folder", ok=not found, found=words, mend=remedy)
 
 
 def _receivers(settings: Settings) -> Finding:

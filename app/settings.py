@@ -18,6 +18,7 @@ from pydantic_settings import (
 )
 from typing_extensions import override
 
+from app.adapters.layout import BROKER_FOLDER
 from app.broker.settings import Fsync
 from app.http.public_url import require_usable
 from app.http.rate_limits import parse_rate_limits
@@ -203,7 +204,7 @@ class Settings(BaseSettings):
     @property
     def broker_dir(self) -> Path:
         """The embedded broker's log."""
-        return self.data_dir / "broker"
+        return self.data_dir / BROKER_FOLDER
 
 
 def read_settings(**given: Any) -> Settings:

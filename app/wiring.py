@@ -21,6 +21,7 @@ from uuid_utils.compat import uuid7
 
 from app.adapters.checkpoint_files import CheckpointFiles
 from app.adapters.crypto import Purpose
+from app.adapters.layout import STREAMS_FOLDER
 from app.adapters.passwords import open_passwords
 from app.adapters.signing import checkpoint_key
 from app.agents import AGENTS, Surroundings
@@ -112,7 +113,7 @@ async def open_worker(
             app = build_app(
                 StreamSettings(
                     access=access,
-                    datadir=settings.data_dir / "streams",
+                    datadir=settings.data_dir / STREAMS_FOLDER,
                     session_timeout_s=settings.worker_session_timeout_s,
                 )
             )

@@ -10,6 +10,7 @@ from typing import Final
 from typing_extensions import override
 
 from app.adapters.crypto import sync_folder
+from app.adapters.private_files import make_private
 from schemas.checkpoints import Checkpoint
 from schemas.problems import StoreUnavailable
 from streams.audit.checkpointing import CheckpointCopy
@@ -47,7 +48,7 @@ class CheckpointFiles(CheckpointCopy):
         return lines
 
     def _append(self, checkpoints: Sequence[Checkpoint]) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._folder)
         for month, group in groupby(checkpoints, lambda one: f"{one.at:%Y-%m}"):
             self._append_to(self._folder / f"{month}.jsonl", b"".join(one.line + b"\n" for one in group))
         sync_folder(self._folder)

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import SecretStr
 
 from app.adapters.layout import SEALED_UNDER_ROOT_KEY
+from app.adapters.private_files import make_private
 from schemas.problems import VeristreamError
 from streams.ports import Damaged
 
@@ -120,7 +121,7 @@ def _refuse_new_key_beside_data(path: Path) -> None:
 
 def _create(path: Path, secret: bytes) -> None:
     """Write the key where nobody sees half of it; a file that appeared meanwhile stays."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     draft = path.with_name(f"{path.name}.{uuid4().hex}.new")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
