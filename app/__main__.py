@@ -1,7 +1,9 @@
 """`veristream` and `python -m app`: the command line."""
 
+import os
 import sys
 
+from app.adapters.private_files import PRIVATE_UMASK
 from app.cli import app
 from app.console import say_error
 from app.settings import SettingsRefused
@@ -11,6 +13,7 @@ from schemas.problems import StoreUnavailable
 
 def main() -> None:
     """Run the command line; a refused setting or start is one sentence on stderr and exit status 2."""
+    os.umask(PRIVATE_UMASK)  # libraries make files too
     try:
         app()
     except (SettingsRefused, CannotStart, StoreUnavailable) as refusal:

@@ -1,11 +1,10 @@
-"""What the commands about tenants, keys, the catalogue and the audit log do; they need the stores alone."""
+"""What the commands about tenants, keys and the catalogue do; they need the stores alone."""
 
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
 from app.adapters.crypto import Purpose
-from app.console import out, say_json, table
 from app.house import House, new_id, now, open_house
 from app.settings import Settings
 from app.startup import CannotStart
@@ -13,7 +12,6 @@ from schemas.enums import Scope
 from schemas.ids import PLATFORM, KeyId, TenantId, derive_id
 from schemas.problems import NotFound
 from streams.access.handler import TENANTS_INDEX, CreateKey, CreateTenant, RevokeKey
-from streams.audit.handler import ChainReport, verify_chain
 from streams.catalog.handler import Catalogue
 from streams.ports import Position, RecordKind
 
@@ -125,14 +123,6 @@ async def demo_key(house: House) -> str:
     return shown
 
 
-async def verify_audit(settings: Settings, tenant: str | None) -> list[ChainReport]:
-    """Walk the chain of one tenant or of all, the platform's own among them."""
-    async with open_house(settings) as house:
-        key = house.root_key.derive(Purpose.AUDIT_CHAIN)
-        named = [TenantId(tenant)] if tenant else [PLATFORM, *await every_tenant(house)]
-        return [await verify_chain(house.stores.audit_log, one, key) for one in named]
-
-
 async def every_tenant(house: House) -> list[TenantId]:
     """Return the ids of all tenants, newest first."""
     found: list[TenantId] = []
@@ -143,19 +133,3 @@ async def every_tenant(house: House) -> list[TenantId]:
         found += [TenantId(record.id) for record in page]
         before = Position(page[-1].created_at, page[-1].id)
     return found
-
-
-def say_audit_reports(reports: Sequence[ChainReport], *, as_json: bool) -> None:
-    """Print what the walks found."""
-    if as_json:
-        say_json([{**report.model_dump(mode="json"), "ok": report.ok} for report in reports])
-        return
-    columns = ("tenant", "rows", "not yet sealed", "verdict")
-    out.print(table("Audit chains", columns, [_report_row(report) for report in reports]))
-
-
-def _report_row(report: ChainReport) -> tuple[object, ...]:
-    place = "" if report.position is None else f" at position {report.position}"
-    row = "" if report.event_id is None else f": {report.event_id}"
-    verdict = "[green]holds[/]" if report.ok else f"[bold red]{report.fault}[/]{place}{row}"
-    return report.tenant_id, report.rows, report.waiting, verdict

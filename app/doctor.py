@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from app.adapters.crypto import Purpose
+from app.adapters.private_files import open_to_others
 from app.agents import TABLES
 from app.cassandra_look import look_at_cassandra
-from app.commands_stores import every_tenant
+from app.commands_audit import walk_chains
 from app.console import out, table
 from app.findings import Finding
 from app.house import House, open_house
@@ -24,9 +24,7 @@ from app.startup import CannotStart
 from app.vision.faces.dlib_engine import load_core
 from app.vision.ocr import RapidTextReader
 from app.vision.pool import VisionPool
-from schemas.ids import PLATFORM
 from schemas.problems import StoreUnavailable, VeristreamError
-from streams.audit.handler import verify_chain
 from streams.runtime.access import LogAccess
 from streams.runtime.app import GROUP
 from streams.runtime.dead_letters import list_dead_letters
@@ -43,14 +41,14 @@ DEAD_LETTERS_SHOWN: Final = 1_000
 
 async def examine(settings: Settings) -> list[Finding]:
     """Look at everything; a look that cannot be taken is a finding as well."""
-    findings = [_python(), _open_files(), _disk(settings.data_dir)]
+    findings = [_python(), _open_files(), _disk(settings.data_dir), _private(settings.data_dir)]
     findings.append(_receivers(settings))
     findings.append(await asyncio.to_thread(_models))
     findings += await look_at_cassandra(settings)
     try:
         async with open_house(settings) as house:
             findings.append(Finding(looked_at="store and root key", ok=True, found="open"))
-            findings += await _chains(house)
+            findings += await _chains(settings, house)
             findings.append(await _outbox(house))
     except CannotStart as error:
         findings.append(
@@ -93,6 +91,13 @@ def _disk(data_dir: Path) -> Finding:
     return Finding(looked_at="disk", ok=good, found=f"{free / 2**30:.1f} GiB free at {existing}", mend=mend)
 
 
+def _private(data_dir: Path) -> Finding:
+    found = [str(path) for path in open_to_others(data_dir)]
+    remedy = f"run: chmod -R go-rwx {data_dir}" if found else None
+    words = f"open to others: {', '.join(found[:5])}" if found else "for its owner alone"
+    return Finding(looked_at="data folder", ok=not found, found=words, mend=remedy)
+
+
 def _receivers(settings: Settings) -> Finding:
     roots = ssl.get_default_verify_paths()
     if not any((roots.cafile, roots.capath)):
@@ -115,17 +120,18 @@ def _models() -> Finding:
     return Finding(looked_at="models", ok=True, found=f"all hashes hold ({version}, dlib)")
 
 
-async def _chains(house: House) -> list[Finding]:
-    key = house.root_key.derive(Purpose.AUDIT_CHAIN)
-    reports = [
-        await verify_chain(house.stores.audit_log, tenant, key)
-        for tenant in [PLATFORM, *await every_tenant(house)]
+async def _chains(settings: Settings, house: House) -> list[Finding]:
+    report = await walk_chains(settings, house)
+    bad = [chain.tenant_id for chain in report.chains if not chain.ok]
+    rows = sum(chain.rows for chain in report.chains)
+    faults = report.checkpoints.faults
+    found = f"{len(report.chains)} chains, {rows} rows" + (f", broken: {', '.join(bad)}" if bad else "")
+    remedy = "run: veristream audit verify; then compare with a backup"
+    newest = f"newest: {report.checkpoints.newest}" + (f"; {'; '.join(faults)}" if faults else "")
+    return [
+        Finding(looked_at="audit log", ok=not bad, found=found, mend=remedy if bad else None),
+        Finding(looked_at="audit checkpoints", ok=not faults, found=newest, mend=remedy if faults else None),
     ]
-    bad = [report.tenant_id for report in reports if not report.ok]
-    rows = sum(report.rows for report in reports)
-    found = f"{len(reports)} chains, {rows} rows" + (f", broken: {', '.join(bad)}" if bad else "")
-    mend = "run: veristream audit verify; then compare with a backup" if bad else None
-    return [Finding(looked_at="audit log", ok=not bad, found=found, mend=mend)]
 
 
 async def _outbox(house: House) -> Finding:

@@ -13,8 +13,9 @@ from pathlib import Path
 from uuid_utils.compat import uuid7
 
 from app.adapters.crypto import Purpose, RootKey, load_root_key
-from app.adapters.layout import BLOBS_FOLDER, ROOT_KEY_FILE
+from app.adapters.layout import BLOBS_FOLDER, CHECKPOINTS_FOLDER, OURS, ROOT_KEY_FILE
 from app.adapters.passwords import Argon2Passwords
+from app.adapters.private_files import make_private, tighten
 from app.adapters.sqlite.stores import open_sqlite_stores
 from app.settings import Settings, SettingsRefused
 from app.startup import CannotStart
@@ -52,13 +53,22 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
     """
     async with AsyncExitStack() as stack:
         try:
-            settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            await asyncio.to_thread(_make_folder_private, settings)
             key_file = settings.data_dir / ROOT_KEY_FILE
             root_key = await asyncio.to_thread(load_root_key, settings.root_key, key_file)
             stores = await stack.enter_async_context(await _open_stores(settings, root_key))
         except (OSError, VeristreamError, SettingsRefused) as error:
             raise CannotStart(f"{error}; see: veristream doctor --data-dir {settings.data_dir}") from error
         yield House(stores, root_key)
+
+
+def _make_folder_private(settings: Settings) -> None:
+    """Make the data folder, and close to others what an older version left open in it. Blocking.
+
+    The data folder itself stays as it is when it was there: it may be one that holds other things as well.
+    """
+    make_private(settings.data_dir)
+    tighten(settings.data_dir / name for name in OURS)
 
 
 async def _open_stores(settings: Settings, root_key: RootKey) -> AbstractAsyncContextManager[Stores]:
@@ -82,6 +92,11 @@ def _cassandra_stores(settings: Settings, root_key: RootKey) -> AbstractAsyncCon
 def blobs_dir_of(settings: Settings) -> Path:
     """Return the folder of large evidence."""
     return settings.blobs_dir or settings.data_dir / BLOBS_FOLDER
+
+
+def checkpoints_dir_of(settings: Settings) -> Path:
+    """Return the folder of the audit log's checkpoints."""
+    return settings.audit_checkpoints_dir or settings.data_dir / CHECKPOINTS_FOLDER
 
 
 def people_of(house: House, commit: Commit, passwords: Argon2Passwords, settings: Settings) -> People:

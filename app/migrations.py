@@ -5,6 +5,7 @@ from pathlib import Path
 
 from app.adapters.cassandra.keyspace import migrate as migrate_keyspace
 from app.adapters.layout import DATABASE_FILE
+from app.adapters.private_files import make_private
 from app.adapters.sqlite.engine import prepare
 from app.adapters.sqlite.schema import MIGRATIONS
 from app.cassandra_access import address_of, replication_of
@@ -34,6 +35,6 @@ async def migrate(settings: Settings) -> dict[str, str | int]:
 
 
 def _migrate_file(folder: Path) -> dict[str, str | int]:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     prepare(folder / DATABASE_FILE)
     return {"store": f"sqlite {folder / DATABASE_FILE}", "to": len(MIGRATIONS)}

@@ -18,6 +18,7 @@ from pydantic_settings import (
 )
 from typing_extensions import override
 
+from app.adapters.layout import BROKER_FOLDER
 from app.broker.settings import Fsync
 from app.http.public_url import require_usable
 from app.http.rate_limits import parse_rate_limits
@@ -119,6 +120,9 @@ class Settings(BaseSettings):
     """PEM of its key, without a passphrase."""
     blobs_dir: Path | None = None
     """The folder of large evidence, the same for every process; unset: `blobs` in the data folder."""
+    audit_checkpoints_dir: Path | None = None
+    """Where the worker appends the audit log's signed checkpoints; best a disk that whoever can write the
+    store cannot; unset: `audit-checkpoints` in the data folder."""
     broker_port: int = Field(default=0, ge=0, le=65535)
     """0: a free port, remembered in the data folder."""
     broker_fsync: Fsync = Fsync.INTERVAL
@@ -200,7 +204,7 @@ class Settings(BaseSettings):
     @property
     def broker_dir(self) -> Path:
         """The embedded broker's log."""
-        return self.data_dir / "broker"
+        return self.data_dir / BROKER_FOLDER
 
     @property
     def broker_users_dir(self) -> Path:

@@ -10,6 +10,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import faust
@@ -18,15 +19,18 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from uuid_utils.compat import uuid7
 
+from app.adapters.checkpoint_files import CheckpointFiles
 from app.adapters.crypto import Purpose
+from app.adapters.layout import STREAMS_FOLDER
 from app.adapters.passwords import open_passwords
+from app.adapters.signing import checkpoint_key
 from app.agents import AGENTS, Surroundings
 from app.capture import CaptureIntake, open_capture_intake
 from app.capture_tokens import CaptureTokens
 from app.engines import open_chosen_engines
 from app.gateway import Gateway
 from app.health import probes_of, serving_health
-from app.house import House, new_id, now, open_house, people_of
+from app.house import House, checkpoints_dir_of, new_id, now, open_house, people_of
 from app.http.ports import FrontPorts, FrontSettings, Probe
 from app.http.public_url import is_secure
 from app.http.rate_limits import parse_rate_limits
@@ -46,15 +50,18 @@ from streams.access.key_use import NoteKeyUse
 from streams.access.keys import TenantKeys
 from streams.access.people import People
 from streams.access.recognition import RecogniseReviewer
+from streams.audit.checkpointing import EVERY_S as CHECKPOINT_EVERY_S
+from streams.audit.checkpointing import CheckpointWriter
 from streams.audit.committing import CommitAndTell
 from streams.catalog.handler import Catalogue
 from streams.runtime.access import LogAccess
 from streams.runtime.announcer import KafkaAnnouncer
 from streams.runtime.app import StreamSettings, build_app
+from streams.runtime.checkpoint_topic import CheckpointTopic
 from streams.runtime.guard import Guard
-from streams.runtime.reconciler import Reconciler, reconciling, sweeping
+from streams.runtime.reconciler import Reconciler, beside, reconciling, sweeping
 from streams.runtime.tables import partitions_of
-from streams.runtime.worker import Worker, running_worker
+from streams.runtime.worker import Figure, Worker, running_worker
 from streams.runtime.writer import LogWriter
 from streams.sessions.sweeping import Sweeper, sweeping_sessions
 
@@ -106,7 +113,7 @@ async def open_worker(
             app = build_app(
                 StreamSettings(
                     access=access,
-                    datadir=settings.data_dir / "streams",
+                    datadir=settings.data_dir / STREAMS_FOLDER,
                     session_timeout_s=settings.worker_session_timeout_s,
                 )
             )
@@ -114,11 +121,30 @@ async def open_worker(
                 AGENTS[name](app, around)
             return app
 
+        checkpoints = CheckpointWriter(
+            house.stores.audit_log,
+            {"file": CheckpointFiles(checkpoints_dir_of(settings)), "topic": CheckpointTopic(access, writer)},
+            checkpoint_key(house.root_key),
+            now,
+        )
+        stack.push_async_callback(checkpoints.finish)  # once the agents have ended
         worker = await stack.enter_async_context(running_worker(build, waited_at=lambda: guard.waited_at))
         if "audit" in chosen:
             reconciler = Reconciler(house.stores.journal, house.stores.audit_log, writer, now)
             await stack.enter_async_context(reconciling(reconciler))
             await stack.enter_async_context(sweeping(house.stores.evidence, now))
+            is_ours = partial(worker.is_assigned, Topic.AUDIT, 0)
+            await stack.enter_async_context(
+                beside(lambda: checkpoints.run(is_ours), "checkpoints", CHECKPOINT_EVERY_S)
+            )
+            worker.figures.append(
+                Figure(
+                    "veristream_audit_checkpoint_problems_total",
+                    "Times a copy of the audit checkpoints was away, and chains found set back.",
+                    "problem",
+                    lambda: dict(checkpoints.problems),
+                )
+            )
         if "sessions" in chosen:
             await stack.enter_async_context(sweeping_sessions(Sweeper(house.stores.records, writer, now)))
         await stack.enter_async_context(delivering.looked_after())

@@ -17,6 +17,8 @@ class Topic(StrEnum):
     DECISIONS = "idv.decisions.v1"
     WEBHOOK_DELIVERIES = "idv.webhooks.deliveries.v1"
     AUDIT = "idv.audit.v1"
+    AUDIT_CHECKPOINTS = "idv.audit-checkpoints.v1"
+    """Signed statements of where every audit chain ended; nothing but tenant ids, positions and hashes."""
     REPLIES = "idv.replies.v1"
     DEAD_LETTERS = "idv.dead-letters.v1"
 
@@ -44,6 +46,7 @@ TOPICS: Final = (
     TopicSpec(topic=Topic.DECISIONS, partitions=8, retention_ms=30 * _DAY_MS),
     TopicSpec(topic=Topic.WEBHOOK_DELIVERIES, partitions=8, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.AUDIT, partitions=4, retention_ms=7 * _DAY_MS),
+    TopicSpec(topic=Topic.AUDIT_CHECKPOINTS, partitions=1, retention_ms=90 * _DAY_MS),
     TopicSpec(topic=Topic.REPLIES, partitions=16, retention_ms=_HOUR_MS // 6),
     TopicSpec(topic=Topic.DEAD_LETTERS, partitions=1, retention_ms=-1),
 )

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final, Protocol, TypeVar
 
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
+from schemas.checkpoints import ChainHead
 from schemas.events import DecisionEvent
 from schemas.ids import (
     AuditEventId,
@@ -251,6 +252,10 @@ class AuditLog(Protocol):
         Raises:
             Damaged: The head is not one that `seal` wrote.
         """
+        ...
+
+    async def heads(self) -> Sequence[ChainHead]:
+        """Return the last link of every chain; a chain whose head `seal` did not write is left out."""
         ...
 
     async def seal(self, tenant_id: TenantId, rows: Sequence[tuple[AuditEventId, ChainLink]]) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from app.adapters.crypto import sync_folder
+from app.adapters.private_files import make_private
 from schemas.ids import ID_PATTERN, PLATFORM, EvidenceId, TenantId
 
 _ID = re.compile(ID_PATTERN)
@@ -99,7 +100,7 @@ class BlobFiles:
             os.fsync(file)
 
     def _make_folder(self, folder: Path) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         if self._durable:
             for parent in (folder.parent, self._root, self._root.parent):
                 sync_folder(parent)

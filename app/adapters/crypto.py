@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import SecretStr
 
 from app.adapters.layout import SEALED_UNDER_ROOT_KEY
+from app.adapters.private_files import make_private
 from schemas.problems import VeristreamError
 from streams.ports import Damaged
 
@@ -50,6 +51,8 @@ class Purpose(StrEnum):
     """Keyed hashes about reviewers: e-mail look-up, one-time tokens, recovery codes, counters."""
     CURSORS = "cursors"
     AUDIT_CHAIN = "audit-chain"
+    AUDIT_CHECKPOINTS = "audit-checkpoints"
+    """The seed of the Ed25519 key that signs checkpoints (S57)."""
     KEY_CHECK = "key-check"
     """Kept beside the data in the clear, so that a wrong root key is refused at start."""
 
@@ -118,7 +121,7 @@ def _refuse_new_key_beside_data(path: Path) -> None:
 
 def _create(path: Path, secret: bytes) -> None:
     """Write the key where nobody sees half of it; a file that appeared meanwhile stays."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     draft = path.with_name(f"{path.name}.{uuid4().hex}.new")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

@@ -12,6 +12,7 @@ from app.adapters.crypto import Purpose, RootKey
 from app.adapters.keyring import TOMBSTONE, KeyRing, SubjectKey
 from app.adapters.memory_feed import FeedShelf, MemoryEventFeed
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
+from schemas.checkpoints import ChainHead
 from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, AuditEventId, EventId, EvidenceId, SubjectId, TenantId
 from schemas.problems import NotFound
@@ -225,6 +226,14 @@ class MemoryAuditLog(AuditLog):
         if not is_head(head, seal, chain_key(self._key, tenant_id)):
             raise Damaged("the head of the audit chain was not sealed here")
         return head
+
+    @override
+    async def heads(self) -> Sequence[ChainHead]:
+        return [
+            ChainHead(tenant_id=tenant_id, position=head.position, hash=head.hash)
+            for tenant_id, (head, seal) in self._kept.heads.items()
+            if is_head(head, seal, chain_key(self._key, tenant_id))
+        ]
 
     @override
     async def seal(self, tenant_id: TenantId, rows: Sequence[tuple[AuditEventId, ChainLink]]) -> bool:

@@ -4,6 +4,7 @@ import fcntl
 import os
 from pathlib import Path
 
+from app.adapters.private_files import make_private
 from app.broker.errors import BrokerLocked
 
 
@@ -16,8 +17,8 @@ class DirectoryLock:
 
     def acquire(self) -> None:
         """Make the directory if need be and take its lock, or raise `BrokerLocked`, naming the owner."""
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fd = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        make_private(self._directory)
+        fd = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

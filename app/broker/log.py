@@ -13,6 +13,7 @@ import structlog
 from kio.schema.errors import ErrorCode
 from kio.serial.errors import SerialError
 
+from app.adapters.private_files import make_private
 from app.broker.batches import STAMP_BYTES, BatchHeader, accept, records_of, stamp
 from app.broker.errors import Refused
 from app.broker.segments import Segment, segment_path
@@ -63,7 +64,7 @@ class PartitionLog:
     @classmethod
     def open(cls, directory: Path, limits: LogLimits, now_ms: Callable[[], int]) -> Self:
         """Open or make the log in `directory`; reads files, so not for the event loop."""
-        directory.mkdir(parents=True, exist_ok=True)
+        make_private(directory)
         opened = cls(directory, limits, now_ms)
         opened._recover()
         return opened

@@ -80,7 +80,7 @@ class Segment:
     @classmethod
     def create(cls, path: Path, base_offset: int, now_ms: int) -> Self:
         """Make an empty segment, or raise OSError."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         return cls(path, fd, base_offset, now_ms)
 
     @classmethod

@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 from kio.schema.errors import ErrorCode
 
+from app.adapters.private_files import make_private
 from app.broker.configs import TopicPolicy, check_configs, read_policy
 from app.broker.errors import Refused
 from app.broker.flusher import Flusher
@@ -68,7 +69,7 @@ class TopicDirectory:
     async def open(self) -> None:
         """Open every log, mending what a crash left, and remove what belongs to no topic."""
         stored = await self._store.topics()
-        self._root.mkdir(parents=True, exist_ok=True)
+        make_private(self._root)
         known = {topic.id.hex for topic in stored}
         for path in self._root.iterdir():
             if path.name not in known:

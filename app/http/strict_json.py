@@ -138,6 +138,8 @@ def _parts_of(part: Any, aside: Mapping[str, str]) -> Iterator[Any]:
             if one in aside:
                 part[place] = aside[one]
         if isinstance(place, str):
+            if len(place) >= LONG_STRING_BYTES or place in aside:
+                raise _Refusing(f"The body has a key of {LONG_STRING_BYTES} bytes or more.")
             _require_whole(place)
 
 

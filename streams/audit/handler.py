@@ -1,10 +1,11 @@
 """Joins audit rows to their tenant's chain, and walks a chain to say whether it still holds."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Final
 
 from schemas.audit import AuditEvent, AuditFilter, ChainLink, SealAudit
 from schemas.base import Frozen
+from schemas.checkpoints import ChainHead
 from schemas.ids import AuditEventId, TenantId
 from streams.audit.rules import CHAIN, ChainFault, chain_key, check, classify, link
 from streams.ports import AuditLog, Damaged, Position, SealedRow
@@ -62,6 +63,8 @@ class ChainReport(Frozen):
     """The first bad place in the chain; None for a row outside it."""
     event_id: AuditEventId | None = None
     """The first bad row, unless it is gone."""
+    head: ChainHead | None = None
+    """The last link found good; kept elsewhere, it proves later that nothing up to it was taken away."""
 
     @property
     def ok(self) -> bool:
@@ -69,23 +72,33 @@ class ChainReport(Frozen):
         return self.fault is None
 
 
-async def verify_chain(audit_log: AuditLog, tenant_id: TenantId, key: bytes) -> ChainReport:
+Expected = Mapping[int, Collection[str]]
+"""The hashes a chain must have, by position."""
+
+
+async def verify_chain(
+    audit_log: AuditLog, tenant_id: TenantId, key: bytes, expected: Expected | None = None
+) -> ChainReport:
     """Walk the whole chain, then look for rows outside it; safe while rows are written and sealed.
 
-    What cannot be noticed from within: that everything, the head included, was set back to an
-    earlier state. Keep a head elsewhere to notice that.
+    That everything, the head included, was set back to an earlier state cannot be noticed from within:
+    `expected` are the hashes that checkpoints, or whoever kept a head elsewhere, know of.
     """
-    walk = _Walk(audit_log, tenant_id, chain_key(key, tenant_id))
-    return await walk.find_broken_link() or await walk.find_stray_row()
+    walk = _Walk(audit_log, tenant_id, chain_key(key, tenant_id), expected or {})
+    return await walk.find_broken_link() or walk.find_cut_end() or await walk.find_stray_row()
 
 
 class _Walk:
     """One walk along a chain; it remembers how far the chain is good."""
 
-    def __init__(self, audit_log: AuditLog, tenant_id: TenantId, key: bytes) -> None:
+    def __init__(self, audit_log: AuditLog, tenant_id: TenantId, key: bytes, expected: Expected) -> None:
         self._log = audit_log
         self._tenant_id = tenant_id
         self._key = key
+        self._expected = expected
+        self._agreed = 0
+        """The last position at which the chain had an expected hash."""
+        self._replaced = False
         self._last: ChainLink | None = None
         self._met: set[AuditEventId] = set()
 
@@ -94,6 +107,8 @@ class _Walk:
         promised = 0
         while True:
             bad = await self._go_on()
+            if self._replaced:
+                return self._report(ChainFault.REPLACED, self._agreed + 1)
             if bad is not None:
                 return await self._explain(bad)
             if _position(self._last) < promised:
@@ -105,6 +120,13 @@ class _Walk:
             if _position(head) <= _position(self._last):
                 return None if head == self._last else self._report(ChainFault.HEAD)
             promised = _position(head)
+
+    def find_cut_end(self) -> ChainReport | None:
+        """Hold the end of the chain against the expected hashes behind it."""
+        last = _position(self._last)
+        if max(self._expected, default=0) <= last:
+            return None
+        return self._report(ChainFault.CUT, last + 1)
 
     async def find_stray_row(self) -> ChainReport:
         """Look for rows that are neither sealed nor waiting; the report of a good chain if there are none.
@@ -127,8 +149,7 @@ class _Walk:
         strays = [event_id for event_id in loose if event_id not in waiting | self._met]
         if strays:
             return self._report(ChainFault.FOREIGN, event_id=strays[-1])
-        rows = _position(self._last)
-        return ChainReport(tenant_id=self._tenant_id, rows=rows, waiting=len(waiting - self._met))
+        return self._report(waiting=len(waiting - self._met))
 
     async def _go_on(self) -> SealedRow | None:
         """Check the rows behind the last good one; return the first bad row."""
@@ -138,7 +159,18 @@ class _Walk:
                     return row
                 self._last = row.link
                 self._met.add(row.event.event_id)
+                if not self._agrees(row.link):
+                    return row
         return None
+
+    def _agrees(self, link_: ChainLink) -> bool:
+        """Tell whether the link has every hash expected at its place, and remember it."""
+        expected = self._expected.get(link_.position)
+        if expected is None:
+            return True
+        self._replaced = any(one != link_.hash for one in expected)
+        self._agreed = self._agreed if self._replaced else link_.position
+        return not self._replaced
 
     async def _all_rows(self) -> AsyncIterator[AuditEvent]:
         before: Position | None = None
@@ -161,11 +193,23 @@ class _Walk:
             return None
 
     def _report(
-        self, fault: ChainFault, position: int | None = None, event_id: AuditEventId | None = None
+        self,
+        fault: ChainFault | None = None,
+        position: int | None = None,
+        event_id: AuditEventId | None = None,
+        waiting: int = 0,
     ) -> ChainReport:
-        rows = _position(self._last)
+        last = self._last
         return ChainReport(
-            tenant_id=self._tenant_id, rows=rows, fault=fault, position=position, event_id=event_id
+            tenant_id=self._tenant_id,
+            rows=_position(last),
+            waiting=waiting,
+            fault=fault,
+            position=position,
+            event_id=event_id,
+            head=None
+            if last is None
+            else ChainHead(tenant_id=self._tenant_id, position=last.position, hash=last.hash),
         )
 
 

@@ -34,6 +34,10 @@ class ChainFault(StrEnum):
     """The row was never sealed into this chain."""
     HEAD = "head"
     """The head is not one that was sealed, or not the one of these rows."""
+    CUT = "cut"
+    """The chain ends before a head that a checkpoint, or the caller, names: rows behind its end are gone."""
+    REPLACED = "replaced"
+    """The chain holds, but not with the head that a checkpoint, or the caller, names: rows were replaced."""
 
 
 def is_chosen(event: AuditEvent, chosen: AuditFilter) -> bool:

@@ -106,6 +106,12 @@ class Worker:
             return False
         return bool(app.consumer.assignment()) and not (app.rebalancing or app.in_recovery)
 
+    def is_assigned(self, topic: str, partition: int) -> bool:
+        """Tell whether this process has the partition now, and no rebalance is under way."""
+        return (
+            self.ready and self._app is not None and TP(topic, partition) in self._app.consumer.assignment()
+        )
+
     @property
     def healthy(self) -> bool:
         """False while a partition has records and makes no progress; told once it has lasted."""

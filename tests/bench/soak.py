@@ -90,17 +90,18 @@ async def faults_of(fleet: Fleet) -> Sequence[str]:
     """Ask the service's own commands: every audit chain, once all rows are sealed; then the invariants."""
     deadline = time.monotonic() + DRAIN_S
     while True:
-        status, reports = await fleet.command("audit", "verify")
-        waiting = sum(report["waiting"] for report in reports or ())
+        status, found = await fleet.command("audit", "verify")
+        reports = found["chains"] if found else ()
+        waiting = sum(report["waiting"] for report in reports)
         if status or not waiting or time.monotonic() > deadline:
             break
-    rows = sum(report["rows"] for report in reports or ())
+    rows = sum(report["rows"] for report in reports)
     say(f"audit verify: exit status {status}, {rows} rows, {waiting} not sealed")
-    found = [f"audit verify found a broken chain (exit status {status})"] if status else []
-    found += [f"{waiting} audit rows were never sealed"] if waiting else []
+    faults = [f"audit verify found a broken chain (exit status {status})"] if status else []
+    faults += [f"{waiting} audit rows were never sealed"] if waiting else []
     status, report = await fleet.command("doctor", "--invariants")
     say(f"doctor --invariants: exit status {status}")
-    return found + ([f"invariants do not hold: {str(report)[:500]}"] if status else [])
+    return faults + ([f"invariants do not hold: {str(report)[:500]}"] if status else [])
 
 
 async def soak(plan: Plan) -> list[str]:

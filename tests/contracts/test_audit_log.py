@@ -49,6 +49,26 @@ def chain(rows: Sequence[AuditEvent], head: ChainLink | None = None) -> list[tup
     return links
 
 
+async def test_the_heads_are_those_of_every_chain(stores: Stores) -> None:
+    await write(stores, numbered(1), numbered(2))
+    await write(stores, numbered(3), tenant_id=GLOBEX)
+    sealed = {ACME: chain([numbered(1), numbered(2)]), GLOBEX: chain([numbered(3)])}
+    for tenant_id, links in sealed.items():
+        await stores.audit_log.seal(tenant_id, links)
+
+    heads = {head.tenant_id: (head.position, head.hash) for head in await stores.audit_log.heads()}
+
+    assert heads == {
+        tenant_id: (links[-1][1].position, links[-1][1].hash) for tenant_id, links in sealed.items()
+    }
+
+
+async def test_a_log_without_chains_has_no_heads(stores: Stores) -> None:
+    await write(stores, numbered(1))
+
+    assert await stores.audit_log.heads() == []
+
+
 async def test_a_row_is_read_as_it_was_written(stores: Stores) -> None:
     row = build_audit_event(
         context={"request_id": "r", "changes": {"name": ["a", "é"], "n": 1.5, "empty": {}}},

@@ -70,8 +70,9 @@ async def seal(session: Session) -> None:
 
 
 async def verify(session: Session) -> ChainReport:
-    """Walk the chain, in a process of its own."""
-    return await verify_chain(CassandraAuditLog(session, KEY), ACME, KEY)
+    """Walk the chain, in a process of its own; what its head is matters elsewhere."""
+    report = await verify_chain(CassandraAuditLog(session, KEY), ACME, KEY)
+    return report.model_copy(update={"head": None})
 
 
 def links_for(rows: Sequence[AuditEvent], head: ChainLink | None) -> list[tuple[AuditEventId, ChainLink]]:

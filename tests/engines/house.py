@@ -39,7 +39,7 @@ class House:
         status, out, _ = await veristream(
             self.folder / "operator", "audit", "verify", "--json", given=self.given
         )
-        return status, {report["tenant_id"]: report for report in json.loads(out)}
+        return status, {report["tenant_id"]: report for report in json.loads(out)["chains"]}
 
     async def restart_everything(self) -> None:
         """Kill every process, engines too, and start all of them again."""

@@ -78,10 +78,10 @@ async def test_migrate_front_and_worker_verify_under_the_variables_of_the_compos
                     **(await at_front.json())["dependencies"],
                     **(await at_worker.json())["dependencies"],
                 }
-        chains = await veristream_json(tmp_path / "front", "audit", "verify", "--tenant", tenant, given=given)
+        found = await veristream_json(tmp_path / "front", "audit", "verify", "--tenant", tenant, given=given)
 
     assert (answer.status, decided["status"]) == (201, "APPROVED")
     assert {"store", "broker", "agents"} <= set(ready)
     assert {told["status"] for told in ready.values()} == {"up"}
-    assert [chain["ok"] for chain in chains] == [True]
+    assert [chain["ok"] for chain in found["chains"]] == [True]
     assert not (tmp_path / "front" / "root.key").exists()

@@ -44,8 +44,9 @@ async def seal(stores: Stores, tenant_id: TenantId = ACME) -> None:
 
 
 async def verify(stores: Stores, tenant_id: TenantId = ACME) -> ChainReport:
-    """Walk the chain."""
-    return await verify_chain(stores.audit_log, tenant_id, KEY)
+    """Walk the chain; what its head is stands in a test of its own."""
+    report = await verify_chain(stores.audit_log, tenant_id, KEY)
+    return report.model_copy(update={"head": None})
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Whoever tampers with the audit log's rows, links or head is found out, whatever they lie in."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,13 +9,14 @@ import pytest
 
 from app.adapters.cassandra.connecting import Address, open_session
 from schemas.ids import AuditEventId, derive_id
+from streams.audit.handler import verify_chain
 from streams.audit.rules import ChainFault
 from streams.ports import Damaged, Stores
-from tests.builders import GLOBEX
+from tests.builders import ACME, GLOBEX
 from tests.contracts.adapters import SqliteBreaker, open_sqlite
 from tests.contracts.cassandra_adapter import KEYSPACE, open_cassandra
 from tests.handlers.intruders import CassandraIntruder, Intruder, SqliteIntruder
-from tests.handlers.test_audit_chain import numbered, seal, verify, write
+from tests.handlers.test_audit_chain import KEY, numbered, seal, verify, write
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,13 @@ class Crime:
 
     stores: Stores
     by: Intruder
+
+    async def found_with(
+        self, expected: Mapping[int, Collection[str]]
+    ) -> tuple[ChainFault | None, int | None, AuditEventId | None]:
+        """What the walk says when hashes are known by their positions."""
+        report = await verify_chain(self.stores.audit_log, ACME, KEY, expected)
+        return report.fault, report.position, report.event_id
 
     async def found(self) -> tuple[ChainFault | None, int | None, AuditEventId | None]:
         """What the walk says."""
@@ -232,6 +240,48 @@ async def test_an_older_head_set_back_is_found(crime: Crime) -> None:
     await crime.by.set_head(**before)
 
     assert await crime.found() == (ChainFault.HEAD, None, None)
+
+
+async def cut_unnoticed(crime: Crime) -> str:
+    """Seal a seventh row, then take it away and put the older head back; return the hash it had."""
+    before = await crime.by.head()
+    await write(crime.stores, 7)
+    await seal(crime.stores)
+    _, own = (await crime.by.links())[7]
+    await crime.by.remove_row(7)
+    await crime.by.remove_link(7)
+    await crime.by.set_head(**before)
+    return own
+
+
+async def test_s57_a_tail_cut_with_an_older_head_is_found_by_a_hash_known_elsewhere(crime: Crime) -> None:
+    own = await cut_unnoticed(crime)
+
+    assert await crime.found() == (None, None, None)  # from within nobody can tell
+    assert await crime.found_with({7: {own}}) == (ChainFault.CUT, 7, None)
+
+
+async def test_s57_rows_sealed_in_the_place_of_a_cut_tail_are_found(crime: Crime) -> None:
+    links = await crime.by.links()
+    own = await cut_unnoticed(crime)
+    await write(crime.stores, 8, 9)
+    await seal(crime.stores)
+
+    assert await crime.found_with({4: {links[4][1]}, 7: {own}}) == (ChainFault.REPLACED, 5, None)
+
+
+async def test_s57_a_whole_chain_taken_away_is_found_by_a_hash_known_elsewhere(crime: Crime) -> None:
+    _, own = (await crime.by.links())[6]
+    await cut(crime, 0)
+    await crime.by.remove_head()
+
+    assert await crime.found_with({6: {own}}) == (ChainFault.CUT, 1, None)
+
+
+async def test_s57_a_chain_with_every_known_hash_holds(crime: Crime) -> None:
+    known = {place: {own} for place, (_, own) in (await crime.by.links()).items()}
+
+    assert await crime.found_with(known) == (None, None, None)
 
 
 async def test_the_whole_chain_taken_away_is_found(crime: Crime) -> None:

@@ -85,5 +85,5 @@ async def test_an_operator_and_an_owner_need_no_command_line(tmp_path: Path) -> 
             "mfa.enrolled", "reviewer.signed_in", "reviewer.signed_out", "member.invited",
         ]  # fmt: skip
 
-    reports = await veristream_json(tmp_path, "audit", "verify", "--tenant", tenant)
-    assert [report["ok"] for report in reports] == [True]
+    report = await veristream_json(tmp_path, "audit", "verify", "--tenant", tenant)
+    assert [chain["ok"] for chain in report["chains"]] == [True]

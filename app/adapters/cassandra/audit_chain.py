@@ -14,6 +14,7 @@ from typing import Any, Final
 from app.adapters.cassandra.audit_rows import RowKey
 from app.adapters.cassandra.session import Attempt, Session, Statement, Write
 from schemas.audit import ChainLink
+from schemas.checkpoints import ChainHead
 from schemas.ids import AuditEventId, TenantId
 from streams.audit.rules import chain_key, is_head, seal_head
 from streams.ports import Damaged
@@ -26,6 +27,7 @@ WRITTEN_AT_ONCE: Final = 100
 
 _LINK_COLUMNS: Final = "position, event_id, created_at, livemode, prev_hash, hash"
 _HEAD: Final = Statement("SELECT position, prev_hash, hash, seal, outbox FROM audit_heads WHERE tenant = ?")
+_HEADS: Final = Statement("SELECT position, prev_hash, hash, seal, outbox, tenant FROM audit_heads")
 _STANDING: Final = Statement("SELECT hash, outbox, sealer FROM audit_heads WHERE tenant = ?")
 _MOVE: Final = Statement("""
 UPDATE audit_heads SET position = ?, prev_hash = ?, hash = ?, seal = ?, outbox = ?, sealer = ?
@@ -86,6 +88,17 @@ class Chains:
             await self._write_out(tenant_id, head.link, _from_outbox(head))
         return head.link
 
+    async def heads(self) -> Sequence[ChainHead]:
+        """Return the heads that were sealed; links still in an outbox count, for the head has moved."""
+        found: list[ChainHead] = []
+        async for rows in self._session.pages(_HEADS, ()):
+            for *columns, tenant in rows:
+                head, tenant_id = _to_head(columns), TenantId(tenant)
+                if head is not None and self._is_genuine(tenant_id, head):
+                    link = head.link
+                    found.append(ChainHead(tenant_id=tenant_id, position=link.position, hash=link.hash))
+        return found
+
     async def move(self, tenant_id: TenantId, standing: ChainLink | None, links: Sequence[KeptLink]) -> bool:
         """Move the head along the links and write them; False, and nothing written, when it moved before."""
         last = links[-1].link
@@ -137,10 +150,7 @@ class Chains:
 
     async def _read_head(self, tenant_id: TenantId) -> Head | None:
         rows = await self._session.execute(_HEAD, (tenant_id,))
-        if not rows or rows[0][0] is None:
-            return None
-        position, prev_hash, own, seal, outbox = rows[0]
-        return Head(ChainLink(position=position, prev_hash=str(prev_hash), hash=str(own)), str(seal), outbox)
+        return _to_head(rows[0]) if rows else None
 
     def _is_genuine(self, tenant_id: TenantId, head: Head) -> bool:
         return is_head(head.link, head.seal, chain_key(self._key, tenant_id))
@@ -162,6 +172,14 @@ class Chains:
         for together in parts.values():
             for start in range(0, len(together), WRITTEN_AT_ONCE):
                 await self._session.batch(together[start : start + WRITTEN_AT_ONCE])
+
+
+def _to_head(columns: Sequence[Any]) -> Head | None:
+    """Return the head of the columns, None where one was removed."""
+    position, prev_hash, own, seal, outbox = columns
+    if position is None:
+        return None
+    return Head(ChainLink(position=position, prev_hash=str(prev_hash), hash=str(own)), str(seal), outbox)
 
 
 def _bucket(position: int) -> int:

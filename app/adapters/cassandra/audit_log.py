@@ -12,6 +12,7 @@ from app.adapters.cassandra.audit_rows import KeptRow, RowKey
 from app.adapters.cassandra.audit_waiting import READ_AT_ONCE, Hint, WaitingRows
 from app.adapters.cassandra.session import Session
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
+from schemas.checkpoints import ChainHead
 from schemas.ids import AuditEventId, TenantId
 from streams.ports import AuditLog, Damaged, Position, SealedRow
 
@@ -59,6 +60,10 @@ class CassandraAuditLog(AuditLog):
     @override
     async def head(self, tenant_id: TenantId) -> ChainLink | None:
         return await self._chains.head(tenant_id)
+
+    @override
+    async def heads(self) -> Sequence[ChainHead]:
+        return await self._chains.heads()
 
     @override
     async def seal(self, tenant_id: TenantId, rows: Sequence[tuple[AuditEventId, ChainLink]]) -> bool:

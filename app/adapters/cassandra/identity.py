@@ -10,6 +10,7 @@ from typing import Final
 from app.adapters.cassandra.keyspace import keep_setting, read_setting
 from app.adapters.cassandra.session import Session
 from app.adapters.crypto import Purpose, RootKey, RootKeyRefused
+from app.adapters.private_files import make_private
 from app.adapters.refusals import StoreRefused
 
 MARKER: Final = "store.id"
@@ -72,7 +73,7 @@ def _read(folder: Path) -> str | None:
 
 
 def _mark(folder: Path, store_id: str) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     file = os.open(folder / MARKER, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         os.write(file, f"{store_id}\n".encode())

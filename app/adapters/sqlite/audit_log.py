@@ -13,6 +13,7 @@ from app.adapters.sqlite.audit_rows import COLUMNS, LINK, to_event, to_event_or_
 from app.adapters.sqlite.engine import Engine
 from app.adapters.sqlite.together import write_rows
 from schemas.audit import AuditAction, AuditEvent, AuditFilter, ChainLink
+from schemas.checkpoints import ChainHead
 from schemas.ids import AuditEventId, TenantId
 from streams.audit.rules import chain_key, is_head, names, seal_head
 from streams.ports import AuditLog, Damaged, Position, SealedRow
@@ -32,6 +33,7 @@ _UNSEALED: Final = f"""
 SELECT {COLUMNS} FROM audit_waiting w CROSS JOIN audit a ON a.seq = w.seq
 WHERE w.tenant = ? ORDER BY w.seq LIMIT ?"""  # noqa: S608 - constants only
 _HEAD: Final = f"SELECT {LINK}, c.seal FROM audit_heads c WHERE c.tenant = ?"  # noqa: S608 - constants only
+_HEADS: Final = f"SELECT {LINK}, c.seal, c.tenant FROM audit_heads c"  # noqa: S608 - constants only
 _SET_HEAD: Final = (
     "INSERT OR REPLACE INTO audit_heads (tenant, position, prev_hash, hash, seal) VALUES (?, ?, ?, ?, ?)"
 )
@@ -176,6 +178,15 @@ class SqliteAuditLog(AuditLog):
     async def head(self, tenant_id: TenantId) -> ChainLink | None:
         key = chain_key(self._key, tenant_id)
         return await self._engine.read(lambda reader: _read_head(reader, tenant_id, key))
+
+    @override
+    async def heads(self) -> Sequence[ChainHead]:
+        rows = await self._engine.read(lambda reader: reader.execute(_HEADS).fetchall())
+        return [
+            ChainHead(tenant_id=TenantId(tenant), position=head.position, hash=head.hash)
+            for *columns, seal, tenant in rows
+            if is_head(head := to_link(columns), str(seal), chain_key(self._key, TenantId(tenant)))
+        ]
 
     @override
     async def seal(self, tenant_id: TenantId, rows: Sequence[tuple[AuditEventId, ChainLink]]) -> bool:

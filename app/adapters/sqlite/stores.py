@@ -11,6 +11,7 @@ from app.adapters.blobs import BlobFiles
 from app.adapters.crypto import Purpose, RootKey, RootKeyRefused
 from app.adapters.keyring import KeyRing
 from app.adapters.layout import BLOBS_FOLDER, DATABASE_FILE
+from app.adapters.private_files import make_private
 from app.adapters.sqlite.audit_log import SqliteAuditLog
 from app.adapters.sqlite.engine import READER_CACHE_KIB, Engine, connect, prepare
 from app.adapters.sqlite.evidence import SqliteEvidenceStore
@@ -54,7 +55,7 @@ async def open_sqlite_stores(
 
 def _open(data_dir: Path, root_key: RootKey, loop: asyncio.AbstractEventLoop) -> Engine:
     path = data_dir / DATABASE_FILE
-    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(data_dir)
     prepare(path)
     _check_key(path, root_key.derive(Purpose.KEY_CHECK))
     return Engine(path, loop)

@@ -24,6 +24,12 @@ from streams.reviews.handler import find_decision, viewed_index
 
 PATH: Final = "/v1/verifications/{verification_id}/evidence/{evidence_id}"
 DECISION_PATH: Final = "/v1/decisions/{decision_id}"
+_ENDINGS: Final = {
+    "image/jpeg": "jpg", "image/png": "png", "image/webp": "webp", "application/json": "json",
+}  # fmt: skip
+"""The types evidence is kept under, with the ending of a file's name."""
+
+_UNKNOWN: Final = "application/octet-stream"
 _ID: Final = "[0-9a-hjkmnp-tv-z]{26}"
 
 
@@ -64,7 +70,7 @@ class EvidenceRoutes:
         )
         looked = viewed_index(verification.verification_id, call.person.reviewer_id)
         await self.ports.commit(act(tenant_id, row, indexes=(looked,), about=evidence_id))
-        return web.Response(body=content, content_type=kept.media_type)
+        return download(content, kept.media_type, evidence_id)
 
     async def read_decision(self, call: Call) -> web.Response:
         """Answer a decision record, a superseded one too."""
@@ -81,6 +87,19 @@ class EvidenceRoutes:
         if decision.livemode not in modes(call):
             raise NotFound
         return json_answer(decision.to_bytes())
+
+
+def download(content: bytes, media_type: str, name: str) -> web.Response:
+    """Answer with bytes that a browser saves and never shows as a page of ours (S52); `name` is an id.
+
+    A type that no capture can have is served as bytes of no type.
+    """
+    known = media_type if media_type in _ENDINGS else _UNKNOWN
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}.{_ENDINGS.get(known, "bin")}"',
+        "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
+    }
+    return web.Response(body=content, content_type=known, headers=headers)
 
 
 def evidence_endpoints(routes: EvidenceRoutes) -> tuple[Endpoint, ...]:
