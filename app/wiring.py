@@ -29,10 +29,11 @@ from app.health import probes_of, serving_health
 from app.house import House, new_id, now, open_house, people_of
 from app.http.ports import FrontPorts, FrontSettings, Probe
 from app.http.public_url import is_secure
-from app.http.rate_limits import parse_rate_limits
+from app.http.rate_limits import RateLimiter, parse_rate_limits
 from app.http.server import create_app, make_runner
 from app.intake import Intake
 from app.kafka_log import open_broker, prepare_topics
+from app.limit_sharing import LimitSharing
 from app.listening import Leaving, listen
 from app.pulse import process_registry, watching_loop
 from app.settings import Settings
@@ -175,7 +176,11 @@ async def open_front(
             trusted_proxies=settings.trusted_proxies,
         )
         await Catalogue(ports.stores.records, ports.commit, now).install_first()
-        app = create_app(ports, chosen)
+        limiter = RateLimiter(chosen.rate_limits)
+        if chosen.rate_limits is not None:
+            sharing_key = house.root_key.derive(Purpose.RATE_LIMITS)
+            await stack.enter_async_context(LimitSharing(access, writer, limiter, sharing_key, name))
+        app = create_app(ports, chosen, limiter)
         app.on_response_prepare.append(leaving.sign)
         app.on_shutdown.append(lambda _: gateway.release(settings.stop_grace_s))
         runner = make_runner(app, ports, chosen, shutdown_timeout_s=settings.stop_grace_s)

@@ -18,6 +18,7 @@ class Topic(StrEnum):
     WEBHOOK_DELIVERIES = "idv.webhooks.deliveries.v1"
     AUDIT = "idv.audit.v1"
     REPLIES = "idv.replies.v1"
+    RATE_LIMITS = "idv.rate-limits.v1"
     DEAD_LETTERS = "idv.dead-letters.v1"
 
 
@@ -42,6 +43,7 @@ TOPICS: Final = (
     TopicSpec(topic=Topic.WEBHOOK_DELIVERIES, partitions=8, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.AUDIT, partitions=4, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.REPLIES, partitions=16, retention_ms=_HOUR_MS // 6),
+    TopicSpec(topic=Topic.RATE_LIMITS, partitions=1, retention_ms=_HOUR_MS // 6),
     TopicSpec(topic=Topic.DEAD_LETTERS, partitions=1, retention_ms=-1),
 )
 """Partitions are the awaited concurrency of an agent; 16 reply partitions allow 16 fronts."""

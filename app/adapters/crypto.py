@@ -49,6 +49,8 @@ class Purpose(StrEnum):
     PEOPLE = "people"
     """Keyed hashes about reviewers: e-mail look-up, one-time tokens, recovery codes, counters."""
     CURSORS = "cursors"
+    RATE_LIMITS = "rate-limits"
+    """Authenticates what fronts tell one another about the requests they admitted."""
     AUDIT_CHAIN = "audit-chain"
     KEY_CHECK = "key-check"
     """Kept beside the data in the clear, so that a wrong root key is refused at start."""
