@@ -21,12 +21,15 @@ from typing_extensions import override
 from app.broker.settings import Fsync
 from app.http.public_url import require_usable
 from app.http.rate_limits import parse_rate_limits
+from app.placeholders import fault_of_token
 from streams.runtime.access import SaslMechanism
 
 PREFIX: Final = "SERVICE_"
 
 OPERATOR_TOKEN_MINIMUM: Final = 32
 """Characters; anything shorter could be guessed (S32)."""
+
+MAKE_A_TOKEN: Final = "make one with: openssl rand -base64 48"  # noqa: S105 - a command that makes one
 
 
 class SettingsRefused(Exception):
@@ -178,11 +181,15 @@ class Settings(BaseSettings):
 
     @field_validator("platform_operator_token", mode="after")
     @classmethod
-    def _long_enough(cls, secret: SecretStr | None) -> SecretStr | None:
-        if secret is not None and len(secret.get_secret_value()) < OPERATOR_TOKEN_MINIMUM:
-            raise ValueError(
-                f"needs {OPERATOR_TOKEN_MINIMUM} characters or more; make one with: openssl rand -base64 48"
-            )
+    def _unguessable(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is None:
+            return None
+        token = secret.get_secret_value()
+        if len(token) < OPERATOR_TOKEN_MINIMUM:
+            raise ValueError(f"needs {OPERATOR_TOKEN_MINIMUM} characters or more; {MAKE_A_TOKEN}")
+        fault = fault_of_token(token)
+        if fault is not None:
+            raise ValueError(f"{fault} and can be guessed; {MAKE_A_TOKEN}")
         return secret
 
     @classmethod

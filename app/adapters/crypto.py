@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import SecretStr
 
 from app.adapters.layout import SEALED_UNDER_ROOT_KEY
+from app.placeholders import fault_of_bytes
 from schemas.problems import VeristreamError
 from streams.ports import Damaged
 
@@ -81,8 +82,8 @@ def load_root_key(
     once they agree on one. Blocking.
 
     Raises:
-        RootKeyRefused: The key is malformed, the file cannot be read or is open to others, or it is
-            gone although the folder holds data that only the lost key can open.
+        RootKeyRefused: The key is malformed or was not drawn at random, the file cannot be read or is open
+            to others, or it is gone although the folder holds data that only the lost key can open.
     """
     if configured is not None:
         return _parse(configured.get_secret_value(), "SERVICE_ROOT_KEY")
@@ -98,7 +99,7 @@ def load_root_key(
 def _parse(text: str, source: str) -> RootKey:
     text = text.strip()
     if _HEX_FORM.fullmatch(text):
-        return RootKey(bytes.fromhex(text))
+        return _drawn(bytes.fromhex(text), source)
     padded = text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4)
     try:
         secret = base64.b64decode(padded.replace("-", "+").replace("_", "/"), validate=True)
@@ -106,6 +107,15 @@ def _parse(text: str, source: str) -> RootKey:
         secret = b""
     if len(secret) != KEY_BYTES:
         raise RootKeyRefused(f"{source} is not 32 bytes in base64 or 64 hexadecimal digits")
+    return _drawn(secret, source)
+
+
+def _drawn(secret: bytes, source: str) -> RootKey:
+    """Return the key, unless anybody could name it: zeros, a repeated pattern, a counter, a placeholder."""
+    fault = fault_of_bytes(secret)
+    if fault is not None:
+        make = "make one with: openssl rand -base64 32"
+        raise RootKeyRefused(f"{source} {fault} and would protect nothing; {make}")
     return RootKey(secret)
 
 
