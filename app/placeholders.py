@@ -16,10 +16,11 @@ LEAST_LEFT: Final = 20
 """Letters and digits left of a token without the words of placeholders; 80 random bits in hexadecimal."""
 
 _WORDS: Final = re.compile(
-    "change[-_ ]?(?:this|it|me)?|replace[-_ ]?(?:this|it|me)?|placeholder|example|sample|default|insert|please"
-    "|dummy|password|passwd|secret|token|operator|platform|admin|root|service|veristream|production|staging"
-    "|development|your|this|here|test|todo|fixme|demo|value|enter|some|long|super|very|random|string|characters?|with|must"
-    "|should|qwerty(?:uiop)?|letmein|welcome|deadbeef|cafebabe|(?:0?123456789)+0?|(?:abcdef)+",
+    r"(?:change|replace)[-_ ]?(?:this|it|me)?"
+    "|placeholder|example|sample|default|insert|please|dummy|todo|fixme|demo|test|value|enter"
+    "|password|passwd|secret|token|operator|platform|admin|root|service|veristream"
+    "|production|staging|development|your|this|here|some|long|super|very|random|string|characters?"
+    "|with|must|should|qwerty(?:uiop)?|letmein|welcome|deadbeef|cafebabe|(?:0?123456789)+0?|(?:abcdef)+",
     re.IGNORECASE,
 )
 """What stands in examples, templates and on keyboards."""
