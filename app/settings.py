@@ -23,6 +23,7 @@ from app.http.public_url import require_usable
 from app.http.rate_limits import parse_rate_limits
 from app.placeholders import fault_of_token
 from streams.runtime.access import SaslMechanism
+from streams.webhooks.urls import USUAL_PORTS
 
 PREFIX: Final = "SERVICE_"
 
@@ -30,6 +31,10 @@ OPERATOR_TOKEN_MINIMUM: Final = 32
 """Characters; anything shorter could be guessed (S32)."""
 
 MAKE_A_TOKEN: Final = "make one with: openssl rand -base64 48"  # noqa: S105 - a command that makes one
+
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+"""A TCP port something can listen on."""
 
 
 class SettingsRefused(Exception):
@@ -142,7 +147,9 @@ class Settings(BaseSettings):
     vision_queue: int = Field(default=32, ge=1)
     """Model jobs that may wait; over it the answer is 503 OVERLOADED."""
     webhooks_allow_insecure: bool = False
-    """For development alone: webhooks may go to http and to this machine's loopback."""
+    """For development alone: webhooks may go to http, to this machine's loopback and to any port."""
+    webhooks_ports: Annotated[frozenset[Port], NoDecode] = Field(default=USUAL_PORTS, min_length=1)
+    """Ports of webhook receivers, with commas; another one is refused, registered before or not (S36)."""
     session_idle_minutes: int = Field(default=30, ge=1, le=30)
     """A reviewer session that is not used for so long is over."""
     session_hours: int = Field(default=12, ge=1, le=12)
@@ -161,7 +168,7 @@ class Settings(BaseSettings):
     def _not_in_the_clear(cls, url: str | None) -> str | None:
         return require_usable(url) if url else None
 
-    @field_validator("trusted_proxies", mode="before")
+    @field_validator("trusted_proxies", "webhooks_ports", mode="before")
     @classmethod
     def _between_commas(cls, given: object) -> object:
         if not isinstance(given, str):

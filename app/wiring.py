@@ -97,7 +97,9 @@ async def open_worker(
             engines = await stack.enter_async_context(open_chosen_engines(settings))
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
         guard = Guard(writer, now=now, uniform=random.SystemRandom().uniform)
-        hooks = WebhookPorts(house.stores, writer, now, settings.webhooks_allow_insecure, pace)
+        hooks = WebhookPorts(
+            house.stores, writer, now, settings.webhooks_allow_insecure, pace, settings.webhooks_ports
+        )
         delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
         around = Surroundings(
             house.stores, house.root_key, announcer, guard, writer, now, engines, delivering
@@ -173,6 +175,7 @@ async def open_front(
             operator_token=settings.platform_operator_token,
             rate_limits=parse_rate_limits(settings.rate_limits),
             webhooks_allow_insecure=settings.webhooks_allow_insecure,
+            webhooks_ports=settings.webhooks_ports,
             trusted_proxies=settings.trusted_proxies,
         )
         await Catalogue(ports.stores.records, ports.commit, now).install_first()
