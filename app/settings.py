@@ -78,7 +78,10 @@ class Settings(BaseSettings):
     """The address the front listens on; put a TLS proxy before anything wider than loopback."""
     port: int = Field(default=8080, ge=0, le=65535)
     health_port: int | None = Field(default=None, ge=0, le=65535)
-    """Loopback port on which a worker without a front tells /livez, /readyz and /metrics; unset: none."""
+    """Loopback port on which a process tells /livez, /readyz and /metrics; unset: none."""
+    metrics: Literal["health", "token", "off"] = "health"
+    """Where /metrics is: on the health port alone; beside it on the front's port for the operator's token;
+    or nowhere (S66)."""
     base_url: str | None = None
     """How tenants reach the front; it stands in problem types and links. Unset: the listening address."""
     trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode] = ()

@@ -7,8 +7,8 @@ import asyncio
 import random
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,7 +36,7 @@ from app.kafka_log import open_broker, prepare_topics
 from app.limit_sharing import LimitSharing
 from app.listening import Leaving, listen
 from app.pulse import process_registry, watching_loop
-from app.settings import Settings
+from app.settings import Settings, SettingsRefused
 from app.startup import READY_S, CannotStart
 from app.telemetry import build_metrics
 from app.vision import images
@@ -177,6 +177,7 @@ async def open_front(
             webhooks_allow_insecure=settings.webhooks_allow_insecure,
             webhooks_ports=settings.webhooks_ports,
             trusted_proxies=settings.trusted_proxies,
+            metrics_by_token=_metrics_by_token(settings),
         )
         await Catalogue(ports.stores.records, ports.commit, now).install_first()
         limiter = RateLimiter(chosen.rate_limits)
@@ -189,9 +190,28 @@ async def open_front(
         runner = make_runner(app, ports, chosen, shutdown_timeout_s=settings.stop_grace_s)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
+        if settings.health_port is not None:
+            health = await stack.enter_async_context(
+                _health(settings, settings.health_port, probes, registry)
+            )
+            log.info("health.listening", address=health)
         await web.SockSite(runner, listening).start()
         stack.push_async_callback(leaving, runner, listening, drain_s)
         yield url
+
+
+def _metrics_by_token(settings: Settings) -> bool:
+    if settings.metrics == "token" and settings.platform_operator_token is None:
+        raise SettingsRefused(
+            "SERVICE_METRICS is token, but there is none; set SERVICE_PLATFORM_OPERATOR_TOKEN (or _FILE)"
+        )
+    return settings.metrics == "token"
+
+
+def _health(
+    settings: Settings, port: int, probes: Mapping[str, Probe], registry: CollectorRegistry
+) -> AbstractAsyncContextManager[str]:
+    return serving_health(port, probes, registry, with_metrics=settings.metrics != "off")
 
 
 def _instance(settings: Settings) -> int:
@@ -214,7 +234,7 @@ async def open_health(
         yield None
         return
     registry, probes = process_registry(worker, worker.figures), probes_of(house.stores, access, worker)
-    async with watching_loop(registry), serving_health(settings.health_port, probes, registry) as url:
+    async with watching_loop(registry), _health(settings, settings.health_port, probes, registry) as url:
         yield url
 
 

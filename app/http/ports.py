@@ -114,8 +114,8 @@ class FrontSettings:
     """Bodies held at one time; over it 503 OVERLOADED (S62)."""
     probe_timeout_s: float = 2.0
     """A probe that has not answered by then counts as down."""
-    expose_metrics: bool = True
-    """Whether `/metrics` is served (S66)."""
+    metrics_by_token: bool = False
+    """Whether `/metrics` is served to who shows the operator's token; to others never (S66)."""
 
 
 KEEPALIVE_S: Final = 30.0

@@ -91,7 +91,7 @@ def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget)
         *tenant_endpoints(TenantRoutes(ports, bodies, cursors)),
         *webhook_endpoints(ports, bodies, cursors, settings),
         *problem_endpoints(),
-        *health_endpoints(health, expose_metrics=settings.expose_metrics),
+        *health_endpoints(health, metrics_by_token=settings.metrics_by_token),
     )
     return with_description(endpoints, settings.base_url)
 
