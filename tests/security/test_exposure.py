@@ -5,6 +5,7 @@ import json
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -73,7 +74,8 @@ async def test_s66_metrics_are_not_on_the_port_of_callers_unless_a_setting_says_
 
 def without_id(told: Told) -> str:
     """The problem without what names this one request."""
-    return json.dumps({name: value for name, value in told.json.items() if name not in {"request_id", "instance"}})
+    named = {"request_id", "instance"}
+    return json.dumps({name: value for name, value in told.json.items() if name not in named})
 
 
 async def test_s66_metrics_by_token_are_the_operators_alone(front: Front) -> None:
@@ -139,7 +141,8 @@ async def test_s66_s67_no_role_listens_anywhere_but_where_it_was_told(tmp_path: 
 
 def sockets_of(role: Role) -> set[tuple[str, int]]:
     """Where a process listens for TCP."""
-    connections = psutil.Process(role.process.pid).net_connections(kind="tcp")
+    process: Any = psutil.Process  # untyped
+    connections = process(role.process.pid).net_connections(kind="tcp")
     return {(one.laddr.ip, one.laddr.port) for one in connections if one.status == psutil.CONN_LISTEN}
 
 
