@@ -1,0 +1,35 @@
+"""Every fuzz target accepts its seeds and simple changes of them; the long search is run by hand."""
+
+import random
+
+import pytest
+
+from tests.fuzz.checks import HANG_CPU_S, checked, load, names
+
+CHANGES = 30
+"""Changed inputs per seed; enough to notice a target that no longer runs."""
+
+MAX_SEEDS = 40
+"""Seeds of one target tried here, so that the suite stays short."""
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_fuzz_target_takes_its_seeds_and_changed_ones(name: str) -> None:
+    loaded = load(name)
+    run = checked(loaded.target, HANG_CPU_S)
+    chance = random.Random(1)
+    assert loaded.seeds
+    for seed in chance.sample(loaded.seeds, min(MAX_SEEDS, len(loaded.seeds))):
+        run(seed)
+        for _ in range(CHANGES):
+            run(changed(seed, chance))
+
+
+def changed(seed: bytes, chance: random.Random) -> bytes:
+    """Return the seed with one part cut, repeated or overwritten."""
+    start = chance.randrange(len(seed) + 1)
+    end = min(len(seed), start + chance.choice((0, 1, 2, 4, 8)))
+    put = chance.choice(
+        (b"", seed[start:end] * 2, chance.randbytes(end - start), b"\xff" * 4, b"\x7f\xff\xff\xff")
+    )
+    return seed[:start] + put + seed[end:]
