@@ -44,10 +44,19 @@ BrokerPort = Annotated[
     int | None,
     typer.Option("--broker-port", help="Port of the embedded broker \\[default: a free one, remembered]."),
 ]
+HealthPort = Annotated[
+    int | None,
+    typer.Option("--health-port", help="Loopback port of /readyz and /metrics \\[default: none]."),
+]
 
 
 @app.command()
-def up(data_dir: DataDir = None, port: Port = None, broker_port: BrokerPort = None) -> None:
+def up(
+    data_dir: DataDir = None,
+    port: Port = None,
+    broker_port: BrokerPort = None,
+    health_port: HealthPort = None,
+) -> None:
     """Run everything in one process: broker, HTTP front and stream agents.
 
     Try:
@@ -55,10 +64,13 @@ def up(data_dir: DataDir = None, port: Port = None, broker_port: BrokerPort = No
       veristream up
 
       veristream up --port 9000 --data-dir /var/lib/veristream
+
+      veristream up --health-port 8081
     """
     from app import commands
 
-    asyncio.run(commands.up(settings_of(data_dir, port=port, broker_port=broker_port)))
+    settings = settings_of(data_dir, port=port, broker_port=broker_port, health_port=health_port)
+    asyncio.run(commands.up(settings))
 
 
 @app.command()
@@ -103,6 +115,7 @@ def front(
     reuse_port: Annotated[
         bool | None, typer.Option("--reuse-port", help="Let several fronts share the port.")
     ] = None,
+    health_port: HealthPort = None,
 ) -> None:
     """Run only the HTTP front, against the broker of the same data folder or SERVICE_KAFKA_BOOTSTRAP.
 
@@ -114,17 +127,15 @@ def front(
     """
     from app import commands
 
-    asyncio.run(commands.front(settings_of(data_dir, port=port, reuse_port=reuse_port)))
+    settings = settings_of(data_dir, port=port, reuse_port=reuse_port, health_port=health_port)
+    asyncio.run(commands.front(settings))
 
 
 @app.command()
 def worker(
     data_dir: DataDir = None,
     streams: Annotated[str, typer.Option("--streams", help="Which agents, separated by commas.")] = "all",
-    health_port: Annotated[
-        int | None,
-        typer.Option("--health-port", help="Loopback port of /readyz and /metrics \\[default: none]."),
-    ] = None,
+    health_port: HealthPort = None,
 ) -> None:
     """Run only stream agents, against the broker of the same data folder or SERVICE_KAFKA_BOOTSTRAP.
 

@@ -104,7 +104,9 @@ def _receivers(settings: Settings) -> Finding:
         mend = "install the package of certificate authorities, often named ca-certificates"
         return Finding(looked_at="webhooks", ok=False, found="no authority to trust", mend=mend)
     if not settings.webhooks_allow_insecure:
-        return Finding(looked_at="webhooks", ok=True, found="to https and public addresses only")
+        ports = ", ".join(map(str, sorted(settings.webhooks_ports)))
+        found = f"to https and public addresses only, ports {ports}"
+        return Finding(looked_at="webhooks", ok=True, found=found)
     mend = "unset SERVICE_WEBHOOKS_ALLOW_INSECURE, which is for development alone"
     return Finding(looked_at="webhooks", ok=False, found="http and loopback are allowed", mend=mend)
 

@@ -1,9 +1,9 @@
-"""How a process is: what it asks of its dependencies, and a loopback port for one without a front."""
+"""How a process is: what it asks of its dependencies, and a loopback port that tells."""
 
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -87,9 +87,11 @@ def probes_of(stores: Stores, access: LogAccess, worker: Worker | None) -> dict[
 
 @asynccontextmanager
 async def serving_health(
-    port: int, probes: dict[str, Probe], registry: CollectorRegistry
+    port: int, probes: Mapping[str, Probe], registry: CollectorRegistry, *, with_metrics: bool = True
 ) -> AsyncIterator[str]:
-    """Serve `/livez`, `/readyz` and `/metrics` on loopback; yields the address. Port 0: a free one.
+    """Serve `/livez`, `/readyz` and, unless told not to, `/metrics` on loopback; yields the address.
+
+    Port 0: a free one. Anything but GET and HEAD is 405 with `Allow` (S66).
 
     Raises:
         CannotStart: The port is taken.
@@ -106,7 +108,9 @@ async def serving_health(
         return routes.metrics()
 
     app = web.Application()
-    app.add_routes([web.get("/livez", live), web.get("/readyz", ready), web.get("/metrics", metrics)])
+    app.add_routes([web.get("/livez", live), web.get("/readyz", ready)])
+    if with_metrics:
+        app.add_routes([web.get("/metrics", metrics)])
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:

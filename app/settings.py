@@ -22,12 +22,20 @@ from app.adapters.layout import BROKER_FOLDER
 from app.broker.settings import Fsync
 from app.http.public_url import require_usable
 from app.http.rate_limits import parse_rate_limits
+from app.placeholders import fault_of_token
 from streams.runtime.access import SaslMechanism
+from streams.webhooks.urls import USUAL_PORTS
 
 PREFIX: Final = "SERVICE_"
 
 OPERATOR_TOKEN_MINIMUM: Final = 32
 """Characters; anything shorter could be guessed (S32)."""
+
+MAKE_A_TOKEN: Final = "make one with: openssl rand -base64 48"  # noqa: S105 - a command that makes one
+
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+"""A TCP port something can listen on."""
 
 
 class SettingsRefused(Exception):
@@ -71,7 +79,10 @@ class Settings(BaseSettings):
     """The address the front listens on; put a TLS proxy before anything wider than loopback."""
     port: int = Field(default=8080, ge=0, le=65535)
     health_port: int | None = Field(default=None, ge=0, le=65535)
-    """Loopback port on which a worker without a front tells /livez, /readyz and /metrics; unset: none."""
+    """Loopback port on which a process tells /livez, /readyz and /metrics; unset: none."""
+    metrics: Literal["health", "token", "off"] = "health"
+    """Where /metrics is: on the health port alone; beside it on the front's port for the operator's token;
+    or nowhere (S66)."""
     base_url: str | None = None
     """How tenants reach the front; it stands in problem types and links. Unset: the listening address."""
     trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode] = ()
@@ -143,7 +154,9 @@ class Settings(BaseSettings):
     vision_queue: int = Field(default=32, ge=1)
     """Model jobs that may wait; over it the answer is 503 OVERLOADED."""
     webhooks_allow_insecure: bool = False
-    """For development alone: webhooks may go to http and to this machine's loopback."""
+    """For development alone: webhooks may go to http, to this machine's loopback and to any port."""
+    webhooks_ports: Annotated[frozenset[Port], NoDecode] = Field(default=USUAL_PORTS, min_length=1)
+    """Ports of webhook receivers, with commas; another one is refused, registered before or not (S36)."""
     session_idle_minutes: int = Field(default=30, ge=1, le=30)
     """A reviewer session that is not used for so long is over."""
     session_hours: int = Field(default=12, ge=1, le=12)
@@ -162,7 +175,7 @@ class Settings(BaseSettings):
     def _not_in_the_clear(cls, url: str | None) -> str | None:
         return require_usable(url) if url else None
 
-    @field_validator("trusted_proxies", mode="before")
+    @field_validator("trusted_proxies", "webhooks_ports", mode="before")
     @classmethod
     def _between_commas(cls, given: object) -> object:
         if not isinstance(given, str):
@@ -182,11 +195,15 @@ class Settings(BaseSettings):
 
     @field_validator("platform_operator_token", mode="after")
     @classmethod
-    def _long_enough(cls, secret: SecretStr | None) -> SecretStr | None:
-        if secret is not None and len(secret.get_secret_value()) < OPERATOR_TOKEN_MINIMUM:
-            raise ValueError(
-                f"needs {OPERATOR_TOKEN_MINIMUM} characters or more; make one with: openssl rand -base64 48"
-            )
+    def _unguessable(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is None:
+            return None
+        token = secret.get_secret_value()
+        if len(token) < OPERATOR_TOKEN_MINIMUM:
+            raise ValueError(f"needs {OPERATOR_TOKEN_MINIMUM} characters or more; {MAKE_A_TOKEN}")
+        fault = fault_of_token(token)
+        if fault is not None:
+            raise ValueError(f"{fault} and can be guessed; {MAKE_A_TOKEN}")
         return secret
 
     @classmethod

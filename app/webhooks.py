@@ -21,6 +21,7 @@ from streams.webhooks.refanning import SETTLED_AFTER, Refanner, refanning
 from streams.webhooks.rules import STANDARD, Pace
 from streams.webhooks.sweeping import EVERY_S as SWEEP_EVERY_S
 from streams.webhooks.sweeping import DeliverySweeper, SweepPace, sweeping_deliveries
+from streams.webhooks.urls import USUAL_PORTS
 
 GRACE_S: Final = 1.0
 """How long a stop waits for attempts under way; what is abandoned is attempted again by the next worker."""
@@ -52,6 +53,8 @@ class WebhookPorts:
     insecure: bool
     """Whether receivers may be called over http and on this machine (`webhooks_allow_insecure`)."""
     pace: WebhookPace = FULL_PACE
+    ports: Collection[int] = USUAL_PORTS
+    """Where receivers may listen (`webhooks_ports`)."""
 
     @property
     def fan_out(self) -> FanOut:
@@ -121,7 +124,9 @@ async def open_delivering(ports: WebhookPorts, streams: Collection[str]) -> Asyn
         return
     within_s = ports.pace.answer_within_s
     uniform, note = random.SystemRandom().uniform, NoteAttempts(ports.writer.write)
-    async with open_sender(insecure=ports.insecure, version=API_VERSION, total_s=within_s) as sender:
+    async with open_sender(
+        insecure=ports.insecure, ports=ports.ports, version=API_VERSION, total_s=within_s
+    ) as sender:
         attempt = AttemptDelivery(ports.stores, sender, note, ports.clock, uniform, ports.pace.attempts)
         async with Dispatcher(attempt, grace_s=GRACE_S) as dispatcher:
             yield Delivering(ports, streams, dispatcher)

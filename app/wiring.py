@@ -7,8 +7,8 @@ import asyncio
 import random
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -33,13 +33,14 @@ from app.health import probes_of, serving_health
 from app.house import House, checkpoints_dir_of, new_id, now, open_house, people_of
 from app.http.ports import FrontPorts, FrontSettings, Probe
 from app.http.public_url import is_secure
-from app.http.rate_limits import parse_rate_limits
+from app.http.rate_limits import RateLimiter, parse_rate_limits
 from app.http.server import create_app, make_runner
 from app.intake import Intake
 from app.kafka_log import open_broker, prepare_topics
+from app.limit_sharing import LimitSharing
 from app.listening import Leaving, listen
 from app.pulse import process_registry, watching_loop
-from app.settings import Settings
+from app.settings import Settings, SettingsRefused
 from app.startup import READY_S, CannotStart
 from app.telemetry import build_metrics
 from app.vision import images
@@ -103,7 +104,9 @@ async def open_worker(
             engines = await stack.enter_async_context(open_chosen_engines(settings))
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
         guard = Guard(writer, now=now, uniform=random.SystemRandom().uniform)
-        hooks = WebhookPorts(house.stores, writer, now, settings.webhooks_allow_insecure, pace)
+        hooks = WebhookPorts(
+            house.stores, writer, now, settings.webhooks_allow_insecure, pace, settings.webhooks_ports
+        )
         delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
         around = Surroundings(
             house.stores, house.root_key, announcer, guard, writer, now, engines, delivering
@@ -198,18 +201,43 @@ async def open_front(
             operator_token=settings.platform_operator_token,
             rate_limits=parse_rate_limits(settings.rate_limits),
             webhooks_allow_insecure=settings.webhooks_allow_insecure,
+            webhooks_ports=settings.webhooks_ports,
             trusted_proxies=settings.trusted_proxies,
+            metrics_by_token=_metrics_by_token(settings),
         )
         await Catalogue(ports.stores.records, ports.commit, now).install_first()
-        app = create_app(ports, chosen)
+        limiter = RateLimiter(chosen.rate_limits)
+        if chosen.rate_limits is not None:
+            sharing_key = house.root_key.derive(Purpose.RATE_LIMITS)
+            await stack.enter_async_context(LimitSharing(access, writer, limiter, sharing_key, name))
+        app = create_app(ports, chosen, limiter)
         app.on_response_prepare.append(leaving.sign)
         app.on_shutdown.append(lambda _: gateway.release(settings.stop_grace_s))
         runner = make_runner(app, ports, chosen, shutdown_timeout_s=settings.stop_grace_s)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
+        if settings.health_port is not None:
+            health = await stack.enter_async_context(
+                _health(settings, settings.health_port, probes, registry)
+            )
+            log.info("health.listening", address=health)
         await web.SockSite(runner, listening).start()
         stack.push_async_callback(leaving, runner, listening, drain_s)
         yield url
+
+
+def _metrics_by_token(settings: Settings) -> bool:
+    if settings.metrics == "token" and settings.platform_operator_token is None:
+        raise SettingsRefused(
+            "SERVICE_METRICS is token, but there is none; set SERVICE_PLATFORM_OPERATOR_TOKEN (or _FILE)"
+        )
+    return settings.metrics == "token"
+
+
+def _health(
+    settings: Settings, port: int, probes: Mapping[str, Probe], registry: CollectorRegistry
+) -> AbstractAsyncContextManager[str]:
+    return serving_health(port, probes, registry, with_metrics=settings.metrics != "off")
 
 
 def _instance(settings: Settings) -> int:
@@ -232,7 +260,7 @@ async def open_health(
         yield None
         return
     registry, probes = process_registry(worker, worker.figures), probes_of(house.stores, access, worker)
-    async with watching_loop(registry), serving_health(settings.health_port, probes, registry) as url:
+    async with watching_loop(registry), _health(settings, settings.health_port, probes, registry) as url:
         yield url
 
 

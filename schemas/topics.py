@@ -20,6 +20,7 @@ class Topic(StrEnum):
     AUDIT_CHECKPOINTS = "idv.audit-checkpoints.v1"
     """Signed statements of where every audit chain ended; nothing but tenant ids, positions and hashes."""
     REPLIES = "idv.replies.v1"
+    RATE_LIMITS = "idv.rate-limits.v1"
     DEAD_LETTERS = "idv.dead-letters.v1"
 
 
@@ -48,6 +49,7 @@ TOPICS: Final = (
     TopicSpec(topic=Topic.AUDIT, partitions=4, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.AUDIT_CHECKPOINTS, partitions=1, retention_ms=90 * _DAY_MS),
     TopicSpec(topic=Topic.REPLIES, partitions=16, retention_ms=_HOUR_MS // 6),
+    TopicSpec(topic=Topic.RATE_LIMITS, partitions=1, retention_ms=_HOUR_MS // 6),
     TopicSpec(topic=Topic.DEAD_LETTERS, partitions=1, retention_ms=-1),
 )
 """Partitions are the awaited concurrency of an agent; 16 reply partitions allow 16 fronts."""

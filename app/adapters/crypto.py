@@ -20,6 +20,7 @@ from pydantic import SecretStr
 
 from app.adapters.layout import SEALED_UNDER_ROOT_KEY
 from app.adapters.private_files import make_private
+from app.placeholders import fault_of_bytes
 from schemas.problems import VeristreamError
 from streams.ports import Damaged
 
@@ -50,6 +51,8 @@ class Purpose(StrEnum):
     PEOPLE = "people"
     """Keyed hashes about reviewers: e-mail look-up, one-time tokens, recovery codes, counters."""
     CURSORS = "cursors"
+    RATE_LIMITS = "rate-limits"
+    """Authenticates what fronts tell one another about the requests they admitted."""
     AUDIT_CHAIN = "audit-chain"
     AUDIT_CHECKPOINTS = "audit-checkpoints"
     """The seed of the Ed25519 key that signs checkpoints (S57)."""
@@ -82,8 +85,8 @@ def load_root_key(
     once they agree on one. Blocking.
 
     Raises:
-        RootKeyRefused: The key is malformed, the file cannot be read or is open to others, or it is
-            gone although the folder holds data that only the lost key can open.
+        RootKeyRefused: The key is malformed or was not drawn at random, the file cannot be read or is open
+            to others, or it is gone although the folder holds data that only the lost key can open.
     """
     if configured is not None:
         return _parse(configured.get_secret_value(), "SERVICE_ROOT_KEY")
@@ -99,7 +102,7 @@ def load_root_key(
 def _parse(text: str, source: str) -> RootKey:
     text = text.strip()
     if _HEX_FORM.fullmatch(text):
-        return RootKey(bytes.fromhex(text))
+        return _drawn(bytes.fromhex(text), source)
     padded = text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4)
     try:
         secret = base64.b64decode(padded.replace("-", "+").replace("_", "/"), validate=True)
@@ -107,6 +110,15 @@ def _parse(text: str, source: str) -> RootKey:
         secret = b""
     if len(secret) != KEY_BYTES:
         raise RootKeyRefused(f"{source} is not 32 bytes in base64 or 64 hexadecimal digits")
+    return _drawn(secret, source)
+
+
+def _drawn(secret: bytes, source: str) -> RootKey:
+    """Return the key, unless anybody could name it: zeros, a repeated pattern, a counter, a placeholder."""
+    fault = fault_of_bytes(secret)
+    if fault is not None:
+        make = "make one with: openssl rand -base64 32"
+        raise RootKeyRefused(f"{source} {fault} and would protect nothing; {make}")
     return RootKey(secret)
 
 

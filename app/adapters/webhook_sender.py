@@ -4,7 +4,7 @@ import codecs
 import re
 import ssl
 from asyncio import get_running_loop, timeout, to_thread
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ from app.adapters.webhook_guard import AddressGuard, AddressRefused, GuardedReso
 from schemas.problems import Refused
 from schemas.webhooks import FailureKind
 from streams.webhooks.ports import Answer, WebhookSender
-from streams.webhooks.urls import receiver_url
+from streams.webhooks.urls import USUAL_PORTS, receiver_url
 
 log = structlog.get_logger("veristream")
 
@@ -79,6 +79,7 @@ async def open_sender(
     *,
     insecure: bool,
     version: str,
+    ports: Collection[int] = USUAL_PORTS,
     resolver: LookUp | None = None,
     connect_s: float = CONNECT_S,
     total_s: float = TOTAL_S,
@@ -87,8 +88,9 @@ async def open_sender(
 ) -> AsyncIterator[WebhookSender]:
     """Open a sender; at the end of the context whatever is under way is cut off.
 
-    `insecure` allows http and this machine's loopback. `tls` stands for the system's authorities where a test
-    has its own. No environment variable about proxies is read, no cookie kept, no connection used twice.
+    `insecure` allows http, this machine's loopback and any port; without it `ports` are allowed. `tls` stands
+    for the system's authorities where a test has its own. No environment variable about proxies is read, no
+    cookie kept, no connection used twice.
     """
     guard = AddressGuard(insecure=insecure)
     connector = TCPConnector(
@@ -110,7 +112,9 @@ async def open_sender(
         max_field_size=LINE_MOST,
         max_headers=HEADERS_MOST,
     ) as session:
-        yield AiohttpSender(session, insecure=insecure, version=version, total_s=total_s, clock=clock)
+        yield AiohttpSender(
+            session, insecure=insecure, ports=ports, version=version, total_s=total_s, clock=clock
+        )
 
 
 def strict_tls() -> ssl.SSLContext:
@@ -136,10 +140,17 @@ class AiohttpSender(WebhookSender):
     """Posts over a session that reaches public addresses only; made by `open_sender`."""
 
     def __init__(
-        self, session: ClientSession, *, insecure: bool, version: str, total_s: float, clock: Clock
+        self,
+        session: ClientSession,
+        *,
+        insecure: bool,
+        ports: Collection[int],
+        version: str,
+        total_s: float,
+        clock: Clock,
     ) -> None:
         self._session, self._clock = session, clock
-        self._insecure, self._total_s = insecure, total_s
+        self._insecure, self._ports, self._total_s = insecure, ports, total_s
         self._own_headers = {"Accept-Encoding": "identity", "User-Agent": f"Veristream/{version}"}
 
     @override
@@ -149,7 +160,7 @@ class AiohttpSender(WebhookSender):
         began = loop.time()
         try:
             # What was registered under other settings, or by other rules, is judged by those of now.
-            target = receiver_url(url, insecure=self._insecure)
+            target = receiver_url(url, insecure=self._insecure, ports=self._ports)
             async with timeout(self._total_s):
                 await self._exchange(target, headers, body, heard)
         except Refused:

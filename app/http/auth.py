@@ -19,7 +19,7 @@ from app.http.headers import (
 )
 from app.http.ports import FrontPorts, FrontSettings
 from app.http.problems import refused_fields
-from app.http.rate_limits import RateLimiter, Standing, headers_of
+from app.http.rate_limits import LIVE_AND_TEST_APART, Counted, RateLimiter, Standing, headers_of
 from schemas.access import TenantCaller
 from schemas.people import ReviewerCaller
 from schemas.problems import FieldProblem, ProblemCode, Refused, Unauthenticated
@@ -117,14 +117,9 @@ class Gate:
         return tenant
 
     def _count(self, call: Call, counted_as: str, endpoint: Endpoint) -> None:
-        limits = self.settings.rate_limits
-        if limits is None:
+        if self.settings.rate_limits is None:
             return
-        now = self.now()
-        standings = [self.limiter.count("key", counted_as, limits.key, now)]
-        if endpoint.limited_as is not None:
-            quota: int = getattr(limits, endpoint.limited_as)
-            standings.append(self.limiter.count(endpoint.limited_as, counted_as, quota, now))
+        standings = self.limiter.count(_counted(call, counted_as, endpoint), self.now())
         call.headers.update(headers_of(standings))
         self._refuse_exceeded(call, [standing for standing in standings if standing.exceeded])
 
@@ -137,6 +132,25 @@ class Gate:
         call.headers["Retry-After"] = str(worst.resets_in_s)
         detail = f"The limit of {worst.quota} requests a minute is used up."
         raise Refused.because(ProblemCode.RATE_LIMITED, detail)
+
+
+def _counted(call: Call, counted_as: str, endpoint: Endpoint) -> list[Counted]:
+    """Return the limits a request counts against: those of its caller, and of all its tenant's keys.
+
+    Reviewers and client tokens do not count against their tenant's: a key that runs wild must not keep the
+    people out who could revoke it.
+    """
+    route = endpoint.limited_as
+    counted = [("key", counted_as)]
+    if route is not None:
+        counted.append((route, counted_as))
+    tenant = call.tenant
+    if tenant is not None:
+        whose = tenant.tenant_id if tenant.livemode else tenant.tenant_id + LIVE_AND_TEST_APART
+        counted.append(("tenant", whose))
+        if route == "verifications":
+            counted.append(("tenant_verifications", whose))
+    return counted
 
 
 def refuse_unknown_parameters(call: Call, endpoint: Endpoint) -> None:

@@ -22,6 +22,7 @@ from streams.access.people import People
 from streams.audit.committing import Commit
 from streams.ports import Stores
 from streams.webhooks.deliveries import Hand
+from streams.webhooks.urls import USUAL_PORTS
 
 
 class Authenticator(Protocol):
@@ -99,6 +100,8 @@ class FrontSettings:
     """32 secret bytes that authenticate cursors; fronts of one deployment share them."""
     webhooks_allow_insecure: bool = False
     """Whether endpoints may be plain http and on this machine (development)."""
+    webhooks_ports: frozenset[int] = USUAL_PORTS
+    """Where endpoints may listen (S36)."""
     operator_token: SecretStr | None = None
     """None: the platform's routes do not exist (interface section 5)."""
     rate_limits: RateLimits | None = None
@@ -111,8 +114,8 @@ class FrontSettings:
     """Bodies held at one time; over it 503 OVERLOADED (S62)."""
     probe_timeout_s: float = 2.0
     """A probe that has not answered by then counts as down."""
-    expose_metrics: bool = True
-    """Whether `/metrics` is served (S66)."""
+    metrics_by_token: bool = False
+    """Whether `/metrics` is served to who shows the operator's token; to others never (S66)."""
 
 
 KEEPALIVE_S: Final = 30.0

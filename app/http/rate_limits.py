@@ -1,9 +1,14 @@
-"""How often a key may ask (G62): a fixed window per key and limit, opened by its first request."""
+"""How often a key and a tenant may ask (G62, S61): a fixed window per limit, opened by its first request.
+
+Fronts of one deployment tell one another what they admitted (`app/limit_sharing.py`); every request is
+counted here, in this process, without waiting for anybody.
+"""
 
 import math
 from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import Field, ValidationError
 
@@ -16,13 +21,25 @@ MAX_TRACKED: Final = 20_000
 """Windows remembered at one time; the one opened longest ago is forgotten first."""
 
 
+MAX_DEBT: Final = 16
+"""Quotas one window can have used: 16 fronts, which is as many as there may be, that had not heard of one
+another. No forged or mistaken count shuts a caller out for longer."""
+
+LIVE_AND_TEST_APART: Final = "/test"
+"""Put after a tenant's id for its test keys: a test that runs wild leaves the live keys their limit (G46)."""
+
+
 class RateLimits(Frozen):
-    """Requests per minute and key, but for `sign_in`."""
+    """Requests per minute, but for `sign_in`."""
 
     key: int = Field(default=300, ge=1)
-    """Every route together."""
+    """Per key, reviewer session or client token: every route together."""
     verifications: int = Field(default=60, ge=1)
-    """`POST /v1/verifications` alone."""
+    """Per key: `POST /v1/verifications` alone."""
+    tenant: int = Field(default=1200, ge=1)
+    """All keys of a tenant together, every route: more keys do not buy more than four keys' limit."""
+    tenant_verifications: int = Field(default=240, ge=1)
+    """All keys of a tenant together: `POST /v1/verifications` alone."""
     capture: int = Field(default=60, ge=1)
     """Per client token (G62)."""
     sign_in: int = Field(default=10, ge=1)
@@ -47,8 +64,7 @@ def parse_rate_limits(setting: str) -> RateLimits | None:
         raise ValueError(f"neither on, off nor a JSON object of limits: {complaints}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """How a caller stands with one limit after this request."""
 
     name: str
@@ -59,25 +75,93 @@ class Standing:
     exceeded: bool
 
 
-class RateLimiter:
-    """Counts requests; knows nothing of tenants beyond the keys it is given."""
+Counted = tuple[str, str]
+"""The name of a limit, and whom it counts: a key, a tenant, a session."""
 
-    def __init__(self, max_tracked: int = MAX_TRACKED) -> None:
-        self._windows: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
+
+@dataclass(slots=True)
+class _Window:
+    opened: float
+    """Monotonic, seconds."""
+    used: int = 0
+    """Admitted since then, by every front that was heard of, and what an earlier window had too much."""
+    unshared: int = 0
+    """Admitted here and not yet told to the other fronts."""
+
+    def roll(self, quota: int, now: float) -> None:
+        """Open the window that `now` falls into; what was admitted over the quota is taken off the next."""
+        windows = int((now - self.opened) // WINDOW_S)
+        if windows > 0:
+            self.used = max(0, self.used - windows * quota)
+            self.opened = self.opened + windows * WINDOW_S if self.used else now
+
+
+class RateLimiter:
+    """Counts admitted requests; knows nothing of tenants beyond the names it is given.
+
+    A request counts only if it is admitted. Alone, it admits exactly the quota in a window. Of several
+    fronts each admits the quota less what it has heard of the others, so that they admit too much only
+    until they hear of one another; that much is taken off the windows that follow.
+    """
+
+    def __init__(self, limits: RateLimits | None = None, max_tracked: int = MAX_TRACKED) -> None:
+        self._quotas: dict[str, int] = (limits or RateLimits()).model_dump()
+        self._windows: OrderedDict[Counted, _Window] = OrderedDict()
+        self._unshared: set[Counted] = set()
         self._max_tracked = max_tracked
 
-    def count(self, name: str, key: str, quota: int, now: float) -> Standing:
-        """Count one request of a key at a monotonic time in seconds, and tell how it stands."""
-        opened, used = self._windows.get((name, key), (now, 0))
-        if now - opened >= WINDOW_S:
-            del self._windows[name, key]
-            opened, used = now, 0
-        used += 1
-        self._windows[name, key] = opened, used
-        if len(self._windows) > self._max_tracked:
-            self._windows.popitem(last=False)
-        resets_in_s = max(1, math.ceil(opened + WINDOW_S - now))
-        return Standing(name, quota, max(0, quota - used), resets_in_s, exceeded=used > quota)
+    def count(self, asked: Iterable[Counted], now: float) -> list[Standing]:
+        """Count one request against several limits at a monotonic time in seconds; return how each stands.
+
+        It is admitted, and counted, when none is exceeded.
+        """
+        windows, admitted = [], True
+        for counted in asked:
+            window, quota = self._window(counted, now), self._quotas[counted[0]]
+            windows.append((counted, window, quota))
+            admitted = admitted and window.used < quota
+        if admitted:
+            for counted, window, _ in windows:
+                window.used += 1
+                window.unshared += 1
+                self._unshared.add(counted)
+        return [_stand(name, window, quota, now, admitted) for (name, _), window, quota in windows]
+
+    def hear(self, admitted: Mapping[Counted, int], now: float) -> None:
+        """Add what another front admitted; limits this front does not have are passed over."""
+        for counted, many in admitted.items():
+            quota = self._quotas.get(counted[0])
+            if quota is not None:
+                window = self._window(counted, now)
+                window.used = min(window.used + many, quota * MAX_DEBT)
+
+    def take_unshared(self) -> dict[Counted, int]:
+        """Return what was admitted here since it was last asked, for the other fronts."""
+        taken: dict[Counted, int] = {}
+        for counted in self._unshared:
+            window = self._windows.get(counted)
+            if window is not None:
+                taken[counted], window.unshared = window.unshared, 0
+        self._unshared.clear()
+        return taken
+
+    def _window(self, counted: Counted, now: float) -> _Window:
+        window = self._windows.get(counted)
+        if window is None:
+            window = self._windows[counted] = _Window(now)
+            if len(self._windows) > self._max_tracked:
+                self._windows.popitem(last=False)
+        elif now - window.opened >= WINDOW_S:
+            window.roll(self._quotas[counted[0]], now)
+            self._windows.move_to_end(counted)
+        return window
+
+
+def _stand(name: str, window: _Window, quota: int, now: float, admitted: bool) -> Standing:  # noqa: FBT001
+    used = window.used
+    exceeded = not admitted and used >= quota
+    ends_in_s = (used // quota if exceeded else 1) * WINDOW_S - (now - window.opened)
+    return Standing(name, quota, max(0, quota - used), max(1, math.ceil(ends_in_s)), exceeded)
 
 
 def headers_of(standings: list[Standing]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from app.http.middlewares import Handler, Watch
 from app.http.ports import MAX_CONNECTIONS, FrontPorts, FrontSettings
 from app.http.presenting import Presenter
 from app.http.protocol import FrontRunner, Surroundings
+from app.http.rate_limits import RateLimiter
 from app.http.responses import standing_headers
 from app.http.routes.api_keys import KeyRoutes, key_endpoints
 from app.http.routes.asyncapi import asyncapi_endpoints
@@ -38,8 +39,10 @@ from app.http.routes.webhook_deliveries import webhook_endpoints
 from streams.catalog.handler import Catalogue
 
 
-def create_app(ports: FrontPorts, settings: FrontSettings) -> web.Application:
-    """Build the front; nothing runs and nothing is opened."""
+def create_app(
+    ports: FrontPorts, settings: FrontSettings, limiter: RateLimiter | None = None
+) -> web.Application:
+    """Build the front; nothing runs and nothing is opened. A limiter is given to be shared with others."""
     budget = BodyBudget(settings.body_budget_bytes)
     watch = Watch(
         settings=settings,
@@ -55,7 +58,7 @@ def create_app(ports: FrontPorts, settings: FrontSettings) -> web.Application:
         return await watch.answer(request, handler)
 
     app = web.Application(middlewares=[watched])
-    gate = Gate(ports, settings, time.monotonic)
+    gate = Gate(ports, settings, time.monotonic, limiter or RateLimiter(settings.rate_limits))
     attach(app, gate, endpoints_of(ports, settings, budget))
     return app
 
@@ -88,7 +91,7 @@ def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget)
         *tenant_endpoints(TenantRoutes(ports, bodies, cursors)),
         *webhook_endpoints(ports, bodies, cursors, settings),
         *problem_endpoints(),
-        *health_endpoints(health, expose_metrics=settings.expose_metrics),
+        *health_endpoints(health, metrics_by_token=settings.metrics_by_token),
     )
     return with_description(endpoints, settings.base_url)
 

@@ -21,7 +21,7 @@ from streams.webhooks.keeping import endpoint_record
 from streams.webhooks.places import endpoint_or_none, read_register
 from streams.webhooks.secrets import forget_secrets, open_secrets, seal_secret
 from streams.webhooks.signing import secret_bytes
-from streams.webhooks.urls import receiver_url
+from streams.webhooks.urls import USUAL_PORTS, receiver_url
 
 _DETAIL_OF: Final = {
     AuditAction.WEBHOOK_CREATED: "A webhook endpoint was created.",
@@ -77,6 +77,8 @@ class TenantEndpoints:
     new_id: NewId
     insecure: bool = False
     """Whether receivers without TLS and on this machine are accepted (development)."""
+    ports: Collection[int] = USUAL_PORTS
+    """Where receivers may listen (S36)."""
 
     async def create(
         self, tenant_id: TenantId, wish: EndpointWish, request: RequestName, actor: Actor
@@ -105,7 +107,7 @@ class TenantEndpoints:
         actor: Actor,
     ) -> WebhookEndpoint | None:
         """Take a place and keep the endpoint in one commit; None when somebody was quicker."""
-        url = receiver_url(wish.url, insecure=self.insecure)
+        url = receiver_url(wish.url, insecure=self.insecure, ports=self.ports)
         register = await read_register(self.records, tenant_id)
         if await endpoint_or_none(self.records, tenant_id, endpoint_id) is not None:
             return None  # begun by the same request, and finished by reading its place
@@ -185,7 +187,7 @@ class TenantEndpoints:
         """
         wished = dict(changes)
         if "url" in wished:
-            wished["url"] = receiver_url(wished["url"], insecure=self.insecure)
+            wished["url"] = receiver_url(wished["url"], insecure=self.insecure, ports=self.ports)
 
         async def alter(stored: StoredEndpoint, now: datetime) -> StoredEndpoint:
             return changed(stored, wished, now)

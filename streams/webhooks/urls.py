@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Collection
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
@@ -12,6 +13,9 @@ from streams.webhooks.addresses import is_public
 
 URL_MOST: Final = 2048
 """Characters, as given and as kept; intermediaries cut longer ones."""
+
+USUAL_PORTS: Final = frozenset({443, 8443})
+"""Where receivers listen unless a setting says more: a URL is no way to knock at other services (S36)."""
 
 _BEGIN: Final = re.compile(r"(https?)://(?=[^/?#])", re.IGNORECASE)
 _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
@@ -24,11 +28,11 @@ _OF_THE_HOUSE: Final = ("localhost", "local", "internal", "localdomain", "home.a
 """Names that never lead out of a machine or its network (RFC 6761, RFC 6762, RFC 8375, ICANN's .internal)."""
 
 
-def receiver_url(text: str, *, insecure: bool) -> str:
+def receiver_url(text: str, *, insecure: bool, ports: Collection[int] = USUAL_PORTS) -> str:
     """Return the URL in its normal form; every reader of URLs finds the same host, port and path in it.
 
-    `insecure` allows http and this machine's loopback beside what is allowed anyway, and nothing else. No
-    name is resolved: where it leads is judged at every attempt.
+    `insecure` allows http, this machine's loopback and any port beside what is allowed anyway, and nothing
+    else. No name is resolved: where it leads is judged at every attempt.
 
     Raises:
         Refused: Nothing may be sent there; the message says what to change.
@@ -42,8 +46,7 @@ def receiver_url(text: str, *, insecure: bool) -> str:
         url = Url(text)
     except ValueError as error:
         raise _unusable(f"is not a URL: {_cause(error)}") from None
-    if url.port == 0:
-        raise _unusable("names port 0, where nothing can listen")
+    _refuse_port(url.port, insecure=insecure, ports=ports)
     host = url.host or ""
     kept = _judged_host(host, insecure=insecure)
     written = str(url).replace(f"://{host}", f"://{kept}", 1)
@@ -65,6 +68,14 @@ def _refuse_odd_parts(rest: str) -> None:
         raise _unusable("has a fragment, which is never sent; leave out # and what follows")
     if "@" in re.split(r"[/?]", rest, maxsplit=1)[0]:
         raise _unusable("holds a user name or password; deliveries are signed instead")
+
+
+def _refuse_port(port: int | None, *, insecure: bool, ports: Collection[int]) -> None:
+    if port == 0:
+        raise _unusable("names port 0, where nothing can listen")
+    if not insecure and port not in ports:
+        allowed = ", ".join(map(str, sorted(ports)))
+        raise _unusable(f"names port {port}; use {allowed}, or ask the operator to allow it")
 
 
 def _cause(error: ValueError) -> str:

@@ -16,7 +16,15 @@ from app.settings import read_settings
 from streams.runtime.access import LogAccess
 from tests.engines.cassandra_server import CassandraServer
 from tests.engines.kafka_server import KafkaServer
-from tests.journeys.service import Role, environment, make_tenant, running_service, small_request, veristream
+from tests.journeys.service import (
+    METRICS,
+    Role,
+    environment,
+    make_tenant,
+    running_service,
+    small_request,
+    veristream,
+)
 
 MARK = "(number)"
 
@@ -56,7 +64,7 @@ class Fleet:
 @asynccontextmanager
 async def embedded(folder: Path) -> AsyncIterator[Fleet]:
     """`veristream up`: broker, store, agents and front in one process."""
-    async with running_service(folder) as service:
+    async with running_service(folder, METRICS) as service:
         yield Fleet(
             name="embedded",
             url=service.url,
@@ -79,6 +87,7 @@ async def on_engines(folder: Path) -> AsyncIterator[Fleet]:
             "SERVICE_CASSANDRA_CONTACT_POINTS": cassandra.host,
             "SERVICE_CASSANDRA_PORT": str(cassandra.port),
             "SERVICE_CASSANDRA_KEYSPACE": "bench",
+            **METRICS,
         }
         data_dir = folder / "service"
         status, _, err = await veristream(data_dir, "migrate", given=given)

@@ -18,6 +18,7 @@ from typing_extensions import override
 from schemas.topics import TOPICS, Topic
 from streams.runtime.access import LogAccess
 from streams.runtime.app import GROUP
+from tests.journeys.service import SHOW_METRICS
 
 MIB: Final = 1 << 20
 HOUR_S: Final = 3_600.0
@@ -194,7 +195,7 @@ class Reader:
         return waiting
 
     async def _metric(self, url: str, name: str) -> float:
-        async with self._client.get(url) as answer:
+        async with self._client.get(url, headers=SHOW_METRICS) as answer:
             lines = (await answer.text()).splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith(f"{name} "))
 

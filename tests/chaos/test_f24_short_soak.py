@@ -18,7 +18,7 @@ from tests.chaos.fleet import Profile, running_fleet
 from tests.chaos.logs import until_caught_up
 from tests.chaos.sizes import commands, seeded
 from tests.chaos.verdict import check
-from tests.journeys.service import Role
+from tests.journeys.service import METRICS, SHOW_METRICS, Role
 
 MOST_GROWTH_BYTES = 48 * 1024 * 1024
 """Memory may still settle in so short a run; a request that left its images behind would show."""
@@ -45,7 +45,7 @@ class Size:
 async def test_a_steady_load_leaves_the_processes_as_they_were(tmp_path: Path, profile: Profile) -> None:
     seeded("F24")
     count = commands(250)
-    async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
+    async with running_fleet(tmp_path, profile, **METRICS) as fleet, open_client() as client:
         front, worker = await asyncio.gather(fleet.front(), fleet.worker())
         crowds = [Crowd(client, front.url, fleet.test_key, count, name=name) for name in ("warm", "load")]
         await crowds[0].post_all(at_once=16)
@@ -68,6 +68,6 @@ async def test_a_steady_load_leaves_the_processes_as_they_were(tmp_path: Path, p
 
 async def tasks_of(crowd: Crowd) -> int:
     """Ask the front how many tasks its event loop has."""
-    async with crowd.client.get(f"{crowd.url}/metrics") as answer:
+    async with crowd.client.get(f"{crowd.url}/metrics", headers=SHOW_METRICS) as answer:
         families = text_string_to_metric_families(await answer.text())
         return int(next(f.samples[0].value for f in families if f.name == "veristream_loop_tasks"))

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -14,6 +14,9 @@ from streams.webhooks.ports import Answer
 
 HEADERS: Final = {"webhook-id": "evt_1", "content-type": "application/json"}
 BODY: Final = b'{"id":"evt_1", "type":"ping"}'
+
+EVERY_PORT: Final = range(1, 65536)
+"""For receivers of the tests, which listen where a port is free."""
 
 TRUSTING_NOBODY: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Made in no time, unlike one with the system's authorities."""
@@ -141,6 +144,7 @@ async def post(
     url: str,
     *,
     insecure: bool = True,
+    ports: Collection[int] = EVERY_PORT,
     version: str = "0.1.0",
     resolver: LookUp | None = None,
     connect_s: float = CONNECT_S,
@@ -151,6 +155,7 @@ async def post(
     """Post once, by default with a sender that may call the loopback."""
     async with open_sender(
         insecure=insecure,
+        ports=ports,
         version=version,
         resolver=resolver,
         connect_s=connect_s,

@@ -23,6 +23,7 @@ from app.adapters.passwords import PARAMETERS, Argon2Passwords
 from app.capture import CaptureIntake
 from app.capture_tokens import CaptureTokens
 from app.http.ports import Authenticator, FrontPorts, FrontSettings, Probe
+from app.http.rate_limits import RateLimiter
 from app.http.server import create_app, make_runner
 from app.intake import Intake
 from app.telemetry import build_metrics
@@ -315,6 +316,7 @@ async def open_front(
     clock: Callable[[], datetime] = now,
     passwords: Argon2Passwords | None = None,
     stores: Stores | None = None,
+    limiter: RateLimiter | None = None,
     **settings: Any,
 ) -> AsyncIterator[Front]:
     """Serve a front on a free port; over stores in memory, which `shelves` shows, if none are given."""
@@ -327,7 +329,7 @@ async def open_front(
     people = _people(stores, hashing, clock)
     written, known = Log(), knowing(stores) if knowing else keys
     ports = _ports(stores, known, gateway, probes or {}, people, pool, written)
-    app = create_app(ports, chosen)
+    app = create_app(ports, chosen, limiter)
     runner = make_runner(app, ports, chosen, max_connections, shutdown_timeout_s=1.0)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -50,7 +50,7 @@ async def test_every_route_is_described_and_nothing_else(front: Front, document:
 
 
 async def test_a_route_that_is_not_served_is_not_described() -> None:
-    async with open_front(expose_metrics=False) as front:
+    async with open_front() as front:
         document = (await front.ask("GET", "/v1/openapi.json", None)).json
         told = await front.ask("GET", "/metrics", None)
 

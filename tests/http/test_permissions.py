@@ -128,7 +128,6 @@ GET    /v1/openapi.json                                         anyone          
 GET    /problems/{code}                                         anyone                                                       404
 GET    /livez                                                   anyone                                                       200
 GET    /readyz                                                  anyone                                                       200
-GET    /metrics                                                 anyone                                                       200
 """  # noqa: E501 - a table
 """Method, route, who may ask (and with which scope or permission), and what an admitted caller gets for an
 empty body and ids that nobody has."""

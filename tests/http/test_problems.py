@@ -81,7 +81,7 @@ async def test_every_answer_has_its_id_and_the_standing_headers(
     assert "frame-ancestors 'none'" in told.headers["Content-Security-Policy"]
 
 
-@pytest.mark.parametrize("path", [PATH, "/v1/reason-codes", "/livez", "/metrics", "/problems/not-found"])
+@pytest.mark.parametrize("path", [PATH, "/v1/reason-codes", "/livez", "/readyz", "/problems/not-found"])
 async def test_good_answers_have_the_standing_headers_too(front: Front, path: str) -> None:
     told = await front.ask("GET", path)
 

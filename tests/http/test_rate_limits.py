@@ -1,49 +1,68 @@
 """A key may ask so often a minute, and is told how it stands."""
 
+import re
+
 import pytest
 
-from app.http.rate_limits import WINDOW_S, RateLimiter, RateLimits, parse_rate_limits
+from app.http.rate_limits import WINDOW_S, RateLimiter, RateLimits, Standing, parse_rate_limits
 from tests.http.support import FOREIGN, PATH, Front, open_front
 
 
+def ask(limiter: RateLimiter, key: str, now: float, limit: str = "key") -> Standing:
+    """Count one request against one limit."""
+    (standing,) = limiter.count([(limit, key)], now)
+    return standing
+
+
 def test_a_window_allows_its_quota_and_no_more() -> None:
-    limiter = RateLimiter()
-    told = [limiter.count("key", "a", 3, now=1.0).exceeded for _ in range(5)]
+    limiter = RateLimiter(RateLimits(key=3))
+    told = [ask(limiter, "a", 1.0).exceeded for _ in range(5)]
 
     assert told == [False, False, False, True, True]
 
 
 def test_a_window_ends_a_minute_after_it_was_opened() -> None:
-    limiter = RateLimiter()
-    limiter.count("key", "a", 1, now=5.0)
+    limiter = RateLimiter(RateLimits(key=1))
+    ask(limiter, "a", 5.0)
 
-    assert limiter.count("key", "a", 1, now=5.0 + WINDOW_S - 0.01).exceeded
-    assert not limiter.count("key", "a", 1, now=5.0 + WINDOW_S).exceeded
+    assert ask(limiter, "a", 5.0 + WINDOW_S - 0.01).exceeded
+    assert not ask(limiter, "a", 5.0 + WINDOW_S).exceeded
 
 
 def test_a_standing_tells_what_remains_and_when_it_resets() -> None:
-    limiter = RateLimiter()
-    limiter.count("key", "a", 10, now=0.0)
-    standing = limiter.count("key", "a", 10, now=12.5)
+    limiter = RateLimiter(RateLimits(key=10))
+    ask(limiter, "a", 0.0)
+    standing = ask(limiter, "a", 12.5)
 
     assert (standing.remaining, standing.resets_in_s) == (8, 48)
 
 
 def test_keys_and_limits_are_counted_apart() -> None:
-    limiter = RateLimiter()
-    limiter.count("key", "a", 1, now=0.0)
+    limiter = RateLimiter(RateLimits(key=1, verifications=1))
+    ask(limiter, "a", 0.0)
 
-    assert not limiter.count("key", "b", 1, now=0.0).exceeded
-    assert not limiter.count("verifications", "a", 1, now=0.0).exceeded
+    assert not ask(limiter, "b", 0.0).exceeded
+    assert not ask(limiter, "a", 0.0, "verifications").exceeded
+
+
+def test_a_request_refused_by_one_limit_uses_up_no_other() -> None:
+    limiter = RateLimiter(RateLimits(key=5, verifications=1))
+    for _ in range(3):
+        standings = limiter.count([("key", "a"), ("verifications", "a")], now=0.0)
+
+    assert [(s.name, s.remaining, s.exceeded) for s in standings] == [
+        ("key", 4, False),
+        ("verifications", 0, True),
+    ]
 
 
 def test_memory_is_bounded_by_forgetting_the_oldest() -> None:
-    limiter = RateLimiter(max_tracked=2)
+    limiter = RateLimiter(RateLimits(key=1), max_tracked=2)
     for key in ("a", "b", "c"):
-        limiter.count("key", key, 1, now=0.0)
+        ask(limiter, key, 0.0)
 
-    assert not limiter.count("key", "a", 1, now=0.0).exceeded
-    assert limiter.count("key", "c", 1, now=0.0).exceeded
+    assert not ask(limiter, "a", 0.0).exceeded
+    assert ask(limiter, "c", 0.0).exceeded
 
 
 @pytest.mark.parametrize(
@@ -73,15 +92,16 @@ async def test_a_key_over_its_limit_is_429_until_the_window_ends() -> None:
     assert [one.status for one in told] == [200, 200, 429]
     assert told[2].code == "RATE_LIMITED"
     assert told[2].json["type"].endswith("/problems/rate-limited")
-    assert int(told[2].headers["Retry-After"]) >= int(told[2].headers["RateLimit"].partition("t=")[2])
+    (told_t,) = re.findall(r'"key";r=0;t=(\d+)', told[2].headers["RateLimit"])
+    assert int(told[2].headers["Retry-After"]) >= int(told_t)
 
 
 async def test_every_answer_tells_how_the_key_stands() -> None:
     async with open_front(rate_limits=RateLimits(key=5)) as front:
         told = await front.ask("GET", PATH)
 
-    assert told.headers["RateLimit-Policy"] == '"key";q=5;w=60'
-    assert told.headers["RateLimit"] == '"key";r=4;t=60'
+    assert told.headers["RateLimit-Policy"] == '"key";q=5;w=60, "tenant";q=1200;w=60'
+    assert told.headers["RateLimit"] == '"key";r=4;t=60, "tenant";r=1199;t=60'
 
 
 async def test_submitting_has_a_limit_of_its_own() -> None:

@@ -12,7 +12,17 @@ from app.adapters.webhook_guard import AddressGuard, AddressRefused, GuardedReso
 from app.adapters.webhook_sender import AiohttpSender, open_sender
 from schemas.webhooks import FailureKind
 from streams.webhooks.ports import WebhookSender
-from tests.http.receivers import BODY, HEADERS, TRUSTING_NOBODY, Receiver, answering, names, post, receiving
+from tests.http.receivers import (
+    BODY,
+    EVERY_PORT,
+    HEADERS,
+    TRUSTING_NOBODY,
+    Receiver,
+    answering,
+    names,
+    post,
+    receiving,
+)
 from tests.specimens.addresses import PUBLIC, REFUSED, SPELLINGS_OF_LOOPBACK, in_url
 
 LOOPBACKS = ("127.0.0.1", "::1") if socket.has_dualstack_ipv6() else ("127.0.0.1",)
@@ -29,7 +39,9 @@ async def both() -> AsyncIterator[Receiver]:
 async def sender() -> AsyncIterator[WebhookSender]:
     """A sender as a deployment has it, whose names lead to this machine."""
     here = names(["127.0.0.1"])
-    async with open_sender(insecure=False, version="0.1.0", resolver=here, tls=TRUSTING_NOBODY) as opened:
+    async with open_sender(
+        insecure=False, ports=EVERY_PORT, version="0.1.0", resolver=here, tls=TRUSTING_NOBODY
+    ) as opened:
         yield opened
 
 

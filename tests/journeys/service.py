@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 from aiohttp import ClientResponse, ClientSession, ClientTimeout
 from PIL import Image, ImageFilter
@@ -45,6 +45,15 @@ async def veristream_json(data_dir: Path, *arguments: str, given: Mapping[str, s
     status, out, err = await veristream(data_dir, *arguments, "--json", given=given)
     assert status == 0, err
     return json.loads(out)
+
+
+OPERATOR_TOKEN: Final = "k9Q2vX7mT4bW8sL1nR6yC3hJ5pD0fZaG"  # noqa: S105 - a test's own
+
+METRICS: Final = {"SERVICE_METRICS": "token", "SERVICE_PLATFORM_OPERATOR_TOKEN": OPERATOR_TOKEN}
+"""Settings of a front that shows its metrics to the operator."""
+
+SHOW_METRICS: Final = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
+"""Headers that open those."""
 
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -16,13 +16,13 @@ from app.commands_stores import create_key, create_tenant
 from app.settings import Settings
 from schemas.enums import Scope
 from tests.engines.jvm import free_ports
-from tests.journeys.service import Role, small_request
+from tests.journeys.service import METRICS, SHOW_METRICS, Role, small_request
 
 CALLERS: Final = 8
 REST_S: Final = 0.4
 """Some 15 to 20 verifications a second, and no more than a busy machine can take."""
 
-SETTINGS: Final = {"SERVICE_FRONT_INSTANCE": "3"}
+SETTINGS: Final = {"SERVICE_FRONT_INSTANCE": "3", **METRICS}
 """Both fronts read the same partition of answers, and must not mix them up."""
 
 
@@ -202,7 +202,7 @@ async def until_under_way(client: ClientSession, url: str) -> None:
     Each question comes over a connection of its own, so that with two fronts on one port either is asked.
     """
     while True:
-        async with client.get(f"{url}/metrics", headers={"Connection": "close"}) as answer:
+        async with client.get(f"{url}/metrics", headers={"Connection": "close", **SHOW_METRICS}) as answer:
             told = await answer.text()
         waiting = next(line for line in told.splitlines() if line.startswith("veristream_http_in_flight "))
         if float(waiting.split()[1]) > 1:

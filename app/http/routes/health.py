@@ -9,7 +9,7 @@ from typing import Final
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from app.http.endpoints import Answer, Call, Endpoint
+from app.http.endpoints import OPERATOR, Answer, Call, Endpoint
 from app.http.ports import Probe
 from app.http.responses import json_value
 
@@ -75,8 +75,8 @@ class HealthRoutes:
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-def health_endpoints(routes: HealthRoutes, *, expose_metrics: bool) -> tuple[Endpoint, ...]:
-    """Return the routes as data; metrics only where they may be seen."""
+def health_endpoints(routes: HealthRoutes, *, metrics_by_token: bool) -> tuple[Endpoint, ...]:
+    """Return the routes as data; metrics only if asked for, and then for the operator's token alone."""
 
     async def live(_: Call) -> web.Response:
         return routes.live()
@@ -112,6 +112,7 @@ def health_endpoints(routes: HealthRoutes, *, expose_metrics: bool) -> tuple[End
             summary="Read the metrics",
             family=_FAMILY,
             answers={HTTPStatus.OK: Answer("Prometheus text.", media_type="text/plain")},
+            access=OPERATOR,
         ),
     )
-    return endpoints if expose_metrics else endpoints[:2]
+    return endpoints if metrics_by_token else endpoints[:2]

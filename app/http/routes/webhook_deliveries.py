@@ -129,6 +129,7 @@ def webhook_endpoints(
         clock=people.clock,
         new_id=people.new_id,
         insecure=settings.webhooks_allow_insecure,
+        ports=settings.webhooks_ports,
     )
     deliveries = TenantDeliveries(endpoints, ports.hand)
     return (

@@ -1,0 +1,233 @@
+"""Limits hold for a tenant's keys together and for the fronts of one deployment together (S61)."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from app import limit_sharing
+from app.broker.server import Broker
+from app.http.rate_limits import MAX_DEBT, WINDOW_S, RateLimiter, RateLimits
+from app.limit_sharing import MAC, LimitSharing
+from schemas.topics import Topic
+from streams.runtime.access import LogAccess
+from streams.runtime.writer import LogWriter, Outgoing, headers_of
+from tests.agents.support import everything_in, open_broker
+from tests.http.support import FOREIGN, LIVE, PATH, TEST, Told, build_caller, open_front
+
+KEY = b"k" * 32
+ONE = [("key", "a")]
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let fronts tell one another more often, so that a test takes less time."""
+    monkeypatch.setattr(limit_sharing, "INTERVAL_S", 0.1)
+    monkeypatch.setattr(limit_sharing, "REOPEN_S", 0.1)
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
+    """An embedded broker with every topic."""
+    async with open_broker(tmp_path / "broker") as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def sharing(
+    address: str, *limiters: RateLimiter, keys: tuple[bytes, ...] = ()
+) -> AsyncIterator[tuple[LimitSharing, ...]]:
+    """Let limiters share as fronts do, each with a writer of its own."""
+    access, opened = LogAccess(address), []
+    async with AsyncExitStack() as stack:
+        for number, limiter in enumerate(limiters):
+            writer = await stack.enter_async_context(LogWriter(access))
+            key = keys[number] if keys else KEY
+            shared = LimitSharing(access, writer, limiter, key, f"front-{number}")
+            opened.append(await stack.enter_async_context(shared))
+        async with asyncio.timeout(20):
+            for shared in opened:
+                await shared.listening.wait()
+        yield tuple(opened)
+
+
+async def until(condition: Callable[[], bool], within_s: float = 10.0) -> None:
+    """Wait until it holds."""
+    async with asyncio.timeout(within_s):
+        while not condition():  # noqa: ASYNC110 - what it waits for happens behind a socket
+            await asyncio.sleep(0.02)
+
+
+def used(limiter: RateLimiter, counted: tuple[str, str] = ("key", "a")) -> int:
+    """How many requests of a caller the limiter knows of."""
+    window = limiter._windows.get(counted)
+    return 0 if window is None else window.used
+
+
+def resets(told: Told, limit: str) -> int:
+    """The seconds until a limit's window ends, as told."""
+    (found,) = re.findall(rf'"{limit}";r=\d+;t=(\d+)', told.headers["RateLimit"])
+    return int(found)
+
+
+async def test_s61_many_keys_of_a_tenant_do_not_multiply_its_limit() -> None:
+    async with open_front(rate_limits=RateLimits(key=3, tenant=4)) as front:
+        for number in range(3):
+            front.keys.known[f"idv_test_{number}"] = build_caller(name=str(number))
+        told = [await front.ask("GET", PATH, f"idv_test_{n}") for n in (0, 0, 1, 1, 2)]
+
+    assert [one.status for one in told] == [200, 200, 200, 200, 429]
+    assert told[4].code == "RATE_LIMITED"
+    assert '"tenant";q=4;w=60' in told[4].headers["RateLimit-Policy"]
+    assert int(told[4].headers["Retry-After"]) >= resets(told[4], "tenant")
+
+
+async def test_s61_one_tenants_limit_is_neither_anothers_nor_that_of_its_live_keys() -> None:
+    async with open_front(rate_limits=RateLimits(tenant=1)) as front:
+        told = [(await front.ask("GET", PATH, key)).status for key in (TEST, TEST, FOREIGN, LIVE)]
+
+    assert told == [200, 429, 200, 200]
+
+
+async def test_s61_a_key_that_runs_wild_does_not_keep_reviewers_out() -> None:
+    async with open_front(rate_limits=RateLimits(tenant=1)) as front:
+        person = await front.sign_in()
+        keys = [(await front.ask("GET", PATH)).status for _ in range(2)]
+        person_told = await person.ask("GET", PATH)
+
+    assert (keys, person_told.status) == ([200, 429], 200)
+
+
+async def test_s61_submissions_of_all_keys_of_a_tenant_have_a_limit_together() -> None:
+    async with open_front(rate_limits=RateLimits(tenant_verifications=1)) as front:
+        front.keys.known["idv_test_second"] = build_caller(name="second")
+        told = [(await front.submit(key=key)).status for key in (TEST, "idv_test_second")]
+        read = (await front.ask("GET", PATH)).status
+
+    assert (told, read) == ([201, 429], 200)
+
+
+async def test_s61_what_one_front_admitted_another_refuses(broker: Broker) -> None:
+    """Two fronts on two sockets, the real broker between them."""
+    limits = RateLimits(key=3)
+    first, second = RateLimiter(limits), RateLimiter(limits)
+    async with (
+        sharing(broker.address, first, second),
+        open_front(limiter=first, rate_limits=limits) as one,
+        open_front(limiter=second, rate_limits=limits) as other,
+    ):
+        admitted = [(await one.ask("GET", PATH)).status for _ in range(3)]
+        await until(lambda: used(second, ("key", build_caller().key_id)) == 3)
+        told = await other.ask("GET", PATH)
+
+    assert (admitted, told.status) == ([200] * 3, 429)
+    assert int(told.headers["Retry-After"]) >= resets(told, "key") > 0
+
+
+async def test_s61_three_fronts_agree_on_what_was_admitted(broker: Broker) -> None:
+    limiters = [RateLimiter(RateLimits(key=100)) for _ in range(3)]
+    async with sharing(broker.address, *limiters):
+        for limiter, many in zip(limiters, (5, 7, 11), strict=True):
+            for _ in range(many):
+                limiter.count(ONE, asyncio.get_running_loop().time())
+        await until(lambda: [used(limiter) for limiter in limiters] == [23, 23, 23])
+        await asyncio.sleep(0.5)  # five intervals: nothing is told twice
+
+    assert [used(limiter) for limiter in limiters] == [23, 23, 23]
+
+
+async def test_s61_a_front_without_its_log_limits_by_itself(tmp_path: Path) -> None:
+    """The broker goes away and comes back: limits hold all the time, and are shared again after."""
+    first, second = (RateLimiter(RateLimits(key=2, verifications=9)) for _ in range(2))
+    async with open_broker(tmp_path / "broker") as broker:
+        address, port = broker.address, int(broker.address.rpartition(":")[2])
+        stack = AsyncExitStack()
+        shared = await stack.enter_async_context(sharing(address, first, second))
+    try:
+        now = asyncio.get_running_loop().time
+        told = [first.count(ONE, now())[0].exceeded for _ in range(3)]
+        await asyncio.sleep(0.5)
+        async with open_broker(tmp_path / "broker", port=port):
+            await until(lambda: all(one.listening.is_set() for one in shared), 30)
+            await until(lambda: heard_of(first, second), 30)
+    finally:
+        await stack.aclose()
+
+    assert told == [False, False, True]
+
+
+def heard_of(first: RateLimiter, second: RateLimiter) -> bool:
+    """Admit one more at the first, and tell whether the second has heard of any."""
+    first.count([("verifications", "b")], asyncio.get_running_loop().time())
+    return used(second, ("verifications", "b")) > 0
+
+
+async def test_s61_forged_repeated_and_foreign_counts_use_up_nobodys_limit(broker: Broker) -> None:
+    first, second, stranger = (RateLimiter(RateLimits(key=5)) for _ in range(3))
+    now = asyncio.get_running_loop().time
+    async with (
+        sharing(broker.address, first, second, stranger, keys=(KEY, KEY, b"x" * 32)) as shared,
+        LogWriter(LogAccess(broker.address)) as writer,
+    ):
+        first.count(ONE, now())
+        stranger.count(ONE, now())
+        await until(lambda: used(second) == 1 and shared[1].refused == 1)
+        records = await everything_in(broker.address, Topic.RATE_LIMITS)
+        ours = next(record for record in records if record.key == b"front-0")
+        mac = headers_of(ours.headers)[MAC]
+        forged = [
+            (ours.key, ours.value, mac),  # repeated
+            (ours.key, ours.value.replace(b",1]", b",5]"), mac),  # altered
+            (b"front-9", ours.value, mac),  # transplanted
+            (b"front-9", b'{"number":0,"counts":[["key","a",5]]}', b""),  # without a MAC
+            (b"front-9", None, b""),
+        ]
+        for key, value, tag in forged:
+            sent = Outgoing(Topic.RATE_LIMITS, key, value, ((MAC, tag),), partition=0)
+            await writer.write(sent)
+        await until(lambda: shared[1].refused == 1 + len(forged))
+
+    assert used(second) == 1
+
+
+def test_s61_what_several_fronts_admitted_too_much_is_taken_off_the_next_windows() -> None:
+    limiter = RateLimiter(RateLimits(key=10))
+    admitted = [not limiter.count(ONE, 0.0)[0].exceeded for _ in range(12)].count(True)
+    limiter.hear({("key", "a"): 15}, now=1.0)
+    (standing,) = limiter.count(ONE, now=1.0)
+    in_next = not limiter.count(ONE, now=WINDOW_S + 1.0)[0].exceeded
+    in_third = [limiter.count(ONE, now=2 * WINDOW_S + 1.0)[0].exceeded for _ in range(6)]
+
+    assert (admitted, standing.exceeded, standing.resets_in_s) == (10, True, 2 * WINDOW_S - 1)
+    assert (in_next, in_third) == (False, [False] * 5 + [True])
+
+
+def test_s61_no_count_that_is_heard_shuts_a_caller_out_for_ever() -> None:
+    limiter = RateLimiter(RateLimits(key=10))
+    limiter.hear({("key", "a"): 10**18, ("unknown", "a"): 5}, now=0.0)
+    (standing,) = limiter.count(ONE, now=0.0)
+
+    assert standing.resets_in_s == MAX_DEBT * WINDOW_S
+    assert not limiter.count(ONE, now=float(MAX_DEBT * WINDOW_S))[0].exceeded
+
+
+def test_s61_a_caller_spread_over_fronts_is_admitted_no_more_than_is_promised() -> None:
+    """Four fronts hear of one another each second; a caller asks sixteen times too often for an hour."""
+    quota, fronts, minutes, each_s = 60, 4, 60, 0.25
+    limiters = [RateLimiter(RateLimits(key=quota)) for _ in range(fronts)]
+    admitted, now = 0, 0.0
+    while now < minutes * WINDOW_S:
+        for limiter in limiters:
+            admitted += not limiter.count(ONE, now)[0].exceeded
+        now += each_s
+        if now % 1.0 == 0.0:
+            told = [limiter.take_unshared() for limiter in limiters]
+            for listening, limiter in enumerate(limiters):
+                for teller, counts in enumerate(told):
+                    if teller != listening:
+                        limiter.hear(counts, now)
+
+    assert quota * minutes * 0.9 < admitted <= quota * (minutes + fronts)
