@@ -102,6 +102,7 @@ def password_endpoints(routes: PasswordRoutes) -> tuple[Endpoint, ...]:
                 ProblemCode.MEMBER_EXISTS,
                 ProblemCode.ORIGIN_REFUSED,
                 ProblemCode.OVERLOADED,
+                ProblemCode.RATE_LIMITED,
                 ProblemCode.STORE_UNAVAILABLE,
             ),
             audits=(AuditAction.REVIEWER_SIGNED_OUT,),
