@@ -50,6 +50,12 @@ class Purpose(StrEnum):
     """Keyed hashes about reviewers: e-mail look-up, one-time tokens, recovery codes, counters."""
     CURSORS = "cursors"
     AUDIT_CHAIN = "audit-chain"
+    SEALED_PEOPLE = "at-rest/people"
+    """Members' records in the store (`at_rest`)."""
+    SEALED_ENDPOINTS = "at-rest/endpoints"
+    """Webhook endpoints' records in the store."""
+    SEALED_ADDRESSES = "at-rest/addresses"
+    """Network addresses in audit rows."""
     KEY_CHECK = "key-check"
     """Kept beside the data in the clear, so that a wrong root key is refused at start."""
 
