@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from app.adapters.cassandra.looking import SAFE_COPIES, Seen, look_at
-from app.adapters.cassandra.schema import MIGRATIONS
+from app.adapters.cassandra.schema import NEWEST
 from app.cassandra_access import address_of
 from app.findings import Finding
 from app.settings import Settings, SettingsRefused
@@ -36,7 +36,7 @@ async def look_at_cassandra(settings: Settings) -> list[Finding]:
 def _mends(seen: Seen, keyspace: str) -> Iterator[str]:
     if seen.nodes_up < seen.nodes:
         yield "bring the nodes up that are down"
-    if seen.schema < len(MIGRATIONS):
+    if seen.schema < NEWEST:
         yield "run: veristream migrate"
     if seen.copies < min(seen.nodes, SAFE_COPIES):
         yield f"keep {min(seen.nodes, SAFE_COPIES)} copies: ALTER KEYSPACE {keyspace}, then nodetool repair"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from uuid_utils.compat import uuid7
 
+from app.adapters.at_rest import seal_stores
 from app.adapters.crypto import Purpose, RootKey, load_root_key
 from app.adapters.layout import BLOBS_FOLDER, CHECKPOINTS_FOLDER, OURS, ROOT_KEY_FILE
 from app.adapters.passwords import Argon2Passwords
@@ -59,7 +60,7 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
             stores = await stack.enter_async_context(await _open_stores(settings, root_key))
         except (OSError, VeristreamError, SettingsRefused) as error:
             raise CannotStart(f"{error}; see: veristream doctor --data-dir {settings.data_dir}") from error
-        yield House(stores, root_key)
+        yield House(seal_stores(stores, root_key.derive), root_key)
 
 
 def _make_folder_private(settings: Settings) -> None:

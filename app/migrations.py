@@ -7,7 +7,7 @@ from app.adapters.cassandra.keyspace import migrate as migrate_keyspace
 from app.adapters.layout import DATABASE_FILE
 from app.adapters.private_files import make_private
 from app.adapters.sqlite.engine import prepare
-from app.adapters.sqlite.schema import MIGRATIONS
+from app.adapters.sqlite.schema import NEWEST
 from app.cassandra_access import address_of, replication_of
 from app.settings import Settings
 from app.startup import CannotStart
@@ -37,4 +37,4 @@ async def migrate(settings: Settings) -> dict[str, str | int]:
 def _migrate_file(folder: Path) -> dict[str, str | int]:
     make_private(folder)
     prepare(folder / DATABASE_FILE)
-    return {"store": f"sqlite {folder / DATABASE_FILE}", "to": len(MIGRATIONS)}
+    return {"store": f"sqlite {folder / DATABASE_FILE}", "to": NEWEST}

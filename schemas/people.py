@@ -118,6 +118,9 @@ class Reviewer(Frozen):
     name: str
     role: Role
     active: bool = True
+    withdrawn: bool = False
+    """The invitation was withdrawn before it was redeemed: no colleague sees the member any more, and the
+    address and the name are gone from here."""
     created_at: Timestamp
     updated_at: Timestamp
     password_hash: str | None = None
@@ -134,10 +137,17 @@ class Reviewer(Frozen):
 
 
 class ReviewerEmail(Frozen):
-    """Whose an e-mail address is; kept under a keyed hash of the address."""
+    """Whose an e-mail address is; stored under a keyed hash of the address.
+
+    A tenant has such a record for each of its members, invited ones too. The platform has one for each
+    address that signs in, so that it signs in to one member only, of whatever tenant.
+    """
 
     tenant_id: TenantId
-    reviewer_id: UserId
+    reviewer_id: UserId | None = None
+    """None: nobody's any more, the invitation was withdrawn."""
+    bound_at: Timestamp | None = None
+    """On the platform's record: when the member took the address, just before it got its first password."""
 
 
 class TokenPurpose(StrEnum):

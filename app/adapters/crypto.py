@@ -56,6 +56,12 @@ class Purpose(StrEnum):
     AUDIT_CHAIN = "audit-chain"
     AUDIT_CHECKPOINTS = "audit-checkpoints"
     """The seed of the Ed25519 key that signs checkpoints (S57)."""
+    SEALED_PEOPLE = "at-rest/people"
+    """Members' records in the store (`at_rest`)."""
+    SEALED_ENDPOINTS = "at-rest/endpoints"
+    """Webhook endpoints' records in the store."""
+    SEALED_ADDRESSES = "at-rest/addresses"
+    """Network addresses in audit rows."""
     KEY_CHECK = "key-check"
     """Kept beside the data in the clear, so that a wrong root key is refused at start."""
 

@@ -1,6 +1,11 @@
 """Why a store does not let itself be opened, whatever the reason lies in; each message names the mend."""
 
+from typing import Final
+
 from schemas.problems import VeristreamError
+
+UNREADABLE: Final = "of before the first release, which this version does not read: begin with an empty one"
+"""Ends the refusal of a store whose tables were never released."""
 
 
 class SchemaRefused(VeristreamError):

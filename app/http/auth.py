@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,6 +21,7 @@ from app.http.headers import (
 from app.http.ports import FrontPorts, FrontSettings
 from app.http.problems import refused_fields
 from app.http.rate_limits import LIVE_AND_TEST_APART, Counted, RateLimiter, Standing, headers_of
+from app.http.rejections import Rejections
 from schemas.access import TenantCaller
 from schemas.people import ReviewerCaller
 from schemas.problems import FieldProblem, ProblemCode, Refused, Unauthenticated
@@ -37,13 +39,14 @@ class Gate:
     now: Callable[[], float]
     """Monotonic, seconds."""
     limiter: RateLimiter = field(default_factory=RateLimiter)
+    rejections: Rejections = field(default_factory=Rejections)
 
     async def admit(self, call: Call, endpoint: Endpoint) -> None:
         """Let the call pass, its caller known and its limits counted.
 
         Raises:
             NotFound: The platform's routes do not exist here.
-            Unauthenticated: No usable credential.
+            Unauthenticated: No usable credential; too many of them from one address are RATE_LIMITED.
             Refused: HEADER_DUPLICATED, API_KEY_NOT_ALLOWED, MFA_REQUIRED, PERMISSION_DENIED, ORIGIN_REFUSED,
                 RATE_LIMITED, FILTER_INVALID.
             StoreUnavailable: Nobody can tell who it is for now.
@@ -52,10 +55,30 @@ class Gate:
         if endpoint.interface:
             self._require_tls(call)
         if endpoint.access != ANYONE:
-            counted_as = await self._recognise(call, endpoint)
+            try:
+                counted_as = await self._recognise(call, endpoint)
+            except Unauthenticated:
+                self.count_rejection(call)
+                raise
             self._count(call, counted_as, endpoint)
         if endpoint.interface:
             refuse_unknown_parameters(call, endpoint)
+
+    def count_rejection(self, call: Call) -> None:
+        """Count a refused credential against its address.
+
+        Raises:
+            Refused: RATE_LIMITED.
+        """
+        limits = self.settings.rate_limits
+        most = sys.maxsize if limits is None else limits.rejected
+        retry_after_s = self.rejections.count(call.address, most, self.now())
+        if retry_after_s is None:
+            return
+        self.ports.metrics.rate_limited.labels("rejected").inc()
+        call.headers["Retry-After"] = str(retry_after_s)
+        detail = f"More than {most} credentials of this address were refused within a minute."
+        raise Refused.because(ProblemCode.RATE_LIMITED, detail)
 
     def _require_tls(self, call: Call) -> None:
         """Refuse what came over plain http to a service that is reached over https.

@@ -64,12 +64,17 @@ def has_bearer(request: web.Request) -> bool:
 
 def session_cookie(request: web.Request) -> str | None:
     """Return the reviewer's session cookie; two of them are none, for nobody knows which one counts."""
+    return cookie_named(request, COOKIE)
+
+
+def cookie_named(request: web.Request, wanted: str) -> str | None:
+    """Return the value of a cookie that was sent once."""
     sent = [
         value.strip()
         for header in request.headers.getall("Cookie", ())
         for pair in header.split(";")
         for name, _, value in [pair.partition("=")]
-        if name.strip() == COOKIE
+        if name.strip() == wanted
     ]
     return sent[0] if len(sent) == 1 else None
 

@@ -30,7 +30,7 @@ LIVE_AND_TEST_APART: Final = "/test"
 
 
 class RateLimits(Frozen):
-    """Requests per minute, but for `sign_in`."""
+    """Requests per minute, but for `sign_in` and `rejected`."""
 
     key: int = Field(default=300, ge=1)
     """Per key, reviewer session or client token: every route together."""
@@ -44,6 +44,8 @@ class RateLimits(Frozen):
     """Per client token (G62)."""
     sign_in: int = Field(default=10, ge=1)
     """Sign-ins in 15 minutes: all of an address, and failed ones of an account; kept in the store (G96)."""
+    rejected: int = Field(default=100, ge=1)
+    """Refused credentials per minute and address; over it their answer is 429 instead of 401."""
 
 
 def parse_rate_limits(setting: str) -> RateLimits | None:

@@ -11,19 +11,41 @@ from app.http.headers import require_own_origin
 from app.http.ports import FrontPorts
 from app.http.public_url import is_secure
 from streams.access.counting import TooManyAttempts
+from streams.access.devices import COOKIE as DEVICE
+from streams.access.devices import LIFETIME as DEVICE_LIFETIME
 from streams.access.recognition import COOKIE
 
 CLEAR_SITE: Final = '"cache", "storage"'
 """Clear-Site-Data at sign-out (S65). Not "cookies": that would clear those of every neighbour of the domain,
 and the one of ours is cleared by name."""
 
+SIGN_IN_PATH: Final = "/v1/control/sessions"
+"""Where the device cookie means something."""
+
 SETS: Final = {"Set-Cookie": "The new `service_session`; the one before is dead."}
 """How the description names the header."""
+
+SETS_BOTH: Final = {
+    "Set-Cookie": "The new `service_session`, the one before is dead; and `service_device`: sign-ins from "
+    "this browser count by themselves, so nobody else's wrong passwords lock its owner out. A new password "
+    "voids it."
+}
+"""As `SETS`, where both factors were met."""
 
 
 def set_cookie(response: web.Response, value: str, base_url: str) -> web.Response:
     """Give the answer the cookie; the browser forgets it when it closes, the service after its limits."""
     response.headers["Set-Cookie"] = f"{COOKIE}={value}; {_attributes(base_url)}"
+    return response
+
+
+def add_device_cookie(response: web.Response, value: str, base_url: str) -> web.Response:
+    """Give the answer a device cookie beside the session's; the browser sends it to sign-in alone."""
+    secure = "; Secure" if is_secure(base_url) else ""
+    lasts = f"Max-Age={int(DEVICE_LIFETIME.total_seconds())}"
+    response.headers.add(
+        "Set-Cookie", f"{DEVICE}={value}; {lasts}; Path={SIGN_IN_PATH}; HttpOnly; SameSite=Strict{secure}"
+    )
     return response
 
 

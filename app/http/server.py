@@ -36,6 +36,7 @@ from app.http.routes.settings import SettingsRoutes, changing_settings, settings
 from app.http.routes.tenants import TenantRoutes, tenant_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
 from app.http.routes.webhook_deliveries import webhook_endpoints
+from schemas.problems import ProblemCode, Refused
 from streams.catalog.handler import Catalogue
 
 
@@ -129,7 +130,12 @@ def _gated(gate: Gate, endpoint: Endpoint) -> Handler:
         call = request[CALL]
         call.endpoint = endpoint
         await gate.admit(call, endpoint)
-        return await endpoint.handler(call)
+        try:
+            return await endpoint.handler(call)
+        except Refused as refused:
+            if refused.refusal.code is ProblemCode.CREDENTIALS_INVALID:
+                gate.count_rejection(call)
+            raise
 
     return handler
 

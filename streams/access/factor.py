@@ -9,6 +9,7 @@ from schemas.ids import derive_id
 from schemas.people import Factor, PendingFactor, Reviewer, ReviewerCaller, ReviewerSession
 from schemas.problems import ProblemCode, Refused
 from schemas.sign_in import FactorConfirmed, FactorMethod, FactorStanding, RecoveryCodes
+from streams.access.devices import issue_device
 from streams.access.factor_rules import (
     SEED_BYTES,
     accepted_step,
@@ -51,6 +52,8 @@ class Confirmed:
 
     answer: FactorConfirmed
     cookie: str = field(repr=False)
+    device: str = field(repr=False)
+    """A new device cookie."""
 
 
 async def standing(people: People, caller: ReviewerCaller) -> FactorStanding:
@@ -139,7 +142,7 @@ async def confirm(people: People, caller: ReviewerCaller, code: str, actor: Acto
 
     reviewer = await attempt(people, caller, actor, with_factor)
     answer = FactorConfirmed(session=show(people, reviewer, renewed.session), recovery_codes=codes)
-    return Confirmed(answer, renewed.cookie)
+    return Confirmed(answer, renewed.cookie, issue_device(people, reviewer))
 
 
 async def replace_recovery_codes(people: People, caller: ReviewerCaller, actor: Actor) -> RecoveryCodes:

@@ -9,7 +9,7 @@ from schemas.ids import ALPHABET, TenantId, UserId, derive_id
 from schemas.people import Reviewer, Role, TokenPurpose
 from schemas.problems import NotFound, ProblemCode, Refused
 from streams.access.handler import RequestName
-from streams.access.members import Amended, add_member, amend, find_by_email, load_member, normal_email
+from streams.access.members import Amended, add_member, amend, find_in_tenant, load_member, normal_email
 from streams.access.people import People
 from streams.access.tokens import IssuedToken, issue_token
 from streams.audit.acts import write_row
@@ -48,8 +48,11 @@ class Invitation:
 async def invite(people: People, wish: NewMember, request: RequestName, actor: Actor) -> Invitation:
     """Add a member without a password, and draw the token to set one with.
 
+    The answer is the same whether or not a member of another tenant has the address: only when the
+    invitation is redeemed the address is bound.
+
     Raises:
-        Refused: MEMBER_EXISTS, IDEMPOTENCY_KEY_REUSED.
+        Refused: MEMBER_EXISTS, in this tenant; IDEMPOTENCY_KEY_REUSED.
     """
     first = await _answered(people, wish.tenant_id, request)
     if first is not None:
@@ -120,9 +123,7 @@ async def give_reset_token(people: People, tenant_id: TenantId, email: str, acto
         NotFound: The tenant has no member with this address.
         Refused: VALIDATION_FAILED; the member is suspended.
     """
-    found = await find_by_email(people, email)
-    if found is None or found.reviewer.tenant_id != tenant_id:
-        raise NotFound(email)
+    found = await find_in_tenant(people, tenant_id, email)
     row_id, drawn = people.new_id("aud"), issue_token(people, found.reviewer, TokenPurpose.PASSWORD_RESET)
 
     async def with_token(reviewer: Reviewer) -> Amended:

@@ -11,7 +11,7 @@ from schemas.members import Member
 from schemas.people import PERMISSIONS_OF, FactorResetWish, Permission, Reviewer, ReviewerCaller, Role
 from schemas.problems import NotFound, ProblemCode, Refused, VeristreamError
 from streams.access.meeting import forget_failures
-from streams.access.members import Amended, amend, load_member
+from streams.access.members import Amended, amend, email_record, load_member, read_email
 from streams.access.ownership import Leave, is_owner, let_go
 from streams.access.people import People
 from streams.audit.acts import write_row
@@ -153,6 +153,54 @@ def _require_may_change(caller: ReviewerCaller, reviewer: Reviewer, wish: Member
     require_may_make(caller, wish.role)
     if caller.reviewer_id == reviewer.reviewer_id and caller.role is not Role.OWNER:
         raise _denied("Nobody but an owner gives themselves another role.")
+
+
+async def withdraw_invitation(
+    people: People, caller: ReviewerCaller, reviewer_id: UserId, actor: Actor
+) -> None:
+    """Withdraw an invitation that is not redeemed: token void, address free, member gone. One row.
+
+    Raises:
+        NotFound: The tenant has no such member.
+        Refused: MEMBER_EXISTS, the invitation was redeemed; PERMISSION_DENIED, an owner's is for owners.
+    """
+    row_id = people.new_id("aud")
+    while True:
+        standing = (await load_member(people.records, caller.tenant_id, reviewer_id)).reviewer
+        _require_open_invitation(caller, standing)
+        leave = await let_go(people, caller.tenant_id, reviewer_id, "") if is_owner(standing) else None
+        _, version = await read_email(people, caller.tenant_id, standing.email)
+
+        async def withdrawn(
+            reviewer: Reviewer, leave: Leave | None = leave, version: int = version
+        ) -> Amended:
+            _require_open_invitation(caller, reviewer)
+            now = people.clock()
+            if is_owner(reviewer) and (leave is None or now >= leave.before):
+                raise _IsOwnerMeanwhile
+            gone = reviewer.model_copy(
+                update={"withdrawn": True, "active": False, "token_id": None, "updated_at": now}
+            )
+            said = "An invitation was withdrawn before it was redeemed."
+            row = write_row(
+                row_id, AuditAction.MEMBER_SUSPENDED, actor, reviewer_id, now, detail=said,
+                changes={"active": False, "withdrawn": True},
+            )  # fmt: skip
+            freed = email_record(gone, people.key, version + 1)
+            return Amended(gone.model_copy(update={"email": "", "name": ""}), (row,), (freed,))
+
+        try:
+            await amend(people, caller.tenant_id, reviewer_id, withdrawn)
+        except _IsOwnerMeanwhile:
+            continue
+        return
+
+
+def _require_open_invitation(caller: ReviewerCaller, reviewer: Reviewer) -> None:
+    require_may_make(caller, reviewer.role)
+    if reviewer.password_hash is not None:
+        message = "The invitation was redeemed; suspend the member instead."
+        raise Refused.because(ProblemCode.MEMBER_EXISTS, message)
 
 
 async def reset_factor(people: People, caller: ReviewerCaller, reviewer_id: UserId, actor: Actor) -> None:

@@ -10,6 +10,7 @@ from schemas.people import Factor, Reviewer, ReviewerCaller
 from schemas.problems import ProblemCode, Refused, Unauthenticated, VeristreamError
 from schemas.sign_in import FactorAccepted, FactorMethod
 from streams.access.counting import Limit, Taken, TooManyAttempts, TooSoon, clear, give_back, take
+from streams.access.devices import issue_device
 from streams.access.factor_rules import accepted_step, normal_recovery_code, without_code
 from streams.access.members import Amend, Amended, amend
 from streams.access.people import People, keyed_hash
@@ -48,6 +49,8 @@ class Met:
 
     answer: FactorAccepted
     cookie: str = field(repr=False)
+    device: str = field(repr=False)
+    """A new device cookie."""
 
 
 async def meet(people: People, caller: ReviewerCaller, presented: Presented, actor: Actor) -> Met:
@@ -78,7 +81,7 @@ async def meet(people: People, caller: ReviewerCaller, presented: Presented, act
         method=presented.method,
         recovery_codes_remaining=left,
     )
-    return Met(answer, renewed.cookie)
+    return Met(answer, renewed.cookie, issue_device(people, reviewer))
 
 
 async def _use(people: People, reviewer: Reviewer, presented: Presented, now: datetime) -> Factor:

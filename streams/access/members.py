@@ -2,7 +2,9 @@
 
 import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
 from schemas.audit import AuditEvent
@@ -14,6 +16,12 @@ from streams.ports import Change, Conflict, Record, RecordKind, Records
 
 MEMBERS_INDEX: Final = ("all", "reviewer")
 """Lists a tenant's members."""
+
+MAY_BIND: Final = timedelta(seconds=30)
+"""How long whoever bound an address may take to store the password."""
+
+COUNTS_AS_BOUND: Final = timedelta(seconds=120)
+"""How long a binding counts that no password followed; clocks of two fronts may differ by the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,7 @@ def reviewer_record(reviewer: Reviewer, version: int) -> Record:
         body=reviewer.to_bytes(),
         created_at=reviewer.created_at,
         version=version,
-        indexes=(MEMBERS_INDEX,),
+        indexes=() if reviewer.withdrawn else (MEMBERS_INDEX,),
     )
 
 
@@ -55,15 +63,20 @@ def normal_email(email: str) -> str:
     return unicodedata.normalize("NFC", email.strip()).lower()
 
 
-def email_record(reviewer: Reviewer, key: bytes) -> Record:
-    """Return what finds the member by address, of all tenants; the key of the record does not show it."""
-    owner = ReviewerEmail(tenant_id=reviewer.tenant_id, reviewer_id=reviewer.reviewer_id)
+def email_record(reviewer: Reviewer, key: bytes, version: int = 1) -> Record:
+    """Return what finds the member by address within its tenant; the id of the record does not show it.
+
+    The record of a withdrawn member says that the address is free again.
+    """
+    reviewer_id = None if reviewer.withdrawn else reviewer.reviewer_id
+    owner = ReviewerEmail(tenant_id=reviewer.tenant_id, reviewer_id=reviewer_id)
     return Record(
-        tenant_id=PLATFORM,
+        tenant_id=reviewer.tenant_id,
         kind=RecordKind.REVIEWER_EMAIL,
         id=email_id(reviewer.email, key),
         body=owner.to_bytes(),
         created_at=reviewer.created_at,
+        version=version,
     )
 
 
@@ -73,20 +86,48 @@ def email_id(email: str, key: bytes) -> str:
 
 
 async def load_member(records: Records, tenant_id: TenantId, reviewer_id: UserId) -> Kept:
-    """Return the member, or raise `NotFound`."""
+    """Return the member, or raise `NotFound`; a withdrawn one is not found."""
     record = await records.get(tenant_id, RecordKind.REVIEWER, reviewer_id)
-    return Kept(Reviewer.from_bytes(record.body), record.version)
+    reviewer = Reviewer.from_bytes(record.body)
+    if reviewer.withdrawn:
+        raise NotFound(reviewer_id)
+    return Kept(reviewer, record.version)
+
+
+async def read_email(people: People, tenant_id: TenantId, email: str) -> tuple[ReviewerEmail | None, int]:
+    """Return whose the address is by the tenant's record, or the platform's, and the version of the record.
+
+    (None, 0) when there is no such record.
+    """
+    try:
+        record = await people.records.get(tenant_id, RecordKind.REVIEWER_EMAIL, email_id(email, people.key))
+    except NotFound:
+        return None, 0
+    return ReviewerEmail.from_bytes(record.body), record.version
 
 
 async def find_by_email(people: People, email: str) -> Kept | None:
-    """Return the member with this address, of whatever tenant; None costs as many reads (S27)."""
+    """Return the member who signs in with this address, of whatever tenant; None costs as many reads (S27).
+
+    A member whose invitation is not redeemed is not found: nobody signs in with the address yet.
+    """
+    owner, _ = await read_email(people, PLATFORM, email)
+    found = await _load_owner(people, owner or ReviewerEmail(tenant_id=PLATFORM, reviewer_id=None))
+    return None if found is None or found.reviewer.password_hash is None else found
+
+
+async def find_in_tenant(people: People, tenant_id: TenantId, email: str) -> Kept:
+    """Return the tenant's member with this address, or raise `NotFound`."""
+    owner, _ = await read_email(people, tenant_id, email)
+    found = None if owner is None else await _load_owner(people, owner)
+    if found is None:
+        raise NotFound(email)
+    return found
+
+
+async def _load_owner(people: People, owner: ReviewerEmail) -> Kept | None:
     try:
-        record = await people.records.get(PLATFORM, RecordKind.REVIEWER_EMAIL, email_id(email, people.key))
-        owner = ReviewerEmail.from_bytes(record.body)
-    except NotFound:
-        owner = ReviewerEmail(tenant_id=PLATFORM, reviewer_id=UserId("nobody"))
-    try:
-        return await load_member(people.records, owner.tenant_id, owner.reviewer_id)
+        return await load_member(people.records, owner.tenant_id, owner.reviewer_id or UserId("nobody"))
     except NotFound:
         return None
 
@@ -96,18 +137,83 @@ async def add_member(
 ) -> bool:
     """Add a member with its audit rows and further new records, such as a one-time token.
 
+    A member with a password is bound to its address at once; one without, when it redeems its invitation,
+    so whether another tenant's member has the address makes no difference here.
+
     Returns False when this very member was added before, by an earlier try of the same request.
 
     Raises:
-        Refused: MEMBER_EXISTS; the address belongs to another member, of this or another tenant.
+        Refused: MEMBER_EXISTS; the address belongs to another member of the tenant, or the member has a
+            password and signs in with an address that another tenant's member signs in with.
     """
-    finding = email_record(reviewer, people.key)
-    records = (finding, reviewer_record(reviewer, 1), *further)
-    committed = await people.commit(Change(reviewer.tenant_id, records, tuple(rows)))
-    if not committed.won and committed.record.body != finding.body:
-        message = "The e-mail address belongs to a member already."
-        raise Refused.at("/email", ProblemCode.MEMBER_EXISTS, message)
-    return committed.won
+    if reviewer.password_hash is not None:
+        await bind_address(people, reviewer)
+    while True:
+        owner, version = await read_email(people, reviewer.tenant_id, reviewer.email)
+        if owner is not None and owner.reviewer_id is not None:
+            if owner.reviewer_id == reviewer.reviewer_id:
+                return False
+            raise _exists()
+        finding = email_record(reviewer, people.key, version + 1)
+        records = (finding, reviewer_record(reviewer, 1), *further)
+        with suppress(Conflict):  # somebody else took or freed the address: look again
+            if (await people.commit(Change(reviewer.tenant_id, records, tuple(rows)))).won:
+                return True
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """An address that a member took, to be used before then: later somebody else may take it."""
+
+    before: datetime | None
+    """None: without limit, the member has a password already."""
+
+
+async def require_unbound(people: People, reviewer: Reviewer) -> tuple[bool, int]:
+    """Refuse when another member signs in with the address, or is about to.
+
+    Returns whether the address is bound to this member, and the version of the record that says so.
+
+    Raises:
+        Refused: MEMBER_EXISTS.
+    """
+    owner, version = await read_email(people, PLATFORM, reviewer.email)
+    if owner is None:
+        return False, version
+    if owner.reviewer_id == reviewer.reviewer_id:
+        return True, version
+    found = await _load_owner(people, owner)
+    has_password = found is not None and found.reviewer.password_hash is not None
+    if has_password or (owner.bound_at is not None and people.clock() < owner.bound_at + COUNTS_AS_BOUND):
+        raise _exists()
+    return False, version
+
+
+async def bind_address(people: People, reviewer: Reviewer) -> Binding:
+    """Bind the address to this member of this tenant; from then on no other gets a password under it.
+
+    Of members of several tenants who redeem at once the record's version lets one through. A binding that
+    no password followed, because its process died, ends by itself.
+
+    Raises:
+        Refused: MEMBER_EXISTS; another member signs in with the address.
+    """
+    while True:
+        bound, version = await require_unbound(people, reviewer)
+        if bound and reviewer.password_hash is not None:
+            return Binding(None)
+        now = people.clock()
+        body = ReviewerEmail(tenant_id=reviewer.tenant_id, reviewer_id=reviewer.reviewer_id, bound_at=now)
+        own = email_id(reviewer.email, people.key)
+        record = Record(PLATFORM, RecordKind.REVIEWER_EMAIL, own, body.to_bytes(), now, version=version + 1)
+        with suppress(Conflict):  # somebody else took it: look again
+            if (await people.commit(Change(reviewer.tenant_id, (record,)))).won:
+                return Binding(now + MAY_BIND)
+
+
+def _exists() -> Refused:
+    message = "The e-mail address belongs to a member already."
+    return Refused.at("/email", ProblemCode.MEMBER_EXISTS, message)
 
 
 async def amend(people: People, tenant_id: TenantId, reviewer_id: UserId, change: Amend) -> Reviewer:

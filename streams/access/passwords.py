@@ -6,9 +6,16 @@ from typing import Final
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.enums import ActorType
 from schemas.people import Reviewer, ReviewerCaller
-from schemas.problems import Overloaded
+from schemas.problems import Overloaded, StoreUnavailable
 from streams.access.counting import clear, give_back, take
-from streams.access.members import Amended, amend, email_id, load_member
+from streams.access.members import (
+    Amended,
+    amend,
+    bind_address,
+    email_id,
+    load_member,
+    require_unbound,
+)
 from streams.access.password_rules import require_acceptable
 from streams.access.people import People
 from streams.access.recognition import session_record
@@ -82,7 +89,8 @@ class ResetPassword:
 
         Raises:
             Refused: CREDENTIALS_INVALID, the token is not good; VALIDATION_FAILED, the password is not
-                allowed, and the token stays good.
+                allowed, and the token stays good; MEMBER_EXISTS, a member of another tenant signs in with
+                the address, and the token stays good.
             Overloaded: Too many passwords are being hashed.
         """
         people = self._people
@@ -90,13 +98,17 @@ class ResetPassword:
         member = presented.token.tenant_id, presented.token.reviewer_id
         reviewer = (await load_member(people.records, *member)).reviewer
         require_acceptable(new, reviewer.email, NEW_PASSWORD)
+        await require_unbound(people, reviewer)  # before a hash is made for nothing
         hashed = await people.passwords.hash(new)
+        binding = await bind_address(people, reviewer)
         now, row_id = people.clock(), people.new_id("aud")
         if now >= presented.token.expires_at:
             raise refused_token()
 
         async def with_password(standing: Reviewer) -> Amended:
             require_outstanding(standing, presented.token_id)
+            if binding.before is not None and people.clock() >= binding.before:
+                raise StoreUnavailable("the store took too long")
             changed = _with(standing, hashed, now).model_copy(update={"open_sessions": (), "token_id": None})
             who = {"actor_type": ActorType.REVIEWER, "actor_id": standing.reviewer_id}
             said = "A password was set with a one-time token; every session ended."

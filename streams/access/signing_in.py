@@ -1,6 +1,7 @@
 """Sign-in with e-mail address and password: one answer to every failure, at the same cost (G49, G96, S27)."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
@@ -12,6 +13,7 @@ from schemas.people import OpenSession, Reviewer, ReviewerSession
 from schemas.problems import NotFound, Overloaded, ProblemCode, Refused
 from schemas.sign_in import SignedInSession
 from streams.access.counting import Limit, Taken, TooManyAttempts, give_back, network_of, take
+from streams.access.devices import known_device
 from streams.access.members import Amended, Kept, amend, email_id, find_by_email
 from streams.access.people import People
 from streams.access.recognition import session_record
@@ -33,6 +35,7 @@ USUAL_ATTEMPTS: Final = 10
 
 _BY_ADDRESS: Final = "sign-in-address"
 _BY_ACCOUNT: Final = "sign-in-account"
+_BY_DEVICE: Final = "sign-in-device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,10 @@ class SignInLimits:
         """Failed attempts for one e-mail address, whether or not somebody has it."""
         return Limit(_BY_ACCOUNT, self.attempts or 0, WINDOW)
 
+    def by_device(self) -> Limit:
+        """Failed attempts from a device on which the member signed in fully before."""
+        return Limit(_BY_DEVICE, self.attempts or 0, WINDOW)
+
 
 @dataclass(frozen=True, slots=True)
 class SignInRequest:
@@ -60,6 +67,8 @@ class SignInRequest:
     """Its address is counted; who it is shows only after the password."""
     key: str | None = None
     """The request's Idempotency-Key."""
+    device: str | None = field(default=None, repr=False)
+    """The request's device cookie, as it came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +105,7 @@ class SignIn:
             Overloaded: Too many passwords are being checked.
         """
         people, account = self._people, email_id(request.email, self._people.key)
-        await self._take(self._limits.by_address(), network_of(request.actor.ip))
-        try:
-            taken = await self._take(self._limits.by_account(), account)
-        except TooManyAttempts as full:
-            await self._tell_full(request, account, full)
-            raise
+        taken = await self._count(request, account)
         kept = await find_by_email(people, request.email)
         if not await self._is_genuine(kept, request.password, taken) or kept is None:
             await self._tell_failed(request, account, kept)
@@ -109,6 +113,31 @@ class SignIn:
         if taken is not None:
             await give_back(people, taken)
         return await self._replay(kept.reviewer, request) or await self._open(kept.reviewer, request)
+
+    async def _count(self, request: SignInRequest, account: str) -> Taken | None:
+        """Count the attempt: against its device if the member is known there, else as G96 says.
+
+        A device that failed too often counts like any other; so nobody is worse off with a cookie.
+        """
+        device = await self._known_device(request)
+        if device is not None:
+            with suppress(TooManyAttempts):
+                return await self._take(self._limits.by_device(), device)
+        await self._take(self._limits.by_address(), network_of(request.actor.ip))
+        try:
+            return await self._take(self._limits.by_account(), account)
+        except TooManyAttempts as full:
+            await self._tell_full(request, account, full)
+            raise
+
+    async def _known_device(self, request: SignInRequest) -> str | None:
+        """Return the device's id; whether the address is a member's costs no other time (S27)."""
+        if request.device is None or self._limits.attempts is None:
+            return None
+        kept = await find_by_email(self._people, request.email)
+        if kept is None:
+            return None
+        return known_device(self._people, kept.reviewer, request.device, self._people.clock())
 
     async def _take(self, limit: Limit, whose: str) -> Taken | None:
         return None if self._limits.attempts is None else await take(self._people, limit, whose)

@@ -141,8 +141,7 @@ def _doomed_journal(journal: Journal, point: Point, doom: Doom) -> Any:
             return _around(journal, "commit", doom)
         case Point.BEFORE_MARK:
             return _around(journal, "mark_emitted", doom, before=True)
-        case _ if isinstance(journal, CassandraJournal):
-            inner = cast("Any", journal)
+        case _ if isinstance(inner := cast("Any", journal).inner, CassandraJournal):
             request = "lwt" if point is Point.RECORD_WRITTEN else "batch"
             inner._session = DoomedPort(inner._session, request, doom)
         case _:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from app.adapters.crypto import RootKey
+from app.adapters.at_rest import seal_stores
+from app.adapters.crypto import Purpose, RootKey
 from app.adapters.layout import BLOBS_FOLDER, DATABASE_FILE
 from app.adapters.memory import Shelves, open_memory_stores
 from app.adapters.sqlite.stores import open_sqlite_stores
 from schemas.ids import EvidenceId
-from streams.ports import Stores
+from streams.ports import RecordKind, Stores
 from tests.builders import ACME
 
 ROOT_KEY: Final = RootKey(bytes(range(32)))
@@ -98,6 +99,14 @@ async def open_memory(folder: Path) -> AsyncIterator[Opened]:
     del folder
     shelves = Shelves()
     yield Opened(open_memory_stores(ROOT_KEY, shelves), MemoryBreaker(shelves))
+
+
+@asynccontextmanager
+async def open_sealed() -> AsyncIterator[Opened]:
+    """The stores in memory behind `at_rest`, which here seals every kind of record."""
+    shelves, everything = Shelves(), dict.fromkeys(RecordKind, Purpose.SEALED_PEOPLE)
+    stores = seal_stores(open_memory_stores(ROOT_KEY, shelves), ROOT_KEY.derive, everything)
+    yield Opened(stores, MemoryBreaker(shelves))
 
 
 @asynccontextmanager

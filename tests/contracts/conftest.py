@@ -1,9 +1,19 @@
 """The parts of the opened adapter."""
 
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
 import pytest
 
 from streams.ports import Stores
-from tests.contracts.adapters import Breaker, Opened
+from tests.contracts.adapters import ADAPTERS, Breaker, Opened
+from tests.contracts.fixtures import CASSANDRA, one_adapter
+
+
+@pytest.fixture(params=[*ADAPTERS, "sealed", CASSANDRA])
+def closed(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncContextManager[Opened]:
+    """One adapter, about to be opened; here also the stores behind `at_rest`."""
+    return one_adapter(request, tmp_path)
 
 
 @pytest.fixture

@@ -3,12 +3,13 @@
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Final
 
 import pytest
 import pytest_asyncio
 
 from app.adapters.cassandra.connecting import Address
-from tests.contracts.adapters import ADAPTERS, Opened
+from tests.contracts.adapters import ADAPTERS, Opened, open_sealed
 from tests.contracts.cassandra_adapter import make_keyspace, open_cassandra
 from tests.engines.cassandra_server import CassandraServer
 
@@ -19,9 +20,19 @@ async def contracts_keyspace(cassandra: CassandraServer) -> Address:
     return await make_keyspace(cassandra)
 
 
-@pytest.fixture(params=[*ADAPTERS, pytest.param("cassandra", marks=pytest.mark.engines)])
+CASSANDRA: Final = pytest.param("cassandra", marks=pytest.mark.engines)
+
+
+@pytest.fixture(params=[*ADAPTERS, CASSANDRA])
 def closed(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncContextManager[Opened]:
     """One adapter, about to be opened."""
+    return one_adapter(request, tmp_path)
+
+
+def one_adapter(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncContextManager[Opened]:
+    """The adapter that a parameter names, about to be opened."""
+    if request.param == "sealed":
+        return open_sealed()
     if request.param == "cassandra":
         return open_cassandra(request.getfixturevalue("contracts_keyspace"), tmp_path / "house")
     return ADAPTERS[request.param](tmp_path / "house")

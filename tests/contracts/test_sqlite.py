@@ -399,6 +399,16 @@ async def test_a_newer_schema_is_refused(folder: Path) -> None:
             pass
 
 
+async def test_a_schema_of_before_the_first_release_is_refused(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY):
+        pass
+    SqliteBreaker(folder).run("PRAGMA user_version = 1")
+
+    with pytest.raises(SchemaRefused, match="begin with an empty one"):
+        async with open_sqlite_stores(folder, ROOT_KEY):
+            pass
+
+
 async def test_another_programs_database_is_refused(folder: Path) -> None:
     with closing(sqlite3.connect(folder / DATABASE_FILE)) as foreign:
         foreign.execute("CREATE TABLE theirs (a)")

@@ -94,6 +94,7 @@ POST   /v1/control/password/reset                               anyone          
 GET    /v1/control/members                                      person:MEMBERS_MANAGE                                        200
 POST   /v1/control/members                                      person:MEMBERS_MANAGE                                        422
 PATCH  /v1/control/members/{reviewer_id}                        person:MEMBERS_MANAGE                                        422
+DELETE /v1/control/members/{reviewer_id}                        person:MEMBERS_MANAGE                                        404
 POST   /v1/control/members/{reviewer_id}/reset-factor           person:MEMBERS_MANAGE                                        404
 GET    /v1/control/api-keys                                     person:API_KEYS_MANAGE                                       200
 POST   /v1/control/api-keys                                     person:API_KEYS_MANAGE                                       422

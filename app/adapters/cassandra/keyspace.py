@@ -12,9 +12,9 @@ from typing import Final
 from cassandra import InvalidRequest, Unauthorized
 
 from app.adapters.cassandra.connecting import Address, open_session
-from app.adapters.cassandra.schema import MIGRATIONS, settings_table
+from app.adapters.cassandra.schema import MIGRATIONS, NEWEST, OLDEST, settings_table
 from app.adapters.cassandra.session import Attempt, Session, Statement
-from app.adapters.refusals import SchemaRefused, StoreRefused
+from app.adapters.refusals import UNREADABLE, SchemaRefused, StoreRefused
 from schemas.problems import StoreUnavailable
 
 KEYSPACE_FORM: Final = re.compile(r"[a-z][a-z0-9_]{0,47}")
@@ -82,41 +82,44 @@ async def _make_keyspace(session: Session, keyspace: str, replication: Mapping[s
 async def _make_tables(session: Session, keyspace: str) -> Migrated:
     await session.define(settings_table(keyspace))
     before = await schema_version(session)
-    if before == len(MIGRATIONS):
+    if before == NEWEST:
         return Migrated(keyspace, before, before)
     async with _lock(session):
         standing = await schema_version(session)  # whoever had the lock before may have done it all
-        for version in range(standing, len(MIGRATIONS)):
-            for table in MIGRATIONS[version]:
+        for version, script in enumerate(MIGRATIONS, OLDEST):
+            if version <= standing:
+                continue
+            for table in script:
                 await session.define(table)
-            await _set_version(session, version, version + 1)
-    return Migrated(keyspace, before, len(MIGRATIONS))
+            await _set_version(session, standing, version)
+            standing = version
+    return Migrated(keyspace, before, NEWEST)
 
 
 async def schema_version(session: Session) -> int:
     """Return the version the keyspace has, 0 when nobody migrated it.
 
     Raises:
-        SchemaRefused: It is newer than this version knows.
+        SchemaRefused: It is newer than this version knows, or from before the first release.
     """
     try:
         kept = await read_setting(session, _VERSION)
     except InvalidRequest:  # no such table
         return 0
     version = 0 if kept is None else int(kept)
-    if version > len(MIGRATIONS):
-        raise SchemaRefused(f"the store has schema {version}, this version knows {len(MIGRATIONS)}: upgrade")
+    if version > NEWEST:
+        raise SchemaRefused(f"the store has schema {version}, this version knows {NEWEST}: upgrade")
+    if 0 < version < OLDEST:
+        raise SchemaRefused(f"the store has schema {version}, {UNREADABLE}")
     return version
 
 
 async def check_schema(session: Session) -> None:
     """Raise `SchemaRefused` unless the keyspace has the newest version; a start never migrates by itself."""
     version = await schema_version(session)
-    if version < len(MIGRATIONS):
+    if version < NEWEST:
         found = f"schema {version}" if version else "no tables yet"
-        raise SchemaRefused(
-            f"the store has {found}, this version needs {len(MIGRATIONS)}: veristream migrate"
-        )
+        raise SchemaRefused(f"the store has {found}, this version needs {NEWEST}: veristream migrate")
 
 
 async def _set_version(session: Session, old: int, new: int) -> None:

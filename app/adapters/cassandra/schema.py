@@ -180,8 +180,14 @@ def settings_table(keyspace: str) -> str:
     return f"CREATE TABLE IF NOT EXISTS settings (name text PRIMARY KEY, value blob) WITH id = {table_id}"
 
 
+OLDEST: Final = 2
+"""What went before was never released, and had members and endpoints in the clear: it is refused."""
+
 MIGRATIONS: Final[Sequence[Sequence[str]]] = ((*_RECORDS, *_EVENTS, *_AUDIT, *_EVIDENCE),)
-"""Script `n` leads from version `n` to `n + 1`; what was released is never edited."""
+"""The first makes version `OLDEST`, each other one leads to the next; what was released is never edited."""
+
+NEWEST: Final = OLDEST + len(MIGRATIONS) - 1
+"""The version this program knows."""
 
 TABLES: Final = (
     "settings",

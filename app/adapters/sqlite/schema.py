@@ -3,12 +3,12 @@
 import sqlite3
 from typing import Final
 
-from app.adapters.refusals import SchemaRefused
+from app.adapters.refusals import UNREADABLE, SchemaRefused
 
 APPLICATION_ID: Final = 0x56535452
 """Says in the file's header whose it is ("VSTR")."""
 
-_VERSION_1: Final = """
+_VERSION_2: Final = """
 -- A value by its name. key_check: what the root key derives, to refuse a wrong one at start.
 CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 
@@ -119,25 +119,32 @@ CREATE TABLE subject_keys (
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: Final = (_VERSION_1,)
-"""Script `n` leads from version `n` to `n + 1`; what was released is never edited."""
+OLDEST: Final = 2
+"""What went before was never released, and had members and endpoints in the clear: it is refused."""
+
+MIGRATIONS: Final = (_VERSION_2,)
+"""The first makes version `OLDEST`, each other one leads to the next; what was released is never edited."""
+
+NEWEST: Final = OLDEST + len(MIGRATIONS) - 1
+"""The version this program knows."""
 
 
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring the file to the newest version; nothing happens when it is there already.
 
     Raises:
-        SchemaRefused: A newer version, or another program, wrote the file.
+        SchemaRefused: A newer version, one from before the first release, or another program wrote the file.
     """
-    if _version(connection) == len(MIGRATIONS):
+    if _version(connection) == NEWEST:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for version in range(_version(connection), len(MIGRATIONS)):
-            for statement in _statements(MIGRATIONS[version]):
+        standing = _version(connection)
+        for script in MIGRATIONS[standing - OLDEST + 1 if standing else 0 :]:
+            for statement in _statements(script):
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute(f"PRAGMA user_version = {NEWEST}")
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
@@ -150,8 +157,10 @@ def _version(connection: sqlite3.Connection) -> int:
     tables: int = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if owner != (APPLICATION_ID if version else 0) or (tables and not version):
         raise SchemaRefused("the database file is not Veristream's")
-    if version > len(MIGRATIONS):
-        raise SchemaRefused(f"the store has schema {version}, this version knows {len(MIGRATIONS)}: upgrade")
+    if version > NEWEST:
+        raise SchemaRefused(f"the store has schema {version}, this version knows {NEWEST}: upgrade")
+    if 0 < version < OLDEST:
+        raise SchemaRefused(f"the store has schema {version}, {UNREADABLE}")
     return version
 
 

@@ -16,7 +16,7 @@ from app.http.endpoints import Answer, Call, Endpoint, reviewer
 from app.http.headers import idempotency_key
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer
-from app.http.reviewer_cookie import SETS, counted, set_cookie
+from app.http.reviewer_cookie import SETS, SETS_BOTH, add_device_cookie, counted, set_cookie
 from app.http.routes.control_sessions import IDEMPOTENCY
 from schemas.audit import AuditAction
 from schemas.base import Frozen
@@ -87,7 +87,8 @@ class FactorRoutes:
         body = await self.bodies.read(call, VerifyBody)
         with counted(call, self.ports):
             met = await meet(self.ports.people, call.person, body.presented(), call.actor)
-        return set_cookie(json_answer(met.answer.to_bytes()), met.cookie, self.base_url)
+        response = set_cookie(json_answer(met.answer.to_bytes()), met.cookie, self.base_url)
+        return add_device_cookie(response, met.device, self.base_url)
 
     async def begin(self, call: Call) -> web.Response:
         """Draw a seed, shown this once."""
@@ -105,7 +106,8 @@ class FactorRoutes:
         body = await self.bodies.read(call, ConfirmBody)
         with counted(call, self.ports):
             confirmed = await factor.confirm(self.ports.people, call.person, body.code, call.actor)
-        return set_cookie(json_answer(confirmed.answer.to_bytes()), confirmed.cookie, self.base_url)
+        response = set_cookie(json_answer(confirmed.answer.to_bytes()), confirmed.cookie, self.base_url)
+        return add_device_cookie(response, confirmed.device, self.base_url)
 
     async def replace_codes(self, call: Call) -> web.Response:
         """Draw new recovery codes."""
@@ -144,7 +146,7 @@ def factor_endpoints(routes: FactorRoutes) -> tuple[Endpoint, ...]:
             summary="Meet the second factor",
             description="A code is accepted once; a recovery code ends the reviewer's other sessions.",
             family=_FAMILY,
-            answers={HTTPStatus.OK: Answer("The factor is met.", FactorAccepted, headers=SETS)},
+            answers={HTTPStatus.OK: Answer("The factor is met.", FactorAccepted, headers=SETS_BOTH)},
             access=_BEFORE,
             body=VerifyBody,
             problems=(ProblemCode.MFA_CODE_INVALID,),
@@ -177,7 +179,7 @@ def factor_endpoints(routes: FactorRoutes) -> tuple[Endpoint, ...]:
             summary="Put the factor in use by its first code",
             description="It meets the factor for this session and ends the reviewer's other sessions.",
             family=_FAMILY,
-            answers={HTTPStatus.OK: Answer("In use; recovery codes.", FactorConfirmed, headers=SETS)},
+            answers={HTTPStatus.OK: Answer("In use; recovery codes.", FactorConfirmed, headers=SETS_BOTH)},
             access=_BEFORE,
             body=ConfirmBody,
             problems=(ProblemCode.MFA_CODE_INVALID, ProblemCode.NOT_FOUND),

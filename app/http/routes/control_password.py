@@ -90,15 +90,19 @@ def password_endpoints(routes: PasswordRoutes) -> tuple[Endpoint, ...]:
             path=RESET,
             handler=routes.reset,
             summary="Set a password with a one-time token",
-            description=f"{_RULES} Every session ends; a second factor stays in use.",
+            description=f"{_RULES} Every session ends; a second factor stays in use. With the token of an "
+            "invitation the e-mail address becomes the member's, unless it signs in to another tenant: then "
+            "`MEMBER_EXISTS`, and another address is to be invited.",
             family=_FAMILY,
             answers={HTTPStatus.NO_CONTENT: Answer("Set.", media_type="")},
             body=ResetPasswordBody,
             problems=(
                 ProblemCode.CREDENTIALS_INVALID,
                 ProblemCode.HEADER_DUPLICATED,
+                ProblemCode.MEMBER_EXISTS,
                 ProblemCode.ORIGIN_REFUSED,
                 ProblemCode.OVERLOADED,
+                ProblemCode.RATE_LIMITED,
                 ProblemCode.STORE_UNAVAILABLE,
             ),
             audits=(AuditAction.REVIEWER_SIGNED_OUT,),

@@ -10,20 +10,28 @@ from pydantic import StringConstraints
 from app.http.bodies import BodyReader
 from app.http.creation import REPLAYED
 from app.http.endpoints import Answer, Call, Endpoint, Parameter, reviewer
-from app.http.headers import idempotency_key
+from app.http.headers import cookie_named, idempotency_key
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer
-from app.http.reviewer_cookie import SETS, counted, forget_cookie, refuse_foreign_page, set_cookie
+from app.http.reviewer_cookie import (
+    SETS,
+    SIGN_IN_PATH,
+    counted,
+    forget_cookie,
+    refuse_foreign_page,
+    set_cookie,
+)
 from schemas.audit import AuditAction
 from schemas.base import Frozen
 from schemas.ids import ReviewerSessionId
 from schemas.problems import ProblemCode
 from schemas.sign_in import ReviewerSessionList, SignedInSession
+from streams.access.devices import COOKIE as DEVICE_COOKIE
 from streams.access.password_rules import MAX_GIVEN
 from streams.access.sessions import end_session, list_sessions, session_of, show
 from streams.access.signing_in import SignIn, SignInRequest
 
-PATH: Final = "/v1/control/sessions"
+PATH: Final = SIGN_IN_PATH
 CURRENT: Final = f"{PATH}/current"
 ONE: Final = f"{PATH}/{{session_id}}"
 
@@ -59,7 +67,8 @@ class SessionRoutes:
         refuse_foreign_page(call, self.base_url)
         key = idempotency_key(call.request)
         body = await self.bodies.read(call, SignInBody)
-        request = SignInRequest(body.email, body.password, call.actor, key)
+        device = cookie_named(call.request, DEVICE_COOKIE)
+        request = SignInRequest(body.email, body.password, call.actor, key, device)
         with counted(call, self.ports):
             answer = await self.sign_in(request)
         if answer.cookie is None:

@@ -24,7 +24,14 @@ from schemas.people import Permission, Reviewer, Role
 from schemas.problems import ProblemCode
 from streams.access.handler import RequestName
 from streams.access.inviting import Invitation, NewMember, invite
-from streams.access.managing import MemberWish, change_member, require_may_make, reset_factor, show_member
+from streams.access.managing import (
+    MemberWish,
+    change_member,
+    require_may_make,
+    reset_factor,
+    show_member,
+    withdraw_invitation,
+)
 from streams.access.members import MEMBERS_INDEX
 from streams.ports import Position, Record, RecordKind
 
@@ -112,6 +119,11 @@ class MemberRoutes:
         changed = await change_member(self.ports.people, call.person, _member_of(call), wish, call.actor)
         return json_answer(self._shown(changed))
 
+    async def withdraw(self, call: Call) -> web.Response:
+        """Withdraw an invitation that is not redeemed yet."""
+        await withdraw_invitation(self.ports.people, call.person, _member_of(call), call.actor)
+        return web.Response(status=HTTPStatus.NO_CONTENT)
+
     async def reset(self, call: Call) -> web.Response:
         """Ask for the reset of a colleague's second factor, or confirm it as the second person."""
         await reset_factor(self.ports.people, call.person, _member_of(call), call.actor)
@@ -173,7 +185,8 @@ def member_endpoints(routes: MemberRoutes) -> tuple[Endpoint, ...]:
             handler=routes.create,
             summary="Invite a member",
             description="The token sets the first password at `POST /v1/control/password/reset`, within "
-            "seven days. Only an owner invites an owner.",
+            "seven days; only then the address belongs to the member. The answer says nothing about members "
+            "of other tenants. Only an owner invites an owner.",
             answers=INVITED,
             family=_FAMILY,
             access=_MANAGERS,
@@ -195,6 +208,20 @@ def member_endpoints(routes: MemberRoutes) -> tuple[Endpoint, ...]:
             path_forms={"reviewer_id": MEMBER_FORM},
             body=ChangeMemberBody,
             audits=(AuditAction.MEMBER_ROLE_CHANGED, AuditAction.MEMBER_SUSPENDED),
+        ),
+        Endpoint(
+            method="DELETE",
+            path=ONE,
+            handler=routes.withdraw,
+            summary="Withdraw an invitation that is not redeemed",
+            description="The token is void, and the address may be invited again. A member who has a "
+            "password is suspended instead. Only an owner withdraws the invitation of an owner.",
+            answers={HTTPStatus.NO_CONTENT: Answer("Withdrawn.", media_type="")},
+            family=_FAMILY,
+            access=_MANAGERS,
+            path_forms={"reviewer_id": MEMBER_FORM},
+            problems=(ProblemCode.MEMBER_EXISTS,),
+            audits=(AuditAction.MEMBER_SUSPENDED,),
         ),
         _reset(routes.reset),
     )
