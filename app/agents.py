@@ -7,7 +7,7 @@ from typing import Final
 
 import faust
 
-from app.adapters.crypto import Purpose, RootKey
+from app.adapters.crypto import Keys, Purpose
 from app.webhooks import Delivering
 from schemas.sessions import RecordOutcome
 from schemas.topics import Topic
@@ -50,7 +50,7 @@ class Surroundings:
     """What agents are made of."""
 
     stores: Stores
-    root_key: RootKey
+    keys: Keys
     announcer: Announcer
     guard: Guard
     writer: LogWriter
@@ -123,7 +123,7 @@ def _sessions(app: faust.App, around: Surroundings) -> None:
 
 
 def _audit(app: faust.App, around: Surroundings) -> None:
-    seal = SealChain(around.stores.audit_log, around.root_key.derive(Purpose.AUDIT_CHAIN))
+    seal = SealChain(around.stores.audit_log, around.keys.derive(Purpose.AUDIT_CHAIN))
     audit_agent.register(app, around.guard, seal)
 
 

@@ -266,7 +266,7 @@ def dlq_redrive(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send buried messages back to where they came from, each once.
+    """Send buried messages back to where they came from, each once; what was forged or cut short stays.
 
     Try:
 
@@ -274,7 +274,7 @@ def dlq_redrive(
     """
     from app import commands
 
-    say_pairs({"redriven": asyncio.run(commands.redrive(settings_of(data_dir), limit))}, as_json=as_json)
+    say_pairs(asyncio.run(commands.redrive(settings_of(data_dir), limit)), as_json=as_json)
 
 
 @catalogue.command("load")

@@ -6,7 +6,7 @@ from typing import TypeVar
 import structlog
 
 from app.console import err, out, say_json, table
-from app.house import open_house
+from app.house import open_house, record_keys_of
 from app.kafka_log import access_of, open_broker, prepare_topics
 from app.kafka_reach import reach
 from app.listening import listen
@@ -16,7 +16,7 @@ from app.telemetry import configure_logging
 from app.wiring import STREAMS, open_front, open_health, open_worker, running_all
 from schemas.problems import StoreUnavailable
 from streams.runtime.access import LogAccess
-from streams.runtime.dead_letters import DeadLetter, list_dead_letters
+from streams.runtime.dead_letters import DeadLetter, Redriven, list_dead_letters
 from streams.runtime.dead_letters import redrive as redrive_letters
 from streams.runtime.writer import LogWriter
 
@@ -59,7 +59,7 @@ async def front(settings: Settings) -> None:
         async with open_house(settings) as house:
             await prepare_topics(access)
             async with (
-                LogWriter(access) as writer,
+                LogWriter(access, house.record_keys) as writer,
                 open_front(settings, house, writer, access, listening, drain_s=settings.front_drain_s) as url,
             ):
                 _say_ready("front", url)
@@ -73,7 +73,7 @@ async def worker(settings: Settings, streams: Sequence[str]) -> None:
     async with open_house(settings) as house:
         await prepare_topics(access)
         async with (
-            LogWriter(access) as writer,
+            LogWriter(access, house.record_keys) as writer,
             open_worker(settings, house, writer, access, streams) as agents,
             open_health(settings, house, access, agents) as health,
         ):
@@ -107,19 +107,20 @@ def chosen_streams(text: str) -> tuple[str, ...]:
 
 async def dead_letters(settings: Settings, limit: int) -> list[DeadLetter]:
     """Return the buried messages, oldest first."""
-    access = access_of(settings)
-    return await _with_broker(settings, access, lambda: list_dead_letters(access, limit))
+    access, keys = access_of(settings), await record_keys_of(settings)
+    return await _with_broker(settings, access, lambda: list_dead_letters(access, keys, limit))
 
 
-async def redrive(settings: Settings, limit: int) -> int:
-    """Send buried messages back once; return how many."""
-    access = access_of(settings)
+async def redrive(settings: Settings, limit: int) -> dict[str, int]:
+    """Send buried messages back once, those that were genuine; return how many, and how many stay."""
+    access, keys = access_of(settings), await record_keys_of(settings)
 
-    async def sent() -> int:
-        async with LogWriter(access) as writer:
-            return await redrive_letters(access, writer, limit)
+    async def sent() -> Redriven:
+        async with LogWriter(access, keys) as writer:
+            return await redrive_letters(access, keys, writer, limit)
 
-    return await _with_broker(settings, access, sent)
+    done = await _with_broker(settings, access, sent)
+    return {"redriven": done.sent, "withheld": done.withheld}
 
 
 async def _with_broker(settings: Settings, access: LogAccess, asked: Callable[[], Awaitable[T]]) -> T:

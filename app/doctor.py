@@ -16,7 +16,7 @@ from app.cassandra_look import look_at_cassandra
 from app.commands_audit import walk_chains
 from app.console import out, table
 from app.findings import Finding
-from app.house import House, open_house
+from app.house import House, open_house, record_keys_of
 from app.kafka_log import access_of
 from app.kafka_reach import reach
 from app.settings import Settings, SettingsRefused
@@ -147,7 +147,7 @@ async def _broker(settings: Settings) -> Iterable[Finding]:
         alive = await reach(access)
         async with open_admin(access) as admin:
             there = {topic["topic"]: topic["partitions"] for topic in await admin.describe_topics()}
-        letters = await list_dead_letters(access, DEAD_LETTERS_SHOWN)
+        letters = await list_dead_letters(access, await record_keys_of(settings), DEAD_LETTERS_SHOWN)
     except (CannotStart, SettingsRefused, StoreUnavailable) as error:
         mend = "do what the message says" if settings.kafka_bootstrap else "start the service: veristream up"
         return [Finding(looked_at="broker", ok=False, found=str(error), mend=mend)]

@@ -17,6 +17,9 @@ from schemas.base import Command, Event
 from schemas.problems import DecisionPending, Overloaded, Refused, StoreUnavailable
 from schemas.topics import Topic
 from streams.runtime.access import LogAccess
+from streams.runtime.authentication import RecordKeys, Unauthentic
+from streams.runtime.delivery import Delivery
+from streams.runtime.replays import delivery_of
 from streams.runtime.replies import Reply, ReturnAddress
 from streams.runtime.tables import partitions_of
 from streams.runtime.writer import LogWriter, Outgoing
@@ -43,6 +46,7 @@ class Gateway:
         self,
         access: LogAccess,
         writer: LogWriter,
+        keys: RecordKeys,
         *,
         name: str,
         now: Callable[[], datetime],
@@ -51,6 +55,7 @@ class Gateway:
     ) -> None:
         self._access = access
         self._writer = writer
+        self._keys = keys
         self._name = name
         self._now = now
         self._most_pending = most_pending
@@ -61,6 +66,8 @@ class Gateway:
         self._reader: asyncio.Task[None] | None = None
         self.late_answers = 0
         """Answers nobody waited for any more; for metrics."""
+        self.forged_answers = 0
+        """Answers no agent of ours wrote; for metrics."""
 
     @property
     def pending(self) -> int:
@@ -178,10 +185,10 @@ class Gateway:
     async def _pump(self, consumer: Any) -> None:
         async for record in consumer:
             self._position = record.offset + 1
-            self._settle(record.key, record.value)
+            self._settle(delivery_of(record))
 
-    def _settle(self, key: bytes | None, value: bytes | None) -> None:
-        correlation_id = (key or b"").decode(errors="replace")
+    def _settle(self, delivery: Delivery) -> None:
+        correlation_id = (delivery.key or b"").decode(errors="replace")
         if not correlation_id.startswith(f"{self._name}-"):
             return  # another front asked, which shares the partition
         waiting = self._pending.get(correlation_id)
@@ -189,7 +196,11 @@ class Gateway:
             self.late_answers += 1
             return
         try:
-            waiting.set_result(Reply.from_bytes(value or b""))
+            self._keys.check(delivery)
+            waiting.set_result(Reply.from_bytes(delivery.value or b""))
+        except Unauthentic as reason:
+            self.forged_answers += 1
+            log.error("gateway.answer_forged", reason=str(reason))  # noqa: TRY400  # says it all
         except ValidationError:
             log.error("gateway.answer_unreadable")  # noqa: TRY400  # the bytes may name a person
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from uuid_utils.compat import uuid7
 
 from app.adapters.at_rest import seal_stores
-from app.adapters.crypto import Purpose, RootKey, load_root_key
+from app.adapters.crypto import Keys, Purpose, RootKey, SenderKey, load_root_key, load_sender_key
 from app.adapters.layout import BLOBS_FOLDER, CHECKPOINTS_FOLDER, OURS, ROOT_KEY_FILE
 from app.adapters.passwords import Argon2Passwords
 from app.adapters.private_files import make_private, tighten
@@ -25,6 +25,7 @@ from schemas.problems import VeristreamError
 from streams.access.people import People
 from streams.audit.committing import Commit
 from streams.ports import Stores
+from streams.runtime.authentication import RecordKeys
 
 
 def now() -> datetime:
@@ -42,7 +43,26 @@ class House:
     """The stores, opened, and the keys derived from the root key."""
 
     stores: Stores
-    root_key: RootKey
+    keys: Keys
+
+    @property
+    def root_key(self) -> RootKey:
+        """The root key.
+
+        Raises:
+            CannotStart: The process was given the sender's key instead.
+        """
+        if isinstance(self.keys, SenderKey):
+            raise CannotStart(
+                "SERVICE_SENDER_KEY is for veristream worker --streams webhooks,deliveries alone; "
+                "give this process SERVICE_ROOT_KEY"
+            )
+        return self.keys
+
+    @property
+    def record_keys(self) -> RecordKeys:
+        """What signs and checks the records of the log."""
+        return RecordKeys(self.keys.derive)
 
 
 @asynccontextmanager
@@ -55,12 +75,11 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
     async with AsyncExitStack() as stack:
         try:
             await asyncio.to_thread(_make_folder_private, settings)
-            key_file = settings.data_dir / ROOT_KEY_FILE
-            root_key = await asyncio.to_thread(load_root_key, settings.root_key, key_file)
-            stores = await stack.enter_async_context(await _open_stores(settings, root_key))
+            keys = await keys_of(settings)
+            stores = await stack.enter_async_context(await _open_stores(settings, keys))
         except (OSError, VeristreamError, SettingsRefused) as error:
             raise CannotStart(f"{error}; see: veristream doctor --data-dir {settings.data_dir}") from error
-        yield House(seal_stores(stores, root_key.derive), root_key)
+        yield House(seal_stores(stores, keys.derive), keys)
 
 
 def _make_folder_private(settings: Settings) -> None:
@@ -72,14 +91,43 @@ def _make_folder_private(settings: Settings) -> None:
     tighten(settings.data_dir / name for name in OURS)
 
 
-async def _open_stores(settings: Settings, root_key: RootKey) -> AbstractAsyncContextManager[Stores]:
+async def keys_of(settings: Settings) -> Keys:
+    """Return the sender's key where it is configured, else the root key, which is made when there is none.
+
+    Raises:
+        RootKeyRefused: The key cannot be used.
+        SettingsRefused: Both are configured: a process that has the root key needs no other.
+    """
+    if settings.sender_key is None:
+        key_file = settings.data_dir / ROOT_KEY_FILE
+        return await asyncio.to_thread(load_root_key, settings.root_key, key_file)
+    if settings.root_key is not None:
+        raise SettingsRefused(
+            "SERVICE_ROOT_KEY and SERVICE_SENDER_KEY are both set; give a sender the latter alone"
+        )
+    return load_sender_key(settings.sender_key)
+
+
+async def record_keys_of(settings: Settings) -> RecordKeys:
+    """Return what signs and checks records, for a command that needs no store.
+
+    Raises:
+        CannotStart: The key cannot be used.
+    """
+    try:
+        return RecordKeys((await keys_of(settings)).derive)
+    except (OSError, VeristreamError, SettingsRefused) as error:
+        raise CannotStart(str(error)) from error
+
+
+async def _open_stores(settings: Settings, keys: Keys) -> AbstractAsyncContextManager[Stores]:
     """Return the stores of the configured Cassandra, else those of the data folder."""
     if settings.cassandra_contact_points:
-        return await asyncio.to_thread(_cassandra_stores, settings, root_key)
-    return open_sqlite_stores(settings.data_dir, root_key, blobs_dir=blobs_dir_of(settings))
+        return await asyncio.to_thread(_cassandra_stores, settings, keys)
+    return open_sqlite_stores(settings.data_dir, keys, blobs_dir=blobs_dir_of(settings))
 
 
-def _cassandra_stores(settings: Settings, root_key: RootKey) -> AbstractAsyncContextManager[Stores]:
+def _cassandra_stores(settings: Settings, keys: Keys) -> AbstractAsyncContextManager[Stores]:
     """Return the stores of the configured Cassandra; the one place that imports its driver. Blocking."""
     from app.adapters.cassandra.stores import open_cassandra_stores  # noqa: PLC0415 - seconds, where it is used
     from app.cassandra_access import address_of  # noqa: PLC0415 - the same driver
@@ -87,7 +135,7 @@ def _cassandra_stores(settings: Settings, root_key: RootKey) -> AbstractAsyncCon
     address = address_of(settings)
     if address is None:
         raise SettingsRefused("SERVICE_CASSANDRA_CONTACT_POINTS names no host")
-    return open_cassandra_stores(address, settings.cassandra_keyspace, blobs_dir_of(settings), root_key)
+    return open_cassandra_stores(address, settings.cassandra_keyspace, blobs_dir_of(settings), keys)
 
 
 def blobs_dir_of(settings: Settings) -> Path:

@@ -89,6 +89,8 @@ class Settings(BaseSettings):
     """Networks of the proxies before the front, with commas; what they forward of callers is believed."""
     root_key: SecretStr | None = None
     """32 bytes, base64 or hexadecimal; unset: a 0600 file made at first start in the data folder."""
+    sender_key: SecretStr | None = None
+    """Instead of the root key, for a worker of `webhooks,deliveries`; `veristream sender-key` prints it."""
     platform_operator_token: SecretStr | None = None
     rate_limits: str = "on"
     """`on`, `off` (benchmarks), or the numbers of G62 as JSON."""
@@ -188,7 +190,7 @@ class Settings(BaseSettings):
         parse_rate_limits(setting)
         return setting
 
-    @field_validator("platform_operator_token", "root_key", mode="after")
+    @field_validator("platform_operator_token", "root_key", "sender_key", mode="after")
     @classmethod
     def _empty_is_unset(cls, secret: SecretStr | None) -> SecretStr | None:
         return secret if secret is not None and secret.get_secret_value().strip() else None

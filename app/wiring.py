@@ -61,6 +61,7 @@ from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.checkpoint_topic import CheckpointTopic
 from streams.runtime.guard import Guard
 from streams.runtime.reconciler import Reconciler, beside, reconciling, sweeping
+from streams.runtime.replays import Replays
 from streams.runtime.tables import partitions_of
 from streams.runtime.worker import Figure, Worker, running_worker
 from streams.runtime.writer import LogWriter
@@ -70,6 +71,9 @@ log = structlog.get_logger("veristream")
 
 STREAMS: Final = tuple(AGENTS)
 """Every agent a worker can run."""
+
+SENDING: Final = frozenset({"webhooks", "deliveries"})
+"""What the sender of webhooks runs, which needs no root key."""
 
 Tell = Callable[[str], None]
 
@@ -98,19 +102,20 @@ async def open_worker(
         CannotStart: A model cannot be used, or the agents do not become ready.
     """
     chosen = tuple(streams)
+    if not SENDING.issuperset(chosen):
+        house.root_key  # noqa: B018  # raises where the process holds the sender's key alone
     async with AsyncExitStack() as stack:
         engines = None
         if "verification" in chosen:
             engines = await stack.enter_async_context(open_chosen_engines(settings))
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
-        guard = Guard(writer, now=now, uniform=random.SystemRandom().uniform)
+        keys = house.record_keys
+        guard = Guard(writer, keys, Replays(access, keys), now=now, uniform=random.SystemRandom().uniform)
         hooks = WebhookPorts(
             house.stores, writer, now, settings.webhooks_allow_insecure, pace, settings.webhooks_ports
         )
         delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
-        around = Surroundings(
-            house.stores, house.root_key, announcer, guard, writer, now, engines, delivering
-        )
+        around = Surroundings(house.stores, house.keys, announcer, guard, writer, now, engines, delivering)
 
         def build() -> faust.App:
             app = build_app(
@@ -151,7 +156,7 @@ async def open_worker(
         if "sessions" in chosen:
             await stack.enter_async_context(sweeping_sessions(Sweeper(house.stores.records, writer, now)))
         await stack.enter_async_context(delivering.looked_after())
-        worker.figures += delivering.figures
+        worker.figures += [*delivering.figures, guard_figure(guard)]
         try:
             async with asyncio.timeout(READY_S):
                 await worker.wait_ready()
@@ -183,9 +188,10 @@ async def open_front(
             log.warning("front.in_the_clear", mend="set SERVICE_BASE_URL to the https address of its proxy")
         name, leaving = f"front-{secrets.token_hex(6)}", Leaving()
         gateway = await stack.enter_async_context(
-            Gateway(access, writer, name=name, now=now, instance=_instance(settings))
+            Gateway(access, writer, house.record_keys, name=name, now=now, instance=_instance(settings))
         )
-        registry = process_registry(worker, () if worker is None else worker.figures)
+        told = [] if worker is None else worker.figures
+        registry = process_registry(worker, [*told, _gateway_figure(gateway)])
         await stack.enter_async_context(watching_loop(registry))
         probes = {**probes_of(house.stores, access, worker), "front": leaving.probe}
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
@@ -238,6 +244,21 @@ def _health(
     settings: Settings, port: int, probes: Mapping[str, Probe], registry: CollectorRegistry
 ) -> AbstractAsyncContextManager[str]:
     return serving_health(port, probes, registry, with_metrics=settings.metrics != "off")
+
+
+def guard_figure(guard: Guard) -> Figure:
+    """Return how the records ended that this process's agents met."""
+    said = "Records of the log, by how they ended."
+    return Figure("veristream_records_total", said, "end", lambda: dict(guard.ends))
+
+
+def _gateway_figure(gateway: Gateway) -> Figure:
+    said = "Answers of agents that were passed over: nobody waited any more, or no agent of ours wrote them."
+
+    def read() -> dict[str, float]:
+        return {"late": gateway.late_answers, "forged": gateway.forged_answers}
+
+    return Figure("veristream_answers_passed_over_total", said, "reason", read)
 
 
 def _instance(settings: Settings) -> int:
@@ -323,7 +344,7 @@ async def running_all(settings: Settings, tell: Tell = lambda _: None) -> AsyncI
             await prepare_topics(access)
             tell("loading and warming the models, starting the agents")
             async with (
-                LogWriter(access) as writer,
+                LogWriter(access, house.record_keys) as writer,
                 open_worker(settings, house, writer, access) as worker,
                 open_front(settings, house, writer, access, listening, worker) as url,
             ):

@@ -20,6 +20,7 @@ from typing_extensions import override
 
 from app.adapters.crypto import Purpose, bind
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
+from schemas.checkpoints import ChainHead
 from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, EventId, TenantId
 from streams.ports import (
@@ -245,6 +246,10 @@ class OpeningAuditLog(AuditLog):
     @override
     async def head(self, tenant_id: TenantId) -> ChainLink | None:
         return await self.inner.head(tenant_id)
+
+    @override
+    async def heads(self) -> Sequence[ChainHead]:
+        return await self.inner.heads()
 
     @override
     async def seal(self, tenant_id: TenantId, rows: Sequence[tuple[AuditEventId, ChainLink]]) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 from uuid import uuid4
 
 from cryptography.exceptions import InvalidTag
@@ -22,7 +22,8 @@ from app.adapters.layout import SEALED_UNDER_ROOT_KEY
 from app.adapters.private_files import make_private
 from app.placeholders import fault_of_bytes
 from schemas.problems import VeristreamError
-from streams.ports import Damaged
+from schemas.topics import Topic
+from streams.ports import Damaged, KeyNotHeld
 
 KEY_BYTES: Final = 32
 """AES-256 (NIST FIPS 197)."""
@@ -64,6 +65,23 @@ class Purpose(StrEnum):
     """Network addresses in audit rows."""
     KEY_CHECK = "key-check"
     """Kept beside the data in the clear, so that a wrong root key is refused at start."""
+    SENDER = "sender"
+    """What the sender of webhooks is given instead of the root key; see `SenderKey`."""
+    WEBHOOK_SECRETS = "webhook-secrets"
+    """Wraps the keys under which endpoints' signing secrets are sealed."""
+
+
+RECORDS: Final = "records/"
+"""Begins the label of a key that authenticates a topic's records, or a table's entries."""
+
+SENDER_LABELS: Final = frozenset({
+    Purpose.KEY_CHECK, Purpose.WEBHOOK_SECRETS, Purpose.SEALED_ENDPOINTS, "records/table.deliveries",
+    *(RECORDS + topic for topic in (
+        Topic.DECISIONS, Topic.WEBHOOK_DELIVERIES, Topic.AUDIT, Topic.DEAD_LETTERS
+    )),
+})  # fmt: skip
+"""Keys the sender derives: it opens endpoints' secrets, reads events and wishes to deliver, writes wishes,
+events about endpoints, wishes to seal their rows, and what it could not handle. Nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +96,53 @@ class RootKey:
 
     def derive(self, label: str) -> bytes:
         """Return the 32-byte key for a purpose (HKDF-SHA256, RFC 5869); the same label, the same key."""
-        info = b"veristream/1/" + label.encode()
-        return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(self.secret)
+        if label in SENDER_LABELS:
+            return self.sender_key().derive(label)
+        return _derived(self.secret, label)
+
+    def sender_key(self) -> "SenderKey":
+        """Return the key that the sender of webhooks is given instead of this one."""
+        return SenderKey(_derived(self.secret, Purpose.SENDER))
+
+
+@dataclass(frozen=True, slots=True)
+class SenderKey:
+    """What a process that only sends webhooks holds: derives its own keys, and leads to no other."""
+
+    secret: bytes = field(repr=False)
+
+    def derive(self, label: str) -> bytes:
+        """Return the 32-byte key for a purpose of the sender.
+
+        Raises:
+            KeyNotHeld: It is a purpose of other processes.
+        """
+        if label not in SENDER_LABELS:
+            raise KeyNotHeld(f"a sender holds no key for {label}")
+        return _derived(self.secret, label)
+
+
+Keys: TypeAlias = RootKey | SenderKey
+"""What a process derives its keys from."""
+
+
+def chain_key_of(keys: Keys) -> bytes:
+    """Return the key of the audit log's chains; empty for a sender, which can neither seal nor verify one."""
+    return keys.derive(Purpose.AUDIT_CHAIN) if isinstance(keys, RootKey) else b""
+
+
+def _derived(secret: bytes, label: str) -> bytes:
+    info = b"veristream/1/" + label.encode()
+    return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(secret)
+
+
+def load_sender_key(configured: SecretStr) -> SenderKey:
+    """Return the configured sender's key (64 hexadecimal digits or base64).
+
+    Raises:
+        RootKeyRefused: It is malformed.
+    """
+    return SenderKey(_parse(configured.get_secret_value(), "SERVICE_SENDER_KEY").secret)
 
 
 def load_root_key(

@@ -10,9 +10,10 @@ from typing import Final
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from app.adapters.crypto import ENVELOPE, KEY_BYTES, NONCE_BYTES, Purpose, RootKey, bind, seal, unseal
+from app.adapters.crypto import ENVELOPE, KEY_BYTES, NONCE_BYTES, Keys, Purpose, bind, seal, unseal
 from schemas.ids import SubjectId, TenantId
 from streams.ports import Erased
+from streams.webhooks.secrets import ENDPOINT_HOLDER
 
 _TAG_BYTES: Final = 16
 
@@ -57,23 +58,33 @@ class KeyRing:
 
     def __init__(
         self,
-        root: RootKey,
+        keys: Keys,
         *,
         capacity: int = CAPACITY,
         fresh_s: float = FRESH_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._wrapping = AESGCM(root.derive(Purpose.KEY_WRAPPING))
+        self._derive = keys.derive
+        self._wrappings: dict[Purpose, AESGCM] = {}
         self._capacity = capacity
         self._fresh_s = fresh_s
         self._clock = clock
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[TenantId, SubjectId], _Remembered] = OrderedDict()
 
+    def _wrapping(self, subject_id: SubjectId) -> AESGCM:
+        """Return what wraps a holder's key; raises `KeyNotHeld` where this process may open none such."""
+        own = subject_id.startswith(ENDPOINT_HOLDER)
+        purpose = Purpose.WEBHOOK_SECRETS if own else Purpose.KEY_WRAPPING
+        wrapping = self._wrappings.get(purpose)
+        if wrapping is None:
+            wrapping = self._wrappings[purpose] = AESGCM(self._derive(purpose))
+        return wrapping
+
     def make(self, tenant_id: TenantId, subject_id: SubjectId) -> SubjectKey:
         """Return a new key; it counts only once its wrapped form is kept, the first one kept wins."""
         secret = os.urandom(KEY_BYTES)
-        wrapped = seal(self._wrapping, secret, bind(tenant_id, subject_id))
+        wrapped = seal(self._wrapping(subject_id), secret, bind(tenant_id, subject_id))
         return SubjectKey(tenant_id, subject_id, wrapped, AESGCM(secret))
 
     def unwrap(self, tenant_id: TenantId, subject_id: SubjectId, wrapped: bytes) -> SubjectKey:
@@ -91,7 +102,7 @@ class KeyRing:
         if known is not None and known.key is not None and known.key.wrapped == wrapped:
             key = known.key
         else:
-            secret = unseal(self._wrapping, wrapped, bind(tenant_id, subject_id))
+            secret = unseal(self._wrapping(subject_id), wrapped, bind(tenant_id, subject_id))
             key = SubjectKey(tenant_id, subject_id, wrapped, AESGCM(secret))
         self.remember(key)
         return key

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from typing_extensions import override
 
-from app.adapters.crypto import Purpose, RootKey
+from app.adapters.crypto import Keys, chain_key_of
 from app.adapters.keyring import TOMBSTONE, KeyRing, SubjectKey
 from app.adapters.memory_feed import FeedShelf, MemoryEventFeed
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
@@ -52,14 +52,14 @@ class Shelves:
     keys: dict[tuple[TenantId, SubjectId], bytes] = field(default_factory=dict)
 
 
-def open_memory_stores(root_key: RootKey, shelves: Shelves | None = None) -> Stores:
+def open_memory_stores(keys: Keys, shelves: Shelves | None = None) -> Stores:
     """Return stores over the shelves, or over new ones."""
     kept = shelves or Shelves()
-    ring = KeyRing(root_key)
+    ring = KeyRing(keys)
     return Stores(
         journal=MemoryJournal(kept),
         records=MemoryRecords(kept),
-        audit_log=MemoryAuditLog(kept, root_key.derive(Purpose.AUDIT_CHAIN)),
+        audit_log=MemoryAuditLog(kept, chain_key_of(keys)),
         evidence=MemoryEvidenceStore(kept, ring),
         vault=MemoryVault(kept, ring),
         feed=MemoryEventFeed(kept.feed),

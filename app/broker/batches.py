@@ -31,6 +31,7 @@ _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _STAMP: Final = struct.Struct(">qii")
 _COMPRESSION_MASK: Final = 0x07
 _TRANSACTIONAL_OR_CONTROL: Final = 0x30
+_APPEND_TIME: Final = 0x08
 _SEQUENCE_MASK: Final = 0x7FFFFFFF
 
 
@@ -75,6 +76,11 @@ class BatchHeader(NamedTuple):
     def compressed(self) -> bool:
         """Whether the records after the header are compressed as one block."""
         return bool(self.attributes & _COMPRESSION_MASK)
+
+    @property
+    def append_time(self) -> bool:
+        """Whether `max_timestamp` is the time of every record, set by the broker at its append."""
+        return bool(self.attributes & _APPEND_TIME)
 
 
 class BatchRecord(NamedTuple):
@@ -133,6 +139,14 @@ def stamp(base_offset: int, header: BatchHeader) -> bytes:
     return _STAMP.pack(base_offset, header.length, 0)
 
 
+def appended_at(header: BatchHeader, records: bytes, now_ms: int) -> tuple[BatchHeader, bytes]:
+    """Return the batch with the time of its append as the time of all its records (KIP-32)."""
+    timed = header._replace(attributes=header.attributes | _APPEND_TIME, max_timestamp=now_ms)
+    covered = _HEADER.pack(*timed)[CRC_START:] + records[HEADER_BYTES:]
+    timed = timed._replace(crc=crc32c(covered))
+    return timed, _HEADER.pack(*timed)[:CRC_START] + covered
+
+
 def last_offset_at(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """Return (last offset, size) of the batch at `position`; the caller knows a header is there."""
     base, length = struct.unpack_from(">qi", data, position)
@@ -165,9 +179,8 @@ def _read_record(header: BatchHeader, batch: bytes, start: int) -> tuple[BatchRe
     position += taken
     key = batch[position : position + key_length] if key_length >= 0 else None
     value_length, _ = read_signed_varint(batch, position + max(key_length, 0))
-    record = BatchRecord(
-        header.base_offset + delta, header.base_timestamp + elapsed, key, value_length < 0, batch[start:end]
-    )
+    timestamp = header.max_timestamp if header.append_time else header.base_timestamp + elapsed
+    record = BatchRecord(header.base_offset + delta, timestamp, key, value_length < 0, batch[start:end])
     return record, end
 
 

@@ -13,15 +13,17 @@ from app.broker.settings import DAY_MS, BrokerSettings
 CLEANUP_POLICY: Final = "cleanup.policy"
 """`delete`, `compact` or both."""
 
+TIMESTAMP_TYPE: Final = "message.timestamp.type"
+"""`CreateTime`, the producer's word, or `LogAppendTime`, this broker's clock."""
+
 SMALLEST_SEGMENT_BYTES: Final = 1024
 """Below this a segment per batch would use up the descriptors."""
 
 IGNORED: Final = frozenset({
     "compression.type", "file.delete.delay.ms", "flush.messages", "flush.ms", "index.interval.bytes",
     "max.compaction.lag.ms", "message.format.version", "message.timestamp.after.max.ms",
-    "message.timestamp.before.max.ms", "message.timestamp.type", "min.compaction.lag.ms",
-    "min.insync.replicas", "preallocate", "segment.index.bytes", "segment.jitter.ms",
-    "unclean.leader.election.enable",
+    "message.timestamp.before.max.ms", "min.compaction.lag.ms", "min.insync.replicas", "preallocate",
+    "segment.index.bytes", "segment.jitter.ms", "unclean.leader.election.enable",
 })  # fmt: skip
 """Kafka's other topic configurations: kept and shown, without effect on one node."""
 
@@ -61,10 +63,17 @@ def _policy(text: str) -> frozenset[str]:
     return policies
 
 
+def _timestamp_type(text: str) -> str:
+    if text not in {"CreateTime", "LogAppendTime"}:
+        raise ValueError("must be CreateTime or LogAppendTime")
+    return text
+
+
 _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     CLEANUP_POLICY: _policy,
     "delete.retention.ms": _whole(0),
     "max.message.bytes": _whole(1),
+    TIMESTAMP_TYPE: _timestamp_type,
     "min.cleanable.dirty.ratio": _ratio,
     "retention.bytes": _whole(-1),
     "retention.ms": _whole(-1),
@@ -96,6 +105,7 @@ def default_configs(settings: BrokerSettings, given: Mapping[str, str]) -> dict[
         CLEANUP_POLICY: "delete",
         "delete.retention.ms": str(DAY_MS),
         "max.message.bytes": str(settings.max_message_bytes),
+        TIMESTAMP_TYPE: "CreateTime",
         "min.cleanable.dirty.ratio": "0.5",
         "retention.bytes": str(settings.retention_bytes),
         "retention.ms": str(settings.retention_ms),
@@ -114,6 +124,7 @@ def read_policy(settings: BrokerSettings, given: Mapping[str, str]) -> TopicPoli
         retention_ms=int(value["retention.ms"]) if "delete" in policies else -1,
         retention_bytes=int(value["retention.bytes"]) if "delete" in policies else -1,
         max_message_bytes=int(value["max.message.bytes"]),
+        append_time=value[TIMESTAMP_TYPE] == "LogAppendTime",
     )
     return TopicPolicy(
         limits=limits,

@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial.errors import SerialError
 
 from app.adapters.private_files import make_private
-from app.broker.batches import STAMP_BYTES, BatchHeader, accept, records_of, stamp
+from app.broker.batches import STAMP_BYTES, BatchHeader, accept, appended_at, records_of, stamp
 from app.broker.errors import Refused
 from app.broker.segments import Segment, segment_path
 from app.broker.sequences import Sequences
@@ -31,6 +31,8 @@ class LogLimits:
     retention_ms: int
     retention_bytes: int
     max_message_bytes: int
+    append_time: bool = False
+    """Whether records carry the time of their append instead of their producer's (`LogAppendTime`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class PartitionLog:
         self.watchers: set[Callable[[], None]] = set()
         self.closed = False
         self.compact_to = 0
+        self.appended_ms: int | None = None
+        """The time given to the last batch; None when its producer's was kept."""
         self._now_ms = now_ms
         self._unsynced: dict[Segment, bytes] = {}
 
@@ -95,6 +99,11 @@ class PartitionLog:
             earlier = self.sequences.earlier(header)
             if earlier is not None:
                 return earlier
+        self.appended_ms = self._now_ms() if self.limits.append_time else None
+        if self.appended_ms is not None:
+            header, records = appended_at(header, records, self.appended_ms)
+        elif header.append_time:
+            raise Refused(ErrorCode.invalid_timestamp, "a producer may not set the time of the append")
         try:
             return self._write(header, records)
         except OSError as error:

@@ -89,7 +89,7 @@ async def examine_invariants(house: House, access: LogAccess, blobs_dir: Path, a
         StoreUnavailable: Store or broker are away.
     """
     moment, needles = now(), rules.hidden(asked.canaries)
-    told = Told(needles)
+    told = Told(house.record_keys, needles)
     held = Held(
         stores=house.stores,
         audit_key=house.root_key.derive(Purpose.AUDIT_CHAIN),

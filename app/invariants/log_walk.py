@@ -11,8 +11,8 @@ from app.invariants.told import moment
 from schemas.problems import StoreUnavailable
 from streams.runtime.access import LogAccess
 from streams.runtime.delivery import Delivery
+from streams.runtime.replays import delivery_of
 from streams.runtime.topics import open_admin
-from streams.runtime.writer import headers_of
 
 _WAIT_MS: Final = 500
 
@@ -62,16 +62,5 @@ async def _read(reader: Any, parts: Collection[Any], meet: Meet) -> None:
         for part, records in batches.items():
             for record in records:
                 if record.offset < ends[part]:
-                    meet(_delivery(record), moment(record.timestamp))
+                    meet(delivery_of(record), moment(record.timestamp))
         unread = {part for part in unread if await reader.position(part) < ends[part]}
-
-
-def _delivery(record: Any) -> Delivery:
-    return Delivery(
-        topic=record.topic,
-        partition=record.partition,
-        offset=record.offset,
-        key=record.key,
-        value=record.value,
-        headers=headers_of(record.headers),
-    )

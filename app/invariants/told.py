@@ -16,11 +16,14 @@ from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.invariants import rules
 from streams.invariants.rules import Invariant, Violation
 from streams.runtime.app import GROUP
+from streams.runtime.authentication import RecordKeys, Unauthentic
 from streams.runtime.dead_letters import unearth
 from streams.runtime.delivery import Delivery
 from streams.runtime.guard import Contract, Poison, read
 from streams.runtime.replies import CORRELATION, Reply
+from streams.runtime.tables import table_of
 from streams.runtime.topics import changelog_of
+from streams.runtime.writer import CLOCK_KEY
 from streams.verification import agent
 from streams.verification.outcome import Remembered
 
@@ -50,11 +53,12 @@ class Sent:
 class Told:
     """Takes every record of the log once, in any order, and keeps what the judging needs."""
 
+    keys: RecordKeys
     needles: Sequence[Sequence[bytes]] = ()
     records: int = 0
     commands: dict[VerificationId, list[Sent]] = field(default_factory=dict)
     poison: dict[Place, datetime] = field(default_factory=dict)
-    """Records of the commands' topic that hold no command, with the time they were written."""
+    """Records of the commands' topic that hold no command of ours, with the time they were written."""
     graves: Counter[Place] = field(default_factory=Counter)
     refused: set[str] = field(default_factory=set)
     """Correlation ids of commands that were answered with a refusal."""
@@ -89,8 +93,9 @@ class Told:
 
     def _meet_command(self, delivery: Delivery, place: Place, written_at: datetime) -> None:
         try:
+            self.keys.check(delivery)
             command = read(delivery, _CONTRACT)
-        except Poison:
+        except (Unauthentic, Poison):
             self.poison[place] = written_at
             return
         sent = Sent(
@@ -105,8 +110,9 @@ class Told:
 
     def _meet_event(self, delivery: Delivery, place: Place) -> None:
         try:
+            self.keys.check(delivery)
             event = DecisionEvent.from_bytes(delivery.value or b"")
-        except ValidationError:
+        except (Unauthentic, ValidationError):
             self._wrong(Invariant.I4, place, "holds no decision event")
             return
         self.events.setdefault(event.id, set()).add(delivery.value or b"")
@@ -118,19 +124,21 @@ class Told:
         self.violations += rules.judge_tenant(event.tenant_id, _at(place), delivery.value or b"")
 
     def _meet_reply(self, delivery: Delivery, place: Place) -> None:
+        if delivery.key == CLOCK_KEY:
+            return
         try:
+            self.keys.check(delivery)
             reply = Reply.from_bytes(delivery.value or b"")
             if reply.refusal is not None:
                 self.refused.add((delivery.key or b"").decode(errors="replace"))
             elif reply.answer == VerificationDecided.__name__:
                 self.answered.add(VerificationDecided.model_validate(reply.body).verification_id)
-        except ValidationError:
+        except (Unauthentic, ValidationError):
             self._wrong(Invariant.I7, place, "holds no answer")
 
     def _meet_letter(self, delivery: Delivery, place: Place) -> None:
-        try:
-            letter = unearth(delivery.offset, delivery.value or b"", dict(delivery.headers), redriven=False)
-        except (KeyError, ValueError):
+        letter = unearth(delivery, self.keys, redriven=False)
+        if letter.record_id is None:
             self._wrong(Invariant.I1, place, "holds no dead letter")
             return
         dead = letter.delivery
@@ -142,7 +150,8 @@ class Told:
         if delivery.value is None:
             return
         try:
-            memo = Remembered.from_bytes(delivery.value)
+            entry = self.keys.open_entry(table_of(agent.TABLE), delivery.key or b"", delivery.value)
+            memo = Remembered.from_bytes(entry or b"")
         except ValidationError:
             self._wrong(
                 Invariant.I7,

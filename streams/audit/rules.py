@@ -12,7 +12,7 @@ from typing import Final
 
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.ids import TenantId
-from streams.ports import SealedRow
+from streams.ports import KeyNotHeld, SealedRow
 
 FIRST_PREVIOUS: Final = "0" * 64
 """What the first row follows."""
@@ -55,7 +55,13 @@ def names(asked: str, action: str) -> bool:
 
 
 def chain_key(key: bytes, tenant_id: TenantId) -> bytes:
-    """Return the key of one tenant's chain, so that a row does not verify in another's."""
+    """Return the key of one tenant's chain, so that a row does not verify in another's.
+
+    Raises:
+        KeyNotHeld: `key` is empty: this process was not given it.
+    """
+    if not key:
+        raise KeyNotHeld("this process holds no key for the audit log's chains")
     return hmac.digest(key, b"chain\0" + tenant_id.encode(), hashlib.sha256)
 
 

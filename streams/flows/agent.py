@@ -20,6 +20,6 @@ Carry = Callable[[FlowCommand], Awaitable[FlowChanged]]
 
 def register(app: faust.App, guard: Guard, build: Callable[[WorkingState[FlowMemory]], Carry]) -> None:
     """Attach the agent. Commands are keyed by flow id, so one actor sees every change of a flow in turn."""
-    memory = ValueTable(app, TABLE, Topic.FLOW_COMMANDS, FlowMemory)
+    memory = ValueTable(app, TABLE, Topic.FLOW_COMMANDS, FlowMemory, guard.keys)
     contract = Contract(FlowCommand, lambda command: command.root.flow_id)
     attach(app, guard, Topic.FLOW_COMMANDS, "flows", contract, build(memory))

@@ -20,6 +20,6 @@ Carry = Callable[[CaseCommand], Awaitable[CaseChanged]]
 
 def register(app: faust.App, guard: Guard, build: Callable[[WorkingState[CaseMemory]], Carry]) -> None:
     """Attach the agent. Commands are keyed by case id, so one actor sees every change of a case in turn."""
-    memory = ValueTable(app, TABLE, Topic.REVIEW_COMMANDS, CaseMemory)
+    memory = ValueTable(app, TABLE, Topic.REVIEW_COMMANDS, CaseMemory, guard.keys)
     contract = Contract(CaseCommand, lambda command: command.root.review_case_id)
     attach(app, guard, Topic.REVIEW_COMMANDS, "reviews", contract, build(memory))

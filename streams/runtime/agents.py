@@ -1,6 +1,6 @@
 """Attaches a handler to a topic: one actor per partition, one record at a time, acknowledged once settled."""
 
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import faust
 from faust import Stream
@@ -13,6 +13,8 @@ from streams.runtime.delivery import Delivery
 from streams.runtime.guard import Contract, Guard, Handle
 from streams.runtime.tables import partitions_of
 from streams.runtime.writer import headers_of
+
+_LOG_APPEND_TIME: Final = 1
 
 Wish = TypeVar("Wish", bound=BaseModel)
 
@@ -51,12 +53,13 @@ def attach(
 
 def delivered(event: EventT[Any]) -> Delivery:
     """Return the record as it stands in the log."""
-    message = event.message
+    message = cast("Any", event.message)
     return Delivery(
         topic=message.topic,
         partition=message.partition,
         offset=message.offset,
         key=message.key,
         value=message.value,
-        headers=headers_of(cast("Any", message.headers)),
+        headers=headers_of(message.headers),
+        appended_ms=round(message.timestamp * 1000) if message.timestamp_type == _LOG_APPEND_TIME else None,
     )

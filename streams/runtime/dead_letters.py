@@ -1,6 +1,6 @@
 """The topic of records nobody could handle: how they are buried, listed, and sent once more."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,9 +13,17 @@ from schemas.base import rfc3339
 from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
 from streams.runtime.access import LogAccess
+from streams.runtime.authentication import (
+    AUTHENTICATION,
+    FAILED,
+    RecordKeys,
+    Unauthentic,
+    without_authentication,
+)
 from streams.runtime.delivery import Delivery
+from streams.runtime.replays import delivery_of
 from streams.runtime.replies import DEADLINE, REPLY_TO
-from streams.runtime.writer import MAX_RECORD_BYTES, LogWriter, Outgoing, headers_of
+from streams.runtime.writer import MAX_RECORD_BYTES, LogWriter, Outgoing
 
 REDRIVE_GROUP: Final = "veristream-redrive"
 """The group whose committed offset says up to where dead letters were sent again."""
@@ -26,13 +34,20 @@ REDRIVEN: Final = "redriven"
 MOST_KEPT: Final = MAX_RECORD_BYTES - 16_384
 """Bytes of a value that fit beside the headers of its burial."""
 
+_NOT_AGAIN: Final = frozenset({REPLY_TO, DEADLINE, AUTHENTICATION})
+"""Headers of a record that are not sent again: nobody waits any more, and it is signed anew."""
+
 _OWN: Final = "dead-"
 _REASON, _TOPIC, _PARTITION, _OFFSET = "dead-reason", "dead-topic", "dead-partition", "dead-offset"
 _KEY, _AT, _CUT = "dead-key", "dead-at", "dead-cut"
+_CODE: Final = "dead-auth"
+"""What authenticated the record where it stood, or did not; its burial has a header of its own."""
 _LONGEST_KEY: Final = 4_096
 _HEADER_ROOM: Final = 8_192
 """Bytes for the headers a record came with."""
 _REASON_LENGTH: Final = 500
+_LONGEST_NUMBER: Final = 19
+"""Digits; an offset has 63 bits."""
 _READ_MS: Final = 500
 _GRAVES: Final = TopicPartition(Topic.DEAD_LETTERS, 0)
 
@@ -49,6 +64,27 @@ class DeadLetter:
     cut: bool
     """Value or key was too long to be kept whole; such a record cannot be sent again."""
     redriven: bool
+    record_id: bytes | None
+    """Which burial this is; None: no worker of ours wrote it, and all of it may be invented."""
+
+    def may_be_redriven(self, keys: RecordKeys) -> bool:
+        """Tell whether a worker buried it, it is whole, and it was genuine where it stood."""
+        if self.record_id is None or self.cut or self.reason.startswith(FAILED):
+            return False
+        try:
+            keys.check(self.delivery)
+        except Unauthentic:
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Redriven:
+    """What became of the dead letters that were not sent before."""
+
+    sent: int
+    withheld: int
+    """Cut short, forged, or copied: they stay where they are, for good."""
 
 
 def burial(delivery: Delivery, reason: str, at: datetime, keep: int = MOST_KEPT) -> Outgoing:
@@ -65,34 +101,55 @@ def burial(delivery: Delivery, reason: str, at: datetime, keep: int = MOST_KEPT)
         own[_KEY] = key[:_LONGEST_KEY]
     if len(value) > keep or len(key or b"") > _LONGEST_KEY:
         own[_CUT] = str(len(value)).encode()
+    if AUTHENTICATION in delivery.headers:
+        own[_CODE] = delivery.headers[AUTHENTICATION][:_LONGEST_KEY]
     headers = (*_carried(delivery), *own.items())
     return Outgoing(Topic.DEAD_LETTERS, delivery.topic.encode(), value[:keep], headers, partition=0)
 
 
 def _carried(delivery: Delivery) -> Iterator[tuple[str, bytes]]:
     room = _HEADER_ROOM
-    for name, content in delivery.headers.items():
+    for name, content in without_authentication(delivery.headers).items():
         room -= len(name.encode()) + len(content)
         if room >= 0 and not name.startswith(_OWN):
             yield name, content
 
 
-def unearth(offset: int, value: bytes, headers: dict[str, bytes], *, redriven: bool) -> DeadLetter:
-    """Return the dead letter a record of the topic tells of."""
+def unearth(record: Delivery, keys: RecordKeys, *, redriven: bool) -> DeadLetter:
+    """Return the dead letter a record of the topic tells of, believable only if its `record_id` is there."""
+    headers = without_authentication(record.headers)
     rest = {name: content for name, content in headers.items() if not name.startswith(_OWN)}
+    if _CODE in headers:
+        rest[AUTHENTICATION] = headers[_CODE]
     delivery = Delivery(
-        topic=headers[_TOPIC].decode(),
-        partition=int(headers[_PARTITION]),
-        offset=int(headers[_OFFSET]),
+        topic=_text(headers, _TOPIC),
+        partition=_number(headers, _PARTITION),
+        offset=_number(headers, _OFFSET),
         key=headers.get(_KEY),
-        value=value,
+        value=record.value,
         headers=rest,
     )
-    reason, at = headers[_REASON].decode(), headers[_AT].decode()
-    return DeadLetter(offset, reason, at, delivery, cut=_CUT in headers, redriven=redriven)
+    reason, at = _text(headers, _REASON), _text(headers, _AT)
+    try:
+        record_id = keys.check(record).id
+    except Unauthentic as unauthentic:
+        record_id, reason = None, f"{FAILED}: {unauthentic}: {reason}"
+    return DeadLetter(
+        record.offset, reason, at, delivery, cut=_CUT in headers, redriven=redriven, record_id=record_id
+    )
 
 
-async def list_dead_letters(access: LogAccess, limit: int) -> list[DeadLetter]:
+def _text(headers: Mapping[str, bytes], name: str) -> str:
+    """Return what a header says; a forged burial may say anything, or nothing."""
+    return headers.get(name, b"?").decode(errors="replace")
+
+
+def _number(headers: Mapping[str, bytes], name: str) -> int:
+    text = _text(headers, name)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _LONGEST_NUMBER else -1
+
+
+async def list_dead_letters(access: LogAccess, keys: RecordKeys, limit: int) -> list[DeadLetter]:
     """Return at most `limit` dead letters, the newest of them, oldest first.
 
     Raises:
@@ -100,32 +157,45 @@ async def list_dead_letters(access: LogAccess, limit: int) -> list[DeadLetter]:
     """
     async with _reader(access) as reader:
         end = (await reader.end_offsets([_GRAVES]))[_GRAVES]
-        return [letter async for letter in _read(reader, max(0, end - limit), end)]
+        return [letter async for letter in _read(reader, keys, max(0, end - limit), end)]
 
 
-async def redrive(access: LogAccess, writer: LogWriter, limit: int | None = None) -> int:
-    """Send dead letters to where they came from, oldest first; return how many.
+async def redrive(
+    access: LogAccess, keys: RecordKeys, writer: LogWriter, limit: int | None = None
+) -> Redriven:
+    """Send dead letters to where they came from, oldest first.
 
-    Each is sent once: the committed offset of a group says how far it got. A crash between sending and
-    committing sends one again, which its handler takes for the replay it is.
+    Each is signed anew, so only what was genuine where it stood is sent: a letter that was buried for its
+    authentication, that no worker of ours buried, or that was copied among the dead letters, stays. Each is
+    sent once: the committed offset of a group says how far it got. A crash between sending and committing
+    sends one again, which its handler takes for the replay it is.
 
     Raises:
         StoreUnavailable: The broker is away; what was sent is remembered.
     """
-    sent = 0
+    sent = withheld = 0
+    seen: set[bytes] = set()
     async with _reader(access) as reader:
         start = await reader.committed(_GRAVES) or 0
         end = (await reader.end_offsets([_GRAVES]))[_GRAVES]
-        async for letter in _read(reader, start, end if limit is None else min(end, start + limit)):
-            if not letter.cut:
+        last = end if limit is None else min(end, start + limit)
+        async for letter in _read(reader, keys, 0, last):  # from the first: a copy may lie anywhere after it
+            copied = letter.record_id in seen
+            if letter.record_id is not None:
+                seen.add(letter.record_id)
+            if letter.offset < start:
+                continue
+            if not copied and letter.may_be_redriven(keys):
                 await writer.write(_again(letter))
                 sent += 1
+            else:
+                withheld += 1
             await reader.commit({_GRAVES: letter.offset + 1})
-    return sent
+    return Redriven(sent, withheld)
 
 
 def _again(letter: DeadLetter) -> Outgoing:
-    kept = {n: c for n, c in letter.delivery.headers.items() if n not in {REPLY_TO, DEADLINE}}
+    kept = {n: c for n, c in letter.delivery.headers.items() if n not in _NOT_AGAIN}
     kept[REDRIVEN] = str(letter.offset).encode()
     delivery = letter.delivery
     return Outgoing(delivery.topic, delivery.key, delivery.value, tuple(kept.items()))
@@ -149,7 +219,7 @@ async def _reader(access: LogAccess) -> AsyncIterator[Any]:
         await reader.stop()
 
 
-async def _read(reader: Any, start: int, end: int) -> AsyncIterator[DeadLetter]:
+async def _read(reader: Any, keys: RecordKeys, start: int, end: int) -> AsyncIterator[DeadLetter]:
     """Read from `start` up to `end`, which the log held when it was asked."""
     redriven_to = await reader.committed(_GRAVES) or 0
     if start >= end:
@@ -161,6 +231,6 @@ async def _read(reader: Any, start: int, end: int) -> AsyncIterator[DeadLetter]:
             if record.offset >= end:
                 return
             redriven = record.offset < redriven_to
-            yield unearth(record.offset, record.value, headers_of(record.headers), redriven=redriven)
+            yield unearth(delivery_of(record), keys, redriven=redriven)
         if await reader.position(_GRAVES) >= end:
             return

@@ -14,3 +14,5 @@ class Delivery:
     key: bytes | None
     value: bytes | None
     headers: Mapping[str, bytes] = field(default_factory=dict)
+    appended_ms: int | None = None
+    """When the broker took it, in milliseconds since 1970 by its clock; None: the topic does not tell."""

@@ -14,8 +14,11 @@ from pydantic import BaseModel, ValidationError
 
 from schemas.base import Event
 from schemas.problems import Overloaded, ProblemCode, Refusal, Refused, StoreUnavailable
+from streams.runtime.authentication import FAILED as UNAUTHENTIC
+from streams.runtime.authentication import RecordKeys, Unauthentic, require_fresh
 from streams.runtime.dead_letters import burial
 from streams.runtime.delivery import Delivery
+from streams.runtime.replays import Replays
 from streams.runtime.replies import Reply, ReturnAddress, outgoing
 from streams.runtime.writer import LogWriter, Outgoing, RecordTooLarge
 
@@ -58,6 +61,9 @@ class Poison(Exception):
 class Guard:
     """Takes a record through its handler to its end: an answer, a refusal or a grave.
 
+    A record that no holder of its topic's key wrote for its place is buried before anybody reads it, and
+    nobody is answered; one that stands in the log a second time is passed over.
+
     When a call returns, the record may be acknowledged. It raises only when it is itself cancelled (a
     shutdown or a rebalance); then the record must not be acknowledged, and it comes again.
     """
@@ -65,28 +71,59 @@ class Guard:
     def __init__(
         self,
         writer: LogWriter,
+        keys: RecordKeys,
+        replays: Replays,
         *,
         now: Callable[[], datetime],
         uniform: Callable[[float, float], float],
         patience: Patience | None = None,
     ) -> None:
         self._writer = writer
+        self.keys = keys
+        self._replays = replays
         self._now = now
         self._uniform = uniform
         self._patience = patience or Patience()
         self.ends: Counter[str] = Counter()
-        """How records ended: answered, refused, buried; for metrics."""
+        """How records ended: answered, refused, buried, forged or replayed; for metrics."""
         self.waited_at = -math.inf
         """When a record last waited to be tried again, by the loop's clock."""
 
     async def __call__(self, delivery: Delivery, contract: Contract[Wish], handle: Handle[Wish]) -> None:
         """Settle one record."""
+        if not await self._is_genuine(delivery):
+            return
         try:
             command = read(delivery, contract)
         except Poison as poison:
-            await self._bury(delivery, str(poison))
+            await self._give_up(delivery, str(poison))
             return
         await self._carry_out(delivery, command, handle)
+
+    async def _is_genuine(self, delivery: Delivery) -> bool:
+        """Tell whether to act on the record; one that is forged, or there already, is settled with this."""
+        try:
+            stamp = self.keys.check(delivery)
+            require_fresh(stamp, delivery.appended_ms)
+        except Unauthentic as reason:
+            self._replays.passed(delivery)
+            await self._bury(delivery, f"{UNAUTHENTIC}: {reason}")
+            self.ends["forged"] += 1
+            return False
+        tries = 0
+        while True:
+            try:
+                replayed = await self._replays.is_replay(delivery, stamp)
+            except StoreUnavailable:
+                tries += 1
+                log.warning("guard.waiting", **place(delivery), error="the log", tries=tries)
+                await self._pause(tries)
+            else:
+                break
+        if replayed:
+            log.warning("guard.replayed", **place(delivery))
+            self.ends["replayed"] += 1
+        return not replayed
 
     async def _carry_out(self, delivery: Delivery, command: Wish, handle: Handle[Wish]) -> None:
         failures = tries = 0
@@ -104,7 +141,7 @@ class Guard:
                 failures += 1
                 log.error("guard.failed", **place(delivery), **trace(error), failures=failures)  # noqa: TRY400
                 if failures > self._patience.failures:
-                    await self._bury(delivery, f"handler raised {kind(error)}")
+                    await self._give_up(delivery, f"handler raised {kind(error)}")
                     return
             else:
                 await self._reply(delivery, Reply.of(event) if event else None, "answered")
@@ -118,13 +155,16 @@ class Guard:
             await self._write(outgoing(address, reply))
         self.ends[end] += 1
 
+    async def _give_up(self, delivery: Delivery, reason: str) -> None:
+        await self._bury(delivery, reason)
+        await self._reply(delivery, Reply(refusal=FAILED), "buried")
+
     async def _bury(self, delivery: Delivery, reason: str) -> None:
         log.error("guard.buried", **place(delivery), reason=reason)
         try:
             await self._write(burial(delivery, reason, self._now()))
         except RecordTooLarge:  # the broker takes less than it is asked to by default
             await self._write(burial(delivery, reason, self._now(), keep=0))
-        await self._reply(delivery, Reply(refusal=FAILED), "buried")
 
     async def _write(self, record: Outgoing) -> None:
         """Write until the log has it: what is not written down must not be acknowledged."""

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from schemas.topics import TOPICS, Topic
 from streams.ports import WorkingState
+from streams.runtime.authentication import RecordKeys
 
 Remembered = TypeVar("Remembered", bound=BaseModel)
 
@@ -20,6 +21,8 @@ MOST_PER_PARTITION: Final = 2_000
 
 class ValueTable(WorkingState[Remembered], Generic[Remembered]):
     """Remembers the values put last, up to a bound per partition, and tells its changelog.
+
+    Whoever can write to the changelog without the key makes it forget, never remember something else.
 
     `put` works only while an agent handles a record, whose partition the value then belongs to. After a
     restart or a rebalance the values come back from the changelog, the order of age with them.
@@ -31,9 +34,12 @@ class ValueTable(WorkingState[Remembered], Generic[Remembered]):
         name: str,
         source: Topic,
         model: type[Remembered],
+        keys: RecordKeys,
         most_per_partition: int = MOST_PER_PARTITION,
     ) -> None:
         self._model = model
+        self._name = table_of(name)
+        self._keys = keys
         self._most = most_per_partition
         self._ages: defaultdict[int, OrderedDict[bytes, None]] = defaultdict(OrderedDict)
         self._table: Any = app.Table(
@@ -46,13 +52,16 @@ class ValueTable(WorkingState[Remembered], Generic[Remembered]):
 
     @override
     def get(self, key: str) -> Remembered | None:
-        raw = self._table.get(key.encode())
+        raw_key = key.encode()
+        sealed = self._table.get(raw_key)
+        raw = None if sealed is None else self._keys.open_entry(self._name, raw_key, sealed)
         return None if raw is None else self._model.model_validate_json(raw)
 
     @override
     def put(self, key: str, value: Remembered) -> None:
         raw_key = key.encode()
-        self._table[raw_key] = value.model_dump_json(exclude_none=True).encode()
+        raw = value.model_dump_json(exclude_none=True).encode()
+        self._table[raw_key] = self._keys.seal_entry(self._name, raw_key, raw)
         ages = self._ages[self._table.partition_for_key(raw_key)]
         ages[raw_key] = None
         ages.move_to_end(raw_key)
@@ -78,6 +87,11 @@ class PromptTables(TableManager):
     async def on_start(self) -> None:
         await self._update_channels()
         await self.recovery.start()
+
+
+def table_of(name: str) -> str:
+    """Return the name under which a table's entries are authenticated."""
+    return f"table.{name}"
 
 
 def partitions_of(topic: Topic) -> int:

@@ -24,6 +24,9 @@ log = structlog.get_logger(__name__)
 CHANGELOG_RETENTION_MS: Final = 30 * 24 * 3_600_000
 """What a table forgets with its changelog is still in the store."""
 
+TIMESTAMP_TYPE, APPEND_TIME = "message.timestamp.type", "LogAppendTime"
+"""Records carry the broker's time, so that one which is written again later can be told from a new one."""
+
 REQUEST_TIMEOUT_MS: Final = 10_000
 
 VISIBLE_S: Final = 10.0
@@ -70,13 +73,14 @@ def changelog_of(group: str, table: str) -> str:
 def topics_wanted(access: LogAccess, group: str, tables: Mapping[str, Topic]) -> list[Any]:
     """Return every topic there must be, as aiokafka's `NewTopic`."""
     copies, in_sync = access.replication_factor, {"min.insync.replicas": str(access.min_insync_replicas)}
+    dated = {"cleanup.policy": "delete", TIMESTAMP_TYPE: APPEND_TIME}
     kept = {"cleanup.policy": "compact,delete", "retention.ms": str(CHANGELOG_RETENTION_MS)}
     sources = [
         NewTopic(
             str(spec.topic),
             spec.partitions,
             copies,
-            topic_configs={"cleanup.policy": "delete", "retention.ms": str(spec.retention_ms)} | in_sync,
+            topic_configs={"retention.ms": str(spec.retention_ms)} | dated | in_sync,
         )
         for spec in TOPICS
     ]

@@ -20,6 +20,6 @@ Carry = Callable[[SessionCommand], Awaitable[SessionChanged]]
 
 def register(app: faust.App, guard: Guard, build: Callable[[WorkingState[SessionMemory]], Carry]) -> None:
     """Attach the agent. Commands are keyed by session id, so one actor sees every change in turn."""
-    memory = ValueTable(app, TABLE, Topic.SESSION_COMMANDS, SessionMemory)
+    memory = ValueTable(app, TABLE, Topic.SESSION_COMMANDS, SessionMemory, guard.keys)
     contract = Contract(SessionCommand, lambda command: command.root.session_id)
     attach(app, guard, Topic.SESSION_COMMANDS, "sessions", contract, build(memory))

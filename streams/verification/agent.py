@@ -25,6 +25,6 @@ def register(app: faust.App, guard: Guard, build: Callable[[WorkingState[Remembe
 
     `build` makes the handler from the actor's memory.
     """
-    memory = ValueTable(app, TABLE, Topic.VERIFICATION_COMMANDS, Remembered)
+    memory = ValueTable(app, TABLE, Topic.VERIFICATION_COMMANDS, Remembered, guard.keys)
     contract = Contract(SubmitVerification, lambda command: command.verification_id)
     attach(app, guard, Topic.VERIFICATION_COMMANDS, "verification", contract, build(memory))

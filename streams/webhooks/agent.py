@@ -26,6 +26,6 @@ def register_deliveries(
     app: faust.App, guard: Guard, build: Callable[[WorkingState[EndpointHealth]], CarryDelivery]
 ) -> None:
     """Attach the agent of deliveries. Wishes are keyed by endpoint, so its health has one writer."""
-    memory = ValueTable(app, TABLE, Topic.WEBHOOK_DELIVERIES, EndpointHealth)
+    memory = ValueTable(app, TABLE, Topic.WEBHOOK_DELIVERIES, EndpointHealth, guard.keys)
     contract = Contract(DeliveryCommand, lambda command: command.root.endpoint_id)
     attach(app, guard, Topic.WEBHOOK_DELIVERIES, "deliveries", contract, build(memory))

@@ -8,12 +8,16 @@ from schemas.webhooks import StoredEndpoint
 from streams.evidence_ports import Vault
 from streams.webhooks.signing import secret_bytes
 
+ENDPOINT_HOLDER: Final = "webhook/"
+"""Begins the name of the holder of an endpoint's secrets; no subject's id has a slash. Holders of this kind
+have their keys wrapped apart, so that the sender can open their secrets and nobody's evidence."""
+
 _LABEL: Final = "webhook-secret"
 
 
 def _holder(endpoint_id: EndpointId) -> SubjectId:
     """Return under whose key an endpoint's secrets are sealed; destroying it forgets them."""
-    return SubjectId(f"webhook:{endpoint_id}")
+    return SubjectId(f"{ENDPOINT_HOLDER}{endpoint_id}")
 
 
 async def seal_secret(vault: Vault, tenant_id: TenantId, endpoint_id: EndpointId, text: str) -> str:

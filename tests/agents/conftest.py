@@ -9,7 +9,7 @@ from app.broker.server import Broker
 from app.gateway import Gateway
 from streams.runtime.access import LogAccess
 from streams.runtime.writer import LogWriter
-from tests.agents.support import now, open_broker
+from tests.agents.support import KEYS, now, open_broker
 
 
 @pytest.fixture
@@ -22,14 +22,14 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
 @pytest.fixture
 async def writer(broker: Broker) -> AsyncIterator[LogWriter]:
     """A writer to the broker."""
-    async with LogWriter(LogAccess(broker.address)) as opened:
+    async with LogWriter(LogAccess(broker.address), KEYS) as opened:
         yield opened
 
 
 @pytest.fixture
 async def gateway(broker: Broker, writer: LogWriter) -> AsyncIterator[Gateway]:
     """A gateway over the broker."""
-    async with Gateway(LogAccess(broker.address), writer, name="front", now=now) as opened:
+    async with Gateway(LogAccess(broker.address), writer, KEYS, name="front", now=now) as opened:
         yield opened
 
 

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +16,7 @@ from typing import Any, Self
 import faust
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # ships no types
 
+from app.adapters.crypto import RootKey
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings
 from app.gateway import Gateway
@@ -24,7 +26,10 @@ from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.ports import WorkingState
 from streams.runtime.access import LogAccess
 from streams.runtime.app import GROUP, StreamSettings, build_app
+from streams.runtime.authentication import RecordKeys, without_authentication
+from streams.runtime.delivery import Delivery
 from streams.runtime.guard import Guard, Patience
+from streams.runtime.replays import Replays
 from streams.runtime.tables import partitions_of
 from streams.runtime.topics import ensure_topics
 from streams.runtime.writer import LogWriter
@@ -34,6 +39,9 @@ from streams.verification.outcome import Remembered
 ACME = TenantId("ten_acme")
 QUICK = Patience(first_s=0.01, longest_s=0.05, failures=2)
 PROCESS = Path(__file__).with_name("worker_process.py")
+
+KEYS = RecordKeys(RootKey(b"r" * 32).derive)
+"""What signs and checks the records of these tests."""
 
 Evaluate = Callable[[SubmitVerification], Awaitable[VerificationDecided]]
 
@@ -94,6 +102,23 @@ def quick_settings(bootstrap: str, directory: Path) -> StreamSettings:
     )
 
 
+def quick_guard(
+    writer: LogWriter, access: LogAccess, uniform: Callable[[float, float], float] = random.uniform
+) -> Guard:
+    """A guard of little patience."""
+    return Guard(writer, KEYS, Replays(access, KEYS), now=now, uniform=uniform, patience=QUICK)
+
+
+def signed(delivery: Delivery, *, after_ms: int = 0) -> Delivery:
+    """The delivery as a writer of ours sent it, appended so long after it was signed."""
+    headers = without_authentication(delivery.headers)
+    at = int(now().timestamp() * 1000)
+    header, code = KEYS.sign(
+        delivery.topic, delivery.partition, delivery.key, delivery.value, headers.items(), at
+    )
+    return replace(delivery, headers={**headers, header: code}, appended_ms=at + after_ms)
+
+
 def verification_app(
     writer: LogWriter,
     settings: StreamSettings,
@@ -102,7 +127,7 @@ def verification_app(
 ) -> faust.App:
     """An app with the verification agent and a guard of little patience."""
     app = build_app(settings)
-    guard = Guard(writer, now=now, uniform=uniform, patience=QUICK)
+    guard = quick_guard(writer, settings.access, uniform)
     agent.register(app, guard, build)
     return app
 

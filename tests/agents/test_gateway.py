@@ -22,6 +22,7 @@ from streams.runtime.access import LogAccess
 from streams.runtime.worker import Worker, running_worker
 from streams.runtime.writer import LogWriter, Outgoing
 from tests.agents.support import (
+    KEYS,
     ask,
     decided,
     names,
@@ -87,7 +88,7 @@ async def test_a_refusal_is_raised_in_its_own_words(gateway: Gateway) -> None:
 async def test_two_fronts_do_not_take_each_others_answers(
     broker: Broker, writer: LogWriter, gateway: Gateway
 ) -> None:
-    async with Gateway(LogAccess(broker.address), writer, name="other", now=now, instance=1) as other:
+    async with Gateway(LogAccess(broker.address), writer, KEYS, name="other", now=now, instance=1) as other:
         await asyncio.gather(*(ask(front, "shared") for front in (gateway, other, gateway, other)))
 
         assert (gateway.late_answers, other.late_answers) == (0, 0)
@@ -100,7 +101,7 @@ async def test_a_late_answer_is_counted_and_dropped(
     """The front's clock is ahead here, so that the agent still answers after the front gave up."""
     handler.door.clear()
     async with Gateway(
-        LogAccess(broker.address), writer, name="ahead", now=lambda: now() + timedelta(hours=1)
+        LogAccess(broker.address), writer, KEYS, name="ahead", now=lambda: now() + timedelta(hours=1)
     ) as gateway:
         with pytest.raises(DecisionPending):
             await ask(gateway, "late", timeout_s=0.3)
@@ -115,7 +116,9 @@ async def test_more_questions_than_may_wait_are_sent_away(
     broker: Broker, writer: LogWriter, handler: Doorkeeper
 ) -> None:
     handler.door.clear()
-    async with Gateway(LogAccess(broker.address), writer, name="small", now=now, most_pending=2) as gateway:
+    async with Gateway(
+        LogAccess(broker.address), writer, KEYS, name="small", now=now, most_pending=2
+    ) as gateway:
         waiting = [asyncio.create_task(ask(gateway, name)) for name in ("one", "two")]
         await asyncio.sleep(0)
         with pytest.raises(Overloaded):
@@ -126,7 +129,7 @@ async def test_more_questions_than_may_wait_are_sent_away(
 
 
 async def test_a_closing_gateway_leaves_the_decision_pending(broker: Broker, writer: LogWriter) -> None:
-    async with Gateway(LogAccess(broker.address), writer, name="closing", now=now) as gateway:
+    async with Gateway(LogAccess(broker.address), writer, KEYS, name="closing", now=now) as gateway:
         asking = asyncio.create_task(ask(gateway, "nobody-answers"))
         await asyncio.sleep(0)
 
@@ -154,15 +157,15 @@ async def test_an_answer_that_cannot_be_read_is_not_an_answer(gateway: Gateway, 
 
 async def test_without_a_broker_nothing_opens() -> None:
     with pytest.raises(StoreUnavailable):
-        await LogWriter(LogAccess("127.0.0.1:1")).__aenter__()
+        await LogWriter(LogAccess("127.0.0.1:1"), KEYS).__aenter__()
 
 
 async def test_a_question_asked_while_the_broker_restarts_is_answered(tmp_path: Path) -> None:
     """Writer, worker and gateway find the broker again by themselves."""
     async with open_broker(tmp_path / "broker") as first:
         port, address = first.port, first.address
-        writer = await LogWriter(LogAccess(address)).__aenter__()
-        gateway = await Gateway(LogAccess(address), writer, name="front", now=now).__aenter__()
+        writer = await LogWriter(LogAccess(address), KEYS).__aenter__()
+        gateway = await Gateway(LogAccess(address), writer, KEYS, name="front", now=now).__aenter__()
         settings = quick_settings(address, tmp_path)
         worker = Worker(lambda: verification_app(writer, settings, lambda _: Doorkeeper()))
         worker.start()

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import faust
 import pytest
@@ -21,8 +22,9 @@ from streams.runtime.delivery import Delivery
 from streams.runtime.guard import FAILED, Contract, Guard, Poison, read
 from streams.runtime.replies import CLOCKS_APART, Reply, ReturnAddress
 from streams.runtime.worker import running_worker
-from streams.runtime.writer import LogWriter, Outgoing
+from streams.runtime.writer import CLOCK_KEY, LogWriter, Outgoing
 from tests.agents.support import (
+    KEYS,
     QUICK,
     Evaluate,
     ask,
@@ -30,7 +32,9 @@ from tests.agents.support import (
     everything_in,
     names,
     now,
+    quick_guard,
     quick_settings,
+    signed,
     submission,
     until_settled,
     verification_app,
@@ -42,9 +46,9 @@ KEY = COMMAND.verification_id.encode()
 
 
 @pytest.fixture
-def guard(writer: LogWriter) -> Guard:
+def guard(broker: Broker, writer: LogWriter) -> Guard:
     """A guard of little patience."""
-    return Guard(writer, now=now, uniform=random.uniform, patience=QUICK)
+    return quick_guard(writer, LogAccess(broker.address))
 
 
 def delivery(
@@ -52,7 +56,7 @@ def delivery(
 ) -> Delivery:
     """A record with a command and a return address."""
     address = ReturnAddress("question-1", Topic.REPLIES, 3, now() + timedelta(seconds=wait_s))
-    return Delivery(Topic.VERIFICATION_COMMANDS, 5, 42, key, value, dict(address.headers()))
+    return signed(Delivery(Topic.VERIFICATION_COMMANDS, 5, 42, key, value, dict(address.headers())))
 
 
 class Stumbling:
@@ -73,13 +77,19 @@ class Stumbling:
 
 async def replies(broker: Broker) -> list[Reply]:
     """Every reply in the log."""
-    return [Reply.from_bytes(record.value) for record in await everything_in(broker.address, Topic.REPLIES)]
+    return [Reply.from_bytes(record.value) for record in await answers(broker)]
+
+
+async def answers(broker: Broker) -> list[Any]:
+    """Every reply in the log, as a record; writers asking for the time are none."""
+    found = await everything_in(broker.address, Topic.REPLIES)
+    return [record for record in found if record.key != CLOCK_KEY]
 
 
 async def test_an_answer_goes_to_the_partition_it_was_asked_from(broker: Broker, guard: Guard) -> None:
     await guard(delivery(), CONTRACT, Stumbling(ValueError(), 0))
 
-    (record,) = await everything_in(broker.address, Topic.REPLIES)
+    (record,) = await answers(broker)
     assert (record.partition, record.key) == (3, b"question-1")
     assert Reply.from_bytes(record.value) == Reply.of(decided(COMMAND))
 
@@ -95,7 +105,7 @@ async def test_what_passes_is_waited_for_as_long_as_it_takes(
     await guard(delivery(), CONTRACT, handler)
 
     assert handler.calls == 13
-    assert await list_dead_letters(LogAccess(broker.address), 10) == []
+    assert await list_dead_letters(LogAccess(broker.address), KEYS, 10) == []
 
 
 async def test_a_refusal_is_the_answer(broker: Broker, guard: Guard) -> None:
@@ -112,7 +122,7 @@ async def test_an_unexpected_error_that_passes_leaves_no_trace(broker: Broker, g
     await guard(delivery(), CONTRACT, Stumbling(RuntimeError("once"), QUICK.failures))
 
     assert await replies(broker) == [Reply.of(decided(COMMAND))]
-    assert await list_dead_letters(LogAccess(broker.address), 10) == []
+    assert await list_dead_letters(LogAccess(broker.address), KEYS, 10) == []
 
 
 @pytest.mark.parametrize("error", [RuntimeError("Ada Lovelace"), asyncio.CancelledError("Ada Lovelace")])
@@ -124,7 +134,7 @@ async def test_an_error_that_stays_buries_the_record_and_tells_the_asker(
 
     await guard(delivery(), CONTRACT, handler)
 
-    (letter,) = await list_dead_letters(LogAccess(broker.address), 10)
+    (letter,) = await list_dead_letters(LogAccess(broker.address), KEYS, 10)
     assert handler.calls == QUICK.failures + 1
     assert letter.reason.startswith("handler raised ")
     assert letter.reason.endswith(type(error).__name__)
@@ -208,7 +218,7 @@ async def test_every_poison_in_the_log_is_buried_once_and_the_records_after_it_a
         answered = await asyncio.gather(*(ask(gateway, f"after-{number}") for number in range(40)))
         await until_settled(broker.address)
 
-    letters = await list_dead_letters(LogAccess(broker.address), 100)
+    letters = await list_dead_letters(LogAccess(broker.address), KEYS, 100)
     assert len(answered) == 40
     assert [(letter.delivery.key, letter.delivery.value) for letter in letters] == [
         (key, value or b"") for key, value in poison
@@ -220,7 +230,7 @@ async def test_every_poison_in_the_log_is_buried_once_and_the_records_after_it_a
 async def test_what_is_too_long_for_a_grave_is_cut(broker: Broker, guard: Guard) -> None:
     await guard(delivery(b"x" * 1_040_000), CONTRACT, Stumbling(ValueError(), 0))
 
-    (letter,) = await list_dead_letters(LogAccess(broker.address), 10)
+    (letter,) = await list_dead_letters(LogAccess(broker.address), KEYS, 10)
     assert letter.cut
     assert letter.delivery.value == b"x" * MOST_KEPT
 

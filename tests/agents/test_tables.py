@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import random
 from pathlib import Path
 
 import faust
@@ -13,19 +12,19 @@ from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime.agents import attach
 from streams.runtime.app import build_app
-from streams.runtime.guard import Contract, Guard
+from streams.runtime.guard import Contract
 from streams.runtime.tables import ValueTable, partitions_of
 from streams.runtime.worker import running_worker
 from streams.runtime.writer import LogWriter
 from streams.verification.agent import TABLE
 from streams.verification.outcome import Remembered
 from tests.agents.support import (
-    QUICK,
+    KEYS,
     ask,
     committed,
     decided,
     names,
-    now,
+    quick_guard,
     quick_settings,
     remembered,
     submission,
@@ -47,9 +46,9 @@ class Bounded:
     def __call__(self) -> faust.App:
         """Build the app."""
         app = build_app(self._settings)
-        guard = Guard(self._writer, now=now, uniform=random.uniform, patience=QUICK)
+        guard = quick_guard(self._writer, self._settings.access)
         topic = Topic.VERIFICATION_COMMANDS
-        self.table = ValueTable(app, TABLE, topic, Remembered, most_per_partition=BOUND)
+        self.table = ValueTable(app, TABLE, topic, Remembered, KEYS, most_per_partition=BOUND)
         attach(app, guard, topic, "verification", CONTRACT, self._remember)
         return app
 

@@ -23,7 +23,6 @@ from streams.ports import Change, Record, RecordKind, Stores
 from streams.runtime.access import LogAccess
 from streams.runtime.announcer import KafkaAnnouncer
 from streams.runtime.app import GROUP, build_app
-from streams.runtime.guard import Guard
 from streams.runtime.topics import ensure_topics
 from streams.runtime.worker import running_worker
 from streams.runtime.writer import LogWriter, Outgoing
@@ -31,7 +30,12 @@ from streams.webhooks.keeping import endpoint_record, tenant_record
 from streams.webhooks.rules import Pace
 from streams.webhooks.secrets import seal_secret
 from streams.webhooks.sweeping import SweepPace
-from tests.agents.support import QUICK, now, quick_settings, until_settled
+from tests.agents.support import (
+    now,
+    quick_guard,
+    quick_settings,
+    until_settled,
+)
 from tests.builders import ACME, build_decision_event, build_endpoint
 from tests.webhook_receiver import Receiver, open_receiver, saying
 
@@ -80,7 +84,7 @@ class House:
     access: LogAccess
     directory: Path
     announcer: KafkaAnnouncer
-    root_key: RootKey = field(default_factory=lambda: RootKey(bytes(32)))
+    root_key: RootKey = field(default_factory=lambda: RootKey(b"r" * 32))
 
     async def register(self, url: str, name: str = "first", **changes: Any) -> StoredEndpoint:
         """Put an endpoint into the store."""
@@ -108,7 +112,7 @@ class House:
         """Run the agents."""
         chosen = writer or self.writer
         ports = WebhookPorts(self.stores, chosen, now, insecure=True, pace=pace)
-        guard = Guard(chosen, now=now, uniform=lambda low, _: low, patience=QUICK)
+        guard = quick_guard(chosen, self.access, lambda low, _: low)
         async with open_delivering(ports, streams) as delivering:
             around = Surroundings(
                 self.stores, self.root_key, self.announcer, guard, chosen, now, None, delivering
@@ -130,7 +134,7 @@ async def house(broker: Broker, writer: LogWriter, tmp_path: Path) -> AsyncItera
     """An empty house over an embedded broker."""
     access = LogAccess(broker.address)
     await ensure_topics(access, GROUP, TABLES)
-    stores = open_memory_stores(RootKey(bytes(32)))
+    stores = open_memory_stores(RootKey(b"r" * 32))
     async with KafkaAnnouncer(writer, stores.journal) as announcer:
         yield House(stores, writer, access, tmp_path, announcer)
 

@@ -17,6 +17,7 @@ from streams.runtime.access import LogAccess
 from streams.runtime.worker import Progress, running_worker
 from streams.runtime.writer import LogWriter
 from tests.agents.support import (
+    KEYS,
     ask,
     decided,
     quick_settings,
@@ -101,7 +102,7 @@ async def test_a_worker_without_a_broker_waits_for_one(tmp_path: Path) -> None:
     def build() -> faust.App:
         built.append(
             verification_app(
-                LogWriter(LogAccess("")), quick_settings("127.0.0.1:1", tmp_path), lambda _: decide
+                LogWriter(LogAccess(""), KEYS), quick_settings("127.0.0.1:1", tmp_path), lambda _: decide
             )
         )
         return built[-1]

@@ -8,8 +8,12 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships 
 from app.broker.server import Broker
 from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
+from streams.runtime.replays import delivery_of
 from streams.runtime.writer import LogWriter, Outgoing, RecordTooLarge
-from tests.agents.support import everything_in
+from tests.agents.support import (
+    KEYS,
+    everything_in,
+)
 
 
 def record(value: bytes) -> Outgoing:
@@ -26,9 +30,10 @@ async def test_records_stand_in_the_log_in_the_order_they_were_written(
 
     found = await everything_in(broker.address, Topic.AUDIT)
     assert [item.value for item in found] == values
-    assert {(item.partition, item.key, item.headers) for item in found} == {
+    assert {(item.partition, item.key, item.headers[:-1]) for item in found} == {
         (1, b"tenant", (("name", b"content"),))
     }
+    assert len({KEYS.check(delivery_of(item)).id for item in found}) == len(values)
 
 
 async def test_a_record_the_log_never_takes_is_told_apart_from_an_outage(writer: LogWriter) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import random
 import signal
 import sys
 from pathlib import Path
@@ -15,11 +14,17 @@ from streams.audit import agent as audit
 from streams.ports import WorkingState
 from streams.runtime.access import LogAccess
 from streams.runtime.app import build_app
-from streams.runtime.guard import Guard
 from streams.runtime.worker import running_worker
 from streams.runtime.writer import LogWriter
 from streams.verification.outcome import Remembered
-from tests.agents.support import QUICK, decided, now, quick_settings, remembered, verification_app
+from tests.agents.support import (
+    KEYS,
+    decided,
+    quick_guard,
+    quick_settings,
+    remembered,
+    verification_app,
+)
 
 WORK_S = 0.03
 
@@ -62,7 +67,7 @@ def build(stream: str, writer: LogWriter, bootstrap: str, directory: Path) -> fa
         for event_id in wish.event_ids:
             keep(directory, event_id)
 
-    audit.register(app, Guard(writer, now=now, uniform=random.uniform, patience=QUICK), seal)
+    audit.register(app, quick_guard(writer, LogAccess(bootstrap)), seal)
     return app
 
 
@@ -71,7 +76,7 @@ async def main(stream: str, bootstrap: str, directory: Path) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     async with (
-        LogWriter(LogAccess(bootstrap)) as writer,
+        LogWriter(LogAccess(bootstrap), KEYS) as writer,
         running_worker(lambda: build(stream, writer, bootstrap, directory)) as worker,
     ):
         await worker.wait_ready()

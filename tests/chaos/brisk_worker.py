@@ -45,7 +45,7 @@ async def _work(data_dir: Path) -> None:
     async with open_house(settings) as house:
         await prepare_topics(access)
         async with (
-            LogWriter(access) as writer,
+            LogWriter(access, house.record_keys) as writer,
             open_worker(settings, house, writer, access, pace=BRISK),
         ):
             sys.stdout.write("worker is ready: brisk\n")

@@ -26,9 +26,12 @@ async def main(data_dir: Path, wrap_stores: WrapStores, wrap_writer: WrapWriter)
     configure_logging(settings.log_format, settings.log_level)
     access = access_of(settings)
     async with open_house(settings) as sound:
-        house = House(wrap_stores(sound.stores), sound.root_key)
+        house = House(wrap_stores(sound.stores), sound.keys)
         await prepare_topics(access)
-        async with LogWriter(access) as writer, open_worker(settings, house, wrap_writer(writer), access):
+        async with (
+            LogWriter(access, house.record_keys) as writer,
+            open_worker(settings, house, wrap_writer(writer), access),
+        ):
             sys.stdout.write("worker is ready: doomed\n")
             sys.stdout.flush()
             await until_told_to_stop()

@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from app.adapters.crypto import load_root_key
+from app.adapters.layout import ROOT_KEY_FILE
 from app.kafka_log import ADDRESS_FILE, access_of
 from app.settings import read_settings
 from streams.runtime.access import LogAccess
+from streams.runtime.authentication import RecordKeys
 from tests.chaos import doomed_worker
 from tests.chaos.doom import Point
 from tests.chaos.prefork import Run, fork, run_veristream
@@ -215,6 +218,11 @@ class Fleet:
     def _kept(self, role: Role) -> Role:
         self.roles.append(role)
         return role
+
+    @property
+    def record_keys(self) -> RecordKeys:
+        """What signs and checks the records of this deployment."""
+        return RecordKeys(load_root_key(None, self.data_dir / ROOT_KEY_FILE).derive)
 
     @property
     def logs(self) -> list[Path]:

@@ -17,7 +17,7 @@ from streams.runtime.access import LogAccess
 from streams.runtime.announcer import KafkaAnnouncer, decision_record
 from streams.runtime.reconciler import SETTLED_AFTER, Reconciler
 from streams.runtime.writer import LogWriter
-from tests.agents.support import everything_in, open_broker
+from tests.agents.support import KEYS, everything_in, open_broker
 from tests.agents.test_announcer import NOON, commit, event
 from tests.builders import ACME
 from tests.chaos.sizes import commands, seeded
@@ -93,7 +93,7 @@ async def test_what_is_told_again_late_is_the_same_event_byte_for_byte(tmp_path:
     """The reconciler tells an old event behind a newer one of the same subject; its id gives it away."""
     stores = open_memory_stores(RootKey(b"r" * 32))
     await commit(stores, "ada", "grace")
-    async with open_broker(tmp_path) as broker, LogWriter(LogAccess(broker.address)) as writer:
+    async with open_broker(tmp_path) as broker, LogWriter(LogAccess(broker.address), KEYS) as writer:
         reconciler = Reconciler(stores.journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
         await writer.write(decision_record(event("ada")))  # told, and died before it was marked
         async with KafkaAnnouncer(writer, stores.journal) as announcer:
@@ -107,7 +107,7 @@ async def test_what_is_told_again_late_is_the_same_event_byte_for_byte(tmp_path:
 async def test_one_subjects_events_keep_their_order_in_the_log(tmp_path: Path) -> None:
     chance = seeded("F14 order")
     events = await told_of(commands(60))
-    async with open_broker(tmp_path) as broker, LogWriter(LogAccess(broker.address)) as writer:
+    async with open_broker(tmp_path) as broker, LogWriter(LogAccess(broker.address), KEYS) as writer:
         for start in range(0, len(events), 10):
             batch = events[start : start + 10]
             await asyncio.gather(*(writer.write(decision_record(one)) for one in batch))

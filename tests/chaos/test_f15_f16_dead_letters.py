@@ -44,7 +44,7 @@ async def test_poison_is_buried_once_and_what_comes_after_it_is_decided(
         ]
         chance.shuffle(poison)
         access = profile.access
-        async with LogWriter(access) as writer:
+        async with LogWriter(access, fleet.record_keys) as writer:
             places = [chance.randrange(8) for _ in poison]
             await writer.write(
                 *(
@@ -56,7 +56,7 @@ async def test_poison_is_buried_once_and_what_comes_after_it_is_decided(
         await after.post_all()
         await after.settle_all()
         await until_caught_up(profile.access)
-        letters = await list_dead_letters(access, 100)
+        letters = await list_dead_letters(access, fleet.record_keys, 100)
         await check(fleet, dead_letters=len(poison))
 
     assert after.patient
@@ -97,5 +97,5 @@ async def test_buried_commands_sent_again_are_decided_once(tmp_path: Path, profi
         await check(fleet)
 
     assert crowd.outcomes == {(500, "STORE_FAILED"): buried}
-    assert sent == [{"redriven": buried}, {"redriven": 0}]
+    assert sent == [{"redriven": buried, "withheld": 0}, {"redriven": 0, "withheld": 0}]
     assert Counter(rows.values()) == {1: len(settled)}

@@ -17,6 +17,7 @@ from streams.runtime.reconciler import Reconciler
 from streams.runtime.worker import running_worker
 from streams.runtime.writer import LogWriter
 from tests.agents.support import (
+    KEYS,
     ask,
     decided,
     everything_in,
@@ -48,11 +49,14 @@ async def test_an_answer_arrives_whatever_the_clocks_of_front_and_worker_say(
     def clock() -> datetime:
         return now() + front_ahead
 
-    async with open_broker(tmp_path / "broker") as broker, LogWriter(LogAccess(broker.address)) as writer:
+    async with (
+        open_broker(tmp_path / "broker") as broker,
+        LogWriter(LogAccess(broker.address), KEYS) as writer,
+    ):
         settings = quick_settings(broker.address, tmp_path)
         async with (
             running_worker(lambda: verification_app(writer, settings, lambda _: decide)),
-            Gateway(LogAccess(broker.address), writer, name="front", now=clock) as gateway,
+            Gateway(LogAccess(broker.address), writer, KEYS, name="front", now=clock) as gateway,
         ):
             await ask(gateway, "answered", timeout_s=30)
 
@@ -61,7 +65,7 @@ async def test_an_event_of_a_worker_that_is_ahead_is_told_at_the_second_round(tm
     stores = open_memory_stores(RootKey(b"r" * 32))
     await commit(stores, "ada")
     long_before = datetime(2020, 1, 1, tzinfo=UTC)
-    async with open_broker(tmp_path) as broker, LogWriter(LogAccess(broker.address)) as writer:
+    async with open_broker(tmp_path) as broker, LogWriter(LogAccess(broker.address), KEYS) as writer:
         reconciler = Reconciler(stores.journal, stores.audit_log, writer, lambda: long_before)
 
         await reconciler.reconcile()

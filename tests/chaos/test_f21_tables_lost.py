@@ -30,7 +30,7 @@ from streams.runtime.worker import Worker, running_worker
 from streams.runtime.writer import LogWriter
 from streams.verification import agent, outcome
 from streams.verification.outcome import Remembered
-from tests.agents.support import now, open_broker, quick_settings, until, verification_app
+from tests.agents.support import KEYS, now, open_broker, quick_settings, until, verification_app
 from tests.builders import ACME
 from tests.chaos.proxy import Proxy, Way
 from tests.chaos.sizes import commands, seeded
@@ -93,8 +93,8 @@ async def scene(folder: Path) -> AsyncIterator[tuple[Broker, Gateway, Actors]]:
     """A broker, a front's gateway, and actors whose worker the test runs."""
     async with (
         open_broker(folder / "broker") as broker,
-        LogWriter(LogAccess(broker.address)) as writer,
-        Gateway(LogAccess(broker.address), writer, name="front", now=now) as gateway,
+        LogWriter(LogAccess(broker.address), KEYS) as writer,
+        Gateway(LogAccess(broker.address), writer, KEYS, name="front", now=now) as gateway,
     ):
         yield broker, gateway, Actors(Stage(), writer, broker.address, folder / "local")
 
@@ -182,7 +182,7 @@ async def test_a_worker_is_not_ready_before_its_memory_is_back(tmp_path: Path) -
         async with running_worker(actors) as worker:
             await worker.wait_ready()
             await ask_all(gateway, asked)
-        async with LogWriter(LogAccess(proxy.address)) as writer:
+        async with LogWriter(LogAccess(proxy.address), KEYS) as writer:
             behind = Actors(actors.stage, writer, proxy.address, tmp_path / "behind")
             worker = Worker(behind)
             access = LogAccess(broker.address)
@@ -204,7 +204,7 @@ async def test_readiness_is_lost_with_the_broker_and_comes_back_with_it(tmp_path
     async with (
         scene(tmp_path) as (broker, _, actors),
         Proxy.before(broker.address, posing=True) as proxy,
-        LogWriter(LogAccess(proxy.address)) as writer,
+        LogWriter(LogAccess(proxy.address), KEYS) as writer,
         ClientSession() as client,
     ):
         behind = Actors(actors.stage, writer, proxy.address, tmp_path / "behind")

@@ -239,7 +239,7 @@ async def test_a_log_read_again_from_its_beginning_delivers_nothing_twice(
         happened = await tenant.events(crowd.commands)
         await receiver.until(lambda one: len(one.hits) >= len(happened))
         await worker.stop()
-        async with LogWriter(profile.access) as writer:
+        async with LogWriter(profile.access, fleet.record_keys) as writer:
             for topic in TOLD_OF:
                 sent = await deliveries_in(profile.access, topic)
                 await writer.write(*(Outgoing(one.topic, one.key, one.value) for one in sent * 2))

@@ -24,6 +24,7 @@ from schemas.topics import TOPICS, Topic
 from streams.runtime.access import LogAccess
 from streams.runtime.topics import TopicUnfit, changelog_of, ensure_topics
 from streams.runtime.writer import LogWriter, Outgoing
+from tests.agents.support import KEYS
 from tests.engines.certificates import Authority, Identity
 from tests.engines.jvm import free_ports
 from tests.engines.kafka_server import KafkaServer, Lock
@@ -138,7 +139,7 @@ async def test_a_plain_password_is_shown_as_well(doors: Doors, door: str) -> Non
     access = access_of(Settings(**(doors.sasl | changes)))
     await prepare_topics(access)
 
-    async with LogWriter(access) as writer:
+    async with LogWriter(access, KEYS) as writer:
         await writer.write(Outgoing(Topic.AUDIT, b"ten_nobody", None, partition=0))
 
 

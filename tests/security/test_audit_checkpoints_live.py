@@ -27,7 +27,7 @@ async def worker_of_audit(
 ) -> AsyncIterator[CommitAndTell]:
     """Run the agent that seals, and yield what commits a change and says so to the log."""
     async with (
-        LogWriter(access) as writer,
+        LogWriter(access, house.record_keys) as writer,
         KafkaAnnouncer(writer, house.stores.journal) as announcer,
         open_worker(settings, house, writer, access, streams=("audit",)),
     ):

@@ -15,7 +15,7 @@ from app.limit_sharing import MAC, LimitSharing
 from schemas.topics import Topic
 from streams.runtime.access import LogAccess
 from streams.runtime.writer import LogWriter, Outgoing, headers_of
-from tests.agents.support import everything_in, open_broker
+from tests.agents.support import KEYS, everything_in, open_broker
 from tests.http.support import FOREIGN, LIVE, PATH, TEST, Told, build_caller, open_front
 
 KEY = b"k" * 32
@@ -44,7 +44,7 @@ async def sharing(
     access, opened = LogAccess(address), []
     async with AsyncExitStack() as stack:
         for number, limiter in enumerate(limiters):
-            writer = await stack.enter_async_context(LogWriter(access))
+            writer = await stack.enter_async_context(LogWriter(access, KEYS))
             key = keys[number] if keys else KEY
             shared = LimitSharing(access, writer, limiter, key, f"front-{number}")
             opened.append(await stack.enter_async_context(shared))
@@ -170,7 +170,7 @@ async def test_s61_forged_repeated_and_foreign_counts_use_up_nobodys_limit(broke
     now = asyncio.get_running_loop().time
     async with (
         sharing(broker.address, first, second, stranger, keys=(KEY, KEY, b"x" * 32)) as shared,
-        LogWriter(LogAccess(broker.address)) as writer,
+        LogWriter(LogAccess(broker.address), KEYS) as writer,
     ):
         first.count(ONE, now())
         stranger.count(ONE, now())

@@ -9,7 +9,7 @@ from typing import Final
 
 from app.adapters.cassandra.keyspace import keep_setting, read_setting
 from app.adapters.cassandra.session import Session
-from app.adapters.crypto import Purpose, RootKey, RootKeyRefused
+from app.adapters.crypto import Keys, Purpose, RootKeyRefused
 from app.adapters.private_files import make_private
 from app.adapters.refusals import StoreRefused
 
@@ -23,9 +23,9 @@ _KEY_CHECK: Final = "key_check"
 _STORE_ID: Final = "store_id"
 
 
-async def check_root_key(session: Session, root_key: RootKey) -> None:
+async def check_root_key(session: Session, keys: Keys) -> None:
     """Raise `RootKeyRefused` unless the store is new or was sealed under this key."""
-    expected = root_key.derive(Purpose.KEY_CHECK)
+    expected = keys.derive(Purpose.KEY_CHECK)
     if not hmac.compare_digest(await keep_setting(session, _KEY_CHECK, expected), expected):
         raise RootKeyRefused("the store was sealed under another root key: give every process the same one")
 

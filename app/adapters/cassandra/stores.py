@@ -16,14 +16,14 @@ from app.adapters.cassandra.keyspace import check_schema
 from app.adapters.cassandra.placing import SETTLE_S
 from app.adapters.cassandra.records import CassandraRecords
 from app.adapters.cassandra.session import Session
-from app.adapters.crypto import Purpose, RootKey
+from app.adapters.crypto import Keys, chain_key_of
 from app.adapters.keyring import KeyRing
 from streams.ports import Stores
 
 
 @asynccontextmanager
 async def open_cassandra_stores(
-    address: Address, keyspace: str, blobs_dir: Path, root_key: RootKey, *, durable: bool = True
+    address: Address, keyspace: str, blobs_dir: Path, keys: Keys, *, durable: bool = True
 ) -> AsyncIterator[Stores]:
     """Open the stores of a keyspace that `migrate` made; every process must see the same `blobs_dir`.
 
@@ -34,31 +34,31 @@ async def open_cassandra_stores(
         StoreUnavailable: No node answers.
         StoreRefused: Credentials, TLS or names are wrong, or the folder is another store's.
         SchemaRefused: The keyspace was not migrated, or by a newer version.
-        RootKeyRefused: The store was sealed under another root key.
+        RootKeyRefused: The store was sealed under another root key, or the sender's key is not of it.
     """
     async with open_session(address, keyspace) as session:
         await check_schema(session)
-        await check_root_key(session, root_key)
+        await check_root_key(session, keys)
         await check_folder(session, blobs_dir)
-        yield build_stores(session, blobs_dir, root_key, durable=durable)
+        yield build_stores(session, blobs_dir, keys, durable=durable)
 
 
 def build_stores(
     session: Session,
     blobs_dir: Path,
-    root_key: RootKey,
+    keys: Keys,
     *,
     durable: bool = True,
     settle_s: float = SETTLE_S,
 ) -> Stores:
     """Return the stores over a session; nothing is looked at. `settle_s`: see `placing`."""
-    keys = SubjectKeys(session, KeyRing(root_key))
+    subjects = SubjectKeys(session, KeyRing(keys))
     journal = CassandraJournal(session, settle_s=settle_s)
     return Stores(
         journal=journal,
         records=CassandraRecords(session, journal.finish),
-        audit_log=CassandraAuditLog(session, root_key.derive(Purpose.AUDIT_CHAIN)),
-        evidence=CassandraEvidenceStore(session, keys, BlobFiles(blobs_dir, durable=durable)),
-        vault=CassandraVault(keys),
+        audit_log=CassandraAuditLog(session, chain_key_of(keys)),
+        evidence=CassandraEvidenceStore(session, subjects, BlobFiles(blobs_dir, durable=durable)),
+        vault=CassandraVault(subjects),
         feed=CassandraEventFeed(session, settle_s),
     )

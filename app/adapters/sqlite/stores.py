@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 from app.adapters.blobs import BlobFiles
-from app.adapters.crypto import Purpose, RootKey, RootKeyRefused
+from app.adapters.crypto import Keys, Purpose, RootKeyRefused, chain_key_of
 from app.adapters.keyring import KeyRing
 from app.adapters.layout import BLOBS_FOLDER, DATABASE_FILE
 from app.adapters.private_files import make_private
@@ -24,7 +24,7 @@ from streams.ports import Stores
 
 @asynccontextmanager
 async def open_sqlite_stores(
-    data_dir: Path, root_key: RootKey, *, blobs_dir: Path | None = None, durable: bool = True
+    data_dir: Path, keys: Keys, *, blobs_dir: Path | None = None, durable: bool = True
 ) -> AsyncIterator[Stores]:
     """Open the stores of a data folder, made or brought up when needed; close them at the end.
 
@@ -37,14 +37,14 @@ async def open_sqlite_stores(
         SchemaRefused: A newer version, or another program, wrote the database.
         RootKeyRefused: The data was sealed under another root key.
     """
-    engine = await asyncio.to_thread(_open, data_dir, root_key, asyncio.get_running_loop())
-    ring = KeyRing(root_key)
+    engine = await asyncio.to_thread(_open, data_dir, keys, asyncio.get_running_loop())
+    ring = KeyRing(keys)
     blobs = BlobFiles(blobs_dir or data_dir / BLOBS_FOLDER, durable=durable)
     try:
         yield Stores(
             journal=SqliteJournal(engine),
             records=SqliteRecords(engine),
-            audit_log=SqliteAuditLog(engine, root_key.derive(Purpose.AUDIT_CHAIN)),
+            audit_log=SqliteAuditLog(engine, chain_key_of(keys)),
             evidence=SqliteEvidenceStore(engine, ring, blobs),
             vault=SqliteVault(engine, ring),
             feed=SqliteEventFeed(engine),
@@ -53,11 +53,11 @@ async def open_sqlite_stores(
         await engine.aclose()
 
 
-def _open(data_dir: Path, root_key: RootKey, loop: asyncio.AbstractEventLoop) -> Engine:
+def _open(data_dir: Path, keys: Keys, loop: asyncio.AbstractEventLoop) -> Engine:
     path = data_dir / DATABASE_FILE
     make_private(data_dir)
     prepare(path)
-    _check_key(path, root_key.derive(Purpose.KEY_CHECK))
+    _check_key(path, keys.derive(Purpose.KEY_CHECK))
     return Engine(path, loop)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
@@ -68,7 +68,14 @@ def _append(node: Node, topic: str, part: PartitionProduceData, durable: Durable
     synced = node.flusher.written(partition)
     if synced is not None:
         durable.append((synced, (topic, part.index)))
-    return ProducedPartition(part.index, ErrorCode.none, base_offset, None, _start(partition))
+    appended = _appended(partition)
+    return ProducedPartition(part.index, ErrorCode.none, base_offset, appended, _start(partition))
+
+
+def _appended(partition: PartitionLog) -> datetime | None:
+    """Return the time the records carry when it is the append's; None: they carry their producer's."""
+    at = partition.appended_ms
+    return None if at is None else datetime.fromtimestamp(at / 1000, UTC)
 
 
 def _start(partition: PartitionLog) -> int:

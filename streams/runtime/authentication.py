@@ -1,0 +1,167 @@
+"""Message authentication of records: who holds no key of the deployment can write none that is acted on.
+
+Each record carries one header: a random id, the time it was signed, and HMAC-SHA-256 (RFC 2104) under the
+key of its topic over topic, partition, key, value, every other header, id and time. The offset is not part
+of it, for nobody knows it before the broker gave it; `streams.runtime.replays` recognises a second copy.
+"""
+
+import hmac
+import os
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from streams.runtime.delivery import Delivery
+
+AUTHENTICATION: Final = "auth"
+"""Header of every record we write."""
+
+FRESH_MS: Final = 60_000
+"""How far signing and append may lie apart, in milliseconds. A write is given up after 10 s, and the
+signer's time follows the broker's clock (`broker_clock`), so a genuine record is well within it."""
+
+FAILED: Final = "authentication failed"
+"""Begins the reason of every record that is buried for what is wrong with its header; never sent again."""
+
+ID_BYTES: Final = 16
+"""128 random bits: no two records of a deployment's life share an id."""
+
+MAC_BYTES: Final = 32
+"""All of HMAC-SHA-256."""
+
+_VERSION: Final = b"\x01"
+_LAYOUT: Final = struct.Struct(f">c{ID_BYTES}sq{MAC_BYTES}s")
+_FIXED: Final = struct.Struct(">Iq")
+_LENGTH: Final = struct.Struct(">i")
+_NOTHING: Final = _LENGTH.pack(-1)
+
+Derive = Callable[[str], bytes]
+"""Returns the 32-byte key for a label, always the same; `KeyNotHeld`: one this process may not have."""
+
+
+class Unauthentic(Exception):
+    """The record was not written by a holder of the topic's key, or not for this place; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What an authentic record says of itself."""
+
+    id: bytes
+    signed_ms: int
+    """Milliseconds since 1970, by the broker's clock as its writer knew it."""
+
+
+class RecordKeys:
+    """Signs and checks records; one key for each topic, so that a role holds no other topic's."""
+
+    def __init__(self, derive: Derive, draw: Callable[[int], bytes] = os.urandom) -> None:
+        self._derive = derive
+        self._draw = draw
+        self._keys: dict[str, bytes] = {}
+
+    def _key(self, name: str) -> bytes:
+        key = self._keys.get(name)
+        if key is None:
+            key = self._keys[name] = self._derive(f"records/{name}")
+        return key
+
+    def sign(
+        self,
+        topic: str,
+        partition: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Iterable[tuple[str, bytes]],
+        now_ms: int,
+    ) -> tuple[str, bytes]:
+        """Return the header that authenticates a record about to be written.
+
+        Raises:
+            KeyNotHeld: This process writes no records of that topic.
+        """
+        name = self._draw(ID_BYTES)
+        covered = _covered(topic, partition, key, value, headers, name, now_ms)
+        tag = hmac.digest(self._key(topic), covered, "sha256")
+        return AUTHENTICATION, _LAYOUT.pack(_VERSION, name, now_ms, tag)
+
+    def check(self, delivery: Delivery) -> Stamp:
+        """Return what an authentic record says of itself.
+
+        Raises:
+            Unauthentic: It carries no such header, or one that does not fit it.
+            KeyNotHeld: This process reads no records of that topic.
+        """
+        header = delivery.headers.get(AUTHENTICATION)
+        if header is None:
+            raise Unauthentic("no header")
+        if len(header) != _LAYOUT.size or header[:1] != _VERSION:
+            raise Unauthentic("malformed header")
+        _, name, signed_ms, tag = _LAYOUT.unpack(header)
+        others = [(n, content) for n, content in delivery.headers.items() if n != AUTHENTICATION]
+        covered = _covered(
+            delivery.topic, delivery.partition, delivery.key, delivery.value, others, name, signed_ms
+        )
+        if not hmac.compare_digest(hmac.digest(self._key(delivery.topic), covered, "sha256"), tag):
+            raise Unauthentic("the code does not fit the record")
+        return Stamp(name, signed_ms)
+
+    def seal_entry(self, table: str, key: bytes, value: bytes) -> bytes:
+        """Return a table's value with the code that ties it to its key and its table."""
+        return hmac.digest(self._key(table), _sized(key) + value, "sha256") + value
+
+    def open_entry(self, table: str, key: bytes, sealed: bytes) -> bytes | None:
+        """Return a table's value, None when nobody who holds the key put it there."""
+        tag, value = sealed[:MAC_BYTES], sealed[MAC_BYTES:]
+        expected = hmac.digest(self._key(table), _sized(key) + value, "sha256")
+        return value if hmac.compare_digest(expected, tag) else None
+
+
+def require_fresh(stamp: Stamp, appended_ms: int | None) -> None:
+    """Refuse a record that was put into its place long after, or before, it was signed.
+
+    Raises:
+        Unauthentic: It was, or the topic keeps its producers' times instead of the broker's.
+    """
+    if appended_ms is None:
+        raise Unauthentic("the topic's message.timestamp.type is not LogAppendTime")
+    if not is_fresh(stamp.signed_ms, appended_ms):
+        raise Unauthentic("not written when it was signed")
+
+
+def is_fresh(signed_ms: int, appended_ms: int) -> bool:
+    """Tell whether signing and append are close enough for an honest writer."""
+    return abs(appended_ms - signed_ms) <= FRESH_MS
+
+
+def without_authentication(headers: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the headers a record was signed with."""
+    return {name: content for name, content in headers.items() if name != AUTHENTICATION}
+
+
+def _covered(
+    topic: str,
+    partition: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Iterable[tuple[str, bytes]],
+    name: bytes,
+    signed_ms: int,
+) -> bytes:
+    """Return the bytes under the code: each part behind its length, so that no two records share them."""
+    parts = [
+        _VERSION,
+        name,
+        _FIXED.pack(partition, signed_ms),
+        _sized(topic.encode()),
+        _sized(key),
+        _sized(value),
+    ]
+    for header, content in headers:
+        parts += (_sized(header.encode()), _sized(content))
+    return b"".join(parts)
+
+
+def _sized(part: bytes | None) -> bytes:
+    return _NOTHING if part is None else _LENGTH.pack(len(part)) + part
