@@ -132,7 +132,14 @@ async def open_worker(
             now,
         )
         stack.push_async_callback(checkpoints.finish)  # once the agents have ended
-        worker = await stack.enter_async_context(running_worker(build, waited_at=lambda: guard.waited_at))
+        load = engines.load if engines is not None else None
+        worker = await stack.enter_async_context(
+            running_worker(
+                build,
+                waited_at=lambda: guard.waited_at,
+                finished=lambda: load.finished if load is not None else 0,
+            )
+        )
         if "audit" in chosen:
             reconciler = Reconciler(house.stores.journal, house.stores.audit_log, writer, now)
             await stack.enter_async_context(reconciling(reconciler))

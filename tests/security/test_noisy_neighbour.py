@@ -10,7 +10,7 @@ AT_ONCE = 24
 """More than wait in half of the answer timeout on any machine that runs the tests."""
 
 BETWEEN = 6
-"""Decisions of the busy tenant while the quiet one waits for its own: what was released, and one turn more."""
+"""Decisions of the busy tenant while the quiet one waits: what was released, and one turn more."""
 
 
 async def test_s62_a_tenant_beside_a_busy_one_is_served_in_its_turn_and_never_refused(tmp_path: Path) -> None:
