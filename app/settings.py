@@ -87,6 +87,8 @@ class Settings(BaseSettings):
     """How tenants reach the front; it stands in problem types and links. Unset: the listening address."""
     trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode] = ()
     """Networks of the proxies before the front, with commas; what they forward of callers is believed."""
+    connections_per_address: int = Field(default=128, ge=1, le=100_000)
+    """Connections to the front of one address at one time; proxies in `trusted_proxies` have no such cap."""
     root_key: SecretStr | None = None
     """32 bytes, base64 or hexadecimal; unset: a 0600 file made at first start in the data folder."""
     platform_operator_token: SecretStr | None = None

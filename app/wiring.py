@@ -216,6 +216,7 @@ async def open_front(
             webhooks_ports=settings.webhooks_ports,
             trusted_proxies=settings.trusted_proxies,
             metrics_by_token=_metrics_by_token(settings),
+            connections_per_address=settings.connections_per_address,
         )
         await Catalogue(ports.stores.records, ports.commit, now).install_first()
         limiter = RateLimiter(chosen.rate_limits)
