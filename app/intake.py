@@ -7,9 +7,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final, Protocol, TypeVar
-from uuid import UUID
 
+from app.admission import Admission
 from app.images_in import (
     Arrived,
     ImageGate,
@@ -23,7 +24,7 @@ from app.submissions import SubmitBody
 from schemas.access import TenantCaller
 from schemas.base import Command, Event
 from schemas.enums import EvidenceKind
-from schemas.ids import TenantId, VerificationId, derive_id, encode_id
+from schemas.ids import TenantId, VerificationId, derive_id
 from schemas.problems import FieldProblem, NotFound, Overloaded, ProblemCode, Refused, StoreUnavailable
 from schemas.topics import Topic
 from schemas.verifications import DeclaredDocument, Submission, SubmitVerification, VerificationDecided
@@ -83,7 +84,8 @@ class Intake:
     vault: Vault
     images: ImageGate
     clock: Callable[[], datetime]
-    fresh_uuid: Callable[[], UUID]
+    admission: Admission
+    """Where verifications that need models wait for their turn, before their images are decoded."""
     answer_timeout_s: float
 
     async def submit(self, body: SubmitBody, asked: Asked) -> Submitted:
@@ -95,46 +97,55 @@ class Intake:
             Overloaded: Too much is under way.
             StoreUnavailable: Nothing is known; the same key may be sent again.
         """
-        scenario_for(body.subject_id, livemode=asked.caller.livemode)
+        scenario = scenario_for(body.subject_id, livemode=asked.caller.livemode)
+        verification_id = _derived_id(asked)
+        if verification_id is not None:
+            first = await self._find(asked, verification_id)
+            if first is not None:
+                return await self._replay(first, body)
+        if scenario is not None:  # it needs no model, so it waits for none
+            name = verification_id or self.admission.fresh_id()
+            return await self._decide(body, asked, name, self.answer_timeout_s)
+        async with self.admission.place(asked.caller.tenant_id, verification_id) as place:
+            place.decided = partial(self._is_decided, asked, place.verification_id)
+            left_s = self.answer_timeout_s - place.waited_s
+            return await self._decide(body, asked, place.verification_id, left_s)
+
+    async def _decide(
+        self, body: SubmitBody, asked: Asked, verification_id: VerificationId, timeout_s: float
+    ) -> Submitted:
+        """Store the evidence, send the command, and return the record that answers it."""
         document, selfie = await self._unpack(body)
         fingerprint = fingerprint_of(body, document, selfie)
-        verification_id = self._name(asked)
-        if asked.idempotency_key is not None:
-            first = await self._find(asked, verification_id, fingerprint)
-            if first is not None:
-                return Submitted(first, replayed=True)
         with refusing_erased():
             command = await self._keep(body, asked, verification_id, fingerprint, (document, selfie))
         try:
-            return await self._ask(command)
+            return await self._ask(command, timeout_s)
         except (Overloaded, NeverSent):
             if asked.idempotency_key is None:
                 await self._forget(command)
             raise
+
+    async def _replay(self, first: Record, body: SubmitBody) -> Submitted:
+        """Return the record that the key's first request made, if this is the same request."""
+        document, selfie = await self._unpack(body)
+        if first.fingerprint != fingerprint_of(body, document, selfie):
+            raise _key_reused()
+        return Submitted(first, replayed=True)
 
     async def _unpack(self, body: SubmitBody) -> tuple[Arrived, Arrived]:
         if encoded_length(body) <= INLINE_CHARS:
             return unpack(body)
         return await asyncio.to_thread(unpack, body)
 
-    def _name(self, asked: Asked) -> VerificationId:
-        caller, key = asked.caller, asked.idempotency_key
-        if key is None:
-            return VerificationId(encode_id("ver", self.fresh_uuid()))
-        return VerificationId(derive_id("ver", caller.tenant_id, mode(caller.livemode), ROUTE, key))
-
-    async def _find(self, asked: Asked, verification_id: VerificationId, fingerprint: str) -> Record | None:
+    async def _find(self, asked: Asked, verification_id: VerificationId) -> Record | None:
         try:
-            found = await self.records.get(asked.caller.tenant_id, RecordKind.VERIFICATION, verification_id)
+            return await self.records.get(asked.caller.tenant_id, RecordKind.VERIFICATION, verification_id)
         except NotFound:
             return None
-        if found.fingerprint != fingerprint:
-            message = "The key was used for another request."
-            field = FieldProblem(
-                code=ProblemCode.IDEMPOTENCY_KEY_REUSED, message=message, header="Idempotency-Key"
-            )
-            raise Refused.because(ProblemCode.IDEMPOTENCY_KEY_REUSED, message, field)
-        return found
+
+    async def _is_decided(self, asked: Asked, verification_id: VerificationId) -> bool:
+        return await self._find(asked, verification_id) is not None
 
     async def _keep(
         self,
@@ -207,13 +218,13 @@ class Intake:
                 command.tenant_id, [command.document_evidence_id, command.selfie_evidence_id]
             )
 
-    async def _ask(self, command: SubmitVerification) -> Submitted:
+    async def _ask(self, command: SubmitVerification, timeout_s: float) -> Submitted:
         decided = await self.gateway.ask(
             Topic.VERIFICATION_COMMANDS,
             command.verification_id,
             command,
             VerificationDecided,
-            self.answer_timeout_s,
+            timeout_s,
         )
         record = await self.records.get(command.tenant_id, RecordKind.VERIFICATION, command.verification_id)
         return Submitted(record, replayed=decided.replayed)
@@ -229,6 +240,20 @@ def fingerprint_of(body: SubmitBody, document: Arrived, selfie: Arrived) -> str:
     )
     canonical["images"] = [document.digest, selfie.digest]
     return hashlib.sha256(json.dumps(canonical, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _derived_id(asked: Asked) -> VerificationId | None:
+    """Return the id that the request's key stands for, None without a key (G2)."""
+    caller, key = asked.caller, asked.idempotency_key
+    if key is None:
+        return None
+    return VerificationId(derive_id("ver", caller.tenant_id, mode(caller.livemode), ROUTE, key))
+
+
+def _key_reused() -> Refused:
+    message = "The key was used for another request."
+    field = FieldProblem(code=ProblemCode.IDEMPOTENCY_KEY_REUSED, message=message, header="Idempotency-Key")
+    return Refused.because(ProblemCode.IDEMPOTENCY_KEY_REUSED, message, field)
 
 
 def _submission(body: SubmitBody, asked: Asked) -> Submission:

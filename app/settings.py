@@ -87,6 +87,8 @@ class Settings(BaseSettings):
     """How tenants reach the front; it stands in problem types and links. Unset: the listening address."""
     trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode] = ()
     """Networks of the proxies before the front, with commas; what they forward of callers is believed."""
+    connections_per_address: int = Field(default=128, ge=1, le=100_000)
+    """Connections to the front of one address at one time; proxies in `trusted_proxies` have no such cap."""
     root_key: SecretStr | None = None
     """32 bytes, base64 or hexadecimal; unset: a 0600 file made at first start in the data folder."""
     sender_key: SecretStr | None = None
@@ -155,6 +157,9 @@ class Settings(BaseSettings):
     """Threads that run the models."""
     vision_queue: int = Field(default=32, ge=1)
     """Model jobs that may wait; over it the answer is 503 OVERLOADED."""
+    verifications_at_once: int | None = Field(default=None, ge=1, le=1024)
+    """Verifications with models that a front releases to the workers at one time; unset: as many as
+    `vision_workers`. With workers elsewhere: their vision workers over the number of fronts."""
     webhooks_allow_insecure: bool = False
     """For development alone: webhooks may go to http, to this machine's loopback and to any port."""
     webhooks_ports: Annotated[frozenset[Port], NoDecode] = Field(default=USUAL_PORTS, min_length=1)

@@ -166,6 +166,8 @@ class Metrics:
     """Verifications answered, by status and whether it was a replay."""
     refused_connections: Counter
     """Connections over the cap."""
+    dropped_connections: Counter
+    """Connections ended to make room, or because their answers stayed unread."""
 
 
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -189,4 +191,5 @@ def build_metrics(registry: CollectorRegistry) -> Metrics:
         rate_limited=counter("http_rate_limited", "Requests over a limit.", "limit"),
         decided=counter("verifications_answered", "Verifications answered.", "status", "replayed"),
         refused_connections=counter("http_refused_connections", "Connections over the cap."),
+        dropped_connections=counter("http_dropped_connections", "Connections ended by the front."),
     )

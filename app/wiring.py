@@ -24,6 +24,7 @@ from app.adapters.crypto import Purpose
 from app.adapters.layout import STREAMS_FOLDER
 from app.adapters.passwords import open_passwords
 from app.adapters.signing import checkpoint_key
+from app.admission import Admission, open_admission
 from app.agents import AGENTS, Surroundings
 from app.capture import CaptureIntake, open_capture_intake
 from app.capture_tokens import CaptureTokens
@@ -136,7 +137,14 @@ async def open_worker(
             now,
         )
         stack.push_async_callback(checkpoints.finish)  # once the agents have ended
-        worker = await stack.enter_async_context(running_worker(build, waited_at=lambda: guard.waited_at))
+        load = engines.load if engines is not None else None
+        worker = await stack.enter_async_context(
+            running_worker(
+                build,
+                waited_at=lambda: guard.waited_at,
+                finished=lambda: load.finished if load is not None else 0,
+            )
+        )
         if "audit" in chosen:
             reconciler = Reconciler(house.stores.journal, house.stores.audit_log, writer, now)
             await stack.enter_async_context(reconciling(reconciler))
@@ -200,7 +208,11 @@ async def open_front(
         people = people_of(house, commit, await stack.enter_async_context(open_passwords()), settings)
         noting = NoteKeyUse(house.stores.journal.commit)
         stack.push_async_callback(noting.aclose)
-        ports = _front_ports(settings, house, gateway, people, noting, probes, registry, capture, writer)
+        places = settings.verifications_at_once or settings.vision_workers
+        admission = await stack.enter_async_context(open_admission(places, settings.answer_timeout_s))
+        ports = _front_ports(
+            settings, house, gateway, people, noting, probes, registry, capture, writer, admission
+        )
         chosen = FrontSettings(
             base_url=url.rstrip("/"),
             cursor_key=house.root_key.derive(Purpose.CURSORS),
@@ -210,6 +222,7 @@ async def open_front(
             webhooks_ports=settings.webhooks_ports,
             trusted_proxies=settings.trusted_proxies,
             metrics_by_token=_metrics_by_token(settings),
+            connections_per_address=settings.connections_per_address,
         )
         await Catalogue(ports.stores.records, ports.commit, now).install_first()
         limiter = RateLimiter(chosen.rate_limits)
@@ -295,6 +308,7 @@ def _front_ports(
     registry: CollectorRegistry,
     capture: CaptureIntake,
     writer: LogWriter,
+    admission: Admission,
 ) -> FrontPorts:
     stores, pepper = house.stores, house.root_key.derive(Purpose.API_KEY_PEPPER)
     intake = Intake(
@@ -304,7 +318,7 @@ def _front_ports(
         vault=stores.vault,
         images=images,
         clock=now,
-        fresh_uuid=uuid7,
+        admission=admission,
         answer_timeout_s=settings.answer_timeout_s,
     )
     tokens = CaptureTokens(house.root_key.derive(Purpose.CAPTURE_TOKENS), now)

@@ -151,6 +151,11 @@ class Unauthenticated(VeristreamError):
 class Overloaded(VeristreamError):
     """Too much is under way; the same request may be sent again after a moment."""
 
+    def __init__(self, message: str = "", *, retry_after_s: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+        """When there will be room, in whole seconds; None when nobody can tell."""
+
 
 class ImageUndecodable(VeristreamError):
     """The bytes are not one still image of an accepted format within the limits (G61)."""

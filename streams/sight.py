@@ -88,6 +88,21 @@ class Face:
     """The clockwise turn of the picture that made this face upright; box and points are on the turned one."""
 
 
+class EngineLoad(Protocol):
+    """How much engines have to do."""
+
+    workers: int
+    """Jobs that can run at once."""
+    finished: int
+    """Jobs that ended in any way, ever; grows while there is progress."""
+    running: int
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that wait for a worker."""
+        ...
+
+
 class ImageDecoder(Protocol):
     """Turns request bytes into pixels, safely."""
 

@@ -18,7 +18,7 @@ from app.http.problems import problem_response, refusal_of
 from app.http.responses import dress
 from app.telemetry import Metrics
 from schemas.ids import encode_id
-from schemas.problems import ProblemCode, Refusal
+from schemas.problems import Overloaded, ProblemCode, Refusal
 
 UNMATCHED: Final = "(none)"
 """Stands in logs and metrics for a route that does not exist; what was asked for is not repeated."""
@@ -93,6 +93,8 @@ class Watch:
         if call.begun:
             raise ConnectionError("the answer was cut short") from error
         refusal = refusal or UNFORESEEN
+        if isinstance(error, Overloaded) and error.retry_after_s is not None:
+            call.headers["Retry-After"] = str(error.retry_after_s)
         self.metrics.problems.labels(refusal.code.value).inc()
         return problem_response(refusal, self.settings.base_url, call)
 

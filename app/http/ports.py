@@ -108,6 +108,10 @@ class FrontSettings:
     """None: no limits (benchmarks)."""
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     """Peers whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed (S8, S49)."""
+    connections_per_address: int = 128
+    """Connections of one address at one time, an IPv6 one by its /64; trusted proxies have no such cap."""
+    write_timeout_s: float = 30.0
+    """A client that reads next to nothing of its answer for so long is cut off (S48)."""
     body_timeout_s: float = 30.0
     """A body that has not arrived by then is given up (S48)."""
     body_budget_bytes: int = 512 * 1024 * 1024
@@ -122,4 +126,5 @@ KEEPALIVE_S: Final = 30.0
 """Idle connections and half-sent headers end after it; aiohttp's own default is an hour."""
 
 MAX_CONNECTIONS: Final = 1_000
-"""Connections at one time; one more is answered 503 and closed."""
+"""Connections at one time; for one more the longest idle one of the address with the most is dropped, and it
+is answered 503 and closed when none is idle."""

@@ -1,8 +1,12 @@
 """The server beneath the routes: malformed HTTP is answered as a problem, connections are capped."""
 
 import asyncio
+import fcntl
 import logging
+import sys
+import termios
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -12,6 +16,7 @@ from aiohttp import web
 from aiohttp.web_request import BaseRequest
 from typing_extensions import override
 
+from app.http.connections import ConnectionLimits, Connections, keep_dropping_unread
 from app.http.ports import KEEPALIVE_S
 from app.http.problems import render
 from app.telemetry import Metrics
@@ -37,7 +42,7 @@ class Surroundings:
     standing: dict[str, str]
     metrics: Metrics
     fresh_uuid: Callable[[], UUID]
-    max_connections: int
+    limits: ConnectionLimits
 
     def answer(self, refusal: Refusal) -> web.Response:
         """Return a refusal as a route would give it; the connection ends with it."""
@@ -60,22 +65,66 @@ class Surroundings:
 class FrontProtocol(web.RequestHandler):
     """One connection."""
 
-    __slots__ = ("_around",)
+    __slots__ = ("_around", "_connections", "_wire")
 
-    def __init__(self, server: "FrontServer", around: Surroundings, **kwargs: Any) -> None:
+    def __init__(
+        self, server: "FrontServer", around: Surroundings, connections: Connections, **kwargs: Any
+    ) -> None:
         super().__init__(server, **kwargs)
         self._around = around
+        self._connections = connections
+        self._wire: asyncio.WriteTransport | None = None
+        """The transport until the connection is lost; `transport` is None once it was told to close."""
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        server = self._manager
-        if server is not None and len(server.connections) >= self._around.max_connections:
+        if not isinstance(transport, asyncio.Transport):
+            raise TypeError("a connection is read and written")
+        peer = transport.get_extra_info("peername")
+        if not self._connections.admit(self, str(peer[0]) if isinstance(peer, tuple) else None):
             self._around.metrics.refused_connections.inc()
-            if isinstance(transport, asyncio.WriteTransport):
-                transport.write(self._around.full())
+            transport.write(self._around.full())
             transport.close()
             return
+        self._wire = transport
         super().connection_made(transport)
+
+    @override
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._connections.remove(self)
+        self._wire = None
+        super().connection_lost(exc)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is under way."""
+        return not self._request_in_progress and not self._messages
+
+    @property
+    def idle_until(self) -> float:
+        """When it ends if it stays idle, by the loop's clock."""
+        return self._next_keepalive_close_time
+
+    @property
+    def unsent_bytes(self) -> int:
+        """How much of its answers the client has not taken; 0 once the system has taken the rest of them."""
+        unsent_bytes = self._wire.get_write_buffer_size() if self._wire is not None else 0
+        return unsent_bytes + self._queued_bytes() if unsent_bytes else 0
+
+    def _queued_bytes(self) -> int:
+        """Return what the system has taken and the client has not acknowledged (tcp(7), SIOCOUTQ)."""
+        plain = self._wire.get_extra_info("socket") if self._wire is not None else None
+        answer = bytearray(4)
+        with suppress(OSError, AttributeError):  # a system that does not tell; a socket that was closed
+            fcntl.ioctl(plain.fileno(), termios.TIOCOUTQ, answer)
+        return int.from_bytes(answer, sys.byteorder)
+
+    def drop(self) -> None:
+        """End it at once; what is unsent is lost."""
+        self._around.metrics.dropped_connections.inc()
+        if self._wire is not None:
+            end = self._wire.abort if self.unsent_bytes else self._wire.close
+            end()
 
     @override
     def handle_error(
@@ -104,6 +153,20 @@ class FrontServer(web.Server):
         super().__init__(self._answer, request_factory=plain.request_factory)
         self._routes = plain.request_handler
         self._around = around
+        self._open = Connections(around.limits)
+        self._dropping: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to drop connections whose answers stay unread."""
+        watch = keep_dropping_unread(self._open, self._around.limits.write_timeout_s)
+        self._dropping = asyncio.create_task(watch, name="unread-answers")
+
+    async def stop(self) -> None:
+        """Leave the connections alone."""
+        if self._dropping is not None:
+            self._dropping.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._dropping
 
     async def _answer(self, request: BaseRequest) -> web.StreamResponse:
         """Answer through the routes; what aiohttp refuses before them is a problem as well."""
@@ -117,6 +180,7 @@ class FrontServer(web.Server):
         return FrontProtocol(
             self,
             self._around,
+            self._open,
             loop=asyncio.get_running_loop(),
             keepalive_timeout=KEEPALIVE_S,
             lingering_time=_LINGERING_S,
@@ -128,15 +192,24 @@ class FrontServer(web.Server):
 class FrontRunner(web.AppRunner):
     """Runs the application on `FrontServer`s."""
 
-    __slots__ = ("_around",)
+    __slots__ = ("_around", "_front")
 
     def __init__(self, app: web.Application, around: Surroundings, shutdown_timeout_s: float = 10.0) -> None:
         super().__init__(app, access_log=None, shutdown_timeout=shutdown_timeout_s)
         self._around = around
+        self._front: FrontServer | None = None
 
     @override
     async def _make_server(self) -> web.Server:
-        return FrontServer(await super()._make_server(), self._around)
+        server = self._front = FrontServer(await super()._make_server(), self._around)
+        server.start()
+        return server
+
+    @override
+    async def cleanup(self) -> None:
+        await super().cleanup()
+        if self._front is not None:
+            await self._front.stop()
 
 
 def _silent_logger() -> logging.Logger:

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from app.http.auth import Gate
 from app.http.bodies import BodyBudget, BodyReader
+from app.http.connections import ConnectionLimits
 from app.http.cursors import Cursors
 from app.http.endpoints import CALL, Endpoint
 from app.http.middlewares import Handler, Watch
@@ -120,7 +121,12 @@ def make_runner(
         standing=dict(standing_headers(settings.base_url)),
         metrics=ports.metrics,
         fresh_uuid=ports.fresh_uuid,
-        max_connections=max_connections,
+        limits=ConnectionLimits(
+            total=max_connections,
+            per_address=settings.connections_per_address,
+            trusted=settings.trusted_proxies,
+            write_timeout_s=settings.write_timeout_s,
+        ),
     )
     return FrontRunner(app, around, shutdown_timeout_s)
 

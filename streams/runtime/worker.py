@@ -12,6 +12,7 @@ import structlog
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
 from faust.types import TP
 
+from streams.runtime.agents import end_handlers
 from streams.runtime.consumer import mended
 
 log = structlog.get_logger(__name__)
@@ -28,21 +29,40 @@ STALL_S: Final = 60.0
 that takes this long."""
 
 
+MOST_STALLS: Final = 10
+"""Times `STALL_S` after which a partition is stuck although engines finish jobs: those are of others then.
+One record has less than a hundred jobs, none of which may take longer than some seconds."""
+
+
 class Stuck(Exception):
     """The app stands still, and no store or log that is away explains it: another must be built."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """Tells partitions that are behind and move from those that do not, and whether a rebalance ends."""
+    """Tells partitions that are behind and move from those that do not, and whether a rebalance ends.
+
+    A record may need the engines for long; while they finish jobs, a partition without commits counts as
+    moving, up to `MOST_STALLS` times as long.
+    """
 
     stall_after_s: float
     _seen: dict[TP, tuple[int, float]] = field(default_factory=dict)
+    _finished: int = 0
+    """Jobs of the engines that had ended when last noted."""
+    _engines_moved_at: float = -math.inf
     _changing_since: float | None = None
     """When the rebalance or recovery that is under way was first seen; None outside of one."""
 
-    def stalled(self, ends: Mapping[TP, int], committed: Mapping[TP, int], now: float) -> list[TP]:
-        """Note how far each partition is at `now`; return those that have stood still for too long."""
+    def stalled(
+        self, ends: Mapping[TP, int], committed: Mapping[TP, int], now: float, finished: int = 0
+    ) -> list[TP]:
+        """Note how far each partition is at `now`; return those that have stood still for too long.
+
+        `finished` counts the jobs of the engines that ended so far.
+        """
+        if finished != self._finished:
+            self._finished, self._engines_moved_at = finished, now
         self._seen = {
             tp: self._seen[tp]
             if tp in self._seen and self._seen[tp][0] == committed[tp]
@@ -50,7 +70,11 @@ class Progress:
             for tp, end in ends.items()
             if end > committed[tp]
         }
-        return [tp for tp, (_, since) in self._seen.items() if now - since >= self.stall_after_s]
+        return [tp for tp, (_, since) in self._seen.items() if self._is_stalled(now, since)]
+
+    def _is_stalled(self, now: float, since: float) -> bool:
+        still_s = now - max(since, self._engines_moved_at)
+        return still_s >= self.stall_after_s or now - since >= MOST_STALLS * self.stall_after_s
 
     def unended(self, *, changing: bool, now: float) -> bool:
         """Note whether a rebalance is under way at `now`; tell whether it has lasted for too long."""
@@ -76,6 +100,8 @@ class Worker:
     `build` is called for every life of the app: an app that stopped or crashed cannot start again, and one
     that stands still is given up. `waited_at` tells when a handler last waited for a store or the log, by
     the loop's clock: while they do, standing still has its reason, and a new app would stand as well.
+    `finished` counts the jobs of the engines that ended: while it grows, records that take long are no
+    reason to give an app up, for a new one would begin with the same records.
     """
 
     def __init__(
@@ -84,8 +110,10 @@ class Worker:
         *,
         stall_after_s: float = STALL_S,
         waited_at: Callable[[], float] = lambda: -math.inf,
+        finished: Callable[[], int] = lambda: 0,
     ) -> None:
         self._build = build
+        self._finished = finished
         self._waited_at = waited_at
         self._progress = Progress(stall_after_s)
         self._app: faust.App | None = None
@@ -181,6 +209,9 @@ class Worker:
             stop.cancel()
         life.cancel()
         await asyncio.wait({life}, timeout=1.0)
+        left = await end_handlers(app, STOP_S)
+        if left:
+            log.error("worker.handlers_left", records=left)
 
     async def _watch(self, app: faust.App) -> None:
         """Measure every second.
@@ -212,7 +243,8 @@ class Worker:
         self._lag = {}
         for tp in tps:
             self._lag[tp.topic] = self._lag.get(tp.topic, 0) + max(0, ends[tp] - committed[tp])
-        stalled = self._progress.stalled(ends, committed, asyncio.get_running_loop().time())
+        now = asyncio.get_running_loop().time()
+        stalled = self._progress.stalled(ends, committed, now, self._finished())
         if stalled and stalled != self._stalled:
             log.error("worker.stalled", partitions=[f"{tp.topic}/{tp.partition}" for tp in stalled])
         self._stalled = stalled
@@ -230,9 +262,10 @@ async def running_worker(
     *,
     stall_after_s: float = STALL_S,
     waited_at: Callable[[], float] = lambda: -math.inf,
+    finished: Callable[[], int] = lambda: 0,
 ) -> AsyncIterator[Worker]:
     """Run a worker for the length of the context; it may not be ready yet when the context is entered."""
-    worker = Worker(build, stall_after_s=stall_after_s, waited_at=waited_at)
+    worker = Worker(build, stall_after_s=stall_after_s, waited_at=waited_at, finished=finished)
     worker.start()
     try:
         yield worker

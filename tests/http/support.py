@@ -5,10 +5,12 @@ import base64
 import io
 import json
 import secrets
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import aiohttp
@@ -20,8 +22,10 @@ from uuid_utils.compat import uuid7
 from app.adapters.crypto import RootKey
 from app.adapters.memory import Shelves, open_memory_stores
 from app.adapters.passwords import PARAMETERS, Argon2Passwords
+from app.admission import Admission
 from app.capture import CaptureIntake
 from app.capture_tokens import CaptureTokens
+from app.gateway import partition_of
 from app.http.ports import Authenticator, FrontPorts, FrontSettings, Probe
 from app.http.rate_limits import RateLimiter
 from app.http.server import create_app, make_runner
@@ -34,7 +38,16 @@ from schemas.access import TenantCaller
 from schemas.base import Command, Event
 from schemas.enums import Scope
 from schemas.flows import FlowCommand
-from schemas.ids import PLATFORM, KeyId, ReviewerSessionId, TenantId, UserId, derive_id, encode_id
+from schemas.ids import (
+    PLATFORM,
+    KeyId,
+    ReviewerSessionId,
+    TenantId,
+    UserId,
+    VerificationId,
+    derive_id,
+    encode_id,
+)
 from schemas.people import OpenSession, Reviewer, ReviewerSession, Role
 from schemas.problems import Refused, Unauthenticated
 from schemas.reviews import CaseCommand
@@ -427,6 +440,17 @@ def _handlers(
     }
 
 
+def build_admission(places: int = 64) -> Admission:
+    """A queue in which nobody has to wait, unless there are few places."""
+    return Admission(
+        places=places,
+        longest_wait_s=10.0,
+        partition_of=partial(partition_of, Topic.VERIFICATION_COMMANDS),
+        draw_id=lambda: VerificationId(encode_id("ver", uuid7())),
+        now=time.monotonic,
+    )
+
+
 def _ports(
     stores: Stores,
     keys: Authenticator,
@@ -444,7 +468,7 @@ def _ports(
         vault=stores.vault,
         images=images,
         clock=now,
-        fresh_uuid=uuid7,
+        admission=build_admission(),
         answer_timeout_s=20.0,
     )
     return FrontPorts(

@@ -42,6 +42,19 @@ MALFORMED: Final = {
 }
 
 
+UNFINISHED: Final = (
+    POST + b"Authorization: Bearer idv_test_acme\r\nContent-Type: application/json\r\n"
+    b"Content-Length: 1000\r\n\r\n{"
+)
+
+
+async def until_busy(front: Front, requests: int = 1) -> None:
+    """Return once so many requests are under way."""
+    async with asyncio.timeout(10):
+        while front.ports.registry.get_sample_value("veristream_http_in_flight") != requests:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
 async def tell(front: Front, raw: bytes) -> bytes:
     """Send bytes, and read until the front closes or has answered."""
     reader, writer = await asyncio.open_connection("127.0.0.1", front.port)
@@ -162,9 +175,9 @@ async def test_what_is_no_identifier_is_no_route(front: Front, name: str) -> Non
 
 async def test_a_connection_over_the_cap_is_told_to_come_back() -> None:
     async with open_front(max_connections=1) as front:
-        reader, writer = await asyncio.open_connection("127.0.0.1", front.port)
-        writer.write(GET + HOST + b"\r\n")
-        await reader.readuntil(b"}")
+        _, writer = await asyncio.open_connection("127.0.0.1", front.port)
+        writer.write(UNFINISHED)
+        await until_busy(front)
         answer = await tell(front, GET + HOST + b"\r\n")
         writer.close()
 

@@ -1,0 +1,38 @@
+"""S62: a tenant that sends many verifications at once delays no other, and is told when to come back."""
+
+import asyncio
+from pathlib import Path
+
+from tests.bench.noisy_neighbour import Tenant, bodies
+from tests.journeys.service import make_tenant, running_service
+
+AT_ONCE = 24
+"""More than wait in half of the answer timeout on any machine that runs the tests."""
+
+BETWEEN = 6
+"""Decisions of the busy tenant while the quiet one waits: what was released, and one turn more."""
+
+
+async def test_s62_a_tenant_beside_a_busy_one_is_served_in_its_turn_and_never_refused(tmp_path: Path) -> None:
+    wire = bodies(2)
+    async with running_service(tmp_path, {"SERVICE_VERIFICATIONS_AT_ONCE": "2"}) as service:
+        _, other_key, _ = await make_tenant(tmp_path, "Globex")
+        busy = Tenant(service, service.live_key, wire, "busy")
+        quiet = Tenant(service, other_key, wire, "quiet")
+        flood = [asyncio.create_task(busy.post(number)) for number in range(AT_ONCE)]
+        await asyncio.wait(flood, return_when=asyncio.FIRST_COMPLETED)
+        asked = [await quiet.send(f"quiet-{number}", number) for number in range(2)]
+        await asyncio.gather(*flood)
+        first_answers = list(busy.answers)
+        await busy.settle()
+
+    refused = [one for one in first_answers if one.code == "OVERLOADED"]
+    decided = [one for one in first_answers if one.code is None]
+    between = [sum(own.at - own.took_s < one.at < own.at for one in decided) for own in asked]
+    assert [one.status for one in asked] == [201, 201]
+    assert max(between) <= BETWEEN
+    assert {one.code for one in first_answers} <= {None, "OVERLOADED", "DECISION_PENDING"}
+    assert decided
+    assert refused
+    assert all(int(one.retry_after or 0) > 1 for one in refused)
+    assert max(one.at for one in decided) > asked[0].at
