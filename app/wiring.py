@@ -21,9 +21,9 @@ from uuid_utils.compat import uuid7
 from app.adapters.crypto import Purpose
 from app.adapters.passwords import open_passwords
 from app.agents import AGENTS, Surroundings
-from app.capture import CaptureIntake, open_capture_intake
+from app.capture import build_capture_intake, open_image_pool
 from app.capture_tokens import CaptureTokens
-from app.engines import open_chosen_engines
+from app.engines import open_chosen_engines, open_chosen_forker
 from app.gateway import Gateway
 from app.health import probes_of, serving_health
 from app.house import House, new_id, now, open_house, people_of
@@ -38,7 +38,9 @@ from app.pulse import process_registry, watching_loop
 from app.settings import Settings
 from app.startup import READY_S, CannotStart
 from app.telemetry import build_metrics
-from app.vision import images
+from app.vision.engines import open_forker
+from app.vision.forker import Forker
+from app.vision.pooled import PooledImageDecoder
 from app.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from schemas.topics import Topic
 from streams.access.handler import Authenticate
@@ -83,6 +85,7 @@ async def open_worker(
     access: LogAccess,
     streams: Iterable[str] = STREAMS,
     pace: WebhookPace = FULL_PACE,
+    forker: Forker | None = None,
 ) -> AsyncIterator[Worker]:
     """Run the agents; models are loaded and warm, and partitions assigned, when the context is entered.
 
@@ -93,7 +96,7 @@ async def open_worker(
     async with AsyncExitStack() as stack:
         engines = None
         if "verification" in chosen:
-            engines = await stack.enter_async_context(open_chosen_engines(settings))
+            engines = await stack.enter_async_context(open_chosen_engines(settings, forker))
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
         guard = Guard(writer, now=now, uniform=random.SystemRandom().uniform)
         hooks = WebhookPorts(house.stores, writer, now, settings.webhooks_allow_insecure, pace)
@@ -140,6 +143,7 @@ async def open_front(
     listening: socket.socket,
     worker: Worker | None = None,
     drain_s: float = 0.0,
+    forker: Forker | None = None,
 ) -> AsyncIterator[str]:
     """Serve HTTP on a bound socket; yields the address callers use.
 
@@ -161,11 +165,12 @@ async def open_front(
         probes = {**probes_of(house.stores, access, worker), "front": leaving.probe}
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
         commit = CommitAndTell(house.stores.journal, announcer)
-        capture = await stack.enter_async_context(open_capture_intake(house.stores.evidence, now))
+        forks = forker or await stack.enter_async_context(open_forker())
+        images = PooledImageDecoder(await stack.enter_async_context(open_image_pool(forks)))
         people = people_of(house, commit, await stack.enter_async_context(open_passwords()), settings)
         noting = NoteKeyUse(house.stores.journal.commit)
         stack.push_async_callback(noting.aclose)
-        ports = _front_ports(settings, house, gateway, people, noting, probes, registry, capture, writer)
+        ports = _front_ports(settings, house, gateway, people, noting, probes, registry, images, writer)
         chosen = FrontSettings(
             base_url=url.rstrip("/"),
             cursor_key=house.root_key.derive(Purpose.CURSORS),
@@ -218,7 +223,7 @@ def _front_ports(
     noting: NoteKeyUse,
     probes: dict[str, Probe],
     registry: CollectorRegistry,
-    capture: CaptureIntake,
+    images: PooledImageDecoder,
     writer: LogWriter,
 ) -> FrontPorts:
     stores, pepper = house.stores, house.root_key.derive(Purpose.API_KEY_PEPPER)
@@ -241,7 +246,7 @@ def _front_ports(
         recognise_capture=tokens.recognise,
         gateway=gateway,
         intake=intake,
-        capture=capture,
+        capture=build_capture_intake(stores.evidence, images, now),
         capture_tokens=tokens,
         stores=stores,
         commit=people.commit,
@@ -269,8 +274,9 @@ async def running_all(settings: Settings, tell: Tell = lambda _: None) -> AsyncI
             await prepare_topics(access)
             tell("loading and warming the models, starting the agents")
             async with (
+                open_chosen_forker(settings) as forker,
                 LogWriter(access) as writer,
-                open_worker(settings, house, writer, access) as worker,
-                open_front(settings, house, writer, access, listening, worker) as url,
+                open_worker(settings, house, writer, access, forker=forker) as worker,
+                open_front(settings, house, writer, access, listening, worker, forker=forker) as url,
             ):
                 yield Running(url=url, access=access, house=house)

@@ -1,9 +1,10 @@
 """What is seen: pictures, text, faces, and the promises of the engines that see them."""
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,10 @@ Turn = Literal[0, 90, 180, 270]
 
 Embedding = NDArray[np.float32]
 """A face as a vector; comparable only with vectors of the same engine."""
+
+
+TENANT: Final = ContextVar("engine_tenant", default="")
+"""For whom engines are asked; whoever carries a command out sets it, and engines let tenants take turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,21 @@ class Face:
     """Five landmarks in the engine's own fixed order."""
     turn: Turn = 0
     """The clockwise turn of the picture that made this face upright; box and points are on the turned one."""
+
+
+class EngineLoad(Protocol):
+    """How much engines have to do."""
+
+    workers: int
+    """Jobs that can run at once."""
+    finished: int
+    """Jobs that ended in any way, ever; grows while there is progress."""
+    running: int
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that wait for a worker."""
+        ...
 
 
 class ImageDecoder(Protocol):

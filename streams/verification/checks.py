@@ -21,6 +21,7 @@ from schemas.verifications import CheckResult, DeclaredDocument
 from streams.sight import (
     Box,
     Embedding,
+    EngineLoad,
     Face,
     FaceEngine,
     ImageDecoder,
@@ -75,6 +76,8 @@ class Engines:
     faces: FaceEngine
     liveness: LivenessEngine | None = None
     """None: LIVENESS answers NOT_EVALUATED."""
+    load: EngineLoad | None = None
+    """What the engines have to do; None where nobody counts it."""
 
 
 @dataclass(frozen=True, slots=True)
