@@ -126,6 +126,8 @@ async def open_worker(
             await stack.enter_async_context(sweeping_sessions(Sweeper(house.stores.records, writer, now)))
         await stack.enter_async_context(delivering.looked_after())
         worker.figures += delivering.figures
+        if engines is not None and engines.load is not None:
+            worker.probes["engines"] = engines.load.probe
         try:
             async with asyncio.timeout(READY_S):
                 await worker.wait_ready()

@@ -31,7 +31,7 @@ def main(descriptor: int) -> None:
     for ignored in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ignored, signal.SIG_IGN)  # a group's signal; the service drains and closes the socket
     control = socket.socket(fileno=descriptor)
-    control.setblocking(True)  # noqa: FBT003 - the library's own signature
+    control.setblocking(True)
     chosen = control.recv(_MESSAGE_BYTES)
     greeting, engines = _load(chosen)
     control.send(greeting.model_dump_json().encode())

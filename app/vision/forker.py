@@ -23,9 +23,7 @@ ANSWER_TIMEOUT_S: Final = 30.0
 """Forking and ending take milliseconds."""
 _MESSAGE_BYTES: Final = 64 * 1024
 
-_ONE_THREAD: Final = {
-    name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-}
+_ONE_THREAD: Final = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """A process that forks may have no other threads, and as many children as cores are the best throughput."""
 _PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONHOME")
 """Variables the forker gets; settings hold secrets, and a child must not know them."""
@@ -49,6 +47,7 @@ class Child:
 
     pid: int
     link: socket.socket
+    """Of packets, and non-blocking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ class Forker:
             ready = False
         if not ready:
             raise EngineFailed(f"a vision child ended at once: {self.end(child).cause}")
-        child.link.setblocking(False)  # noqa: FBT003 - the library's own signature
+        child.link.setblocking(False)
         return child
 
     def end(self, child: Child) -> Ended:

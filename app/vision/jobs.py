@@ -11,9 +11,9 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 
 from pydantic import Field, TypeAdapter
 
+from app.vision.faces.metrics import Metric
 from app.vision.memory import Layout
 from schemas.base import Frozen
-from app.vision.faces.metrics import Metric
 from streams.sight import Box, Detail, Face, Picture, Quad, Sharpness, TextLine
 from streams.verification.findings import DocumentFindings
 
@@ -61,6 +61,8 @@ PING: Final = Job("ping", 1, result=TypeAdapter(bool))
 """Answers true: the child lives."""
 STRIP: Final[Job[bytes]] = Job("strip", 4, gives=Gives.FILE)
 DECODE: Final[Job[Picture]] = Job("decode", 4, gives=Gives.PICTURE)
+EXAMINE: Final = Job("examine", 6, TypeAdapter(tuple[int, ...]), TypeAdapter(tuple[str, ...]))
+"""Arguments are the lengths of files that follow one another; answers the condition of each, or nothing."""
 SHARPNESS: Final = Job("sharpness", 2, TypeAdapter(tuple[Box | None]), TypeAdapter(Sharpness))
 ENCODE: Final[Job[bytes]] = Job("encode", 2, TypeAdapter(tuple[Box]), gives=Gives.FILE)
 FIND_LINES: Final = Job("find_lines", 3, TypeAdapter(tuple[Detail]), TypeAdapter(tuple[Quad, ...]))

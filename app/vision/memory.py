@@ -60,9 +60,7 @@ def pixels_in(memory: mmap.mmap, layout: Layout) -> Pixels:
     Raises:
         ValueError: The layout reaches out of it.
     """
-    return np.ndarray(
-        layout.shape, np.uint8, buffer=memory, offset=layout.offset, strides=layout.strides
-    )
+    return np.ndarray(layout.shape, np.uint8, buffer=memory, offset=layout.offset, strides=layout.strides)
 
 
 def packed(height: int, width: int) -> Layout:

@@ -1,8 +1,9 @@
 """The ports of `streams.sight` over the pool: every pixel is looked at in a vision child."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from typing import Final
 
 import numpy as np
 import structlog
@@ -13,9 +14,10 @@ from app.vision.images import strip_upright
 from app.vision.jobs import EngineFacts, FaceFacts
 from app.vision.pool import VisionPool
 from schemas.enums import ReaderClass
-from schemas.problems import EngineFailed, ImageUndecodable, Overloaded
+from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, Overloaded
 from streams.sight import (
     Box,
+    Condition,
     Detail,
     Embedding,
     Face,
@@ -31,6 +33,10 @@ from streams.sight import (
 from streams.verification.findings import DocumentFindings
 from streams.verification.readers.nin_slip import compare_codes
 
+_CONDITIONS: Final[Mapping[str, Callable[[str], Condition]]] = {
+    kind.__name__: kind for kind in (ImageUndecodable, ImageNotEvaluable)
+}
+
 log = structlog.get_logger(__name__)
 
 
@@ -43,6 +49,11 @@ class PooledImageDecoder(ImageDecoder):
     @override
     async def decode(self, image: bytes) -> Picture:
         return await self._pool.run(jobs.DECODE, file=image)
+
+    @override
+    async def examine(self, images: Sequence[bytes]) -> tuple[Condition | None, ...]:
+        said = await self._pool.run(jobs.EXAMINE, *map(len, images), file=b"".join(images))
+        return tuple(_CONDITIONS[name]("found by examining") if name else None for name in said)
 
     @override
     async def sharpness(self, picture: Picture, box: Box | None = None) -> Sharpness:

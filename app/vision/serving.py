@@ -3,7 +3,7 @@
 import mmap
 import os
 import socket
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -12,7 +12,7 @@ import numpy as np
 from app.vision import images, jobs, sandbox
 from app.vision.jobs import Gives, Job, Reply, Request, framed, parted
 from app.vision.memory import packed, pixels_in
-from schemas.problems import EngineFailed, VeristreamError
+from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, VeristreamError
 from streams.sight import FaceEngine, LivenessEngine, Picture, TextReader
 from streams.verification.findings import DocumentFindings
 from streams.verification.reading import read_findings
@@ -54,6 +54,7 @@ _WORK: Final[Mapping[str, tuple[Job[Any], _Work]]] = {
         (jobs.PING, lambda _: True),
         (jobs.STRIP, lambda asked: images.strip_metadata(asked.file)),
         (jobs.DECODE, lambda asked: images.decode(asked.file)),
+        (jobs.EXAMINE, lambda asked: tuple(_examine(asked))),
         (jobs.SHARPNESS, lambda asked: images.measure_sharpness(asked.seen, *asked.args)),
         (jobs.ENCODE, lambda asked: images.encode_box(asked.seen, *asked.args)),
         (jobs.FIND_LINES, lambda asked: finished(_text(asked).find_lines(asked.seen, *asked.args))),
@@ -165,6 +166,18 @@ class _WithoutCodes(TextReader):
     async def read_codes(self, picture: Picture) -> tuple[str, ...]:  # noqa: ARG002 - the port's signature
         """Return nothing."""
         return ()
+
+
+def _examine(asked: _Asked) -> Iterator[str]:
+    start = 0
+    for length in asked.args:
+        try:
+            images.decode(asked.file[start : start + length])
+        except (ImageUndecodable, ImageNotEvaluable) as condition:
+            yield type(condition).__name__
+        else:
+            yield ""
+        start += length
 
 
 def _read_document(asked: _Asked) -> DocumentFindings:
