@@ -108,7 +108,9 @@ class Exchange(Generic[R]):
         if min(height, width) < 1:
             raise ValueError("a picture without pixels")
         self._room.forbid_writing()
-        return Picture(pixels_in(self._room, packed(height, width)))
+        pixels = pixels_in(self._room, packed(height, width))
+        pixels.flags.writeable = False
+        return Picture(pixels)
 
 
 async def receive(link: socket.socket) -> bytes:

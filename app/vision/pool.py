@@ -57,6 +57,8 @@ class VisionPool:
         self._abandoned: set[asyncio.Task[None]] = set()
         self._forking = ThreadPoolExecutor(1, thread_name_prefix="vision-forker")
         self._closed = False
+        self._still = asyncio.Event()
+        self._still.set()
         self._stillborn = 0
         self._ended_at = time.monotonic()
 
@@ -114,8 +116,8 @@ class VisionPool:
             for waiter in queue:
                 waiter.cancel()
         self._queues.clear()
-        while self.running or self._abandoned:
-            await asyncio.sleep(GRACE_S / 10)
+        await self._still.wait()
+        await asyncio.gather(*self._abandoned)
         for child in self._idle:
             await self._end(child)
         self._idle.clear()
@@ -225,6 +227,7 @@ class VisionPool:
     def _begin(self) -> None:
         if not self.running:
             self._ended_at = time.monotonic()
+            self._still.clear()
         self.running += 1
 
     def _free_place(self) -> None:
@@ -242,3 +245,5 @@ class VisionPool:
                 turn.set_result(None)
                 self.running += 1
                 return
+        if not self.running:
+            self._still.set()

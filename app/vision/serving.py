@@ -48,25 +48,6 @@ class _Asked:
 
 _Work = Callable[[_Asked], Any]
 
-_WORK: Final[Mapping[str, tuple[Job[Any], _Work]]] = {
-    job.name: (job, work)
-    for job, work in (
-        (jobs.PING, lambda _: True),
-        (jobs.STRIP, lambda asked: images.strip_metadata(asked.file)),
-        (jobs.DECODE, lambda asked: images.decode(asked.file)),
-        (jobs.EXAMINE, lambda asked: tuple(_examine(asked))),
-        (jobs.SHARPNESS, lambda asked: images.measure_sharpness(asked.seen, *asked.args)),
-        (jobs.ENCODE, lambda asked: images.encode_box(asked.seen, *asked.args)),
-        (jobs.FIND_LINES, lambda asked: finished(_text(asked).find_lines(asked.seen, *asked.args))),
-        (jobs.READ_LINES, lambda asked: finished(_text(asked).read_lines(asked.seen, *asked.args))),
-        (jobs.READ_CODES, lambda asked: finished(_text(asked).read_codes(asked.seen))),
-        (jobs.READ_DOCUMENT, lambda asked: _read_document(asked)),
-        (jobs.FIND_FACES, lambda asked: finished(_present(asked.engines.faces).find(asked.seen))),
-        (jobs.EMBED, lambda asked: _embed(asked)),
-        (jobs.LIVENESS, lambda asked: _score(asked)),
-    )
-}
-
 
 def serve(link: socket.socket, engines: Loaded) -> None:
     """Answer messages one after the other until the other side closes, or memory ran out."""
@@ -194,3 +175,23 @@ def _embed(asked: _Asked) -> tuple[float, ...]:
 def _score(asked: _Asked) -> float:
     (face,) = asked.args
     return finished(_present(asked.engines.liveness).score(asked.seen, face))
+
+
+_WORK: Final[Mapping[str, tuple[Job[Any], _Work]]] = {
+    job.name: (job, work)
+    for job, work in (
+        (jobs.PING, lambda _: True),
+        (jobs.STRIP, lambda asked: images.strip_metadata(asked.file)),
+        (jobs.DECODE, lambda asked: images.decode(asked.file)),
+        (jobs.EXAMINE, lambda asked: tuple(_examine(asked))),
+        (jobs.SHARPNESS, lambda asked: images.measure_sharpness(asked.seen, *asked.args)),
+        (jobs.ENCODE, lambda asked: images.encode_box(asked.seen, *asked.args)),
+        (jobs.FIND_LINES, lambda asked: finished(_text(asked).find_lines(asked.seen, *asked.args))),
+        (jobs.READ_LINES, lambda asked: finished(_text(asked).read_lines(asked.seen, *asked.args))),
+        (jobs.READ_CODES, lambda asked: finished(_text(asked).read_codes(asked.seen))),
+        (jobs.READ_DOCUMENT, _read_document),
+        (jobs.FIND_FACES, lambda asked: finished(_present(asked.engines.faces).find(asked.seen))),
+        (jobs.EMBED, _embed),
+        (jobs.LIVENESS, _score),
+    )
+}
