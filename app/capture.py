@@ -11,9 +11,9 @@ from typing import Final
 import structlog
 
 from app.images_in import MAX_IMAGE_BYTES, Arrived, ImageGate, Keepable, make_keepable
-from app.vision import images
-from app.vision.images import PooledImageDecoder
+from app.vision.forker import Forker
 from app.vision.pool import VisionPool
+from app.vision.pooled import PooledImageDecoder
 from schemas.enums import EvidenceKind
 from schemas.ids import EvidenceId, TenantId, derive_id
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, ProblemCode, Refused
@@ -71,7 +71,7 @@ class CaptureIntake:
         if len(image.content) > MAX_IMAGE_BYTES:
             message = f"The image has more than {MAX_IMAGE_BYTES} bytes."
             raise Refused.at(image.pointer, ProblemCode.PAYLOAD_TOO_LARGE, message)
-        keepable = await asyncio.to_thread(make_keepable, self.images, image)
+        keepable = await make_keepable(self.images, image)
         reasons = await self._judge(stored, what, image, keepable)
         row, attempt = stored.session, attempt_of(stored)
         run = verification_id(tenant_id, row.session_id, attempt)
@@ -113,16 +113,20 @@ class CaptureIntake:
 
 
 @asynccontextmanager
-async def open_capture_intake(
-    evidence: EvidenceStore, clock: Callable[[], datetime]
-) -> AsyncIterator[CaptureIntake]:
-    """Judge captured images in a thread of their own, by the thresholds of the evaluation."""
-    pool = VisionPool(1, waiting=WAITING)
+async def open_image_pool(forker: Forker) -> AsyncIterator[VisionPool]:
+    """Give a front a child of its own, so that its images never wait for models."""
+    pool = VisionPool(forker, 1, waiting=WAITING)
     try:
-        decoder, thresholds = PooledImageDecoder(pool), VerificationPolicy().images
-        yield CaptureIntake(evidence, images, decoder, clock, thresholds)
+        yield pool
     finally:
         await pool.aclose()
+
+
+def build_capture_intake(
+    evidence: EvidenceStore, decoder: PooledImageDecoder, clock: Callable[[], datetime]
+) -> CaptureIntake:
+    """Judge captured images by the thresholds of the evaluation."""
+    return CaptureIntake(evidence, decoder, decoder, clock, VerificationPolicy().images)
 
 
 def arrived(content: bytes) -> Arrived:

@@ -23,7 +23,6 @@ from app.settings import Settings, SettingsRefused
 from app.startup import CannotStart
 from app.vision.faces.dlib_engine import load_core
 from app.vision.ocr import RapidTextReader
-from app.vision.pool import VisionPool
 from schemas.problems import StoreUnavailable, VeristreamError
 from streams.runtime.access import LogAccess
 from streams.runtime.app import GROUP
@@ -112,9 +111,8 @@ def _receivers(settings: Settings) -> Finding:
 
 
 def _models() -> Finding:
-    pool = VisionPool(1)
     try:
-        version = RapidTextReader(pool).model_version
+        version = RapidTextReader().model_version
         load_core()
     except VeristreamError as error:
         mend = "install the pinned packages again: pip install --require-hashes -r requirements.lock"

@@ -82,7 +82,7 @@ def probes_of(stores: Stores, access: LogAccess, worker: Worker | None) -> dict[
         return None if worker.healthy else "records wait and none is finished"
 
     probes: dict[str, Probe] = {"store": StoreProbe(stores), "broker": broker}
-    return probes if worker is None else {**probes, "agents": agents}
+    return probes if worker is None else {**probes, "agents": agents, **worker.probes}
 
 
 @asynccontextmanager

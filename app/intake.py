@@ -14,9 +14,7 @@ from app.admission import Admission
 from app.images_in import (
     Arrived,
     ImageGate,
-    Keepable,
     encoded_length,
-    keep_upright,
     make_keepable,
     unpack,
 )
@@ -188,7 +186,7 @@ class Intake:
         tenant_id, verification_id, _ = naming
 
         async def draft(image: Arrived, kind: EvidenceKind) -> EvidenceDraft:
-            keepable = await self._make_keepable(image)
+            keepable = await make_keepable(self.images, image)
             row = EvidenceRow(
                 tenant_id=tenant_id,
                 subject_id=body.subject_id,
@@ -203,13 +201,6 @@ class Intake:
 
         document, selfie = arrived
         return await draft(document, EvidenceKind.IMAGE), await draft(selfie, EvidenceKind.SELFIE)
-
-    async def _make_keepable(self, image: Arrived) -> Keepable:
-        if len(image.content) <= INLINE_CHARS // 2:
-            at_once = keep_upright(self.images, image)
-            if at_once is not None:
-                return at_once
-        return await asyncio.to_thread(make_keepable, self.images, image)
 
     async def _forget(self, command: SubmitVerification) -> None:
         """Remove the evidence of a command that is certainly in no log and that nobody can name again."""

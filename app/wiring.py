@@ -26,9 +26,9 @@ from app.adapters.passwords import open_passwords
 from app.adapters.signing import checkpoint_key
 from app.admission import Admission, open_admission
 from app.agents import AGENTS, Surroundings
-from app.capture import CaptureIntake, open_capture_intake
+from app.capture import build_capture_intake, open_image_pool
 from app.capture_tokens import CaptureTokens
-from app.engines import open_chosen_engines
+from app.engines import open_chosen_engines, open_chosen_forker
 from app.gateway import Gateway
 from app.health import probes_of, serving_health
 from app.house import House, checkpoints_dir_of, new_id, now, open_house, people_of
@@ -44,7 +44,9 @@ from app.pulse import process_registry, watching_loop
 from app.settings import Settings, SettingsRefused
 from app.startup import READY_S, CannotStart
 from app.telemetry import build_metrics
-from app.vision import images
+from app.vision.engines import open_forker
+from app.vision.forker import Forker
+from app.vision.pooled import PooledImageDecoder
 from app.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from schemas.topics import Topic
 from streams.access.handler import Authenticate
@@ -96,6 +98,7 @@ async def open_worker(
     access: LogAccess,
     streams: Iterable[str] = STREAMS,
     pace: WebhookPace = FULL_PACE,
+    forker: Forker | None = None,
 ) -> AsyncIterator[Worker]:
     """Run the agents; models are loaded and warm, and partitions assigned, when the context is entered.
 
@@ -108,7 +111,7 @@ async def open_worker(
     async with AsyncExitStack() as stack:
         engines = None
         if "verification" in chosen:
-            engines = await stack.enter_async_context(open_chosen_engines(settings))
+            engines = await stack.enter_async_context(open_chosen_engines(settings, forker))
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
         keys = house.record_keys
         guard = Guard(writer, keys, Replays(access, keys), now=now, uniform=random.SystemRandom().uniform)
@@ -165,6 +168,8 @@ async def open_worker(
             await stack.enter_async_context(sweeping_sessions(Sweeper(house.stores.records, writer, now)))
         await stack.enter_async_context(delivering.looked_after())
         worker.figures += [*delivering.figures, guard_figure(guard)]
+        if engines is not None and engines.load is not None:
+            worker.probes["engines"] = engines.load.probe
         try:
             async with asyncio.timeout(READY_S):
                 await worker.wait_ready()
@@ -182,6 +187,7 @@ async def open_front(
     listening: socket.socket,
     worker: Worker | None = None,
     drain_s: float = 0.0,
+    forker: Forker | None = None,
 ) -> AsyncIterator[str]:
     """Serve HTTP on a bound socket; yields the address callers use.
 
@@ -204,14 +210,15 @@ async def open_front(
         probes = {**probes_of(house.stores, access, worker), "front": leaving.probe}
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
         commit = CommitAndTell(house.stores.journal, announcer)
-        capture = await stack.enter_async_context(open_capture_intake(house.stores.evidence, now))
+        forks = forker or await stack.enter_async_context(open_forker())
+        images = PooledImageDecoder(await stack.enter_async_context(open_image_pool(forks)))
         people = people_of(house, commit, await stack.enter_async_context(open_passwords()), settings)
         noting = NoteKeyUse(house.stores.journal.commit)
         stack.push_async_callback(noting.aclose)
         places = settings.verifications_at_once or settings.vision_workers
         admission = await stack.enter_async_context(open_admission(places, settings.answer_timeout_s))
         ports = _front_ports(
-            settings, house, gateway, people, noting, probes, registry, capture, writer, admission
+            settings, house, gateway, people, noting, probes, registry, images, writer, admission
         )
         chosen = FrontSettings(
             base_url=url.rstrip("/"),
@@ -306,7 +313,7 @@ def _front_ports(
     noting: NoteKeyUse,
     probes: dict[str, Probe],
     registry: CollectorRegistry,
-    capture: CaptureIntake,
+    images: PooledImageDecoder,
     writer: LogWriter,
     admission: Admission,
 ) -> FrontPorts:
@@ -330,7 +337,7 @@ def _front_ports(
         recognise_capture=tokens.recognise,
         gateway=gateway,
         intake=intake,
-        capture=capture,
+        capture=build_capture_intake(stores.evidence, images, now),
         capture_tokens=tokens,
         stores=stores,
         commit=people.commit,
@@ -358,8 +365,9 @@ async def running_all(settings: Settings, tell: Tell = lambda _: None) -> AsyncI
             await prepare_topics(access)
             tell("loading and warming the models, starting the agents")
             async with (
+                open_chosen_forker(settings) as forker,
                 LogWriter(access, house.record_keys) as writer,
-                open_worker(settings, house, writer, access) as worker,
-                open_front(settings, house, writer, access, listening, worker) as url,
+                open_worker(settings, house, writer, access, forker=forker) as worker,
+                open_front(settings, house, writer, access, listening, worker, forker=forker) as url,
             ):
                 yield Running(url=url, access=access, house=house)

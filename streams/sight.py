@@ -1,12 +1,16 @@
 """What is seen: pictures, text, faces, and the promises of the engines that see them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from schemas.problems import ImageNotEvaluable, ImageUndecodable
 
 Pixels = NDArray[np.uint8]
 """An upright RGB picture: shape (height, width, 3), 0-255."""
@@ -22,6 +26,20 @@ Turn = Literal[0, 90, 180, 270]
 
 Embedding = NDArray[np.float32]
 """A face as a vector; comparable only with vectors of the same engine."""
+
+
+TENANT: Final = ContextVar("engine_tenant", default="")
+"""For whom engines are asked; whoever carries a command out sets it, and engines let tenants take turns."""
+
+
+@contextmanager
+def on_behalf_of(tenant_id: str) -> Iterator[None]:
+    """Ask engines for a tenant in what is done inside."""
+    token = TENANT.set(tenant_id)
+    try:
+        yield
+    finally:
+        TENANT.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +106,10 @@ class Face:
     """The clockwise turn of the picture that made this face upright; box and points are on the turned one."""
 
 
+Condition = ImageUndecodable | ImageNotEvaluable
+"""Why an image cannot be looked at."""
+
+
 class EngineLoad(Protocol):
     """How much engines have to do."""
 
@@ -102,6 +124,10 @@ class EngineLoad(Protocol):
         """Jobs that wait for a worker."""
         ...
 
+    async def probe(self) -> str | None:
+        """Return why no job can be expected to end well, or None."""
+        ...
+
 
 class ImageDecoder(Protocol):
     """Turns request bytes into pixels, safely."""
@@ -113,6 +139,10 @@ class ImageDecoder(Protocol):
             ImageUndecodable: Not one still JPEG, PNG or WebP, truncated, or over the limits of G61.
             ImageNotEvaluable: It decodes but is below the minimum size.
         """
+        ...
+
+    async def examine(self, images: Sequence[bytes]) -> tuple[Condition | None, ...]:
+        """Decode each image as `decode` would and return what is wrong with it; its pixels are not wanted."""
         ...
 
     async def sharpness(self, picture: Picture, box: Box | None = None) -> Sharpness:

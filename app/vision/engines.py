@@ -1,18 +1,23 @@
-"""Opens every engine that sees, as configured, warm and behind one bounded pool."""
+"""Opens every engine that sees, as configured, warm and in confined children."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from app.vision.faces.engine import build_face_engine
 from app.vision.faces.operator import OperatorFaces
-from app.vision.images import PooledImageDecoder
-from app.vision.liveness import MMOD_BOX, YUNET_BOX, LivenessFiles, build_liveness_engine
-from app.vision.ocr import RapidTextReader
+from app.vision.forker import Forker
+from app.vision.liveness import LivenessFiles
 from app.vision.pool import VisionPool
+from app.vision.pooled import (
+    PooledDocumentReader,
+    PooledFaceEngine,
+    PooledImageDecoder,
+    PooledLivenessEngine,
+    PooledTextReader,
+)
 from schemas.base import Frozen
+from schemas.problems import EngineFailed
 from streams.verification.checks import Engines
-from streams.verification.reading import read_findings
 
 
 class EngineChoice(Frozen):
@@ -23,37 +28,49 @@ class EngineChoice(Frozen):
     liveness: LivenessFiles | None = None
     """None: LIVENESS is not evaluated."""
     workers: int
-    """Threads that run models."""
+    """Children that run models."""
     waiting: int
-    """Jobs that may queue for them."""
+    """Jobs of one tenant that may queue for them."""
 
 
 @asynccontextmanager
-async def open_engines(choice: EngineChoice) -> AsyncIterator[Engines]:
-    """Load the models and try each of them; text readers are made and tried on every thread.
+async def open_engines(choice: EngineChoice, forker: Forker | None = None) -> AsyncIterator[Engines]:
+    """Make the children that load and warm the models once and run them.
+
+    `forker` is one that has loaded this very choice; without it one is started and ended here.
 
     Raises:
-        ModelUnusable: A model is missing, altered or not of its contract; the message names the mend.
+        CannotFork: This system cannot confine children.
+        ForkerRefused: A model is missing, altered or not of its contract; the message names the mend.
         EngineFailed: A model broke on its first run.
     """
-    pool = VisionPool(choice.workers, waiting=choice.waiting)
-    shape = MMOD_BOX if choice.faces is None else YUNET_BOX
+    if forker is None:
+        async with open_forker(choice) as own, open_engines(choice, own) as engines:
+            yield engines
+        return
+    facts = forker.facts
+    if facts is None:
+        raise EngineFailed("a forker without models")
+    pool = VisionPool(forker, choice.workers, waiting=choice.waiting)
     try:
-        text, faces, liveness = await asyncio.gather(
-            asyncio.to_thread(RapidTextReader, pool),
-            asyncio.to_thread(build_face_engine, pool.run, choice.faces),
-            asyncio.to_thread(build_liveness_engine, pool.run, choice.liveness, shape),
-        )
-        await pool.warm(text.warm_up)
-        await faces.warm()
-        if liveness is not None:
-            await liveness.warm()
+        await pool.start()
         yield Engines(
             decoder=PooledImageDecoder(pool),
-            text=text,
-            read_document=read_findings,
-            faces=faces,
-            liveness=liveness,
+            text=PooledTextReader(pool, facts.text_version),
+            read_document=PooledDocumentReader(pool),
+            faces=PooledFaceEngine(pool, facts.faces),
+            liveness=PooledLivenessEngine(pool, facts.liveness) if facts.liveness else None,
+            load=pool,
         )
     finally:
         await pool.aclose()
+
+
+@asynccontextmanager
+async def open_forker(choice: EngineChoice | None = None) -> AsyncIterator[Forker]:
+    """Run a forker with the models of a choice, or without any; raises as `open_engines`."""
+    forker = await asyncio.to_thread(Forker, choice.model_dump_json() if choice else None)
+    try:
+        yield forker
+    finally:
+        await asyncio.to_thread(forker.close)

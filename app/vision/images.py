@@ -10,13 +10,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from typing_extensions import override
 
 from app.vision.containers import jpeg, png, webp
 from app.vision.containers.base import Container, ImageFormat
-from app.vision.pool import VisionPool
 from schemas.problems import ImageNotEvaluable, ImageUndecodable
-from streams.sight import Box, ImageDecoder, Picture, Pixels, Sharpness
+from streams.sight import Box, Picture, Pixels, Sharpness
 
 MIN_SHORTER_SIDE_PX: Final = 160
 """Below it there is nothing to evaluate (G61)."""
@@ -26,10 +24,6 @@ MAX_PIXELS: Final = 25_000_000
 """G61, G97."""
 MAX_WORK_PIXELS: Final = 12_500_000
 """Larger pictures are decoded at half size: a 12 MP photograph stays whole, and memory is bounded."""
-
-INLINE_BYTES: Final = 64 * 1024
-INLINE_PIXELS: Final = 64 * 1024
-"""Pictures up to both limits are decoded at once, in some 0.3 ms: going to a thread and back costs more."""
 
 _STRIP_ROWS: Final = 256
 """Rows converted at a time, so that no second whole picture stands in memory; even, for halving."""
@@ -153,29 +147,6 @@ def encode_box(picture: Picture, box: Box) -> bytes:
         ImageNotEvaluable: The box lies outside the picture.
     """
     return _write_jpeg(_large_enough(_cut(picture, box)), _QUALITY_CROP)
-
-
-class PooledImageDecoder(ImageDecoder):
-    """`ImageDecoder` on the threads of the vision pool; may raise `Overloaded`."""
-
-    def __init__(self, pool: VisionPool) -> None:
-        self._pool = pool
-
-    @override
-    async def decode(self, image: bytes) -> Picture:
-        if len(image) <= INLINE_BYTES:
-            container = _parse(image)
-            if container.orientation == 1 and container.width * container.height <= INLINE_PIXELS:
-                return _decode(container)
-        return await self._pool.run(decode, image)
-
-    @override
-    async def sharpness(self, picture: Picture, box: Box | None = None) -> Sharpness:
-        return await self._pool.run(measure_sharpness, picture, box)
-
-    @override
-    async def encode(self, picture: Picture, box: Box) -> bytes:
-        return await self._pool.run(encode_box, picture, box)
 
 
 def _parse(data: bytes) -> Container:

@@ -13,7 +13,6 @@ import numpy as np
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from app.vision.faces.engine import Run
 from app.vision.faces.geometry import turned
 from app.vision.models import CHANNELS, Floats, ModelFile, Network
 from schemas.base import Frozen
@@ -110,33 +109,30 @@ class LivenessCore:
         return min(score, _UNTOLD) if small else score
 
 
-class PooledLivenessEngine(LivenessEngine):
-    """A liveness core whose blocking work runs where `run` runs it."""
+class CoreLivenessEngine(LivenessEngine):
+    """A liveness core as `LivenessEngine`; it blocks and never waits."""
 
-    def __init__(self, core: LivenessCore, run: Run, files: LivenessFiles) -> None:
+    def __init__(self, core: LivenessCore, files: LivenessFiles) -> None:
         self.model_version = files.model_version
         self.pass_at = files.pass_at
         self.fail_at = files.fail_at
         self._core = core
-        self._run = run
 
     @override
     async def score(self, picture: Picture, face: Face) -> float:
-        return await self._run(self._core.score, picture, face)
+        return self._core.score(picture, face)
 
-    async def warm(self) -> None:
+    def warm(self) -> None:
         """Run both nets once, so that the first request does not pay for it.
 
         Raises:
             EngineFailed: A net broke.
         """
         grey = Picture(np.full((200, 200, CHANNELS), 128, np.uint8))
-        await self.score(grey, Face((50.0, 50.0, 150.0, 150.0), 1.0, ()))
+        self._core.score(grey, Face((50.0, 50.0, 150.0, 150.0), 1.0, ()))
 
 
-def build_liveness_engine(
-    run: Run, files: LivenessFiles | None, shape: BoxShape
-) -> PooledLivenessEngine | None:
+def build_liveness_engine(files: LivenessFiles | None, shape: BoxShape) -> CoreLivenessEngine | None:
     """Load the liveness engine; None when no files are configured, for there is no default. Blocks.
 
     `shape` belongs to the detector whose faces will be asked about: `MMOD_BOX` for the default engine,
@@ -147,7 +143,7 @@ def build_liveness_engine(
     """
     if files is None:
         return None
-    return PooledLivenessEngine(LivenessCore(files.narrow.open(), files.wide.open(), shape), run, files)
+    return CoreLivenessEngine(LivenessCore(files.narrow.open(), files.wide.open(), shape), files)
 
 
 def _shaped(box: Box, shape: BoxShape) -> Box:

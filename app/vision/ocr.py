@@ -18,7 +18,6 @@ from rapidocr.ch_ppocr_rec import TextRecInput, TextRecognizer
 from typing_extensions import override
 
 from app.vision.models import ModelUnusable, read_pinned, session_options
-from app.vision.pool import PerThread, VisionPool
 from streams.sight import Detail, Picture, Pixels, Quad, TextLine, TextReader
 
 DETECTOR: Final = "PP-OCRv6_det_small.onnx"
@@ -54,9 +53,9 @@ class _Options(dict[str, Any]):
 
 
 class RapidTextReader(TextReader):
-    """`TextReader` over rapidocr: weights shared by all threads, everything else per thread."""
+    """`TextReader` over rapidocr where its models are; it blocks, never waits, and serves one thread."""
 
-    def __init__(self, pool: VisionPool, models: Path | None = None) -> None:
+    def __init__(self, models: Path | None = None) -> None:
         """Check and load the models of the installed rapidocr, or of the folder given.
 
         Raises:
@@ -68,33 +67,31 @@ class RapidTextReader(TextReader):
         cv2.setNumThreads(1)
         logging.getLogger("RapidOCR").setLevel(logging.ERROR)
         self.model_version = f"ppocrv6-small@{DETECTOR_SHA256[:8]}+{RECOGNISER_SHA256[:8]}"
-        self._pool = pool
-        self._eyes = PerThread(lambda: _Eyes(detector, recogniser))
+        self._eyes = _Eyes(detector, recogniser)
 
-    def warm_up(self) -> None:
-        """Build this thread's instance and read a small page with it; for `VisionPool.warm`."""
+    def warm(self) -> None:
+        """Read a small page, so that the first request does not pay for it."""
         page = np.full((480, 680, 3), 255, np.uint8)
         cv2.putText(
             page, "P<UTOSPECIMEN<<READY<<<<<<<<<<<<<<<<", (20, 240), cv2.FONT_HERSHEY_PLAIN, 1.6, (0, 0, 0)
         )
-        eyes = self._eyes.get()
-        eyes.read(page, eyes.find(page, Detail.FINE))
+        self._eyes.read(page, self._eyes.find(page, Detail.FINE))
 
     @override
     async def find_lines(self, picture: Picture, detail: Detail) -> tuple[Quad, ...]:
-        return await self._pool.run(lambda: self._eyes.get().find(picture.pixels, detail))
+        return self._eyes.find(picture.pixels, detail)
 
     @override
     async def read_lines(self, picture: Picture, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
-        return await self._pool.run(lambda: self._eyes.get().read(picture.pixels, quads))
+        return self._eyes.read(picture.pixels, quads)
 
     @override
     async def read_codes(self, picture: Picture) -> tuple[str, ...]:
-        return await self._pool.run(lambda: self._eyes.get().read_codes(picture.pixels))
+        return self._eyes.read_codes(picture.pixels)
 
 
 class _Eyes:
-    """One thread's detector and recogniser."""
+    """The detector and the recogniser."""
 
     def __init__(self, detector: InferenceSession, recogniser: InferenceSession) -> None:
         common = {"engine_type": EngineType.ONNXRUNTIME, "lang_type": LangRec.CH}

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
@@ -122,6 +122,8 @@ class Worker:
         self._lag: dict[str, int] = {}
         self.figures: list[Figure] = []
         """What the parts beside the agents tell of themselves."""
+        self.probes: dict[str, Callable[[], Awaitable[str | None]]] = {}
+        """What the parts beside the agents answer when asked whether they can work: why not, or None."""
         self._stopping = asyncio.Event()
         self._changed = asyncio.Condition()
         self._supervisor: asyncio.Task[None] | None = None

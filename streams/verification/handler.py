@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import date, datetime
 from typing import Final
 
+import numpy as np
 import structlog
 from pydantic import ValidationError
 
@@ -33,7 +34,7 @@ from schemas.verifications import (
 )
 from streams.erasure import no_longer_kept
 from streams.ports import Announcer, Damaged, Erased, RecordKind, Stores, WorkingState
-from streams.sight import Picture
+from streams.sight import Condition, Picture, on_behalf_of
 from streams.verification import attempts, keeping, outcome, telling
 from streams.verification.checks import (
     DOCUMENT_POINTER,
@@ -55,6 +56,9 @@ REFUSALS_OF_IMAGES: Final = (
     (ImageNotEvaluable, ProblemCode.IMAGE_NOT_EVALUABLE, "There is nothing in the image to evaluate."),
 )
 """What a decoder's condition means for the caller; the first kind found is the answer (G60)."""
+
+_UNSEEN: Final = Picture(np.empty((0, 0, 3), np.uint8))
+"""Stands for an image that is sound and whose pixels nobody wants."""
 
 TellSession = Callable[[RecordOutcome], Awaitable[None]]
 """Puts what became of an attempt into the log for its session; raises `StoreUnavailable`."""
@@ -182,8 +186,9 @@ class EvaluateVerification:
         )
         policy = chosen or self._policy
         try:
-            pictures = await self._pictures(command)
-            evaluation = await self._evaluate(command, scenario, submission, chosen, pictures)
+            with on_behalf_of(command.tenant_id):
+                pictures = await self._pictures(command, scenario)
+                evaluation = await self._evaluate(command, scenario, submission, chosen, pictures)
         except Refused as refused:
             if command.session_id is None or command.may_retry:
                 raise
@@ -201,10 +206,13 @@ class EvaluateVerification:
         )
         return decided, await self._keep(decided)
 
-    async def _pictures(self, command: SubmitVerification) -> tuple[Picture, Picture] | None:
+    async def _pictures(
+        self, command: SubmitVerification, scenario: Scenario | None
+    ) -> tuple[Picture, Picture] | None:
         """Fetch and decode both images; None when the decoder itself broke.
 
-        One image that stands for both is looked at twice: a DOCUMENT session has no selfie.
+        One image that stands for both is looked at twice: a DOCUMENT session has no selfie. A scenario
+        wants images that can be decoded, and none of their pixels.
 
         Raises:
             Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE, naming every image it is true of.
@@ -212,7 +220,10 @@ class EvaluateVerification:
         evidence, tenant_id = self._stores.evidence, command.tenant_id
         shown = await evidence.get(tenant_id, command.document_evidence_id)
         own = await evidence.get(tenant_id, command.selfie_evidence_id)
-        document, selfie = await both(self._decoded(shown), self._decoded(own))
+        if scenario is None:
+            document, selfie = await both(self._decoded(shown), self._decoded(own))
+        else:
+            document, selfie = await self._examined((shown, own))
         sent = [(DOCUMENT_POINTER, document), (SELFIE_POINTER, selfie)]
         refusal = _unusable_images(sent if command.flow_type is not FlowType.BIOMETRIC else sent[1:])
         if refusal is not None:
@@ -221,11 +232,17 @@ class EvaluateVerification:
             return document, selfie
         return None
 
-    async def _decoded(self, image: bytes) -> Picture | ImageUndecodable | ImageNotEvaluable | None:
+    async def _decoded(self, image: bytes) -> Picture | Condition | None:
         try:
             return await unless_broken("images", self._checks.ask(self._decoder.decode(image)))
         except (ImageUndecodable, ImageNotEvaluable) as condition:
             return condition
+
+    async def _examined(self, images: tuple[bytes, bytes]) -> tuple[Picture | Condition | None, ...]:
+        conditions = await unless_broken("images", self._checks.ask(self._decoder.examine(images)))
+        if conditions is None:
+            return None, None
+        return tuple(condition or _UNSEEN for condition in conditions)
 
     async def _evaluate(
         self,

@@ -25,6 +25,7 @@ from schemas.verifications import CheckResult, StoredVerification, SubmitVerific
 from streams.ports import Announcer, RecordKind, Stores, WorkingState
 from streams.sight import (
     Box,
+    Condition,
     Detail,
     Embedding,
     Face,
@@ -104,6 +105,17 @@ class SceneDecoder(ImageDecoder):
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
+
+    @override
+    async def examine(self, images: Sequence[bytes]) -> tuple[Condition | None, ...]:
+        return tuple([await self._condition(image) for image in images])
+
+    async def _condition(self, image: bytes) -> Condition | None:
+        try:
+            await self.decode(image)
+        except (ImageUndecodable, ImageNotEvaluable) as condition:
+            return condition
+        return None
 
     @override
     async def decode(self, image: bytes) -> Picture:

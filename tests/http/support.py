@@ -23,7 +23,7 @@ from app.adapters.crypto import RootKey
 from app.adapters.memory import Shelves, open_memory_stores
 from app.adapters.passwords import PARAMETERS, Argon2Passwords
 from app.admission import Admission
-from app.capture import CaptureIntake
+from app.capture import build_capture_intake
 from app.capture_tokens import CaptureTokens
 from app.gateway import partition_of
 from app.http.ports import Authenticator, FrontPorts, FrontSettings, Probe
@@ -31,9 +31,8 @@ from app.http.rate_limits import RateLimiter
 from app.http.server import create_app, make_runner
 from app.intake import Intake
 from app.telemetry import build_metrics
-from app.vision import images
-from app.vision.images import PooledImageDecoder
 from app.vision.pool import VisionPool
+from app.vision.pooled import PooledImageDecoder
 from schemas.access import TenantCaller
 from schemas.base import Command, Event
 from schemas.enums import Scope
@@ -78,6 +77,7 @@ from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
 from tests.builders import ACME, GLOBEX
+from tests.children import shared_forker
 
 Answer = TypeVar("Answer", bound=Event)
 Json = dict[str, Any]
@@ -334,7 +334,7 @@ async def open_front(
 ) -> AsyncIterator[Front]:
     """Serve a front on a free port; over stores in memory, which `shelves` shows, if none are given."""
     chosen = FrontSettings(base_url=BASE_URL, cursor_key=b"c" * 32, **settings)
-    shelves, keys, pool = Shelves(), Keys(), VisionPool(1)
+    shelves, keys, pool = Shelves(), Keys(), VisionPool(shared_forker(), 1)
     hashing = passwords or Argon2Passwords(CHEAP)
     stores = stores or open_memory_stores(RootKey(b"r" * 32), shelves)
     sending = Sending()
@@ -461,6 +461,7 @@ def _ports(
     written: Log,
 ) -> FrontPorts:
     registry, tokens = CollectorRegistry(), CaptureTokens(PEPPER, people.clock)
+    images = PooledImageDecoder(pool)
     intake = Intake(
         gateway=gateway,
         records=stores.records,
@@ -477,9 +478,7 @@ def _ports(
         recognise_capture=tokens.recognise,
         gateway=gateway,
         intake=intake,
-        capture=CaptureIntake(
-            stores.evidence, images, PooledImageDecoder(pool), now, VerificationPolicy().images
-        ),
+        capture=build_capture_intake(stores.evidence, images, now),
         capture_tokens=tokens,
         stores=stores,
         commit=people.commit,

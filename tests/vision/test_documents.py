@@ -18,7 +18,6 @@ from app.specimens import (
 )
 from app.vision.images import decode
 from app.vision.ocr import RapidTextReader
-from app.vision.pool import VisionPool
 from schemas.enums import ExtractionStatus, ReaderClass
 from streams.sight import Picture
 from streams.verification.findings import Agreement
@@ -45,12 +44,10 @@ SLIP_PHOTOS = ("rotated by up to 20 degrees", "on its right side", "much compres
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def reader() -> AsyncIterator[RapidTextReader]:
-    """One reader on two threads."""
-    pool = VisionPool(2)
-    opened = RapidTextReader(pool)
-    await pool.warm(opened.warm_up)
+    """The reader as it is in a child."""
+    opened = RapidTextReader()
+    opened.warm()
     yield opened
-    await pool.aclose()
 
 
 async def read(

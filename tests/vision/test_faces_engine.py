@@ -4,13 +4,13 @@ from typing import cast, get_args
 
 import numpy as np
 import pytest
+import pytest_asyncio
 
+from app.vision.engines import EngineChoice, open_engines
 from app.vision.faces.core import FaceCore
 from app.vision.faces.dlib_engine import load_core
-from app.vision.faces.engine import PooledFaceEngine, build_face_engine
-from app.vision.pool import VisionPool
 from schemas.problems import EngineFailed
-from streams.sight import Embedding, Face, Picture, Turn
+from streams.sight import Embedding, Face, FaceEngine, Picture, Turn
 from tests.vision import portraits
 from tests.vision.portraits import astronaut, grace_hopper
 
@@ -23,12 +23,11 @@ def core() -> FaceCore:
     return load_core()
 
 
-@pytest.fixture
-async def engine() -> AsyncIterator[PooledFaceEngine]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def engine() -> AsyncIterator[FaceEngine]:
     """The default engine as the service runs it."""
-    pool = VisionPool(2)
-    yield build_face_engine(pool.run)
-    await pool.aclose()
+    async with open_engines(EngineChoice(workers=1, waiting=4)) as engines:
+        yield engines.faces
 
 
 def vector(core: FaceCore, picture: Picture) -> Embedding:
@@ -132,21 +131,23 @@ def test_a_face_at_the_edge_can_be_embedded(core: FaceCore) -> None:
     assert np.isfinite(vector(core, cut)).all()
 
 
-async def test_the_engine_finds_and_compares_in_the_pool(engine: PooledFaceEngine) -> None:
-    await engine.warm()
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_engine_finds_and_compares_in_the_pool(engine: FaceEngine) -> None:
     one, other = astronaut(), portraits.blur(astronaut(), 1.0)
     vectors = [await engine.embed(picture, (await engine.find(picture))[0]) for picture in (one, other)]
 
     assert engine.distance(*vectors) < engine.pass_at
 
 
-async def test_the_engine_says_which_weights_its_thresholds_belong_to(engine: PooledFaceEngine) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_engine_says_which_weights_its_thresholds_belong_to(engine: FaceEngine) -> None:
     told = (engine.model_version, engine.pass_at, engine.fail_at)
 
     assert told == ("dlib-resnet-v1+mmod@55533b28", 0.50, 0.60)
 
 
-async def test_a_face_without_landmarks_is_a_failure_of_the_engine(engine: PooledFaceEngine) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_face_without_landmarks_is_a_failure_of_the_engine(engine: FaceEngine) -> None:
     pointless = Face((0.0, 0.0, 10.0, 10.0), 1.0, cast("tuple[tuple[float, float], ...]", ()))
 
     with pytest.raises(EngineFailed):

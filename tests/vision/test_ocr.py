@@ -1,6 +1,5 @@
-"""Text reading: pinned models, no network, and the same answer from any thread."""
+"""Text reading: pinned models, and no network."""
 
-import asyncio
 import shutil
 import socket
 from collections.abc import AsyncIterator
@@ -13,11 +12,9 @@ import pytest_asyncio
 from app.specimens import PassportSpecimen, draw_passport
 from app.vision.models import ModelUnusable
 from app.vision.ocr import DETECTOR, MAX_LINES, RECOGNISER, RapidTextReader, _packaged_models
-from app.vision.pool import VisionPool
-from schemas.problems import EngineFailed
 from streams.sight import Detail, Picture, TextLine
 from streams.verification.readers.layout import facing
-from tests.specimens.degrade import as_pixels, rotated
+from tests.specimens.degrade import as_pixels
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -26,12 +23,10 @@ PAGE = Picture(as_pixels(draw_passport(PassportSpecimen())))
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def reader() -> AsyncIterator[RapidTextReader]:
-    """One reader on two threads."""
-    pool = VisionPool(2, waiting=40)
-    opened = RapidTextReader(pool)
-    await pool.warm(opened.warm_up)
+    """The reader as it is in a child."""
+    opened = RapidTextReader()
+    opened.warm()
     yield opened
-    await pool.aclose()
 
 
 async def everything_on(reader: RapidTextReader, picture: Picture) -> tuple[TextLine, ...]:
@@ -51,13 +46,6 @@ async def test_one_line_is_answered_for_each_quad_in_order(reader: RapidTextRead
     quads = await reader.find_lines(PAGE, Detail.COARSE)
     backwards = await reader.read_lines(PAGE, quads[::-1])
     assert [line.quad for line in backwards] == list(quads[::-1])
-
-
-async def test_two_threads_read_what_one_reads(reader: RapidTextReader) -> None:
-    tilted = Picture(rotated(PAGE.pixels, 3))
-    alone = [await some_lines_on(reader, picture) for picture in (PAGE, tilted)]
-    together = await asyncio.gather(*(some_lines_on(reader, picture) for picture in (PAGE, tilted) * 3))
-    assert together == alone * 3
 
 
 async def test_the_order_of_the_corners_turns_the_page(reader: RapidTextReader) -> None:
@@ -97,11 +85,6 @@ async def test_the_version_names_both_models(reader: RapidTextReader) -> None:
     assert reader.model_version == "ppocrv6-small@090f04ab+6f327246"
 
 
-async def test_a_picture_that_breaks_the_engine_is_a_failed_engine(reader: RapidTextReader) -> None:
-    with pytest.raises(EngineFailed):
-        await reader.find_lines(Picture(np.zeros((0, 0, 3), np.uint8)), Detail.FINE)
-
-
 @pytest.mark.parametrize("altered", [DETECTOR, RECOGNISER])
 async def test_an_altered_model_is_refused(tmp_path: Path, altered: str) -> None:
     models = tmp_path / "models"
@@ -109,7 +92,7 @@ async def test_an_altered_model_is_refused(tmp_path: Path, altered: str) -> None
     with (models / altered).open("ab") as model:
         model.write(b"\0")
     with pytest.raises(ModelUnusable, match="pinned"):
-        RapidTextReader(VisionPool(1), models)
+        RapidTextReader(models)
 
 
 async def test_a_missing_model_is_refused_and_nothing_is_fetched(
@@ -118,5 +101,5 @@ async def test_a_missing_model_is_refused_and_nothing_is_fetched(
     asked: list[object] = []
     monkeypatch.setattr(socket.socket, "connect", lambda *address: asked.append(address))
     with pytest.raises(ModelUnusable):
-        RapidTextReader(VisionPool(1), tmp_path)
+        RapidTextReader(tmp_path)
     assert asked == []

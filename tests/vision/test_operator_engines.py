@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from app.vision import models
-from app.vision.faces.engine import PooledFaceEngine, build_face_engine
+from app.vision.faces.engine import CoreFaceEngine, build_face_engine
 from app.vision.faces.operator import DetectorFile, EmbedderFile, OperatorFaces
 from app.vision.models import ModelFile, ModelUnusable
-from app.vision.pool import VisionPool
 from schemas.problems import EngineFailed
 from streams.sight import Face, Picture
 from tests.vision import onnx_models
@@ -18,14 +17,6 @@ from tests.vision.onnx_models import detector, embedder, in_half_precision, kept
 
 POINTS = ((30.0, 30.0), (60.0, 30.0), (45.0, 45.0), (35.0, 65.0), (55.0, 65.0))
 FACE = Face((10.0, 10.0, 80.0, 90.0), 0.9, POINTS)
-
-
-@pytest.fixture
-async def pool() -> AsyncIterator[VisionPool]:
-    """Two threads."""
-    opened = VisionPool(2)
-    yield opened
-    await opened.aclose()
 
 
 def files(folder: Path, finder: Any = None, encoder: Any = None, kind: str = "sface") -> OperatorFaces:
@@ -40,9 +31,9 @@ def files(folder: Path, finder: Any = None, encoder: Any = None, kind: str = "sf
     )
 
 
-def built(pool: VisionPool, folder: Path, **made: Any) -> PooledFaceEngine:
+def built(folder: Path, **made: Any) -> CoreFaceEngine:
     """An engine over the models."""
-    return build_face_engine(pool.run, files(folder, **made))
+    return build_face_engine(files(folder, **made))
 
 
 def painted(colour: tuple[int, int, int], width: int = 128, height: int = 128) -> Picture:
@@ -59,9 +50,9 @@ def mosaic(seed: int) -> Picture:
     return Picture(np.kron(tiles, np.ones((20, 20, 1), np.uint8)))
 
 
-async def test_a_red_square_is_the_face_this_detector_knows(pool: VisionPool, tmp_path: Path) -> None:
-    engine = built(pool, tmp_path)
-    await engine.warm()
+async def test_a_red_square_is_the_face_this_detector_knows(tmp_path: Path) -> None:
+    engine = built(tmp_path)
+    engine.warm()
     (face,) = await engine.find(painted((255, 0, 0)))
 
     assert face.box == pytest.approx((0, 0, 64, 64), abs=0.01)
@@ -69,24 +60,20 @@ async def test_a_red_square_is_the_face_this_detector_knows(pool: VisionPool, tm
     assert face.score == pytest.approx(1.0)
 
 
-async def test_a_large_picture_is_shrunk_and_its_faces_told_in_its_own_pixels(
-    pool: VisionPool, tmp_path: Path
-) -> None:
+async def test_a_large_picture_is_shrunk_and_its_faces_told_in_its_own_pixels(tmp_path: Path) -> None:
     pixels = np.kron(painted((255, 0, 0)).pixels, np.ones((4, 4, 1), np.uint8))
-    (face,) = await built(pool, tmp_path).find(Picture(pixels))
+    (face,) = await built(tmp_path).find(Picture(pixels))
 
     assert face.box == pytest.approx((0, 0, 256, 256), abs=0.1)
 
 
-async def test_what_is_not_red_is_no_face(pool: VisionPool, tmp_path: Path) -> None:
-    assert await built(pool, tmp_path).find(painted((0, 0, 255))) == ()
+async def test_what_is_not_red_is_no_face(tmp_path: Path) -> None:
+    assert await built(tmp_path).find(painted((0, 0, 255))) == ()
 
 
 @pytest.mark.parametrize("kind", ["sface", "arcface-127.5", "arcface-128"])
-async def test_the_same_picture_is_at_no_distance_and_another_one_far(
-    pool: VisionPool, tmp_path: Path, kind: str
-) -> None:
-    engine = built(pool, tmp_path, kind=kind)
+async def test_the_same_picture_is_at_no_distance_and_another_one_far(tmp_path: Path, kind: str) -> None:
+    engine = built(tmp_path, kind=kind)
     textures = [mosaic(seed) for seed in (1, 1, 2)]
     one, same, other = [await engine.embed(texture, FACE) for texture in textures]
 
@@ -94,21 +81,21 @@ async def test_the_same_picture_is_at_no_distance_and_another_one_far(
     assert engine.distance(one, other) > 0.3
 
 
-async def test_a_vector_is_of_unit_length(pool: VisionPool, tmp_path: Path) -> None:
-    vector = await built(pool, tmp_path).embed(painted((255, 0, 0)), FACE)
+async def test_a_vector_is_of_unit_length(tmp_path: Path) -> None:
+    vector = await built(tmp_path).embed(painted((255, 0, 0)), FACE)
 
     assert np.linalg.norm(vector) == pytest.approx(1.0)
 
 
-async def test_a_vector_of_nothing_is_a_failure_of_the_engine(pool: VisionPool, tmp_path: Path) -> None:
-    engine = built(pool, tmp_path, encoder=embedder(weight=0.0))
+async def test_a_vector_of_nothing_is_a_failure_of_the_engine(tmp_path: Path) -> None:
+    engine = built(tmp_path, encoder=embedder(weight=0.0))
 
     with pytest.raises(EngineFailed, match="zero"):
         await engine.embed(painted((255, 0, 0)), FACE)
 
 
-async def test_the_version_names_the_embedders_digest(pool: VisionPool, tmp_path: Path) -> None:
-    engine = built(pool, tmp_path)
+async def test_the_version_names_the_embedders_digest(tmp_path: Path) -> None:
+    engine = built(tmp_path)
 
     assert engine.model_version == f"yunet+sface@{files(tmp_path).embedder.sha256[:8]}"
     assert (engine.pass_at, engine.fail_at) == (0.5, 0.6)

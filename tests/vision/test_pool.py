@@ -1,143 +1,238 @@
-"""The pool: bounded, honest about why it refuses, and one instance a thread."""
+"""The pool: bounded, fair, honest about why it refuses; children that exceed their limits are replaced."""
 
 import asyncio
-import threading
+import os
+import signal
+import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from app.vision.pool import PerThread, VisionPool
+from app.vision import jobs
+from app.vision.pool import VisionPool
+from app.vision.pooled import PooledImageDecoder
 from schemas.problems import EngineFailed, ImageUndecodable, Overloaded
+from streams.sight import Picture, on_behalf_of
+from tests.children import shared_forker
+from tests.specimens.hostile import picture, written
+
+SLOW = written(picture(3000, 3000), "PNG")
+"""Takes some 100 ms to decode."""
 
 
 @pytest.fixture
 async def pool() -> AsyncIterator[VisionPool]:
-    """Two threads, one place to wait."""
-    opened = VisionPool(2, waiting=1)
+    """Two children, one place to wait."""
+    opened = VisionPool(shared_forker(), 2, waiting=1)
     yield opened
     await opened.aclose()
 
 
-def fail(error: Exception) -> None:
-    raise error
+@pytest.fixture
+async def single() -> AsyncIterator[VisionPool]:
+    """One child, ten places to wait."""
+    opened = VisionPool(shared_forker(), 1, waiting=10)
+    await opened.start()
+    yield opened
+    await opened.aclose()
 
 
-async def test_work_answers_what_it_returns(pool: VisionPool) -> None:
-    assert await pool.run(divmod, 17, 5) == (3, 2)
+async def pids(pool: VisionPool) -> set[int]:
+    """The children that wait for work."""
+    return {child.pid for child in pool._idle}  # noqa: SLF001 - to kill them from outside
 
 
-async def test_work_leaves_the_loops_thread(pool: VisionPool) -> None:
-    assert await pool.run(threading.get_ident) != threading.get_ident()
+async def test_a_picture_is_the_one_that_decoding_here_gives(pool: VisionPool) -> None:
+    decoded = await PooledImageDecoder(pool).decode(written(picture(), "PNG"))
+
+    assert np.array_equal(decoded.pixels, np.asarray(picture()))
+
+
+async def test_a_turned_view_of_a_picture_is_seen_as_it_is(pool: VisionPool) -> None:
+    decoder = PooledImageDecoder(pool)
+    decoded = await decoder.decode(written(picture(), "PNG"))
+    view = Picture(np.rot90(decoded.pixels)[10:, :, :])
+
+    assert await decoder.sharpness(view) == await decoder.sharpness(Picture(view.pixels.copy()))
+
+
+async def test_a_picture_cannot_be_changed_after_it_was_decoded(pool: VisionPool) -> None:
+    decoded = await PooledImageDecoder(pool).decode(written(picture(), "PNG"))
+
+    with pytest.raises(ValueError, match="read-only"):
+        decoded.pixels[0, 0, 0] = 1
 
 
 async def test_a_named_condition_passes_through(pool: VisionPool) -> None:
     with pytest.raises(ImageUndecodable):
-        await pool.run(fail, ImageUndecodable("no picture"))
+        await PooledImageDecoder(pool).decode(b"no picture")
 
 
-async def test_an_unnamed_error_is_a_failed_engine_with_its_cause(pool: VisionPool) -> None:
-    with pytest.raises(EngineFailed) as failed:
-        await pool.run(fail, ZeroDivisionError())
-    assert isinstance(failed.value.__cause__, ZeroDivisionError)
+async def test_an_unnamed_error_is_a_failed_engine(pool: VisionPool) -> None:
+    with pytest.raises(EngineFailed):
+        await pool.run(jobs.SHARPNESS, None, picture=Picture(np.zeros((0, 1, 3), np.uint8)))
 
 
-async def test_beyond_threads_and_queue_it_is_overloaded(pool: VisionPool) -> None:
-    gate = threading.Event()
-    waiting = [asyncio.create_task(pool.run(gate.wait)) for _ in range(3)]
+async def test_a_child_without_models_says_so(pool: VisionPool) -> None:
+    with pytest.raises(EngineFailed, match="no such engine"):
+        await pool.run(jobs.FIND_FACES, picture=Picture(np.zeros((200, 200, 3), np.uint8)))
+
+
+async def test_beyond_children_and_queue_it_is_overloaded(pool: VisionPool) -> None:
+    waiting = [asyncio.create_task(pool.run(jobs.DECODE, file=SLOW)) for _ in range(3)]
     await asyncio.sleep(0)
     with pytest.raises(Overloaded):
-        await pool.run(int)
-    gate.set()
-    assert await asyncio.gather(*waiting) == [True] * 3
+        await pool.run(jobs.PING)
+    await asyncio.gather(*waiting)
 
 
-async def test_after_the_rush_there_is_room_again(pool: VisionPool) -> None:
-    for _ in range(4):
-        await asyncio.gather(*(pool.run(int) for _ in range(3)))
-    assert await pool.run(int) == 0
-
-
-async def test_who_stops_waiting_leaves_the_place_taken_until_the_work_ends(pool: VisionPool) -> None:
-    gate, started = threading.Event(), threading.Barrier(3)
-
-    def work() -> None:
-        started.wait()
-        gate.wait()
-
-    impatient = [asyncio.create_task(pool.run(work)) for _ in range(2)]
-    await asyncio.to_thread(started.wait)
-    for task in impatient:
-        task.cancel()
-    await asyncio.gather(*impatient, return_exceptions=True)
-    last = asyncio.create_task(pool.run(int))
+async def test_one_tenants_full_queue_leaves_anothers_empty(pool: VisionPool) -> None:
+    waiting = [asyncio.create_task(pool.run(jobs.DECODE, file=SLOW)) for _ in range(3)]
     await asyncio.sleep(0)
-    with pytest.raises(Overloaded):
-        await pool.run(int)
-    gate.set()
-    assert await last == 0
+    with on_behalf_of("tnt_globex"):
+        assert await pool.run(jobs.PING)
+    await asyncio.gather(*waiting)
+
+
+async def test_tenants_take_turns(single: VisionPool) -> None:
+    """The second tenant came last with one job, and waits for one job of the first one's five."""
+    order: list[str] = []
+
+    async def ask(tenant: str) -> None:
+        with on_behalf_of(tenant):
+            await single.run(jobs.PING)
+        order.append(tenant)
+
+    running = asyncio.create_task(single.run(jobs.DECODE, file=SLOW))
+    await asyncio.sleep(0)
+    tasks = [asyncio.create_task(ask("acme")) for _ in range(5)]
+    await asyncio.sleep(0)
+    await asyncio.gather(running, *tasks, asyncio.create_task(ask("globex")))
+
+    assert order == ["acme", "globex", "acme", "acme", "acme", "acme"]
+
+
+async def test_what_runs_waits_and_has_finished_is_counted(single: VisionPool) -> None:
+    tasks = [asyncio.create_task(single.run(jobs.DECODE, file=SLOW)) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert (single.running, single.waiting, single.finished) == (1, 2, 0)
+    await asyncio.gather(*tasks)
+    assert (single.running, single.waiting, single.finished) == (0, 0, 3)
 
 
 async def test_a_waiting_job_that_is_given_up_frees_its_place(pool: VisionPool) -> None:
-    gate = threading.Event()
-    running = [asyncio.create_task(pool.run(gate.wait)) for _ in range(2)]
-    queued = asyncio.create_task(pool.run(int))
+    running = [asyncio.create_task(pool.run(jobs.DECODE, file=SLOW)) for _ in range(2)]
+    queued = asyncio.create_task(pool.run(jobs.PING))
     await asyncio.sleep(0)
     queued.cancel()
     await asyncio.gather(queued, return_exceptions=True)
-    again = asyncio.create_task(pool.run(int))
-    await asyncio.sleep(0)
-    gate.set()
-    assert await again == 0
+    assert await pool.run(jobs.PING)
     await asyncio.gather(*running)
 
 
-async def test_every_thread_is_warmed_once(pool: VisionPool) -> None:
-    built: list[int] = []
-    own = PerThread(lambda: built.append(threading.get_ident()))
-    await pool.warm(own.get)
-    assert len(built) == len(set(built)) == pool.workers
+async def test_a_running_job_that_is_given_up_frees_its_place_at_once(single: VisionPool) -> None:
+    running = asyncio.create_task(single.run(jobs.DECODE, file=SLOW))
+    await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    assert single.running == 0
+    assert await single.run(jobs.PING)
 
 
-async def test_a_thread_builds_its_instance_only_once(pool: VisionPool) -> None:
-    built: list[int] = []
-    own = PerThread(lambda: built.append(threading.get_ident()))
-    await pool.warm(own.get)
-    await asyncio.gather(*(pool.run(own.get) for _ in range(3)))
-    assert len(built) == pool.workers
+async def test_a_child_killed_from_outside_is_replaced_and_its_job_done(single: VisionPool) -> None:
+    (pid,) = await pids(single)
+    running = asyncio.create_task(PooledImageDecoder(single).decode(SLOW))
+    await asyncio.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+
+    assert (await running).width == 3000
+    assert await pids(single) != {pid}
 
 
-async def test_warming_fails_with_the_error_that_broke_it(pool: VisionPool) -> None:
-    once = iter([ImageUndecodable("a bad model")])
+async def test_s42_a_job_whose_child_dies_twice_has_failed(single: VisionPool) -> None:
+    forker, killed = shared_forker(), []
 
-    def build() -> None:
-        error = next(once, None)
-        if error is not None:
-            raise error
+    async def kill() -> None:
+        while len(killed) < 2:
+            for pid in {int(pid) for pid in _children_of(forker.process.pid)} - set(killed):
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+            await asyncio.sleep(0.002)
 
-    with pytest.raises(ImageUndecodable):
-        await pool.warm(build)
+    endless = replace(jobs.DECODE, cpu_s=10)
+    killing = asyncio.create_task(kill())
+    with pytest.raises(EngineFailed):
+        await single.run(endless, file=written(picture(5000, 5000), "PNG"))
+    await killing
+    assert await single.run(jobs.PING)
+
+
+async def test_s42_a_job_beyond_its_processor_time_is_killed_and_not_tried_again(single: VisionPool) -> None:
+    page = Picture(np.random.default_rng(1).integers(0, 255, (3000, 4000, 3), dtype=np.uint8))
+    spinning = replace(jobs.ENCODE, cpu_s=0)
+    began = time.monotonic()
+    with pytest.raises(EngineFailed, match="cpu"):
+        while time.monotonic() - began < 20:
+            await single.run(spinning, (0.0, 0.0, 4000.0, 3000.0), picture=page)
+    assert await single.run(jobs.PING)
+
+
+async def test_s42_a_job_beyond_its_wall_time_is_killed(single: VisionPool) -> None:
+    (pid,) = await pids(single)
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(EngineFailed, match="wall"):
+        await single.run(replace(jobs.PING, wall_s=0.2))
+    assert await single.run(jobs.PING)
+
+
+async def test_s42_a_forker_that_was_killed_is_started_again(single: VisionPool) -> None:
+    forker = shared_forker()
+    forker.process.kill()
+    forker.process.wait()
+
+    assert await single.run(jobs.PING)
+    assert await single.probe() is None
+
+
+async def test_s42_children_that_cannot_be_made_are_told(
+    single: VisionPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The address space left is too small for a child to be born."""
+    forker = shared_forker()
+    monkeypatch.setattr("app.vision.forker.sys.executable", "/bin/false")
+    forker.process.kill()
+    forker.process.wait()
+    for _ in range(4):
+        with pytest.raises(EngineFailed):
+            await single.run(jobs.PING)
+
+    assert "cannot be made" in str(await single.probe())
+    monkeypatch.undo()
+    assert await single.run(jobs.PING)
+    assert await single.probe() is None
 
 
 async def test_a_closed_pool_refuses_work() -> None:
-    pool = VisionPool(1)
+    pool = VisionPool(shared_forker(), 1)
     await pool.aclose()
     with pytest.raises(Overloaded):
-        await pool.run(int)
+        await pool.run(jobs.PING)
 
 
-async def test_closing_drops_what_waits(pool: VisionPool) -> None:
-    gate, started = threading.Event(), threading.Barrier(3)
-
-    def work() -> bool:
-        started.wait()
-        return gate.wait()
-
-    running = [asyncio.create_task(pool.run(work)) for _ in range(2)]
-    queued = asyncio.create_task(pool.run(int))
-    await asyncio.to_thread(started.wait)
+async def test_closing_drops_what_waits_and_ends_what_runs_well(pool: VisionPool) -> None:
+    running = [asyncio.create_task(pool.run(jobs.DECODE, file=SLOW)) for _ in range(2)]
+    queued = asyncio.create_task(pool.run(jobs.PING))
+    await asyncio.sleep(0)
     closing = asyncio.create_task(pool.aclose())
     with pytest.raises(Overloaded):
         await queued
-    gate.set()
     await closing
-    assert await asyncio.gather(*running) == [True, True]
+    assert [found.width for found in await asyncio.gather(*running)] == [3000, 3000]
+
+
+def _children_of(pid: int) -> list[str]:
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as listed:  # noqa: PTH123 - of the kernel
+        return listed.read().split()

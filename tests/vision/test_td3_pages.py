@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import pytest_asyncio
 
 from app.specimens import PassportSpecimen, draw_passport
+from app.vision.engines import EngineChoice, open_engines
 from app.vision.images import decode
-from app.vision.ocr import RapidTextReader
-from app.vision.pool import VisionPool
 from schemas.enums import ExtractionStatus
 from streams.verification.reading import DocumentReading, read_document
 from tests.specimens.degrade import CHANGES, photographed
@@ -43,10 +42,7 @@ class Page:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pages() -> AsyncIterator[list[Page]]:
-    """Read the machine-readable zones of 105 seeded pages on two threads."""
-    pool = VisionPool(2)
-    reader = RapidTextReader(pool)
-    await pool.warm(reader.warm_up)
+    """Read the machine-readable zones of 105 seeded pages in two vision children."""
     free, face = asyncio.Semaphore(AT_ONCE), portrait()
 
     async def read(how: str, seed: int) -> Page:
@@ -56,8 +52,9 @@ async def pages() -> AsyncIterator[list[Page]]:
             picture = decode(photographed(draw_passport(holder, face), how, chance))
             return Page(how, holder, await read_document(reader, picture, TODAY, compare_print=False))
 
-    yield await asyncio.gather(*(read(how, seed) for how in CHANGES for seed in range(PAGES_EACH)))
-    await pool.aclose()
+    async with open_engines(EngineChoice(workers=2, waiting=AT_ONCE)) as engines:
+        reader = engines.text
+        yield await asyncio.gather(*(read(how, seed) for how in CHANGES for seed in range(PAGES_EACH)))
 
 
 def test_there_are_a_hundred_pages(pages: list[Page]) -> None:

@@ -5,6 +5,7 @@ from typing import Final, Literal
 import numpy as np
 
 from app.vision.faces.geometry import as_points, cut_chip
+from app.vision.faces.metrics import Metric
 from app.vision.models import CHANNELS, Floats, ModelUnusable, Network
 from schemas.problems import EngineFailed
 from streams.sight import Embedding, Face, Pixels
@@ -59,7 +60,7 @@ class ArcfaceEmbedder:
 
     def distance(self, one: Embedding, other: Embedding) -> float:
         """Return one minus the cosine of the angle between the vectors, never below 0."""
-        return max(0.0, 1.0 - float(one.astype(np.float64) @ other.astype(np.float64)))
+        return Metric.COSINE.distance(one, other)
 
     def _fed(self, chip: Pixels) -> Floats:
         scaled = (chip.astype(np.float32) - self._offset) / self._range

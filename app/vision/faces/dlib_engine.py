@@ -11,6 +11,7 @@ from app.vision.faces.dlib_format import read_layers
 from app.vision.faces.dlib_graphs import CHIP_SIDE, EMBEDDING_SIZE, detector_graph, embedder_graph
 from app.vision.faces.geometry import as_points, cut_chip
 from app.vision.faces.landmarks import ShapePredictor
+from app.vision.faces.metrics import Metric
 from app.vision.faces.mmod import MmodDetector
 from app.vision.models import CHANNELS, ModelUnusable, Network, read_pinned
 from streams.sight import Embedding, Face, Pixels
@@ -71,7 +72,7 @@ class DlibEmbedder:
 
     def distance(self, one: Embedding, other: Embedding) -> float:
         """Return the Euclidean distance."""
-        return float(np.linalg.norm(one - other))
+        return Metric.EUCLIDEAN.distance(one, other)
 
 
 def weights_folder(package: str = PACKAGE) -> Path:

@@ -1,0 +1,99 @@
+"""The forker's own process: `python -m app.vision.fork_server FD`. Loads the models, then forks on request.
+
+It sees no pixels of strangers and runs no other thread. It ends when its control socket closes, and its
+children with it.
+"""
+
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+import traceback
+from typing import Final
+
+import cv2
+from PIL import Image
+
+from app.vision import sandbox
+from app.vision.forker import READY, Greeting
+from app.vision.serving import Loaded, serve
+from schemas.problems import EngineFailed, VeristreamError
+
+_MESSAGE_BYTES: Final = 64 * 1024
+_FDS_END: Final = 1024
+"""Descriptors a child closes: whatever a library holds open."""
+
+
+def main(descriptor: int) -> None:
+    """Load, greet, and serve the control socket until it closes."""
+    for ignored in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ignored, signal.SIG_IGN)  # a group's signal; the service drains and closes the socket
+    control = socket.socket(fileno=descriptor)
+    control.setblocking(True)
+    chosen = control.recv(_MESSAGE_BYTES)
+    greeting, engines = _load(chosen)
+    control.send(greeting.model_dump_json().encode())
+    if greeting.refused or greeting.failed:
+        return
+    gc.collect()
+    gc.freeze()  # collecting in a child would copy every page that holds an object
+    while _obey(control, engines):
+        pass
+
+
+def _load(chosen: bytes) -> tuple[Greeting, Loaded]:
+    cv2.setNumThreads(1)
+    Image.init()
+    if chosen == b"null":
+        return Greeting(), Loaded()
+    from app.vision.engines import EngineChoice  # noqa: PLC0415 - only a forker with models imports their libraries
+    from app.vision.loading import load  # noqa: PLC0415 - as above
+
+    try:
+        engines, facts = load(EngineChoice.model_validate_json(chosen))
+    except EngineFailed as error:
+        return Greeting(failed=str(error)), Loaded()
+    except VeristreamError as error:
+        return Greeting(refused=str(error)), Loaded()
+    return Greeting(facts=facts), engines
+
+
+def _obey(control: socket.socket, engines: Loaded) -> bool:
+    """Carry out one command; False when there will be no more."""
+    packet, fds, _, _ = socket.recv_fds(control, _MESSAGE_BYTES, 1)
+    if not packet:
+        return False
+    command = json.loads(packet)
+    if "fork" in command:
+        me = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            _live(fds[0], me, engines)
+        os.close(fds[0])
+        control.send(json.dumps({"pid": pid}).encode())
+        return True
+    os.kill(command["end"], signal.SIGKILL)  # unreaped, so the number is still its own
+    _, status, usage = os.wait4(command["end"], 0)
+    control.send(json.dumps({"status": status, "cpu_s": usage.ru_utime + usage.ru_stime}).encode())
+    return True
+
+
+def _live(descriptor: int, parent: int, engines: Loaded) -> None:
+    """Be a child: confined, one socket, until it closes. Never returns."""
+    try:
+        for fds in (range(3, descriptor), range(descriptor + 1, _FDS_END)):
+            os.closerange(fds.start, fds.stop)
+        link = socket.socket(fileno=descriptor)
+        sandbox.enter(parent)
+        link.send(READY)
+        serve(link, engines)
+    except BaseException:  # noqa: BLE001 - nothing of the forker may run in a child, whatever happened
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,195 @@
+"""The process that loads the models once and forks a child for each vision worker, seen from outside."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from app.vision.jobs import Facts
+from schemas.base import Frozen
+from schemas.problems import EngineFailed, VeristreamError
+
+START_TIMEOUT_S: Final = 120.0
+"""Models load and warm in a few seconds; on a laden machine it can take many times as long."""
+ANSWER_TIMEOUT_S: Final = 30.0
+"""Forking and ending take milliseconds."""
+_MESSAGE_BYTES: Final = 64 * 1024
+
+_ONE_THREAD: Final = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""A process that forks may have no other threads, and as many children as cores are the best throughput."""
+_PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONHOME")
+"""Variables the forker gets; settings hold secrets, and a child must not know them."""
+
+
+READY: Final = b"ready"
+"""A child's first message."""
+
+
+class CannotFork(VeristreamError):
+    """This system cannot run vision children; the message says what they need."""
+
+
+class ForkerRefused(VeristreamError):
+    """The forker could not load its models; the message names the mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A child as the forker gave it."""
+
+    pid: int
+    link: socket.socket
+    """Of packets, and non-blocking."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a child ended."""
+
+    cause: str
+    """`cpu`, `killed`, the name of another signal, or its exit status."""
+    cpu_s: float
+
+
+class Greeting(Frozen):
+    """What the forker says when it is ready, or cannot be."""
+
+    refused: str = ""
+    failed: str = ""
+    facts: Facts | None = None
+
+
+class Forker:
+    """A running forker. It and all its children end with this process. Methods block; any thread may call."""
+
+    def __init__(self, choice: str | None = None) -> None:
+        """Start it; `choice` is the JSON of an `EngineChoice`, None for children without models.
+
+        Raises:
+            CannotFork: This system cannot run them.
+            ForkerRefused: A model cannot be used; the message names the mend.
+            EngineFailed: It broke while it warmed.
+        """
+        self._choice = choice
+        self._lock = threading.Lock()
+        self._start()
+
+    def _start(self) -> None:
+        if not hasattr(os, "memfd_create"):
+            raise CannotFork(
+                "images are decoded in processes that only Linux can confine; run veristream on Linux, "
+                "on other systems in a container (docker compose up)"
+            )
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [sys.executable, "-m", "app.vision.fork_server", str(theirs.fileno())]
+        with theirs:
+            self.process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                command,
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env=_environment(),
+                start_new_session=True,
+            )
+        try:
+            self.facts = self._greeted()
+        except BaseException:
+            self.close()
+            raise
+
+    def _greeted(self) -> Facts | None:
+        try:
+            self._control.settimeout(START_TIMEOUT_S)
+            self._control.send((self._choice or "").encode() or b"null")
+            greeting = Greeting.model_validate_json(self._control.recv(_MESSAGE_BYTES))
+        except (OSError, ValidationError) as error:
+            raise EngineFailed("the vision forker did not start") from error
+        if greeting.refused:
+            raise ForkerRefused(greeting.refused)
+        if greeting.failed:
+            raise EngineFailed(greeting.failed)
+        self._control.settimeout(ANSWER_TIMEOUT_S)
+        return greeting.facts
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self.process.poll() is None
+
+    def fork(self) -> Child:
+        """Return a new child; a forker that ended is started again first.
+
+        Raises:
+            EngineFailed: None could be made.
+        """
+        with self._lock:
+            if not self.alive:
+                self.close()
+                self._start()
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                try:
+                    child = Child(int(self._asked({"fork": 1}, theirs)["pid"]), ours)
+                except EngineFailed:
+                    ours.close()
+                    raise
+        return self._born(child)
+
+    def _born(self, child: Child) -> Child:
+        """Wait until a new child is confined and says so."""
+        child.link.settimeout(ANSWER_TIMEOUT_S)
+        try:
+            ready = child.link.recv(len(READY)) == READY
+        except OSError:
+            ready = False
+        if not ready:
+            raise EngineFailed(f"a vision child ended at once: {self.end(child).cause}")
+        child.link.setblocking(False)
+        return child
+
+    def end(self, child: Child) -> Ended:
+        """Kill a child unless it ended already, and return how it ended."""
+        child.link.close()
+        try:
+            with self._lock:
+                answer = self._asked({"end": child.pid})
+        except EngineFailed:
+            return Ended("unknown", 0.0)
+        status = int(answer["status"])
+        if not os.WIFSIGNALED(status):
+            return Ended(f"exit {os.waitstatus_to_exitcode(status)}", float(answer["cpu_s"]))
+        number = os.WTERMSIG(status)
+        names = {signal.SIGXCPU: "cpu", signal.SIGKILL: "killed"}
+        return Ended(names.get(signal.Signals(number), signal.Signals(number).name), float(answer["cpu_s"]))
+
+    def close(self) -> None:
+        """End it and all its children."""
+        self._control.close()
+        self.process.kill()
+        self.process.wait()
+
+    def _asked(self, question: Mapping[str, int], end: socket.socket | None = None) -> dict[str, Any]:
+        packet = json.dumps(question).encode()
+        try:
+            if end is None:
+                self._control.send(packet)
+            else:
+                socket.send_fds(self._control, [packet], [end.fileno()])
+            answer: dict[str, Any] = json.loads(self._control.recv(_MESSAGE_BYTES))
+        except (OSError, ValueError) as error:
+            self.process.kill()  # its answers can no longer be told apart; the next fork starts it again
+            raise EngineFailed("the vision forker does not answer") from error
+        return answer
+
+
+def _environment() -> dict[str, str]:
+    passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return {**passed_on, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -1,0 +1,146 @@
+"""The closed list of what a vision child can be asked, and the messages that ask and answer.
+
+The child has handled pixels of strangers, so nothing it says is more than plain values of a declared type:
+JSON that must validate, and bytes in memory whose size this side has fixed.
+"""
+
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from typing import Annotated, Any, Final, Generic, TypeVar
+
+from pydantic import Field, TypeAdapter
+
+from app.vision.faces.metrics import Metric
+from app.vision.memory import Layout
+from schemas.base import Frozen
+from streams.sight import Box, Detail, Face, Picture, Quad, Sharpness, TextLine
+from streams.verification.findings import DocumentFindings
+
+R = TypeVar("R")
+
+PACKET_BYTES: Final = 192 * 1024
+"""The largest message; 200 lines of text with their places take 50 KB."""
+INLINE_BYTES: Final = 96 * 1024
+"""Images up to here travel in the message itself, larger ones in shared memory."""
+RESULT_BYTES: Final = 64 * 2**20
+"""Room for a file, or a picture at its largest, 37.5 MB (`images.MAX_WORK_PIXELS`); unused it costs nothing."""
+
+_VECTOR_MAX: Final = 4096
+
+
+class Gives(StrEnum):
+    """What a job answers with."""
+
+    VALUE = "value"
+    """A plain value of the declared type."""
+    PICTURE = "picture"
+    FILE = "file"
+    """Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Generic[R]):
+    """One thing a child can be asked, with what it may cost."""
+
+    name: str
+    cpu_s: int
+    """Processor seconds after which the kernel ends the child; whole ones, the limit's own unit."""
+    args: TypeAdapter[Any] | None = None
+    """The tuple of plain arguments."""
+    result: TypeAdapter[R] | None = None
+    gives: Gives = Gives.VALUE
+    wall_s: float = 40.0
+    """Seconds after which the child is ended even if it takes no processor time; the caller's deadline is
+    shorter (`VerificationPolicy.engine_deadline_s`), so this only ends what nobody waits for."""
+
+
+Vector = Annotated[tuple[float, ...], Field(max_length=_VECTOR_MAX)]
+
+PING: Final = Job("ping", 1, result=TypeAdapter(bool))
+"""Answers true: the child lives."""
+STRIP: Final[Job[bytes]] = Job("strip", 4, gives=Gives.FILE)
+DECODE: Final[Job[Picture]] = Job("decode", 4, gives=Gives.PICTURE)
+EXAMINE: Final = Job("examine", 6, TypeAdapter(tuple[int, ...]), TypeAdapter(tuple[str, ...]))
+"""Arguments are the lengths of files that follow one another; answers the condition of each, or nothing."""
+SHARPNESS: Final = Job("sharpness", 2, TypeAdapter(tuple[Box | None]), TypeAdapter(Sharpness))
+ENCODE: Final[Job[bytes]] = Job("encode", 2, TypeAdapter(tuple[Box]), gives=Gives.FILE)
+FIND_LINES: Final = Job("find_lines", 3, TypeAdapter(tuple[Detail]), TypeAdapter(tuple[Quad, ...]))
+READ_LINES: Final = Job(
+    "read_lines", 6, TypeAdapter(tuple[tuple[Quad, ...]]), TypeAdapter(tuple[TextLine, ...])
+)
+READ_CODES: Final = Job("read_codes", 2, result=TypeAdapter(tuple[str, ...]))
+"""QR codes are only compared with the printed number, and OpenCV's search has no bound of its own."""
+READ_DOCUMENT: Final = Job("read_document", 8, TypeAdapter(tuple[date]), TypeAdapter(DocumentFindings))
+FIND_FACES: Final = Job("find_faces", 4, result=TypeAdapter(tuple[Face, ...]))
+EMBED: Final = Job("embed", 2, TypeAdapter(tuple[Face]), TypeAdapter(Vector))
+LIVENESS: Final = Job("liveness", 2, TypeAdapter(tuple[Face]), TypeAdapter(float))
+
+
+class EngineFacts(Frozen):
+    """What is to be known of a loaded engine: its version and the thresholds that belong to it."""
+
+    model_version: str
+    pass_at: float
+    fail_at: float
+
+
+class FaceFacts(EngineFacts):
+    """What is to be known of a face engine; vectors are compared on this side."""
+
+    metric: Metric
+
+
+class Facts(Frozen):
+    """What the forker loaded."""
+
+    text_version: str
+    faces: FaceFacts
+    liveness: EngineFacts | None = None
+
+
+class Request(Frozen):
+    """The head of a message to a child; the arguments and the inline image follow it.
+
+    Descriptors come with it in this order: the picture, the image file, the room for the result.
+    """
+
+    job: str
+    cpu_s: int
+    args: int
+    """Bytes of JSON that follow."""
+    picture: Layout | None = None
+    picture_bytes: int = 0
+    """Size of the picture's memory."""
+    file_bytes: int = 0
+    inline: bool = True
+    """The image follows the arguments; else it is in shared memory."""
+    room: bool = False
+
+
+class Reply(Frozen):
+    """The head of a child's answer; the value's JSON follows it."""
+
+    error: str = ""
+    """The name of a condition of `schemas.problems`, empty when all went well."""
+    detail: str = Field(default="", max_length=300)
+    value: int = 0
+    """Bytes of JSON that follow."""
+    shape: tuple[int, int] | None = None
+    """Height and width of a picture in the room."""
+    length: int = 0
+    """Bytes of a file in the room."""
+    ends: bool = False
+    """The child ends after this answer and must be replaced."""
+
+
+def framed(head: Frozen, *parts: bytes) -> bytes:
+    """Return a message: two bytes of the head's length, the head, the parts."""
+    json = head.model_dump_json(exclude_defaults=True).encode()
+    return b"".join((len(json).to_bytes(2, "big"), json, *parts))
+
+
+def parted(packet: bytes) -> tuple[bytes, memoryview]:
+    """Return the head's JSON and what follows it."""
+    end = 2 + int.from_bytes(packet[:2], "big")
+    return packet[2:end], memoryview(packet)[end:]

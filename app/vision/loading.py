@@ -1,0 +1,29 @@
+"""Loads and warms the engines of a choice, in the forker."""
+
+from app.vision.engines import EngineChoice
+from app.vision.faces.engine import build_face_engine
+from app.vision.jobs import EngineFacts, Facts
+from app.vision.liveness import MMOD_BOX, YUNET_BOX, build_liveness_engine
+from app.vision.ocr import RapidTextReader
+from app.vision.serving import Loaded
+
+
+def load(choice: EngineChoice) -> tuple[Loaded, Facts]:
+    """Load the models, try each of them once, and return them with what is to be known of them.
+
+    Raises:
+        ModelUnusable: A model is missing, altered or not of its contract; the message names the mend.
+        EngineFailed: A model broke on its first run.
+    """
+    text, faces = RapidTextReader(), build_face_engine(choice.faces)
+    liveness = build_liveness_engine(choice.liveness, MMOD_BOX if choice.faces is None else YUNET_BOX)
+    text.warm()
+    faces.warm()
+    alive = None
+    if liveness is not None:
+        liveness.warm()
+        alive = EngineFacts(
+            model_version=liveness.model_version, pass_at=liveness.pass_at, fail_at=liveness.fail_at
+        )
+    facts = Facts(text_version=text.model_version, faces=faces.facts, liveness=alive)
+    return Loaded(text, faces, liveness), facts

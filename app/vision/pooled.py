@@ -1,0 +1,167 @@
+"""The ports of `streams.sight` over the pool: every pixel is looked at in a vision child."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import Final
+
+import numpy as np
+import structlog
+from typing_extensions import override
+
+from app.vision import jobs
+from app.vision.images import strip_upright
+from app.vision.jobs import EngineFacts, FaceFacts
+from app.vision.pool import VisionPool
+from schemas.enums import ReaderClass
+from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, Overloaded
+from streams.sight import (
+    Box,
+    Condition,
+    Detail,
+    Embedding,
+    Face,
+    FaceEngine,
+    ImageDecoder,
+    LivenessEngine,
+    Picture,
+    Quad,
+    Sharpness,
+    TextLine,
+    TextReader,
+)
+from streams.verification.findings import DocumentFindings
+from streams.verification.readers.nin_slip import compare_codes
+
+_CONDITIONS: Final[Mapping[str, Callable[[str], Condition]]] = {
+    kind.__name__: kind for kind in (ImageUndecodable, ImageNotEvaluable)
+}
+
+log = structlog.get_logger(__name__)
+
+
+class PooledImageDecoder(ImageDecoder):
+    """`ImageDecoder` in the vision children; may raise `Overloaded` or `EngineFailed`."""
+
+    def __init__(self, pool: VisionPool) -> None:
+        self._pool = pool
+
+    @override
+    async def decode(self, image: bytes) -> Picture:
+        return await self._pool.run(jobs.DECODE, file=image)
+
+    @override
+    async def examine(self, images: Sequence[bytes]) -> tuple[Condition | None, ...]:
+        said = await self._pool.run(jobs.EXAMINE, *map(len, images), file=b"".join(images))
+        return tuple(_CONDITIONS[name]("found by examining") if name else None for name in said)
+
+    @override
+    async def sharpness(self, picture: Picture, box: Box | None = None) -> Sharpness:
+        return await self._pool.run(jobs.SHARPNESS, box, picture=picture)
+
+    @override
+    async def encode(self, picture: Picture, box: Box) -> bytes:
+        return await self._pool.run(jobs.ENCODE, box, picture=picture)
+
+    def strip_upright(self, data: bytes) -> bytes | None:
+        """Return the copy that may be kept if that takes no decoding, as `images.strip_upright`."""
+        return strip_upright(data)
+
+    async def strip_metadata(self, data: bytes) -> bytes:
+        """Return the copy that may be kept, turned upright.
+
+        Raises:
+            ImageUndecodable: As `images.strip_metadata`, or turning it exceeds its limits.
+            ImageNotEvaluable: As `images.strip_metadata`.
+            Overloaded: There is no room, or no child can be made.
+        """
+        try:
+            return await self._pool.run(jobs.STRIP, file=data)
+        except EngineFailed as error:
+            if (trouble := self._pool.trouble()) is not None:
+                raise Overloaded(trouble) from error
+            raise ImageUndecodable("the picture cannot be turned within its limits") from error
+
+
+class PooledTextReader(TextReader):
+    """`TextReader` in the vision children; may raise `Overloaded` or `EngineFailed`."""
+
+    def __init__(self, pool: VisionPool, model_version: str) -> None:
+        self.model_version = model_version
+        self._pool = pool
+
+    @override
+    async def find_lines(self, picture: Picture, detail: Detail) -> tuple[Quad, ...]:
+        return await self._pool.run(jobs.FIND_LINES, detail, picture=picture)
+
+    @override
+    async def read_lines(self, picture: Picture, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
+        return await self._pool.run(jobs.READ_LINES, tuple(quads), picture=picture)
+
+    @override
+    async def read_codes(self, picture: Picture) -> tuple[str, ...]:
+        return await self._pool.run(jobs.READ_CODES, picture=picture)
+
+
+class PooledDocumentReader:
+    """Reads a whole document in one job; QR codes in a second one, which may fail alone."""
+
+    def __init__(self, pool: VisionPool) -> None:
+        self._pool = pool
+
+    async def __call__(self, reader: TextReader, picture: Picture, today: date) -> DocumentFindings:
+        """Return what was read.
+
+        A slip whose codes cannot be searched within their limit is one without a code: whoever draws a
+        page that holds the search up could have left the code out.
+
+        Raises:
+            EngineFailed: The reading broke or exceeded its limits.
+            Overloaded: There is no room.
+        """
+        findings = await self._pool.run(jobs.READ_DOCUMENT, today, picture=picture)
+        if findings.reader is not ReaderClass.NG_NIN_SLIP:
+            return findings
+        try:
+            codes = await reader.read_codes(picture)
+        except EngineFailed:
+            log.warning("document.codes_unread")
+            return findings
+        return replace(findings, code=compare_codes(findings.number, codes))
+
+
+class PooledFaceEngine(FaceEngine):
+    """`FaceEngine` in the vision children; only distances are counted here."""
+
+    def __init__(self, pool: VisionPool, facts: FaceFacts) -> None:
+        self.model_version = facts.model_version
+        self.pass_at = facts.pass_at
+        self.fail_at = facts.fail_at
+        self._metric = facts.metric
+        self._pool = pool
+
+    @override
+    async def find(self, picture: Picture) -> tuple[Face, ...]:
+        return await self._pool.run(jobs.FIND_FACES, picture=picture)
+
+    @override
+    async def embed(self, picture: Picture, face: Face) -> Embedding:
+        return np.array(await self._pool.run(jobs.EMBED, face, picture=picture), np.float32)
+
+    @override
+    def distance(self, one: Embedding, other: Embedding) -> float:
+        return self._metric.distance(one, other)
+
+
+class PooledLivenessEngine(LivenessEngine):
+    """`LivenessEngine` in the vision children."""
+
+    def __init__(self, pool: VisionPool, facts: EngineFacts) -> None:
+        self.model_version = facts.model_version
+        self.pass_at = facts.pass_at
+        self.fail_at = facts.fail_at
+        self._pool = pool
+
+    @override
+    async def score(self, picture: Picture, face: Face) -> float:
+        return await self._pool.run(jobs.LIVENESS, face, picture=picture)

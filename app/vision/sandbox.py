@@ -1,0 +1,50 @@
+"""What a vision child may do and how much it may take; entered once, before it sees a pixel."""
+
+import ctypes
+import os
+import resource
+import signal
+import time
+from math import ceil
+from pathlib import Path
+from typing import Final
+
+MEMORY_BYTES: Final = 300 * 2**20
+"""What a child may take beyond what it has after warming: the heaviest lawful picture takes 200 MB (S41)."""
+FILES_MAX: Final = 16
+"""Descriptors: its socket, its output, and those of one message."""
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
+"""prctl(2)."""
+
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+
+
+def enter(parent: int) -> None:
+    """Limit this process for good: it dies with its parent, writes no file, and holds bounded memory."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    _prctl(_PR_SET_DUMPABLE, 0)
+    Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")  # the kernel's first choice
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    for what, most in (
+        (resource.RLIMIT_AS, pages * resource.getpagesize() + MEMORY_BYTES),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_NOFILE, FILES_MAX),
+        (resource.RLIMIT_NPROC, 0),
+    ):
+        resource.setrlimit(what, (most, most))
+
+
+def allow_cpu(seconds: int) -> None:
+    """Let the kernel end this process when it has taken so many more processor seconds."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (ceil(time.process_time()) + seconds, hard))
+
+
+def _prctl(option: int, value: int) -> None:
+    if _libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option})")

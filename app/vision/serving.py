@@ -1,0 +1,197 @@
+"""What a vision child does with a message: one job on untrusted pixels, and a plain answer."""
+
+import mmap
+import os
+import socket
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from app.vision import images, jobs, sandbox
+from app.vision.jobs import Gives, Job, Reply, Request, framed, parted
+from app.vision.memory import packed, pixels_in
+from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, VeristreamError
+from streams.sight import FaceEngine, LivenessEngine, Picture, TextReader
+from streams.verification.findings import DocumentFindings
+from streams.verification.reading import read_findings
+
+R = TypeVar("R")
+
+_FDS_MAX: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The engines of a child; None in one that only decodes."""
+
+    text: TextReader | None = None
+    faces: FaceEngine | None = None
+    liveness: LivenessEngine | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request whose parts are unpacked."""
+
+    engines: Loaded
+    picture: Picture | None
+    file: bytes
+    args: tuple[Any, ...]
+
+    @property
+    def seen(self) -> Picture:
+        """The picture, which the job must have."""
+        return _present(self.picture)
+
+
+_Work = Callable[[_Asked], Any]
+
+
+def serve(link: socket.socket, engines: Loaded) -> None:
+    """Answer messages one after the other until the other side closes, or memory ran out."""
+    while True:
+        packet, fds, _, _ = socket.recv_fds(link, jobs.PACKET_BYTES, _FDS_MAX)
+        if not packet:
+            return
+        try:
+            reply, value = _answer(packet, fds, engines)
+        finally:
+            for fd in fds:
+                os.close(fd)
+        link.send(framed(reply, value))
+        if reply.ends:
+            return
+
+
+def finished(coroutine: Coroutine[Any, Any, R]) -> R:
+    """Return what a coroutine returns that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        value: R = stop.value
+        return value
+    raise EngineFailed("an engine waits in a child")
+
+
+def _answer(packet: bytes, fds: list[int], engines: Loaded) -> tuple[Reply, bytes]:
+    """Carry one request out; whatever goes wrong becomes a named condition without the input's words."""
+    try:
+        head, rest = parted(packet)
+        request = Request.model_validate_json(head)
+        sandbox.allow_cpu(request.cpu_s)
+        job, work = _WORK[request.job]
+        return _carry_out(job, work, request, rest, fds, engines)
+    except VeristreamError as error:
+        return Reply(error=type(error).__name__, detail=str(error)[:300]), b""
+    except MemoryError:
+        return Reply(error="EngineFailed", detail="MemoryError", ends=True), b""
+    except Exception as error:  # noqa: BLE001 - the one place where a child's job may fail in any way
+        return Reply(error="EngineFailed", detail=type(error).__name__), b""
+
+
+def _carry_out(
+    job: Job[Any], work: _Work, request: Request, rest: memoryview, fds: list[int], engines: Loaded
+) -> tuple[Reply, bytes]:
+    waiting = iter(fds)
+    picture = None
+    if request.picture is not None:
+        mapped = mmap.mmap(next(waiting), request.picture_bytes, access=mmap.ACCESS_READ)
+        picture = Picture(pixels_in(mapped, request.picture))
+    file = bytes(rest[request.args :])
+    if not request.inline:
+        with mmap.mmap(next(waiting), request.file_bytes, access=mmap.ACCESS_READ) as sent:
+            file = sent[:]
+    args = job.args.validate_json(bytes(rest[: request.args])) if job.args else ()
+    found = work(_Asked(engines, picture, file, args))
+    if job.gives is Gives.VALUE:
+        value = _present(job.result).dump_json(found)
+        if len(value) > jobs.PACKET_BYTES // 2:
+            raise EngineFailed("an answer is too long")
+        return Reply(value=len(value)), value
+    with mmap.mmap(next(waiting), jobs.RESULT_BYTES) as room:
+        return _put(room, found), b""
+
+
+def _put(room: mmap.mmap, found: Picture | bytes) -> Reply:
+    """Lay a picture or a file into the room."""
+    if isinstance(found, bytes):
+        if len(found) > len(room):
+            raise EngineFailed("a file is too long")
+        room[: len(found)] = found
+        return Reply(length=len(found))
+    place = pixels_in(room, packed(found.height, found.width))
+    place[...] = found.pixels
+    return Reply(shape=(found.height, found.width))
+
+
+def _present(part: R | None) -> R:
+    if part is None:
+        raise EngineFailed("the child has no such engine")
+    return part
+
+
+def _text(asked: _Asked) -> TextReader:
+    return _present(asked.engines.text)
+
+
+class _WithoutCodes(TextReader):
+    """A reader that leaves QR codes to a job of their own, which has a limit of its own."""
+
+    def __init__(self, reader: TextReader) -> None:
+        self.model_version = reader.model_version
+        self.find_lines = reader.find_lines  # type: ignore[method-assign] # the same methods
+        self.read_lines = reader.read_lines  # type: ignore[method-assign]
+
+    async def read_codes(self, picture: Picture) -> tuple[str, ...]:  # noqa: ARG002 - the port's signature
+        """Return nothing."""
+        return ()
+
+
+def _examine(asked: _Asked) -> Iterator[str]:
+    start = 0
+    for length in asked.args:
+        try:
+            images.decode(asked.file[start : start + length])
+        except (ImageUndecodable, ImageNotEvaluable) as condition:
+            yield type(condition).__name__
+        else:
+            yield ""
+        start += length
+
+
+def _read_document(asked: _Asked) -> DocumentFindings:
+    (today,) = asked.args
+    return finished(read_findings(_WithoutCodes(_text(asked)), asked.seen, today))
+
+
+def _embed(asked: _Asked) -> tuple[float, ...]:
+    (face,) = asked.args
+    vector = finished(_present(asked.engines.faces).embed(asked.seen, face))
+    return tuple(np.asarray(vector, np.float64).tolist())
+
+
+def _score(asked: _Asked) -> float:
+    (face,) = asked.args
+    return finished(_present(asked.engines.liveness).score(asked.seen, face))
+
+
+_WORK: Final[Mapping[str, tuple[Job[Any], _Work]]] = {
+    job.name: (job, work)
+    for job, work in (
+        (jobs.PING, lambda _: True),
+        (jobs.STRIP, lambda asked: images.strip_metadata(asked.file)),
+        (jobs.DECODE, lambda asked: images.decode(asked.file)),
+        (jobs.EXAMINE, lambda asked: tuple(_examine(asked))),
+        (jobs.SHARPNESS, lambda asked: images.measure_sharpness(asked.seen, *asked.args)),
+        (jobs.ENCODE, lambda asked: images.encode_box(asked.seen, *asked.args)),
+        (jobs.FIND_LINES, lambda asked: finished(_text(asked).find_lines(asked.seen, *asked.args))),
+        (jobs.READ_LINES, lambda asked: finished(_text(asked).read_lines(asked.seen, *asked.args))),
+        (jobs.READ_CODES, lambda asked: finished(_text(asked).read_codes(asked.seen))),
+        (jobs.READ_DOCUMENT, _read_document),
+        (jobs.FIND_FACES, lambda asked: finished(_present(asked.engines.faces).find(asked.seen))),
+        (jobs.EMBED, _embed),
+        (jobs.LIVENESS, _score),
+    )
+}
