@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
+from app.adapters.layout import BROKER_ADDRESS_FILE
 from app.broker.errors import BrokerError
 from app.broker.scram import Mechanism
 from app.broker.users import UserFiles
-from app.house import now
-from app.kafka_log import access_of
 from app.settings import Settings, SettingsRefused
 from app.startup import CannotStart
 from schemas.base import rfc3339
@@ -67,9 +67,9 @@ def create_user(settings: Settings, name: str) -> MadeUser:
         CannotStart: The name cannot be one or is taken, or no broker ever ran in the data folder.
         SettingsRefused: The deployment has a Kafka, whose own users these are not.
     """
-    bootstrap = access_of(_embedded(settings)).bootstrap
+    bootstrap = _address(_embedded(settings))
     try:
-        return MadeUser(bootstrap, name, _files(settings).create(name, now()))
+        return MadeUser(bootstrap, name, _files(settings).create(name, datetime.now(UTC)))
     except BrokerError as error:
         raise CannotStart(str(error)) from error
 
@@ -99,6 +99,14 @@ def _embedded(settings: Settings) -> Settings:
             "with kafka-configs.sh and kafka-acls.sh"
         )
     return settings
+
+
+def _address(settings: Settings) -> str:
+    try:
+        return (settings.broker_dir / BROKER_ADDRESS_FILE).read_text(encoding="ascii").strip()
+    except OSError as error:
+        mend = f"start one with: veristream up --data-dir {settings.data_dir}"
+        raise CannotStart(f"no broker ever ran in {settings.broker_dir}; {mend}") from error
 
 
 def _files(settings: Settings) -> UserFiles:

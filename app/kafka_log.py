@@ -11,6 +11,7 @@ from typing import Final
 
 from pydantic import SecretStr
 
+from app.adapters.layout import BROKER_ADDRESS_FILE
 from app.agents import TABLES
 from app.broker.errors import BrokerError
 from app.broker.server import Broker
@@ -24,11 +25,6 @@ from schemas.topics import READABLE_DOWNSTREAM
 from streams.runtime.access import LogAccess, SaslMechanism, SignIn
 from streams.runtime.app import GROUP
 from streams.runtime.topics import BrokersMissing, TopicUnfit, ensure_topics
-
-ADDRESS_FILE: Final = "address"
-"""Beside the broker's log: where clients on this machine find it (G103)."""
-
-"""Each table of the agents, with the topic whose partitions it shares."""
 
 PATIENCE_S: Final = 30.0
 """How long a start waits for brokers that may be starting themselves."""
@@ -49,7 +45,7 @@ async def open_broker(settings: Settings) -> AsyncIterator[LogAccess]:
     if settings.kafka_bootstrap is not None:
         yield access_of(settings)
         return
-    remembered = settings.broker_dir / ADDRESS_FILE
+    remembered = settings.broker_dir / BROKER_ADDRESS_FILE
     port = settings.broker_port or _free_again(remembered)
     users = UserFiles(settings.broker_users_dir)
     wanted = BrokerSettings(
@@ -95,7 +91,7 @@ def access_of(settings: Settings) -> LogAccess:
     """
     if settings.kafka_bootstrap is not None:
         return _configured(settings, settings.kafka_bootstrap)
-    remembered = settings.broker_dir / ADDRESS_FILE
+    remembered = settings.broker_dir / BROKER_ADDRESS_FILE
     mend = f"start one with: veristream broker --data-dir {settings.data_dir}"
     try:
         address = remembered.read_text(encoding="ascii").strip()

@@ -8,6 +8,9 @@ DATABASE_FILE: Final = "veristream.sqlite3"
 BLOBS_FOLDER: Final = "blobs"
 """Sealed evidence, one file each."""
 
+BROKER_ADDRESS_FILE: Final = "address"
+"""In the folder of the embedded broker: where clients on this machine find it."""
+
 ROOT_KEY_FILE: Final = "root.key"
 """The root key when none is configured; readable by its owner alone."""
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from app.adapters.crypto import load_root_key
-from app.adapters.layout import ROOT_KEY_FILE
-from app.kafka_log import ADDRESS_FILE, access_of
+from app.adapters.layout import BROKER_ADDRESS_FILE, ROOT_KEY_FILE
+from app.kafka_log import access_of
 from app.settings import read_settings
 from streams.runtime.access import LogAccess
 from streams.runtime.authentication import RecordKeys
@@ -117,7 +117,7 @@ class Embedded:
     @property
     def bootstrap(self) -> str:
         """Where the broker said it is."""
-        return (self._data_dir / "broker" / ADDRESS_FILE).read_text(encoding="ascii").strip()
+        return (self._data_dir / "broker" / BROKER_ADDRESS_FILE).read_text(encoding="ascii").strip()
 
     @property
     def access(self) -> LogAccess:

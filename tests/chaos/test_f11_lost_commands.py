@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]  # ships no types
 
-from app.kafka_log import ADDRESS_FILE, prepare_topics
+from app.adapters.layout import BROKER_ADDRESS_FILE
+from app.kafka_log import prepare_topics
 from schemas.topics import Topic
 from streams.runtime.access import LogAccess
 from tests.agents.support import until
@@ -114,5 +115,5 @@ def wipe(folder: Path) -> None:
     for path in folder.iterdir():
         if path.is_dir():
             shutil.rmtree(path)
-        elif path.name != ADDRESS_FILE:
+        elif path.name != BROKER_ADDRESS_FILE:
             path.unlink()
