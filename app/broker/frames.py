@@ -122,7 +122,7 @@ def _field(words: type[Any], field: "dataclasses.Field[Any]") -> _Shape:
     if dataclasses.is_dataclass(inner) and isinstance(inner, type):
         if "tag" in field.metadata or (nullable and not is_array):
             raise TypeError(f"{words.__name__}.{field.name}: structures as tags or null are not checked here")
-        item = _entity(inner)
+        item = _entity(inner)  # type: ignore[arg-type] # classes are hashable, which mypy cannot tell here
     else:
         item = _value(field.metadata["kafka_type"], compact=flexible, nullable=nullable and not is_array)
     return _array(item, compact=flexible, nullable=nullable) if is_array else item

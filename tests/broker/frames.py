@@ -53,8 +53,8 @@ def _values(field: "dataclasses.Field[Any]") -> st.SearchStrategy[Any]:
     if nullable:
         (kind,) = (option for option in options if option is not type(None))
     if get_origin(kind) is tuple:
-        inner = get_args(kind)[0]
-        items = entities(inner) if dataclasses.is_dataclass(inner) else _primitives(field)
+        inner: Any = get_args(kind)[0]
+        items = entities(inner) if hasattr(inner, "__flexible__") else _primitives(field)
         values: st.SearchStrategy[Any] = st.lists(items, max_size=3).map(tuple)
     else:
         values = _primitives(field)
@@ -94,8 +94,8 @@ def _full(field: "dataclasses.Field[Any]") -> object:
     if type(None) in options:
         (kind,) = (option for option in options if option is not type(None))
     if get_origin(kind) is tuple:
-        inner = get_args(kind)[0]
-        return (fullest(inner) if dataclasses.is_dataclass(inner) else _example(field),)
+        inner: Any = get_args(kind)[0]
+        return (fullest(inner) if hasattr(inner, "__flexible__") else _example(field),)
     return _example(field)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
+from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 
 from app.broker.scram import DIGESTS, Mechanism
 from app.broker.server import Broker
@@ -82,7 +83,7 @@ async def sign_in(
     talk: Talk, name: str, password: str, mechanism: Mechanism = Mechanism.SCRAM_SHA_256, version: int = 2
 ) -> ErrorCode:
     """Sign in as RFC 5802 says, checking the server's proof; return the last error code."""
-    handshake = await talk.ask(load_request_schema(17, 1)(mechanism=mechanism.value))
+    handshake = await talk.ask(SaslHandshakeRequest(mechanism=mechanism.value))
     if handshake.error_code is not ErrorCode.none:
         return ErrorCode(handshake.error_code)
     words: Any = load_request_schema(36, version)

@@ -10,6 +10,7 @@ from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
 from kio.schema.join_group.v3.request import JoinGroupRequest, JoinGroupRequestProtocol
+from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i8
@@ -146,7 +147,7 @@ async def test_a_reader_sees_only_its_topics_and_groups(guarded: Guarded) -> Non
         named = (await talk.ask(described(FORBIDDEN, "never-made", READABLE))).topics
         by_id = MetadataRequestTopic(topic_id=own_id[FORBIDDEN], name=None)
         hidden = (await talk.ask(dataclasses.replace(everything, topics=(by_id,)))).topics
-        groups = (await talk.ask(load_request_schema(16, 5)(states_filter=(), types_filter=()))).groups
+        groups = (await talk.ask(ListGroupsRequest(states_filter=(), types_filter=()))).groups
 
     assert [topic.name for topic in seen] == [READABLE]
     assert [topic.error_code for topic in named] == [

@@ -16,6 +16,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships 
 from confluent_kafka import Consumer, Producer
 from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
+from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from structlog.testing import capture_logs
 
 from app.broker.connection import SIGN_IN_KEYS
@@ -125,7 +126,7 @@ async def test_a_wrong_password_and_an_unknown_user_are_answered_alike(guarded: 
     for name, password in (("billing", "wrong"), ("nobody", "wrong"), (OWNER, "")):
         async with await Talk.to(guarded.broker.port) as talk:
             words: Any = load_request_schema(36, 2)
-            await talk.ask(load_request_schema(17, 1)(mechanism="SCRAM-SHA-256"))
+            await talk.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"))
             first = await talk.ask(words(auth_bytes=f"n,,n={name},r=x".encode()))
             proof = f"c=biws,{first.auth_bytes.decode().split(',')[0]},p={password}AAAA"
             answer = await talk.ask(words(auth_bytes=proof.encode()))
@@ -140,7 +141,7 @@ async def test_a_wrong_password_and_an_unknown_user_are_answered_alike(guarded: 
 async def test_an_unknown_user_has_the_same_salt_each_time(guarded: Guarded) -> None:
     async def salt(name: str) -> str:
         async with await Talk.to(guarded.broker.port) as talk:
-            await talk.ask(load_request_schema(17, 1)(mechanism="SCRAM-SHA-512"))
+            await talk.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-512"))
             words: Any = load_request_schema(36, 2)
             answer = await talk.ask(words(auth_bytes=f"n,,n={name},r=x".encode()))
             return str(answer.auth_bytes.decode().split(",")[1])
@@ -187,7 +188,7 @@ async def test_wrong_passwords_are_answered_ever_later_and_right_ones_at_once(gu
 )
 async def test_a_malformed_first_message_is_refused(guarded: Guarded, message: bytes) -> None:
     async with await Talk.to(guarded.broker.port) as talk:
-        await talk.ask(load_request_schema(17, 1)(mechanism="SCRAM-SHA-256"))
+        await talk.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"))
         words: Any = load_request_schema(36, 2)
         assert (await talk.ask(words(auth_bytes=message))).error_code is ErrorCode.sasl_authentication_failed
         assert await talk.closed()
@@ -199,7 +200,7 @@ async def test_a_proof_of_an_earlier_sign_in_is_worth_nothing(guarded: Guarded) 
     nonces = set()
     for _ in range(3):
         async with await Talk.to(guarded.broker.port) as talk:
-            await talk.ask(load_request_schema(17, 1)(mechanism="SCRAM-SHA-256"))
+            await talk.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"))
             first = await talk.ask(words(auth_bytes=b"n,,n=billing,r=same"))
             nonces.add(first.auth_bytes.split(b",")[0])
     assert len(nonces) == 3
@@ -207,7 +208,7 @@ async def test_a_proof_of_an_earlier_sign_in_is_worth_nothing(guarded: Guarded) 
 
 async def test_an_unserved_mechanism_is_told_what_is_served(guarded: Guarded) -> None:
     async with await Talk.to(guarded.broker.port) as talk:
-        answer = await talk.ask(load_request_schema(17, 1)(mechanism="PLAIN"))
+        answer = await talk.ask(SaslHandshakeRequest(mechanism="PLAIN"))
     assert answer.error_code is ErrorCode.unsupported_sasl_mechanism
     assert answer.mechanisms == ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
@@ -215,7 +216,7 @@ async def test_an_unserved_mechanism_is_told_what_is_served(guarded: Guarded) ->
 async def test_nobody_signs_in_twice_or_skips_the_handshake(guarded: Guarded) -> None:
     words: Any = load_request_schema(36, 2)
     async with guarded.talk("billing") as talk:
-        again = await talk.ask(load_request_schema(17, 1)(mechanism="SCRAM-SHA-256"))
+        again = await talk.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"))
         skipped = await talk.ask(words(auth_bytes=b"n,,n=veristream,r=x"))
     async with await Talk.to(guarded.broker.port) as talk:
         early = await talk.ask(words(auth_bytes=b"n,,n=veristream,r=x"))
