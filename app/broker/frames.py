@@ -80,7 +80,7 @@ def frame_check(header: type[Any], request: type[Any]) -> Callable[[bytes], byte
     It returns the frame as kio can read it and raises `Malformed` or struct.error where bytes are missing, a
     length or count exceeds what is left, a value that must be there is null, or bytes are left over.
     """
-    step = _sequence((_entity(header), _entity(request))).step
+    step = _sequence(map(_entity, (header, request))).step
 
     def check(frame: bytes) -> bytes:
         walk = _Walk(frame)
@@ -122,7 +122,7 @@ def _field(words: type[Any], field: "dataclasses.Field[Any]") -> _Shape:
     if dataclasses.is_dataclass(inner) and isinstance(inner, type):
         if "tag" in field.metadata or (nullable and not is_array):
             raise TypeError(f"{words.__name__}.{field.name}: structures as tags or null are not checked here")
-        item = _entity(inner)  # type: ignore[arg-type] # classes are hashable, which mypy cannot tell here
+        item = _entity(inner)
     else:
         item = _value(field.metadata["kafka_type"], compact=flexible, nullable=nullable and not is_array)
     return _array(item, compact=flexible, nullable=nullable) if is_array else item

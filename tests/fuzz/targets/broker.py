@@ -1,0 +1,109 @@
+"""Bytes sent to a running broker by one who has not signed in, by a reader and by the service itself."""
+
+import asyncio
+import atexit
+import struct
+import tempfile
+from collections.abc import MutableMapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+from typing_extensions import override
+
+from app.broker.connection import Connection
+from app.broker.users import EVERYTHING, Access
+from tests.broker.builders import one
+from tests.broker.frames import every_frame, written
+from tests.broker.requests import fetch_request, produce_request
+from tests.broker.signing_in import READABLE, Guarded, guarded_broker
+
+CHANGING: Final = frozenset({19, 20, 37, 44})
+"""APIs that make, grow, change and delete topics, which the service itself may; files would pile up."""
+
+TURNS: Final = 4
+"""Turns of the event loop in which a request's first answer comes."""
+
+_faults: list[str] = []
+
+
+class FakeTransport(asyncio.Transport):
+    """Takes what is written and forgets it."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)})
+        self._closed = False
+
+    @override
+    def write(self, data: Any) -> None:
+        assert isinstance(data, bytes)
+
+    @override
+    def is_closing(self) -> bool:
+        return self._closed
+
+    @override
+    def close(self) -> None:
+        self._closed = True
+
+    abort = close
+
+    @override
+    def pause_reading(self) -> None:
+        """Nothing reads."""
+
+    resume_reading = pause_reading
+
+
+def _watch(_: Any, __: str, event: MutableMapping[str, Any]) -> Any:
+    if event["event"] == "broker.request_failed":
+        _faults.append(repr(event))
+    raise structlog.DropEvent
+
+
+def _start() -> tuple[asyncio.AbstractEventLoop, Guarded]:
+    structlog.configure(processors=[_watch])
+    loop, stack = asyncio.new_event_loop(), AsyncExitStack()
+    loop.set_exception_handler(lambda _, context: _faults.append(repr(context)))
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    guarded = loop.run_until_complete(stack.enter_async_context(guarded_broker(Path(folder))))
+    loop.run_until_complete(guarded.broker._topics.create(READABLE, 2, {}))
+    atexit.register(lambda: loop.run_until_complete(stack.aclose()))
+    return loop, guarded
+
+
+LOOP, GUARDED = _start()
+
+_FRAMES = (*every_frame(), written(produce_request(READABLE, one(b"v"))), written(fetch_request(READABLE, 0)))
+SEEDS = tuple(
+    bytes([who]) + struct.pack(">i", len(frame)) + frame
+    for who, frame in ((number % 3, frame) for number, frame in enumerate(_FRAMES))
+)
+
+
+def target(data: bytes) -> None:
+    """Send the bytes after the first, which says who sends them."""
+    listener = GUARDED.broker._listener
+    assert listener is not None
+    accesses = (None, Access("billing", frozenset({READABLE})), EVERYTHING)
+    access = accesses[data[0] % 3] if data else None
+    if access is EVERYTHING and any(data[at : at + 2] in _KEYS for at in range(5, len(data))):
+        access = accesses[1]
+    LOOP.run_until_complete(_send(Connection(listener), access, data[1:]))
+    if _faults:
+        raise AssertionError(_faults.pop())
+
+
+_KEYS: Final = {struct.pack(">h", key) for key in CHANGING}
+
+
+async def _send(connection: Connection, access: Access | None, data: bytes) -> None:
+    connection.connection_made(FakeTransport())
+    if access is not None:
+        connection._access = access
+    connection.data_received(data)
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+    connection.connection_lost(None)
+    await asyncio.sleep(0)
