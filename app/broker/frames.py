@@ -80,7 +80,8 @@ def frame_check(header: type[Any], request: type[Any]) -> Callable[[bytes], byte
     It returns the frame as kio can read it and raises `Malformed` or struct.error where bytes are missing, a
     length or count exceeds what is left, a value that must be there is null, or bytes are left over.
     """
-    step = _sequence(map(_entity, (header, request))).step
+    shapes = (_entity(header), _entity(request))  # type: ignore[arg-type] # classes are hashable, unseen by mypy
+    step = _sequence(shapes).step
 
     def check(frame: bytes) -> bytes:
         walk = _Walk(frame)

@@ -9,8 +9,11 @@ import pytest
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]  # ships no types
 from structlog.testing import capture_logs
 
+from app.broker.scram import Mechanism
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings
+from app.broker.users import OWNER
+from tests.broker.signing_in import READABLE, guarded_broker
 from tests.engines.kafka_tools import KafkaTools
 from tests.engines.kafka_topics import create_topic
 
@@ -187,3 +190,32 @@ async def test_what_is_not_served_is_refused_by_its_name(
     refused = await tools("delete-records", "--offset-json-file", str(wish))
 
     assert "does not support DELETE_RECORDS" in refused
+
+
+def signed_in(folder: Path, name: str, password: str, mechanism: Mechanism) -> str:
+    """Write what a Java client signs in with and return the file's name."""
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    path = folder / f"{name}.properties"
+    path.write_text(
+        "security.protocol=SASL_PLAINTEXT\n"
+        f"sasl.mechanism={mechanism.value}\n"
+        f'sasl.jaas.config={module} required username="{name}" password="{password}";\n'
+    )
+    return str(path)
+
+
+@pytest.mark.parametrize("mechanism", list(Mechanism))
+async def test_java_clients_sign_in_and_readers_only_read(tmp_path: Path, mechanism: Mechanism) -> None:
+    async with guarded_broker(tmp_path) as guarded:
+        tools = KafkaTools.at(guarded.address, tmp_path / "tools")
+        owner = signed_in(tmp_path, OWNER, guarded.owner_password, mechanism)
+        reader = signed_in(tmp_path, "billing", guarded.reader_password, mechanism)
+        asked = ("--topic", READABLE, "--from-beginning", "--max-messages", "1", "--timeout-ms", "20000")
+        await tools("produce", "--topic", READABLE, "--command-config", owner, given="decided\n")
+        read = await tools("consume", *asked, "--group", "billing", "--command-config", reader)
+        foreign = await tools("consume", *asked, "--group", "veristream-v1", "--command-config", reader)
+        refused = await tools("topics", "--create", "--topic", "t", "--command-config", reader)
+
+    assert "decided" in read
+    assert "GroupAuthorizationException" in foreign
+    assert "TopicAuthorizationException" in refused
