@@ -15,8 +15,9 @@ from app.broker.apis.refusals import READER_KEYS, REFUSALS
 from app.broker.apis.table import Table
 from app.broker.apis.versions import UnsupportedApiVersions
 from app.broker.node import Api, Call, Node, Parked
+from app.broker.scram import SignInRefused
 from app.broker.sign_in import Mistakes, SignIn
-from app.broker.users import EVERYTHING, Access, Users
+from app.broker.users import EVERYTHING, Access, Users, UsersUnusable
 from app.broker.wire import UNREADABLE, Codec, Head, codec, read_head, reword
 
 log = structlog.get_logger()
@@ -44,6 +45,9 @@ PAUSE_BYTES: Final = 1024 * 1024
 
 NOTHING: Final = Access("", frozenset())
 """What a client may do before it has signed in, besides that."""
+
+MAX_READER_CONNECTIONS: Final = 32
+"""Of one user who may only read; a Kafka client opens two or three."""
 
 _PRODUCE_KEY: Final = 0
 _LENGTH: Final = struct.Struct(">i")
@@ -123,9 +127,15 @@ class Connection(asyncio.Protocol):
 
     def _signed_in(self) -> None:
         """Look whether the sign-in is done; from then on everything the user may do is served."""
-        if self._sign_in is not None and self._access is None and self._sign_in.access is not None:
-            self._access = self._sign_in.access
-            self._no_stranger()
+        if self._sign_in is None or self._access is not None or self._sign_in.access is None:
+            return
+        access = self._sign_in.access
+        own = sum(1 for one in self._listener.connections if one.user == access.name)
+        if not access.unlimited and own >= MAX_READER_CONNECTIONS:
+            self._refuse("broker.reader_connection_limit", user=access.name, limit=MAX_READER_CONNECTIONS)
+            return
+        self._access = access
+        self._no_stranger()
 
     def _no_stranger(self) -> None:
         self._listener.strangers.pop(self, None)
@@ -161,6 +171,11 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Drop the client, for the broker stops or does not want it."""
         self._transport.abort()
+
+    @property
+    def user(self) -> str:
+        """Who signed in; empty before that and where nobody need."""
+        return "" if self._access is None else self._access.name
 
     @property
     def outdated(self) -> bool:
@@ -213,6 +228,9 @@ class Connection(asyncio.Protocol):
                 self._transport.pause_reading()
 
     def _take(self, frame: bytes) -> None:
+        if self._access is None and self._sign_in is not None and self._sign_in.bare:
+            self._take_bare(self._sign_in, frame)
+            return
         head = read_head(frame)
         if self._access is None and head.api_key not in SIGN_IN_KEYS:
             self._refuse("broker.sign_in_missing", api=head.api_key)
@@ -242,6 +260,18 @@ class Connection(asyncio.Protocol):
             task.add_done_callback(lambda done: self._finished(done, spoken, head))
         elif answer is not None:
             self._send(spoken, head, answer)
+
+    def _take_bare(self, sign_in: SignIn, message: bytes) -> None:
+        """Carry a message of the mechanism that has no request around it; a refusal has no answer then."""
+        try:
+            answer = sign_in.take(message)
+        except (SignInRefused, UsersUnusable) as error:
+            log.warning("broker.sign_in_refused", client=self._peer, error=type(error).__name__)
+            self._waiting = task = asyncio.ensure_future(sign_in.delay())
+            task.add_done_callback(lambda _: self._transport.abort())
+            return
+        self._transport.write(_LENGTH.pack(len(answer)) + answer)
+        self._signed_in()
 
     def _call(self, head: Head, client_id: str) -> Call:
         node, access = self._listener.node, self._access or NOTHING

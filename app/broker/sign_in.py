@@ -50,6 +50,8 @@ class SignIn:
         self._name = ""
         self._made_at: datetime | None = None
         self.access: Access | None = None
+        self.bare = False
+        """Messages come without a request around them, as after version 0 of the handshake."""
         self.failed = False
         """The connection is to be closed once the answer is sent."""
 

@@ -16,16 +16,18 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships 
 from confluent_kafka import Consumer, Producer
 from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
+from kio.schema.sasl_handshake.v0.request import SaslHandshakeRequest as OldHandshake
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from structlog.testing import capture_logs
 
-from app.broker.connection import SIGN_IN_KEYS
+from app.broker.connection import MAX_READER_CONNECTIONS, SIGN_IN_KEYS
 from app.broker.scram import Mechanism
 from app.broker.users import OWNER, UserFiles, UserNameTaken, UsersUnusable, UserUnknown
 from tests.broker.builders import Talk, one
 from tests.broker.frames import SERVED
 from tests.broker.requests import fetch_request, produce_request
-from tests.broker.signing_in import READABLE, Guarded, guarded_broker, sign_in
+from tests.broker.signing_in import READABLE, Guarded, guarded_broker, proofs, sign_in
+from tests.broker.test_hostile_bytes import framed
 from tests.broker.test_versions import smallest
 
 BOTH = pytest.mark.parametrize("mechanism", list(Mechanism))
@@ -320,3 +322,44 @@ def test_a_damaged_file_is_named_and_not_replaced(tmp_path: Path) -> None:
     files.path.write_text(json.dumps({"users": {}}))
     with pytest.raises(UsersUnusable, match=r"users\.json"):
         files.ensure_owner(datetime.now(UTC))
+
+
+@BOTH
+async def test_messages_without_a_request_around_them_sign_in_too(
+    guarded: Guarded, mechanism: Mechanism
+) -> None:
+    """As clients do that know only version 0 of the handshake (KIP-43)."""
+    async with await Talk.to(guarded.broker.port) as talk:
+        handshake = await talk.ask(OldHandshake(mechanism=mechanism.value))
+        assert handshake.error_code is ErrorCode.none
+        challenge = (await bare(talk, b"n,,n=billing,r=nonce")).decode()
+        proof, expected = proofs("n=billing,r=nonce", challenge, guarded.reader_password, mechanism)
+        nonce = challenge.split(",")[0]
+        assert await bare(talk, f"c=biws,{nonce},p={proof}".encode()) == f"v={expected}".encode()
+        assert (await talk.ask(fetch_request(READABLE, 0))).responses
+
+
+async def test_a_wrong_message_without_a_request_around_it_ends_the_connection(guarded: Guarded) -> None:
+    async with await Talk.to(guarded.broker.port) as talk:
+        await talk.ask(OldHandshake(mechanism="SCRAM-SHA-256"))
+        await bare(talk, b"n,,n=billing,r=nonce")
+        talk.writer.write(framed(b"c=biws,r=nonce,p=AAAA"))
+        assert await talk.closed()
+
+
+async def bare(talk: Talk, message: bytes) -> bytes:
+    """Send a frame and return the next one."""
+    talk.writer.write(framed(message))
+    length = int.from_bytes(await talk._reader.readexactly(4), "big")
+    return await talk._reader.readexactly(length)
+
+
+async def test_one_reader_opens_only_so_many_connections(guarded: Guarded) -> None:
+    async with AsyncExitStack() as stack:
+        for _ in range(MAX_READER_CONNECTIONS):
+            await stack.enter_async_context(guarded.talk("billing"))
+        async with await Talk.to(guarded.broker.port) as one_more:
+            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                await sign_in(one_more, "billing", guarded.reader_password)
+        async with guarded.talk(OWNER) as talk:
+            assert (await talk.ask(fetch_request(READABLE, 0))).responses

@@ -14,6 +14,9 @@ from app.broker.node import Call, Node
 from app.broker.wakeups import Wakeups
 from app.broker.wire import NO_THROTTLE
 
+MAX_READER_FETCH_BYTES: Final = 1024 * 1024
+"""One answer to a user who may only read: what it does not take from its sockets is kept in memory."""
+
 _NO_DIVERGENCE: Final = EpochEndOffset()
 _SAME_LEADER: Final = LeaderIdAndEpoch()
 _NO_SNAPSHOT: Final = SnapshotId()
@@ -66,7 +69,8 @@ def fetch(call: Call, request: FetchRequest) -> object:
     if getattr(request, "session_id", 0):
         return Fetched((), ErrorCode.fetch_session_id_not_found)
     wanted = [_wanted(call, topic.topic, part) for topic in request.topics for part in topic.partitions]
-    max_bytes = min(request.max_bytes, call.node.settings.max_fetch_bytes)
+    most = call.node.settings.max_fetch_bytes if call.access.unlimited else MAX_READER_FETCH_BYTES
+    max_bytes = min(request.max_bytes, most)
     answer, found, urgent = _read(wanted, max_bytes)
     wait_s = _wait_s(call.node, request)
     if urgent or found >= request.min_bytes or wait_s <= 0 or not wanted:

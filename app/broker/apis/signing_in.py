@@ -17,6 +17,9 @@ from app.broker.wire import NO_LIFETIME
 
 log = structlog.get_logger()
 
+BARE_VERSION: Final = 0
+"""After this version of the handshake the mechanism's messages are frames of their own (KIP-43)."""
+
 REFUSED: Final = "the user is unknown or the password is wrong"
 """Said for both, so that nobody learns who has an account."""
 
@@ -44,6 +47,7 @@ def sasl_handshake(call: Call, request: SaslHandshakeRequest) -> Handshake:
         return Handshake(ErrorCode.illegal_sasl_state)
     if not sign_in.choose(request.mechanism):
         return Handshake(ErrorCode.unsupported_sasl_mechanism)
+    sign_in.bare = call.version == BARE_VERSION
     return Handshake(ErrorCode.none)
 
 

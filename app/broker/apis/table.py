@@ -72,7 +72,7 @@ APIS = (
     Api(14, 0, 5, sync_group, SyncGroupRequest),
     Api(15, 0, 5, describe_groups, DescribeGroupsRequest),
     Api(16, 0, 5, list_groups, ListGroupsRequest),
-    Api(17, 1, 1, sasl_handshake, SaslHandshakeRequest),
+    Api(17, 0, 1, sasl_handshake, SaslHandshakeRequest),
     Api(19, 2, 7, create_topics, CreateTopicsRequest),
     Api(20, 1, 5, delete_topics, DeleteTopicsRequest),
     Api(20, 6, 6, delete_topics_by_name_or_id),
