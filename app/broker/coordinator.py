@@ -13,6 +13,7 @@ from app.broker.errors import Refused
 from app.broker.groups import Group, GroupState
 from app.broker.settings import BrokerSettings
 from app.broker.store import Committed, CommittedRow, Store
+from app.broker.users import Access
 
 log = structlog.get_logger()
 
@@ -28,8 +29,13 @@ MAX_GROUPS: Final = 1000
 MAX_GROUP_NAME_LENGTH: Final = 255
 """Kafka has no limit but the protocol's 32 KiB, which a thousand groups would make 32 MiB of names."""
 
-MAX_MEMBERS_IN_ALL: Final = 2000
+MAX_MEMBERS_IN_ALL: Final = 5000
 """Members of all groups together."""
+
+MAX_READER_GROUPS: Final = 8
+MAX_READER_MEMBERS: Final = 32
+MAX_READER_BYTES: Final = 256 * 1024
+"""What one user who may only read may have; all of them together stay below the limits of all groups."""
 
 MAX_GROUP_BYTES: Final = 64 * 1024 * 1024
 """What all members' subscriptions and assignments may take together."""
@@ -76,13 +82,27 @@ class Coordinator:
             group = self._groups[name] = Group(name, delay, most, lambda: str(uuid.uuid4()))
         return group
 
-    def check_room(self, nbytes: int, *, newcomer: bool = False) -> None:
-        """Raise GROUP_MAX_SIZE_REACHED when another `nbytes` or another member is more than all may have."""
-        members = sum(group.size for group in self._groups.values())
-        held = sum(group.held_bytes for group in self._groups.values())
-        if (newcomer and members >= MAX_MEMBERS_IN_ALL) or held + nbytes > MAX_GROUP_BYTES:
-            log.warning("broker.groups_full", members=members, held_bytes=held, asked_bytes=nbytes)
+    def check_room(self, access: Access, name: str, nbytes: int, *, newcomer: bool = False) -> None:
+        """Raise GROUP_MAX_SIZE_REACHED when a group, member or `nbytes` is more than the client may add.
+
+        Readers have a share of their own each, so that they never use up what the service needs.
+        """
+        all_of_it = access.unlimited
+        groups = [group for group in self._groups.values() if all_of_it or access.may_use(group.name)]
+        members, held = sum(group.size for group in groups), sum(group.held_bytes for group in groups)
+        most_members, most_bytes = (
+            (MAX_MEMBERS_IN_ALL, MAX_GROUP_BYTES) if all_of_it else (MAX_READER_MEMBERS, MAX_READER_BYTES)
+        )
+        full = (newcomer and members >= most_members) or held + nbytes > most_bytes
+        if full or (not all_of_it and self._names_used(access, name) > MAX_READER_GROUPS):
+            log.warning("broker.groups_full", user=access.name, members=members, held_bytes=held)
             raise Refused(ErrorCode.group_max_size_reached)
+
+    def _names_used(self, access: Access, name: str) -> int:
+        """Count a reader's groups, `name` among them."""
+        return len(
+            {name, *(known for known in self._groups.keys() | self._committed if access.may_use(known))}
+        )
 
     def known(self, name: str) -> Group | None:
         """Return the group if it has members or ever committed an offset."""

@@ -20,8 +20,8 @@ from app.broker.scram import SALT_BYTES, Mechanism, ScramKeys, decoy_keys, deriv
 OWNER: Final = "veristream"
 """The service itself; it may do everything."""
 
-MAX_USERS: Final = 1000
-"""Readers of one deployment; each sign-in reads the file again when it has changed."""
+MAX_USERS: Final = 100
+"""Readers of one deployment, whose shares of connections and groups must fit beside the service."""
 
 USERS_FILE: Final = "users.json"
 PASSWORD_FILE: Final = "password"  # noqa: S105 - the name of a file

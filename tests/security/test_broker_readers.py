@@ -17,6 +17,7 @@ from kio.static.primitive import i8
 from structlog.testing import capture_logs
 
 from app.broker.apis.refusals import READER_KEYS, REFUSALS
+from app.broker.coordinator import MAX_READER_GROUPS
 from app.broker.users import OWNER, Access
 from tests.broker.builders import Talk, one
 from tests.broker.frames import SERVED, fullest
@@ -160,17 +161,9 @@ async def test_a_reader_sees_only_its_topics_and_groups(guarded: Guarded) -> Non
 
 
 async def test_a_reader_joins_and_commits_in_a_group_of_its_own_and_reads(guarded: Guarded) -> None:
-    join = JoinGroupRequest(
-        group_id=GroupId(OWN_GROUP),
-        session_timeout=milliseconds(6000),
-        rebalance_timeout=milliseconds(6000),
-        member_id="",
-        protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
-    )
     async with guarded.talk("billing") as talk:
         found = await talk.ask(FindCoordinatorRequest(key_type=i8(0), coordinator_keys=(OWN_GROUP,)))
-        joined = await talk.ask(join)
+        joined = await talk.ask(joining(OWN_GROUP))
         fetched = await talk.ask(fetch_request(READABLE, 0))
 
     assert (found.coordinators[0].error_code, joined.error_code) == (ErrorCode.none, ErrorCode.none)
@@ -215,3 +208,35 @@ async def test_bytes_of_a_signed_in_reader_end_no_broker(guarded: Guarded) -> No
         assert await talk.closed()
     async with await Talk.to(guarded.broker.port) as talk:
         assert (await talk.ask(load_request_schema(18, 0)())).api_keys
+
+
+def joining(group: str, metadata: bytes = b"") -> JoinGroupRequest:
+    """Return the first join of a member that is admitted at once."""
+    return JoinGroupRequest(
+        group_id=GroupId(group),
+        session_timeout=milliseconds(60_000),
+        rebalance_timeout=milliseconds(60_000),
+        member_id="",
+        protocol_type="consumer",
+        protocols=(JoinGroupRequestProtocol(name="range", metadata=metadata),),
+    )
+
+
+async def test_a_readers_groups_are_few_and_the_services_are_not_counted_with_them(guarded: Guarded) -> None:
+    async with guarded.talk("billing") as talk:
+        commits = [codes(await talk.ask(filled(8, 8, READABLE, f"billing.{n}"))) for n in range(10)]
+        joined = await talk.ask(joining("billing.more"))
+    async with guarded.talk(OWNER) as talk:
+        own = await talk.ask(joining("veristream-other"))
+
+    assert commits == [{ErrorCode.none}] * MAX_READER_GROUPS + [{ErrorCode.group_max_size_reached}] * 2
+    assert (joined.error_code, own.error_code) == (ErrorCode.group_max_size_reached, ErrorCode.none)
+
+
+async def test_a_readers_subscriptions_are_kept_up_to_its_share(guarded: Guarded) -> None:
+    async with guarded.talk("billing") as talk:
+        answers = [await talk.ask(joining(f"billing.{n}", bytes(100_000))) for n in range(4)]
+        large = await talk.ask(joining("billing", bytes(1_000_000)))
+
+    assert [answer.error_code for answer in answers[:2]] == [ErrorCode.none] * 2
+    assert {answer.error_code for answer in (*answers[2:], large)} == {ErrorCode.group_max_size_reached}

@@ -63,6 +63,7 @@ async def _commit(call: Call, request: OffsetCommitRequest, accepted: Mapping[Ke
     node = call.node
     try:
         call.check_group(request.group_id)
+        node.groups.check_room(call.access, request.group_id, 0)
         node.groups.check_commit(
             request.group_id,
             request.member_id,

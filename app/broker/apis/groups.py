@@ -36,7 +36,7 @@ async def join_group(call: Call, request: JoinGroupRequest) -> JoinGroupResponse
     try:
         call.check_group(request.group_id)
         wish = _wish(call, request)
-        call.node.groups.check_room(wish.nbytes, newcomer=not wish.member_id)
+        call.node.groups.check_room(call.access, request.group_id, wish.nbytes, newcomer=not wish.member_id)
         joined = await call.node.groups.group(request.group_id).join(wish, _now())
     except MemberIdRequired as required:
         return _not_joined(required.code, required.member_id)
@@ -101,7 +101,7 @@ async def sync_group(call: Call, request: SyncGroupRequest) -> SyncGroupResponse
         group.check(request.member_id, request.generation_id, _now(), request.group_instance_id)
         _check_protocol(request.protocol_name, group.protocol)
         if given:
-            call.node.groups.check_room(sum(map(len, given.values())))
+            call.node.groups.check_room(call.access, request.group_id, sum(map(len, given.values())))
         assignment = await group.sync(request.member_id, request.generation_id, given, _now())
     except Refused as refused:
         return SyncGroupResponse(throttle_time=NO_THROTTLE, error_code=refused.code, assignment=b"")
