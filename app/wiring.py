@@ -42,6 +42,7 @@ from app.limit_sharing import LimitSharing
 from app.listening import Leaving, listen
 from app.pulse import process_registry, watching_loop
 from app.settings import Settings, SettingsRefused
+from app.starts import write_start
 from app.startup import READY_S, CannotStart
 from app.telemetry import build_metrics
 from app.vision.engines import open_forker
@@ -175,6 +176,7 @@ async def open_worker(
                 await worker.wait_ready()
         except TimeoutError:
             raise CannotStart("the agents did not become ready; see the log above") from None
+        await write_start(CommitAndTell(house.stores.journal, announcer), "worker", settings)
         yield worker
 
 
@@ -232,6 +234,7 @@ async def open_front(
             connections_per_address=settings.connections_per_address,
         )
         await Catalogue(ports.stores.records, ports.commit, now).install_first()
+        await write_start(ports.commit, "front", settings)
         limiter = RateLimiter(chosen.rate_limits)
         if chosen.rate_limits is not None:
             sharing_key = house.root_key.derive(Purpose.RATE_LIMITS)

@@ -57,6 +57,11 @@ class AuditAction(StrEnum):
     CATALOG_UPDATED = "catalog.updated"
     CATALOG_ENABLED = "catalog.enabled"
     CATALOG_DISABLED = "catalog.disabled"
+    ACCESS_DENIED = "access.denied"
+    """Refused acts of one caller, from one address, for one reason, within a minute."""
+    AUDIT_EXPORTED = "audit.exported"
+    SERVICE_STARTED = "service.started"
+    """A process began to serve, under which version and which settings."""
     TENANT_CREATED = "tenant.created"
     TENANT_SETTINGS_CHANGED = "tenant.settings_changed"
 
