@@ -49,6 +49,8 @@ class AuditAction(StrEnum):
     REVIEWER_SIGNED_IN = "reviewer.signed_in"
     REVIEWER_SIGN_IN_FAILED = "reviewer.sign_in_failed"
     REVIEWER_SIGNED_OUT = "reviewer.signed_out"
+    REVIEWER_PASSWORD_CHANGED = "reviewer.password_changed"  # noqa: S105 - an action
+    """A new password, and every other session ended."""
     MFA_ENROLLED = "mfa.enrolled"
     MFA_VERIFIED = "mfa.verified"
     MFA_FAILED = "mfa.failed"
