@@ -23,7 +23,7 @@ from app.adapters.layout import STREAMS_FOLDER
 from app.adapters.passwords import open_passwords
 from app.admission import Admission, open_admission
 from app.agents import AGENTS, Surroundings
-from app.audit_checkpoints import open_checkpoint_writer, writing_checkpoints
+from app.audit_upkeep import open_checkpoint_writer, upkeep
 from app.capture import build_capture_intake, open_image_pool
 from app.capture_tokens import CaptureTokens
 from app.engines import open_chosen_engines, open_chosen_forker
@@ -59,7 +59,6 @@ from streams.runtime.access import LogAccess
 from streams.runtime.announcer import KafkaAnnouncer
 from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.guard import Guard
-from streams.runtime.reconciler import Reconciler, reconciling, sweeping
 from streams.runtime.replays import Replays
 from streams.runtime.tables import partitions_of
 from streams.runtime.worker import Figure, Worker, running_worker
@@ -142,10 +141,7 @@ async def open_worker(
             )
         )
         if checkpoints is not None:
-            await stack.enter_async_context(writing_checkpoints(checkpoints, worker))
-            reconciler = Reconciler(house.stores.journal, house.stores.audit_log, writer, now)
-            await stack.enter_async_context(reconciling(reconciler))
-            await stack.enter_async_context(sweeping(house.stores.evidence, now))
+            await stack.enter_async_context(upkeep(house, writer, worker, checkpoints))
         if "sessions" in chosen:
             await stack.enter_async_context(sweeping_sessions(Sweeper(house.stores.records, writer, now)))
         await stack.enter_async_context(delivering.looked_after())

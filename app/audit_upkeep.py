@@ -1,4 +1,4 @@
-"""Puts together what writes the audit log's checkpoints in a process of agents."""
+"""Puts together what a process that seals audit rows does beside its agents."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ from schemas.topics import Topic
 from streams.audit.checkpointing import EVERY_S, CheckpointWriter
 from streams.runtime.access import LogAccess
 from streams.runtime.checkpoint_topic import CheckpointTopic
-from streams.runtime.reconciler import beside
+from streams.runtime.reconciler import Reconciler, beside, reconciling, sweeping
 from streams.runtime.worker import Figure, Worker
 from streams.runtime.writer import LogWriter
 
@@ -29,8 +29,13 @@ def open_checkpoint_writer(
 
 
 @asynccontextmanager
-async def writing_checkpoints(checkpoints: CheckpointWriter, worker: Worker) -> AsyncIterator[None]:
-    """Write in the background, in the one process that has the first partition of the audit topic."""
+async def upkeep(
+    house: House, writer: LogWriter, worker: Worker, checkpoints: CheckpointWriter
+) -> AsyncIterator[None]:
+    """Reconcile store and log, sweep orphans, and write checkpoints in the process whose task that is.
+
+    It is that of the one that has the first partition of the audit topic.
+    """
     worker.figures.append(
         Figure(
             "veristream_audit_checkpoint_problems_total",
@@ -40,8 +45,13 @@ async def writing_checkpoints(checkpoints: CheckpointWriter, worker: Worker) -> 
         )
     )
 
-    async def work() -> None:
+    async def write() -> None:
         await checkpoints.run(lambda: worker.is_assigned(Topic.AUDIT, 0))
 
-    async with beside(work, "checkpoints", EVERY_S):
+    reconciler = Reconciler(house.stores.journal, house.stores.audit_log, writer, now)
+    async with (
+        reconciling(reconciler),
+        sweeping(house.stores.evidence, now),
+        beside(write, "checkpoints", EVERY_S),
+    ):
         yield
