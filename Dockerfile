@@ -25,7 +25,8 @@ LABEL org.opencontainers.image.title="veristream" \
       org.opencontainers.image.source="https://github.com/veristream/veristream"
 COPY --from=build /opt/veristream /opt/veristream
 # Volumes and tmpfs mounted here belong to the service; all else belongs to root and is only read.
-RUN install -d -m 0700 -o 10001 -g 10001 /var/lib/veristream /var/lib/veristream/blobs
+RUN install -d -m 0700 -o 10001 -g 10001 /var/lib/veristream /var/lib/veristream/blobs \
+    /var/lib/veristream/audit-checkpoints
 ENV PATH=/opt/veristream/bin:$PATH \
     HOME=/tmp \
     PYTHONDONTWRITEBYTECODE=1 \

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from app.cli_audit import audit
 from app.cli_broker_users import broker_users
 from app.cli_options import AsJson, DataDir, TenantOption, settings_of
 from app.cli_people import reviewers
@@ -26,7 +27,6 @@ app = typer.Typer(
 tenants = typer.Typer(no_args_is_help=True, help="Tenants: the companies that integrate this service.")
 keys = typer.Typer(no_args_is_help=True, help="API keys of a tenant.")
 catalogue = typer.Typer(no_args_is_help=True, help="The documents that can be verified.")
-audit = typer.Typer(no_args_is_help=True, help="The audit log.")
 dead_letters = typer.Typer(no_args_is_help=True, help="Messages that could not be understood.")
 app.add_typer(tenants, name="tenant")
 app.add_typer(keys, name="key")
@@ -206,39 +206,6 @@ def key_revoke(key_id: str, tenant: TenantOption, data_dir: DataDir = None, as_j
     from app import commands_stores
 
     say_pairs(asyncio.run(commands_stores.revoke_key(settings_of(data_dir), tenant, key_id)), as_json=as_json)
-
-
-@audit.command("verify")
-def audit_verify(
-    tenant: Annotated[
-        str | None, typer.Option("--tenant", help="Tenant id \\[default: every tenant].")
-    ] = None,
-    expect: Annotated[
-        list[str] | None,
-        typer.Option("--expect", help="A head this command printed before: the chain must still have it."),
-    ] = None,
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
-) -> None:
-    """Walk the audit chains and name the first row that was edited, removed, reordered or forged.
-
-    Rows missing behind a signed checkpoint, or behind a head given with --expect, are named as well; works
-    while the service runs. Exit status 1: something is wrong.
-
-    Try:
-
-      veristream audit verify
-
-      veristream audit verify --tenant ten_… --json
-
-      veristream audit verify --expect ten_…:412:9f86d081…
-    """
-    from app import commands_audit
-
-    expected = commands_audit.read_heads(expect or ())
-    report = asyncio.run(commands_audit.verify_audit(settings_of(data_dir), tenant, expected))
-    commands_audit.say_audit_report(report, as_json=as_json)
-    raise typer.Exit(0 if report.ok else 1)
 
 
 @dead_letters.command("list")

@@ -164,6 +164,8 @@ class Metrics:
     """Requests over a limit, by the limit's name."""
     decided: Counter
     """Verifications answered, by status and whether it was a replay."""
+    denials_lost: Counter
+    """Refused acts that the audit log never got, because the store was away."""
     refused_connections: Counter
     """Connections over the cap."""
     dropped_connections: Counter
@@ -190,6 +192,7 @@ def build_metrics(registry: CollectorRegistry) -> Metrics:
         malformed=counter("http_malformed", "Malformed requests."),
         rate_limited=counter("http_rate_limited", "Requests over a limit.", "limit"),
         decided=counter("verifications_answered", "Verifications answered.", "status", "replayed"),
+        denials_lost=counter("audit_denials_lost", "Refused acts never audited."),
         refused_connections=counter("http_refused_connections", "Connections over the cap."),
         dropped_connections=counter("http_dropped_connections", "Connections ended by the front."),
     )

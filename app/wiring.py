@@ -10,7 +10,6 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import faust
@@ -19,19 +18,18 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from uuid_utils.compat import uuid7
 
-from app.adapters.checkpoint_files import CheckpointFiles
 from app.adapters.crypto import Purpose
 from app.adapters.layout import STREAMS_FOLDER
 from app.adapters.passwords import open_passwords
-from app.adapters.signing import checkpoint_key
 from app.admission import Admission, open_admission
 from app.agents import AGENTS, Surroundings
+from app.audit_upkeep import open_checkpoint_writer, upkeep
 from app.capture import build_capture_intake, open_image_pool
 from app.capture_tokens import CaptureTokens
 from app.engines import open_chosen_engines, open_chosen_forker
 from app.gateway import Gateway
 from app.health import probes_of, serving_health
-from app.house import House, checkpoints_dir_of, new_id, now, open_house, people_of
+from app.house import House, new_id, now, open_house, people_of
 from app.http.ports import FrontPorts, FrontSettings, Probe
 from app.http.public_url import is_secure
 from app.http.rate_limits import RateLimiter, parse_rate_limits
@@ -42,6 +40,7 @@ from app.limit_sharing import LimitSharing
 from app.listening import Leaving, listen
 from app.pulse import process_registry, watching_loop
 from app.settings import Settings, SettingsRefused
+from app.starts import write_start
 from app.startup import READY_S, CannotStart
 from app.telemetry import build_metrics
 from app.vision.engines import open_forker
@@ -54,16 +53,12 @@ from streams.access.key_use import NoteKeyUse
 from streams.access.keys import TenantKeys
 from streams.access.people import People
 from streams.access.recognition import RecogniseReviewer
-from streams.audit.checkpointing import EVERY_S as CHECKPOINT_EVERY_S
-from streams.audit.checkpointing import CheckpointWriter
 from streams.audit.committing import CommitAndTell
 from streams.catalog.handler import Catalogue
 from streams.runtime.access import LogAccess
 from streams.runtime.announcer import KafkaAnnouncer
 from streams.runtime.app import StreamSettings, build_app
-from streams.runtime.checkpoint_topic import CheckpointTopic
 from streams.runtime.guard import Guard
-from streams.runtime.reconciler import Reconciler, beside, reconciling, sweeping
 from streams.runtime.replays import Replays
 from streams.runtime.tables import partitions_of
 from streams.runtime.worker import Figure, Worker, running_worker
@@ -133,13 +128,10 @@ async def open_worker(
                 AGENTS[name](app, around)
             return app
 
-        checkpoints = CheckpointWriter(
-            house.stores.audit_log,
-            {"file": CheckpointFiles(checkpoints_dir_of(settings)), "topic": CheckpointTopic(access, writer)},
-            checkpoint_key(house.root_key),
-            now,
-        )
-        stack.push_async_callback(checkpoints.finish)  # once the agents have ended
+        checkpoints = None
+        if "audit" in chosen:
+            checkpoints = open_checkpoint_writer(settings, house, access, writer)
+            stack.push_async_callback(checkpoints.finish)  # once the agents have ended
         load = engines.load if engines is not None else None
         worker = await stack.enter_async_context(
             running_worker(
@@ -148,22 +140,8 @@ async def open_worker(
                 finished=lambda: load.finished if load is not None else 0,
             )
         )
-        if "audit" in chosen:
-            reconciler = Reconciler(house.stores.journal, house.stores.audit_log, writer, now)
-            await stack.enter_async_context(reconciling(reconciler))
-            await stack.enter_async_context(sweeping(house.stores.evidence, now))
-            is_ours = partial(worker.is_assigned, Topic.AUDIT, 0)
-            await stack.enter_async_context(
-                beside(lambda: checkpoints.run(is_ours), "checkpoints", CHECKPOINT_EVERY_S)
-            )
-            worker.figures.append(
-                Figure(
-                    "veristream_audit_checkpoint_problems_total",
-                    "Times a copy of the audit checkpoints was away, and chains found set back.",
-                    "problem",
-                    lambda: dict(checkpoints.problems),
-                )
-            )
+        if checkpoints is not None:
+            await stack.enter_async_context(upkeep(house, writer, worker, checkpoints))
         if "sessions" in chosen:
             await stack.enter_async_context(sweeping_sessions(Sweeper(house.stores.records, writer, now)))
         await stack.enter_async_context(delivering.looked_after())
@@ -175,6 +153,7 @@ async def open_worker(
                 await worker.wait_ready()
         except TimeoutError:
             raise CannotStart("the agents did not become ready; see the log above") from None
+        await write_start(CommitAndTell(house.stores.journal, announcer), "worker", settings)
         yield worker
 
 
@@ -232,6 +211,7 @@ async def open_front(
             connections_per_address=settings.connections_per_address,
         )
         await Catalogue(ports.stores.records, ports.commit, now).install_first()
+        await write_start(ports.commit, "front", settings)
         limiter = RateLimiter(chosen.rate_limits)
         if chosen.rate_limits is not None:
             sharing_key = house.root_key.derive(Purpose.RATE_LIMITS)

@@ -49,6 +49,8 @@ class AuditAction(StrEnum):
     REVIEWER_SIGNED_IN = "reviewer.signed_in"
     REVIEWER_SIGN_IN_FAILED = "reviewer.sign_in_failed"
     REVIEWER_SIGNED_OUT = "reviewer.signed_out"
+    REVIEWER_PASSWORD_CHANGED = "reviewer.password_changed"  # noqa: S105 - an action
+    """A new password, and every other session ended."""
     MFA_ENROLLED = "mfa.enrolled"
     MFA_VERIFIED = "mfa.verified"
     MFA_FAILED = "mfa.failed"
@@ -57,6 +59,11 @@ class AuditAction(StrEnum):
     CATALOG_UPDATED = "catalog.updated"
     CATALOG_ENABLED = "catalog.enabled"
     CATALOG_DISABLED = "catalog.disabled"
+    ACCESS_DENIED = "access.denied"
+    """Refused acts of one caller, from one address, for one reason, within a minute."""
+    AUDIT_EXPORTED = "audit.exported"
+    SERVICE_STARTED = "service.started"
+    """A process began to serve, under which version and which settings."""
     TENANT_CREATED = "tenant.created"
     TENANT_SETTINGS_CHANGED = "tenant.settings_changed"
 

@@ -5,6 +5,7 @@ from http import HTTPStatus
 from typing import Final
 
 from schemas.base import Frozen
+from schemas.ids import KeyId, TenantId
 
 
 class ProblemCode(StrEnum):
@@ -146,6 +147,16 @@ class DecisionPending(VeristreamError):
 
 class Unauthenticated(VeristreamError):
     """No usable credential was presented; which part was wrong is nobody's business."""
+
+
+class KeyRefused(Unauthenticated):
+    """A key was presented whole that may not be used now, or not from there; the caller is told no more."""
+
+    def __init__(self, tenant_id: TenantId, key_id: KeyId, *, livemode: bool) -> None:
+        super().__init__("the API key is not accepted")
+        self.tenant_id = tenant_id
+        self.key_id = key_id
+        self.livemode = livemode
 
 
 class Overloaded(VeristreamError):

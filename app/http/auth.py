@@ -117,7 +117,7 @@ class Gate:
             raise Unauthenticated
 
     async def _reviewer(self, call: Call, cookie: str, endpoint: Endpoint) -> ReviewerCaller:
-        person = await self.ports.recognise_reviewer(cookie)
+        person = call.reviewer = await self.ports.recognise_reviewer(cookie)
         if call.request.method not in SAFE_METHODS:
             require_own_origin(call.request, self.settings.base_url)
         if not person.satisfied and not endpoint.access.before_factor:
@@ -130,7 +130,7 @@ class Gate:
         return person
 
     async def _tenant(self, call: Call, endpoint: Endpoint) -> TenantCaller:
-        tenant = await self.ports.authenticate(bearer(call.request), call.address)
+        tenant = call.tenant = await self.ports.authenticate(bearer(call.request), call.address)
         if Credential.TENANT_KEY not in endpoint.access.accepts:
             message = "An API key is not accepted here; the route records a person."
             raise Refused.because(ProblemCode.API_KEY_NOT_ALLOWED, message)

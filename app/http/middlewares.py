@@ -11,6 +11,7 @@ import structlog
 from aiohttp import web
 
 from app.http.bodies import BodyBudget
+from app.http.denials import Denials
 from app.http.endpoints import CALL, Call
 from app.http.headers import address_of
 from app.http.ports import FrontSettings
@@ -46,6 +47,7 @@ class Watch:
     fresh_uuid: Callable[[], UUID]
     now: Callable[[], float]
     """Monotonic, seconds."""
+    denials: Denials
 
     async def answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answer the request whatever happens, and tell about it."""
@@ -96,6 +98,7 @@ class Watch:
         if isinstance(error, Overloaded) and error.retry_after_s is not None:
             call.headers["Retry-After"] = str(error.retry_after_s)
         self.metrics.problems.labels(refusal.code.value).inc()
+        self.denials.note(call, error, refusal.code)
         return problem_response(refusal, self.settings.base_url, call)
 
     def _tell_failure(self, call: Call, error: Exception, refusal: Refusal | None) -> None:

@@ -9,6 +9,7 @@ from app.http.auth import Gate
 from app.http.bodies import BodyBudget, BodyReader
 from app.http.connections import ConnectionLimits
 from app.http.cursors import Cursors
+from app.http.denials import DENIALS, Denials
 from app.http.endpoints import CALL, Endpoint
 from app.http.middlewares import Handler, Watch
 from app.http.ports import MAX_CONNECTIONS, FrontPorts, FrontSettings
@@ -46,6 +47,7 @@ def create_app(
 ) -> web.Application:
     """Build the front; nothing runs and nothing is opened. A limiter is given to be shared with others."""
     budget = BodyBudget(settings.body_budget_bytes)
+    denials = Denials(ports.commit, ports.clock, ports.fresh_uuid, ports.metrics.denials_lost)
     watch = Watch(
         settings=settings,
         standing=standing_headers(settings.base_url),
@@ -53,6 +55,7 @@ def create_app(
         budget=budget,
         fresh_uuid=ports.fresh_uuid,
         now=time.monotonic,
+        denials=denials,
     )
 
     @web.middleware
@@ -60,6 +63,8 @@ def create_app(
         return await watch.answer(request, handler)
 
     app = web.Application(middlewares=[watched])
+    app[DENIALS] = denials
+    app.cleanup_ctx.append(denials.running)
     gate = Gate(ports, settings, time.monotonic, limiter or RateLimiter(settings.rate_limits))
     attach(app, gate, endpoints_of(ports, settings, budget))
     return app

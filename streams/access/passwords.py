@@ -126,5 +126,5 @@ def _with(reviewer: Reviewer, hashed: str, now: datetime) -> Reviewer:
 def _row_of(row_id: str, reviewer: Reviewer, actor: Actor, now: datetime, said: str) -> AuditEvent:
     """Return the row of a new password: the closed list names what it does, signing every session out."""
     changes = {"password_changed": True}
-    action = AuditAction.REVIEWER_SIGNED_OUT
+    action = AuditAction.REVIEWER_PASSWORD_CHANGED
     return write_row(row_id, action, actor, reviewer.reviewer_id, now, detail=said, changes=changes)

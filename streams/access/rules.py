@@ -11,7 +11,7 @@ from typing import Final
 
 from schemas.access import ApiKey, RetiredSecret, TenantCaller
 from schemas.ids import ALPHABET
-from schemas.problems import Unauthenticated
+from schemas.problems import KeyRefused, Unauthenticated
 
 SECRET_BYTES: Final = 32
 """Randomness in a key."""
@@ -92,12 +92,14 @@ def admit(key: ApiKey | None, secret_hash: str, address: str | None, now: dateti
     A key that is unknown costs the comparison too; a rotated one is good under its old secrets for a while.
 
     Raises:
-        Unauthenticated: It may not; why is nobody's business.
+        Unauthenticated: It may not; why is nobody's business. `KeyRefused` of a key whose secret is right.
     """
     kept_hashes = ("",) if key is None else (key.secret_hash, *_retired_hashes(key, now))
     genuine = sum(hmac.compare_digest(kept.encode(), secret_hash.encode()) for kept in kept_hashes) > 0
-    if key is None or not genuine or not is_usable(key, now) or not _is_allowed(key, address):
+    if key is None or not genuine:
         raise Unauthenticated("the API key is not accepted")
+    if not is_usable(key, now) or not _is_allowed(key, address):
+        raise KeyRefused(key.tenant_id, key.key_id, livemode=key.livemode)
     return TenantCaller(
         tenant_id=key.tenant_id, key_id=key.key_id, livemode=key.livemode, scopes=frozenset(key.scopes)
     )

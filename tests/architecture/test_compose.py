@@ -206,12 +206,9 @@ def test_what_is_kept_is_kept_in_named_volumes() -> None:
 
     assert kept["kafka"] == ["kafka:/var/lib/kafka/data"]
     assert kept["cassandra"] == ["cassandra:/var/lib/cassandra"]
-    assert (
-        kept["front"]
-        == kept["worker"]
-        == kept["sender"]
-        == [f"blobs:{stack.environment('front')['SERVICE_BLOBS_DIR']}"]
-    )
+    blobs = f"blobs:{stack.environment('front')['SERVICE_BLOBS_DIR']}"
+    assert kept["front"] == kept["sender"] == [blobs]
+    assert kept["worker"] == [blobs, "checkpoints:/var/lib/veristream/audit-checkpoints"]
 
 
 def test_a_worker_is_asked_at_the_port_it_answers_on() -> None:

@@ -10,7 +10,7 @@ from app.house import House, open_house
 from app.kafka_log import open_broker, prepare_topics
 from app.settings import Settings
 from app.wiring import open_worker
-from schemas.ids import AuditEventId, derive_id
+from schemas.ids import PLATFORM, AuditEventId, derive_id
 from streams.audit.committing import CommitAndTell
 from streams.ports import Change
 from streams.runtime.access import LogAccess
@@ -48,7 +48,8 @@ async def test_s57_a_worker_writes_checkpoints_at_its_start_and_at_its_stop(tmp_
         return any(files.glob("*.jsonl"))
 
     async def sealed() -> bool:
-        return [head.position for head in await house.stores.audit_log.heads()] == [3]
+        heads = await house.stores.audit_log.heads()
+        return {(PLATFORM, 1), (ACME, 3)} == {(head.tenant_id, head.position) for head in heads}
 
     async with open_house(settings) as house, open_broker(settings) as access:
         await prepare_topics(access)
@@ -73,5 +74,5 @@ async def test_s57_a_worker_writes_checkpoints_at_its_start_and_at_its_stop(tmp_
     assert (running.ok, without_file.ok) == (True, True)
     assert running.checkpoints.copies == {"file": "2 checkpoints", "topic": "2 checkpoints"}
     assert without_file.checkpoints.copies == {"file": "0 checkpoints", "topic": "2 checkpoints"}
-    assert [faults_of(report) for report in (cut, offline)] == [[(ACME, "cut", 1)]] * 2
+    assert [faults_of(report) for report in (cut, offline)] == [[(PLATFORM, "cut", 1), (ACME, "cut", 1)]] * 2
     assert offline.checkpoints.copies["topic"].startswith("not reachable")

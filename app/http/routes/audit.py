@@ -16,13 +16,14 @@ from app.http.filters import LIVEMODE, Page, Paging, modes, moment, refused_filt
 from app.http.negotiation import wanted
 from app.http.ports import FrontPorts
 from app.http.responses import JSON, dress, json_list
-from schemas.audit import AuditEvent, AuditFilter
+from schemas.audit import AuditAction, AuditEvent, AuditFilter
 from schemas.base import Frozen, rfc3339
 from schemas.enums import ActorType, Scope
-from schemas.ids import PLATFORM, TenantId
+from schemas.ids import PLATFORM, TenantId, derive_id, encode_id
 from schemas.people import Permission
 from schemas.problems import ProblemCode
 from schemas.verifications import SUBJECT_PATTERN
+from streams.audit.acts import act, write_row
 from streams.ports import Position
 
 PATH: Final = "/v1/audit"
@@ -83,7 +84,7 @@ class AuditRoutes:
         before = self.cursors.read(cursor, scope) if cursor is not None else None
         if wanted(call.request, (JSON, CSV)) == CSV:
             most = PAGING.limit(query) if "limit" in query else None
-            return await self._export(call, self._rows(tenant_id, chosen, before, most))
+            return await self._export(call, tenant_id, chosen, self._rows(tenant_id, chosen, before, most))
         page = Page(PAGING.limit(query), before)
         events = await self._events(tenant_id, chosen, page.limit + 1, before) if page.limit else ()
         rows = [event.to_bytes() for event in events[: page.limit]]
@@ -110,9 +111,17 @@ class AuditRoutes:
             before = _position(events[-1])
             left = None if left is None else left - limit
 
-    async def _export(self, call: Call, pages: AsyncIterator[Sequence[AuditEvent]]) -> web.StreamResponse:
-        """Stream CSV (RFC 4180); a store that fails midway cuts the answer short, visibly."""
+    async def _export(
+        self,
+        call: Call,
+        tenant_id: TenantId,
+        chosen: AuditFilter,
+        pages: AsyncIterator[Sequence[AuditEvent]],
+    ) -> web.StreamResponse:
+        """Stream CSV (RFC 4180), audited first; a store that fails midway cuts the answer short, visibly."""
         first = await anext(pages, ())
+        if call.request.method != "HEAD":
+            await self._write_export(call, tenant_id, chosen)
         response = web.StreamResponse(
             headers={
                 "Content-Disposition": 'attachment; filename="audit.csv"',
@@ -128,6 +137,20 @@ class AuditRoutes:
                 await response.write(csv_lines(cells(event) for event in events))
         await response.write_eof()
         return response
+
+    async def _write_export(self, call: Call, tenant_id: TenantId, chosen: AuditFilter) -> None:
+        """Write down who took which rows out (S59)."""
+        row = write_row(
+            derive_id("aud", encode_id("exp", self.ports.fresh_uuid())),
+            AuditAction.AUDIT_EXPORTED,
+            call.actor,
+            call.actor.actor_id or tenant_id,
+            self.ports.clock(),
+            detail="Rows of the audit log were exported as CSV.",
+            changes={"filter": chosen.model_dump(mode="json", exclude_none=True)},
+            livemode=call.tenant.livemode if call.tenant is not None else True,
+        )
+        await self.ports.commit(act(tenant_id, row))
 
 
 def filter_of(query: Mapping[str, str], seen: Sequence[bool]) -> AuditFilter:
@@ -222,6 +245,7 @@ def audit_endpoints(routes: AuditRoutes) -> tuple[Endpoint, ...]:
                 permission=Permission.AUDIT_READ,
             ),
             parameters=PARAMETERS,
+            audits=(AuditAction.AUDIT_EXPORTED,),
             store_failure=ProblemCode.STORE_FAILED,
         ),
         Endpoint(
@@ -234,5 +258,6 @@ def audit_endpoints(routes: AuditRoutes) -> tuple[Endpoint, ...]:
             answers=answers,
             access=OPERATOR,
             parameters=PARAMETERS,
+            audits=(AuditAction.AUDIT_EXPORTED,),
         ),
     )

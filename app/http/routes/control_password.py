@@ -83,7 +83,7 @@ def password_endpoints(routes: PasswordRoutes) -> tuple[Endpoint, ...]:
             access=reviewer(),
             body=ChangePasswordBody,
             problems=(ProblemCode.CREDENTIALS_INVALID, ProblemCode.OVERLOADED),
-            audits=(AuditAction.REVIEWER_SIGNED_OUT,),
+            audits=(AuditAction.REVIEWER_PASSWORD_CHANGED,),
         ),
         Endpoint(
             method="POST",
@@ -105,6 +105,6 @@ def password_endpoints(routes: PasswordRoutes) -> tuple[Endpoint, ...]:
                 ProblemCode.RATE_LIMITED,
                 ProblemCode.STORE_UNAVAILABLE,
             ),
-            audits=(AuditAction.REVIEWER_SIGNED_OUT,),
+            audits=(AuditAction.REVIEWER_PASSWORD_CHANGED,),
         ),
     )

@@ -1,0 +1,57 @@
+"""Puts together what a process that seals audit rows does beside its agents."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from app.adapters.checkpoint_files import CheckpointFiles
+from app.adapters.signing import checkpoint_key
+from app.house import House, checkpoints_dir_of, now
+from app.settings import Settings
+from schemas.topics import Topic
+from streams.audit.checkpointing import EVERY_S, CheckpointWriter
+from streams.runtime.access import LogAccess
+from streams.runtime.checkpoint_topic import CheckpointTopic
+from streams.runtime.reconciler import Reconciler, beside, reconciling, sweeping
+from streams.runtime.worker import Figure, Worker
+from streams.runtime.writer import LogWriter
+
+
+def open_checkpoint_writer(
+    settings: Settings, house: House, access: LogAccess, writer: LogWriter
+) -> CheckpointWriter:
+    """Return what writes checkpoints to the files and to the topic.
+
+    Raises:
+        CannotStart: The process has the sender's key alone.
+    """
+    copies = {"file": CheckpointFiles(checkpoints_dir_of(settings)), "topic": CheckpointTopic(access, writer)}
+    return CheckpointWriter(house.stores.audit_log, copies, checkpoint_key(house.root_key), now)
+
+
+@asynccontextmanager
+async def upkeep(
+    house: House, writer: LogWriter, worker: Worker, checkpoints: CheckpointWriter
+) -> AsyncIterator[None]:
+    """Reconcile store and log, sweep orphans, and write checkpoints in the process whose task that is.
+
+    It is that of the one that has the first partition of the audit topic.
+    """
+    worker.figures.append(
+        Figure(
+            "veristream_audit_checkpoint_problems_total",
+            "Times a copy of the audit checkpoints was away, and chains found set back.",
+            "problem",
+            lambda: dict(checkpoints.problems),
+        )
+    )
+
+    async def write() -> None:
+        await checkpoints.run(lambda: worker.is_assigned(Topic.AUDIT, 0))
+
+    reconciler = Reconciler(house.stores.journal, house.stores.audit_log, writer, now)
+    async with (
+        reconciling(reconciler),
+        sweeping(house.stores.evidence, now),
+        beside(write, "checkpoints", EVERY_S),
+    ):
+        yield
