@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import Distribution, distribution
 from itertools import chain
@@ -16,6 +17,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 ROOMS = ("schemas", "streams", "app")
 LOCKS = (ROOT / "requirements.lock", ROOT / "tests" / "requirements.lock")
+DEMO_LOCK = ROOT / "deploy" / "demo.lock"
 
 PERMISSIVE = re.compile(
     r"MIT(-0|-CMU| License)?|0BSD|(Apache|BSD|ISC|Zlib|CC0|PSF|Python Software Foundation|Repoze|ISCL)\b.*"
@@ -67,7 +69,7 @@ def modules() -> list[tuple[Path, ast.Module]]:
     return [(path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
-@pytest.mark.parametrize("lock", LOCKS, ids=["service", "tests"])
+@pytest.mark.parametrize("lock", [*LOCKS, DEMO_LOCK], ids=["service", "tests", "demo"])
 def test_s71_every_package_is_locked_by_version_and_hash(lock: Path) -> None:
     """No index, no path, no range, no address: the same file everywhere or none."""
     text = lock.read_text(encoding="utf-8")
@@ -94,6 +96,32 @@ def test_s71_everything_asked_for_is_in_the_locks_and_they_agree() -> None:
     assert {
         name: (version, tests.get(name)) for name, version in service.items() if tests.get(name) != version
     } == {}
+
+
+def test_s71_the_service_installs_what_it_needs_and_nothing_else() -> None:
+    """Nothing is missing and would be chosen by pip, and nothing is there for the demonstration alone."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    service, demo = locked(LOCKS[0]), locked(DEMO_LOCK)
+    extra = [Requirement(text) for text in project["optional-dependencies"]["demo"]]
+
+    assert needed(Requirement(text) for text in project["dependencies"]) == service.keys()
+    assert needed(extra) - service.keys() == demo.keys()
+    assert {name: version for name, version in demo.items() if locked(LOCKS[1])[name] != version} == {}
+
+
+def needed(wanted: Iterable[Requirement]) -> set[str]:
+    """Everything that must be installed for what is wanted, on this machine."""
+    found: set[str] = set()
+    left = [(one.name, one.extras) for one in wanted]
+    while left:
+        name, extras = left.pop()
+        found.add(canonicalize_name(name))
+        for text in distribution(name).requires or []:
+            more = Requirement(text)
+            applies = [more.marker is None or more.marker.evaluate({"extra": one}) for one in ("", *extras)]
+            if any(applies) and canonicalize_name(more.name) not in found:
+                left.append((more.name, more.extras))
+    return found
 
 
 def met(wanted: Requirement, found: dict[str, str]) -> bool:
