@@ -9,6 +9,7 @@ from functools import cache
 from importlib.metadata import Distribution, distribution
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -154,7 +155,7 @@ def test_s71_every_package_has_a_licence_that_may_be_shipped(lock: Path) -> None
 
 def licence_of(package: Distribution) -> str:
     """The licence as its publisher says: an SPDX expression, a classifier, or words."""
-    about = package.metadata
+    about: Any = package.metadata  # a message of the email library, told as less
     named = [text for text in about.get_all("Classifier") or [] if text.startswith("License ::")]
     classifiers = [
         text.rpartition(" :: ")[2] for text in named if not text.endswith(("Approved", "approved"))
