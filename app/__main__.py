@@ -1,6 +1,7 @@
 """`veristream` and `python -m app`: the command line."""
 
 import os
+import resource
 import sys
 
 from app.adapters.private_files import PRIVATE_UMASK
@@ -12,7 +13,11 @@ from schemas.problems import StoreUnavailable
 
 
 def main() -> None:
-    """Run the command line; a refused setting or start is one sentence on stderr and exit status 2."""
+    """Run the command line; a refused setting or start is one sentence on stderr and exit status 2.
+
+    No process leaves a core dump, which would hold keys and images in the clear (S70).
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.umask(PRIVATE_UMASK)  # libraries make files too
     try:
         app()

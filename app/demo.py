@@ -73,7 +73,8 @@ def packaged_portrait() -> Image.Image:
     """
     spec = find_spec("matplotlib")
     if spec is None or spec.origin is None:
-        raise CannotStart('the demonstration needs a portrait; run: pip install "veristream[demo]"')
+        mend = "pip install --require-hashes -r requirements.lock -r deploy/demo.lock"
+        raise CannotStart(f"the demonstration needs a portrait, which is not installed; run: {mend}")
     file = Path(spec.origin).parent / "mpl-data" / "sample_data" / "grace_hopper.jpg"
     return Image.open(file).convert("RGB")
 

@@ -4,6 +4,8 @@ import asyncio
 import signal
 from collections import Counter
 
+from aiohttp import ClientSession
+
 from tests.journeys.several import (
     Deployment,
     ask_all_partitions,
@@ -75,3 +77,25 @@ class SeveralProcesses:
                 assert Counter(await asyncio.gather(*slow)) == Counter({(201, ""): 5})
             finally:
                 await deployment.start_worker()
+
+    async def test_s61_what_one_front_admitted_another_counts(self, deployment: Deployment) -> None:
+        """Two fronts with a limit of four a minute: who asked one four times is refused by the other."""
+        limits = {"SERVICE_RATE_LIMITS": '{"key": 4}'}
+        async with (
+            deployment.another_front(**limits) as first,
+            deployment.another_front(**limits) as second,
+            caller() as client,
+        ):
+            asked = [await reads(deployment, client, first.url) for _ in range(5)]
+            heard = [await reads(deployment, client, second.url, after_s=1.5) for _ in range(3)]
+
+        assert asked == [200] * 4 + [429]
+        assert heard[-1] == 429
+
+
+async def reads(deployment: Deployment, client: ClientSession, url: str, after_s: float = 0.0) -> int:
+    """Ask for the list of verifications after a while; the status. Alone a front would admit four of them."""
+    await asyncio.sleep(after_s)
+    headers = {"Authorization": f"Bearer {deployment.key}"}
+    async with client.get(f"{url}/v1/verifications", headers=headers) as answer:
+        return answer.status

@@ -2,6 +2,8 @@
 
 import base64
 import secrets
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,3 +101,14 @@ async def test_s70_the_service_does_not_start_with_a_nameable_secret(
     assert "openssl rand" in err
     assert value not in out + err
     assert "Traceback" not in out + err
+
+
+def test_s70_a_process_leaves_no_core_dump() -> None:
+    """What a crash would write to the disk holds keys and images in the clear."""
+    asked = "app = lambda: print(*resource.getrlimit(resource.RLIMIT_CORE))"
+    program = f"import resource; from app import __main__ as command; command.{asked}; command.main()"
+    ran = subprocess.run(  # noqa: S603 - its words are ours
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert ran.stdout == "0 0\n"

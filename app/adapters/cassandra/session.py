@@ -164,7 +164,7 @@ class Session:
                 if isinstance(error, REFUSED if doubt else NEVER_SENT):
                     raise _told(error) from error
                 doubt = error
-                await asyncio.sleep(pause_s * random.random())  # noqa: S311 - tells rivals apart
+                await asyncio.sleep(pause_s * random.SystemRandom().random())
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
                 continue
             if answer["[applied]"]:
