@@ -233,10 +233,8 @@ class Admission:
 
     def _give_back(self, place: Place, *, measured: bool) -> None:
         self._released.remove(place)
-        for counts, of in ((self._share, place.tenant_id), (self._busy, place.partition)):
-            counts[of] -= 1
-            if not counts[of]:
-                del counts[of]
+        self._share -= Counter((place.tenant_id,))  # what is at nothing then is forgotten
+        self._busy -= Counter((place.partition,))
         self._forget_turn(place.tenant_id)
         if measured:
             took_s = self._now() - place.released_at
