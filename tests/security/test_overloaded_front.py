@@ -1,11 +1,17 @@
 """S62: a front whose places are taken says when to come back, before it decodes or stores anything."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from schemas.base import Event
 from schemas.ids import TenantId
+from schemas.problems import ProblemCode, Refused
+from schemas.topics import Topic
+from schemas.verifications import SubmitVerification
 from tests.builders import ACME
-from tests.http.support import FOREIGN, Front, build_body, open_front
+from tests.http.session_steps import Page, open_page, publish_flow
+from tests.http.support import FOREIGN, Front, Told, build_body, open_front
 
 CUSTOMER = build_body("customer-1")
 """A request that needs the models."""
@@ -67,3 +73,43 @@ async def test_s62_a_place_is_given_back_whatever_the_answer_was() -> None:
             await front.submit(body, key=FOREIGN)
 
         assert (admission.released, admission.waiting) == (0, 0)
+
+
+async def test_s62_a_capture_session_is_handed_in_at_its_tenants_turn() -> None:
+    async with busy_front() as front:
+        flow_id = await publish_flow(await front.sign_in())
+        told, simulated = [
+            await handed_in(await open_page(front, flow_id, subject))
+            for subject in ("customer-1", "sim:approved")
+        ]
+
+    assert (told.status, told.code, told.headers["Retry-After"]) == (503, "OVERLOADED", "100")
+    assert simulated.status == 202
+
+
+async def test_s62_a_capture_session_has_its_place_until_its_outcome() -> None:
+    door = asyncio.Event()
+
+    async def refuse_later(_: SubmitVerification) -> Event:
+        await door.wait()
+        raise Refused.because(ProblemCode.IMAGE_UNDECODABLE, "not now")
+
+    async with open_front() as front:
+        admission = front.ports.intake.admission
+        front.gateway._handlers = {**front.gateway._handlers, Topic.VERIFICATION_COMMANDS: refuse_later}
+        page = await open_page(front, await publish_flow(await front.sign_in()), "customer-1")
+        first = await handed_in(page)
+        again = await page.ask("POST", "/submit", json={})
+        released = admission.released
+        door.set()
+        await admission.aclose()
+
+    assert (first.status, again.status, released, admission.released) == (202, 202, 1, 0)
+
+
+async def handed_in(page: Page) -> Told:
+    """Take both pictures and hand them in."""
+    await page.consent()
+    for what in ("document", "selfie"):
+        await page.put(what)
+    return await page.ask("POST", "/submit", json={})
