@@ -30,7 +30,7 @@ LOOK_EVERY_S: Final = 1.0
 """How often an overdue decision is looked for."""
 
 Decided = Callable[[], Awaitable[bool]]
-"""Tells whether the record of a verification exists; raises `StoreUnavailable`."""
+"""Tells whether a verification came to its end; raises `StoreUnavailable`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -44,7 +44,9 @@ class Place:
     waited_s: float
     """How long the request waited for it."""
     decided: Decided | None = None
-    """Set when the request was answered before its decision: the place stays taken until this is true."""
+    """Tells when to give the place back, where the request is answered before its decision."""
+    goes_on: bool = False
+    """Whether the decision is still to come when the request was answered well."""
 
 
 @dataclass(slots=True, eq=False)
@@ -74,9 +76,8 @@ class Admission:
 
     Each front counts, orders and measures its own requests. Two fronts on the same workers release twice
     `places` together and both see the longer decisions; shares are fair within each front. Set `places`
-    to the vision workers of the deployment over the number of its fronts. Verifications of capture
-    sessions are written by the sessions agent and take no place here: the rate limits of their client
-    tokens bound them, and the vision pool takes turns between tenants.
+    to the vision workers of the deployment over the number of its fronts. A capture session takes its place
+    when it is handed in, and leaves it when it has its outcome.
     """
 
     def __init__(
@@ -135,7 +136,14 @@ class Admission:
         except BaseException:
             self._give_back(place, measured=False)
             raise
-        self._give_back(place, measured=True)
+        if place.goes_on:
+            self._leave_overdue(place)
+        else:
+            self._give_back(place, measured=True)
+
+    def has_released(self, verification_id: VerificationId) -> bool:
+        """Tell whether a verification has a place, so that a repeated request needs none."""
+        return any(place.verification_id == verification_id for place in self._released)
 
     async def aclose(self) -> None:
         """Stop looking for overdue decisions."""
@@ -233,10 +241,8 @@ class Admission:
 
     def _give_back(self, place: Place, *, measured: bool) -> None:
         self._released.remove(place)
-        for counts, of in ((self._share, place.tenant_id), (self._busy, place.partition)):
-            counts[of] -= 1
-            if not counts[of]:
-                del counts[of]
+        self._share -= Counter((place.tenant_id,))  # what is at nothing then is forgotten
+        self._busy -= Counter((place.partition,))
         self._forget_turn(place.tenant_id)
         if measured:
             took_s = self._now() - place.released_at

@@ -1,6 +1,7 @@
 """Reading a body: bounded in bytes, time and memory, strict JSON, then the model with a pointer per error."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -11,6 +12,7 @@ from pydantic_core import ErrorDetails
 from app.http import strict_json
 from app.http.endpoints import Call
 from app.http.problems import refused_fields
+from schemas.ids import TenantId
 from schemas.problems import FieldProblem, Overloaded, ProblemCode, Refused
 
 THREAD_BYTES: Final = 128 * 1024
@@ -26,25 +28,38 @@ Body = TypeVar("Body", bound=BaseModel)
 
 
 class BodyBudget:
-    """How many bytes of bodies may be held at one time by the whole front."""
+    """How many bytes of bodies may be held at one time by the whole front, and by one tenant half of them.
+
+    Callers that nobody knows yet, such as at a sign-in, share one half.
+    """
 
     def __init__(self, limit_bytes: int) -> None:
         self._left = limit_bytes
+        self._most_of_one = limit_bytes // 2
+        self._held: Counter[TenantId | None] = Counter()
 
     def take(self, call: Call, count: int) -> None:
         """Reserve bytes for a call.
 
         Raises:
-            Overloaded: The others hold too much.
+            Overloaded: The others hold too much, or the tenant itself.
         """
-        if count > self._left:
+        holder = call.holder
+        if count > self._left or self._held[holder] + count > self._most_of_one:
             raise Overloaded
         self._left -= count
+        self._held[holder] += count
         call.held_bytes += count
 
     def give_back(self, call: Call) -> None:
         """Release all that a call had reserved."""
+        if not call.held_bytes:
+            return
+        holder = call.holder
         self._left += call.held_bytes
+        self._held[holder] -= call.held_bytes
+        if not self._held[holder]:
+            del self._held[holder]
         call.held_bytes = 0
 
 

@@ -132,10 +132,16 @@ class Call:
     @property
     def tenant_id(self) -> TenantId:
         """Whose data is asked for, whoever asks; the credential alone decides."""
-        asking = self.tenant or self.reviewer or self.capture
-        if asking is None:
+        holder = self.holder
+        if holder is None:
             raise web.HTTPUnauthorized
-        return asking.tenant_id
+        return holder
+
+    @property
+    def holder(self) -> TenantId | None:
+        """The tenant whose share of the front's memory the body takes; None when nobody knows it yet."""
+        asking = self.tenant or self.reviewer or self.capture
+        return None if asking is None else asking.tenant_id
 
     @property
     def actor(self) -> Actor:

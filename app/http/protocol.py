@@ -113,10 +113,11 @@ class FrontProtocol(web.RequestHandler):
 
     def _queued_bytes(self) -> int:
         """Return what the system has taken and the client has not acknowledged (tcp(7), SIOCOUTQ)."""
-        plain = self._wire.get_extra_info("socket") if self._wire is not None else None
         answer = bytearray(4)
-        with suppress(OSError, AttributeError):  # a system that does not tell; a socket that was closed
-            fcntl.ioctl(plain.fileno(), termios.TIOCOUTQ, answer)
+        if self._wire is not None:
+            plain = self._wire.get_extra_info("socket")
+            with suppress(OSError, ValueError):  # a system that does not tell; a socket that was closed
+                fcntl.ioctl(plain.fileno(), termios.TIOCOUTQ, answer)
         return int.from_bytes(answer, sys.byteorder)
 
     def drop(self) -> None:

@@ -17,8 +17,11 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Final
+
+from PIL import Image
 
 from app.specimens import to_jpeg
 from tests.bench.load import load
@@ -29,15 +32,18 @@ from tests.journeys.service import Service, encoded, hopper, make_tenant, runnin
 MOST_RATIO: Final = 2.0
 SETTLED_WITHIN_S: Final = 60.0
 
+WIDTH: Final = 640
+"""Pixels of a page from left to right: half as many as the demonstration's, so that more rounds fit in."""
+
 ALONE: Final = 8
 """Requests of the quiet tenant alone, before each round beside the busy one and after the last."""
 
 
-def bodies(count: int = 4) -> list[bytes]:
-    """Requests that need the models, as they go over the wire."""
+def bodies(count: int = 4, width: int = WIDTH) -> list[bytes]:
+    """Requests that need the models, as they go over the wire; a narrow page takes the models less time."""
     person = hopper()
-    selfie = encoded(to_jpeg(person.selfie))
-    pages = [encoded(page) for page in documents(person, count)]
+    selfie = encoded(to_jpeg(person.selfie.resize((240, 260))))
+    pages = [encoded(to_jpeg(narrow(page, width))) for page in documents(person, count)]
     return [
         json.dumps(
             {
@@ -48,6 +54,12 @@ def bodies(count: int = 4) -> list[bytes]:
         ).encode()
         for n, page in enumerate(pages)
     ]
+
+
+def narrow(page: bytes, width: int) -> Image.Image:
+    """Return the page with so many pixels from left to right."""
+    whole = Image.open(BytesIO(page))
+    return whole.resize((width, whole.height * width // whole.width))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +118,7 @@ class Tenant:
 
 def quantile(seconds: list[float], share: float) -> float:
     """Return the value that this share stayed under or at."""
-    ordered = sorted(seconds)
+    ordered = sorted(seconds) or [float("nan")]
     return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
 
 
@@ -130,7 +142,7 @@ class Findings:
     def broken(self) -> list[str]:
         """Return the limits that do not hold."""
         limits = {
-            f"p95 grew to {self.ratio:.2f} of its own": self.ratio > MOST_RATIO,
+            f"p95 grew to {self.ratio:.2f} of its own": not self.ratio <= MOST_RATIO,
             f"the quiet tenant failed: {dict(self.failures)}": bool(self.failures),
             "the busy tenant was never refused": not self.busy["OVERLOADED"],
             f"{self.unhinted} refusals without Retry-After": bool(self.unhinted),
@@ -165,9 +177,9 @@ async def beside(busy: Tenant, quiet: Tenant, capacity: float, seconds: float, s
     return found
 
 
-async def compare(minutes: float, rounds: int, share: float) -> Findings:
+async def compare(minutes: float, rounds: int, share: float, width: int) -> Findings:
     """Run the rounds and print what they show."""
-    found, wire = Findings(), bodies()
+    found, wire = Findings(), bodies(width=width)
     with tempfile.TemporaryDirectory() as folder:
         async with running_service(Path(folder)) as service:
             _, other_key, _ = await make_tenant(Path(folder), "Globex")
@@ -223,5 +235,6 @@ if __name__ == "__main__":
     parser.add_argument("--minutes", type=float, default=10, help="of overload, all rounds together")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--share", type=float, default=0.05, help="of the capacity, for the quiet tenant")
+    parser.add_argument("--width", type=int, default=WIDTH, help="pixels of a page from left to right")
     chosen = parser.parse_args()
-    sys.exit(report(asyncio.run(compare(chosen.minutes, chosen.rounds, chosen.share))))
+    sys.exit(report(asyncio.run(compare(chosen.minutes, chosen.rounds, chosen.share, chosen.width))))

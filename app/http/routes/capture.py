@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final, Literal
@@ -18,6 +19,7 @@ from app.session_bodies import CaptureImageBody, ConsentBody, SubmitCaptureBody
 from schemas.audit import AuditAction
 from schemas.base import Frozen
 from schemas.enums import EvidenceKind, SessionStatus
+from schemas.ids import VerificationId
 from schemas.people import SentActor
 from schemas.problems import NotFound, ProblemCode, Refused
 from schemas.reasons import ReasonCode
@@ -42,6 +44,7 @@ from streams.ports import RecordKind
 from streams.sessions import rules
 from streams.verification.keeping import submission_label
 from streams.verification.rules import tell
+from streams.verification.sandbox import scenario_for
 
 PATH: Final = "/v1/capture"
 ANSWER_S: Final = 10.0
@@ -168,8 +171,25 @@ class CaptureRoutes:
             attempt=attempt,
             sealed_submission=sealed,
         )
-        await self._ask(wish)
+        await self._hand_in(call, wish, stored, run)
         return _answered(_view(await self._stored(call)), HTTPStatus.ACCEPTED)
+
+    async def _hand_in(
+        self, call: Call, wish: SubmitSession, stored: StoredSession, run: VerificationId
+    ) -> None:
+        """Hand a session in, at its tenant's turn if models are needed; its place is left at the outcome."""
+        row, admission = stored.session, self.ports.intake.admission
+        sandbox = scenario_for(row.subject_id, livemode=row.livemode) is not None
+        if sandbox or row.status in rules.UNDER_WAY or admission.has_released(run):
+            await self._ask(wish)
+            return
+        async with admission.place(call.tenant_id, run) as place:
+            place.decided = partial(self._has_outcome, call)
+            await self._ask(wish)
+            place.goes_on = True
+
+    async def _has_outcome(self, call: Call) -> bool:
+        return (await self._stored(call)).session.status not in rules.UNDER_WAY
 
     async def _stored(self, call: Call) -> StoredSession:
         page = call.subject_page
