@@ -109,9 +109,9 @@ class EvaluateVerification:
         known = await self._known(command)
         if known is not None:
             return await self._again(command, known)
-        subject_id = await open_subject_id(self._stores.vault, command.tenant_id, command.subject_id)
-        command = command.model_copy(update={"subject_id": subject_id})
         try:
+            subject_id = await open_subject_id(self._stores.vault, command.tenant_id, command.subject_id)
+            command = command.model_copy(update={"subject_id": subject_id})
             decided, stored = await self._decide(command)
         except Overloaded as error:
             if command.session_id is not None:

@@ -266,5 +266,5 @@ async def test_s60_a_copy_of_the_data_folder_shows_no_people_and_no_receivers(tm
     named = {path.relative_to(topics).parts[0] for path in told if topics in path.parents}
     assert named == {id_of_topic(folder, Topic.DECISIONS)}
     with closing(sqlite3.connect(folder / DATABASE_FILE)) as store:
-        named = "SELECT count(*) FROM record_places WHERE instr(value, ?) > 0"
-        assert store.execute(named, (SUBJECT_CANARY,)).fetchone() == (0,)
+        listed = "SELECT count(*) FROM record_places WHERE instr(value, ?) > 0"
+        assert store.execute(listed, (SUBJECT_CANARY,)).fetchone() == (0,)
