@@ -161,9 +161,7 @@ async def test_attempts_of_anybody_leave_a_bounded_number_of_records(
     )
 
 
-async def test_counters_that_share_a_record_count_apart(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_counters_of_one_record_count_apart(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "_BUCKET_DIGITS", 0)
     people, limit = office.front.ports.people, SignInLimits(2).by_address()
 
