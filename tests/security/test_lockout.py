@@ -126,6 +126,16 @@ async def test_a_device_cookie_is_good_for_its_owner_alone_and_until_a_new_passw
     assert (await sign_in(office, password, device)).status == 429
 
 
+async def test_who_changes_the_password_stays_known_on_that_device(office: Office) -> None:
+    await office.add()
+    _, browser, _ = await owner_device(office)
+    body = {"current_password": PASSWORD, "new_password": "seven otters cross the bridge"}
+    device = device_of(await browser.ask("POST", CHANGE, json=body))
+    await lock_out(office)
+
+    assert (await sign_in(office, "seven otters cross the bridge", device)).status == 201
+
+
 async def test_a_device_cookie_opens_nothing_by_itself(office: Office) -> None:
     await office.add()
     device, _, _ = await owner_device(office)
