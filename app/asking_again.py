@@ -15,6 +15,7 @@ from schemas.verifications import StoredVerification
 from streams.access.acting import seal_actor
 from streams.ports import RecordKind
 from streams.sessions.opening import opening_label
+from streams.subject_ids import seal_subject_id
 
 ANSWER_S: Final = 10.0
 
@@ -54,7 +55,7 @@ class AskAgain:
             session_id=session_id,
             actor=await seal_actor(vault, tenant_id, call.actor),
             requested_at=self.ports.clock(),
-            subject_id=case.subject_id,
+            subject_id=await seal_subject_id(vault, tenant_id, case.subject_id),
             flow_id=FlowId(flow),
             livemode=case.livemode,
             key_id=KeyId(call.person.reviewer_id),

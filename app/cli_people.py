@@ -1,4 +1,4 @@
-"""The commands about members: `veristream reviewer create` and `veristream reviewer reset`."""
+"""The commands about members: `veristream reviewer create`, `reset` and `remove`."""
 
 import asyncio
 from typing import Annotated
@@ -62,3 +62,25 @@ def reviewer_reset(
 
     given = commands.reset_reviewer(settings_of(data_dir), tenant, email)
     say_pairs(asyncio.run(given), as_json=as_json)
+
+
+@reviewers.command("remove")
+def reviewer_remove(
+    tenant: TenantOption,
+    email: Email,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,  # noqa: FBT002 - an option of a command
+) -> None:
+    """Remove a member of a tenant and free the e-mail address, for whichever tenant invites it next.
+
+    Works while the service runs; every session of the member ends. What the member did stays in the
+    audit log.
+
+    Try:
+
+      veristream reviewer remove --tenant ten_… --email ada@acme.example
+    """
+    from app import commands_people as commands  # noqa: PLC0415 - `--help` must not wait for it
+
+    removed = commands.remove_reviewer(settings_of(data_dir), tenant, email)
+    say_pairs(asyncio.run(removed), as_json=as_json)

@@ -18,6 +18,8 @@ from schemas.people import Role
 from schemas.problems import NotFound, Refused
 from streams.access.handler import OPERATOR
 from streams.access.inviting import NewMember, add_with_password, give_reset_token
+from streams.access.managing import remove_member
+from streams.access.members import find_by_email
 from streams.access.people import People
 
 _EMAIL: Final[TypeAdapter[str]] = TypeAdapter(EmailAddress)
@@ -39,8 +41,11 @@ async def create_reviewer(
         try:
             reviewer, password = await add_with_password(people, wish, OPERATOR)
         except Refused as error:
+            holder = await find_by_email(people, email)
+            whose = wish.tenant_id if holder is None else holder.reviewer.tenant_id
             raise CannotStart(
-                f"{error.refusal.detail} To set a new password: veristream reviewer reset"
+                f"{error.refusal.detail} It is of tenant {whose}. To set a new password: veristream reviewer "
+                "reset; to free the address: veristream reviewer remove"
             ) from error
         return {"reviewer_id": reviewer.reviewer_id, "password": password}
 
@@ -66,6 +71,21 @@ async def reset_reviewer(settings: Settings, tenant: str, email: str) -> dict[st
             "token": issued.text,
             "expires_at": rfc3339(issued.expires_at),
         }
+
+
+async def remove_reviewer(settings: Settings, tenant: str, email: str) -> dict[str, str]:
+    """Remove a member, whose address is free then.
+
+    Raises:
+        CannotStart: No such tenant or member.
+    """
+    async with _open_people(settings) as (house, people):
+        tenant_id = await known_tenant(house, tenant)
+        try:
+            removed = await remove_member(people, tenant_id, email, OPERATOR)
+        except NotFound as error:
+            raise CannotStart(f"tenant {tenant} has no member {email}") from error
+        return {"reviewer_id": removed.reviewer_id, "removed": "yes"}
 
 
 def name_from(email: str) -> str:

@@ -30,6 +30,7 @@ from streams.erasure import refusing_erased
 from streams.evidence_ports import EvidenceDraft, EvidenceRow, EvidenceStore, Vault
 from streams.ports import Record, RecordKind, Records
 from streams.runtime.writer import NeverSent
+from streams.subject_ids import seal_subject_id
 from streams.verification.keeping import RETENTION_OF, evidence_id, mode, submission_label
 from streams.verification.sandbox import scenario_for
 
@@ -164,7 +165,7 @@ class Intake:
         return SubmitVerification(
             tenant_id=caller.tenant_id,
             verification_id=verification_id,
-            subject_id=body.subject_id,
+            subject_id=await seal_subject_id(self.vault, caller.tenant_id, body.subject_id),
             livemode=caller.livemode,
             fingerprint=fingerprint,
             document_evidence_id=document.row.evidence_id,

@@ -7,6 +7,7 @@ same bytes, for a store knows a replay by them. Equal values show as equal only 
 
 import base64
 import binascii
+import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -49,11 +50,23 @@ SEALED_KINDS: Final[Mapping[RecordKind, Purpose]] = MappingProxyType(
 MOST_CIPHERS: Final = 4_096
 """Ciphers kept in memory, one per tenant and key; all are forgotten when there would be more."""
 
+_HASH_BYTES: Final = 18
+"""144 bits: no two values of a tenant meet."""
+
 _SIV_BYTES: Final = 64
 """AES-256-SIV takes two AES-256 keys."""
 
 _MARK: Final = b"sealed/1:"
 """Begins a sealed value; what follows is base64, so that it passes through text columns."""
+
+HASHED_INDEXES: Final = frozenset({"subject", "subject_status"})
+"""Indexes whose value names a subject and is only ever asked for whole: the store gets a keyed hash of it.
+
+The reviewers' list of sessions finds fragments of subject ids (interface 4.7), so their text stays.
+"""
+
+_HASH_MARK: Final = "#"
+"""Begins a hashed value; no other value of these indexes begins with it."""
 
 _IP: Final = "ip"
 
@@ -67,15 +80,22 @@ class AtRest:
         self._derive = derive
         self._kinds = kinds
         self._ciphers: dict[tuple[Purpose, TenantId], AESSIV] = {}
+        self._index_key = b""
 
     def seal_change(self, change: Change) -> Change:
         """Return the change as a store may see it."""
-        personal = any(record.kind in self._kinds for record in change.records)
-        if not personal and all(_IP not in row.context for row in change.audit):
-            return change
         records = tuple(self._seal_record(record) for record in change.records)
         rows = tuple(self._seal_row(change.tenant_id, row) for row in change.audit)
         return replace(change, records=records, audit=rows)
+
+    def index(self, tenant_id: TenantId, pair: tuple[str, str]) -> tuple[str, str]:
+        """Return the index as the store knows it."""
+        name, value = pair
+        if name not in HASHED_INDEXES or value.startswith(_HASH_MARK):
+            return pair
+        self._index_key = self._index_key or self._derive(Purpose.SUBJECT_INDEXES)
+        hashed = hmac.digest(self._index_key, bind(tenant_id, name, value), "sha256")
+        return name, _HASH_MARK + base64.urlsafe_b64encode(hashed[:_HASH_BYTES]).decode()
 
     def open_record(self, record: Record) -> Record:
         """Return the record as it was before it was sealed.
@@ -110,9 +130,13 @@ class AtRest:
 
     def _seal_record(self, record: Record) -> Record:
         purpose = self._kinds.get(record.kind)
-        if purpose is None:
+        body = record.body
+        if purpose is not None:
+            body = self._seal(purpose, record.tenant_id, _names(record), body)
+        elif not any(name in HASHED_INDEXES for name, _ in record.indexes):
             return record
-        return replace(record, body=self._seal(purpose, record.tenant_id, _names(record), record.body))
+        indexes = tuple(self.index(record.tenant_id, pair) for pair in record.indexes)
+        return replace(record, body=body, indexes=indexes)
 
     def _seal_row(self, tenant_id: TenantId, row: AuditEvent) -> AuditEvent:
         ip = row.context.get(_IP)
@@ -164,9 +188,12 @@ class SealingJournal(Journal):
 
     @override
     async def commit(self, change: Change) -> Committed:
-        committed = await self.inner.commit(self._at_rest.seal_change(change))
-        opened = self._at_rest.open_record(committed.record)
-        return committed if opened is committed.record else replace(committed, record=opened)
+        sealed = self._at_rest.seal_change(change)
+        committed = await self.inner.commit(sealed)
+        record = self._at_rest.open_record(committed.record)
+        if committed.won and sealed.records[0] is not change.records[0]:
+            record = replace(record, indexes=change.records[0].indexes)
+        return replace(committed, record=record)
 
     @override
     async def pending_events(self, limit: int) -> Sequence[DecisionEvent]:
@@ -182,7 +209,7 @@ class SealingJournal(Journal):
 
 
 class OpeningRecords(Records):
-    """Opens what it finds."""
+    """Opens what it finds; `HASHED_INDEXES` of a record that was found stay as the store knows them."""
 
     def __init__(self, inner: Records, at_rest: AtRest) -> None:
         self.inner = inner
@@ -202,7 +229,8 @@ class OpeningRecords(Records):
         limit: int,
         before: Position | None = None,
     ) -> Sequence[Record]:
-        found = await self.inner.page(tenant_id, kind, index, limit=limit, before=before)
+        known_as = self._at_rest.index(tenant_id, index)
+        found = await self.inner.page(tenant_id, kind, known_as, limit=limit, before=before)
         return [self._at_rest.open_record(record) for record in found]
 
     @override

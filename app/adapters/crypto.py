@@ -63,6 +63,8 @@ class Purpose(StrEnum):
     """Webhook endpoints' records in the store."""
     SEALED_ADDRESSES = "at-rest/addresses"
     """Network addresses in audit rows."""
+    SUBJECT_INDEXES = "at-rest/subject-indexes"
+    """Keyed hashes of subject ids under which records are listed."""
     KEY_CHECK = "key-check"
     """Kept beside the data in the clear, so that a wrong root key is refused at start."""
     SENDER = "sender"

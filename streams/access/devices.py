@@ -10,6 +10,7 @@ import re
 from datetime import datetime, timedelta
 from typing import Final
 
+from schemas.base import to_milliseconds
 from schemas.ids import ALPHABET
 from schemas.people import Reviewer
 from streams.access.people import People, keyed_hash
@@ -45,6 +46,6 @@ def known_device(people: People, reviewer: Reviewer, cookie: str, now: datetime)
 
 def _mac(people: People, reviewer: Reviewer, device_id: str, issued_s: str) -> str:
     changed_at = reviewer.password_changed_at
-    password = "" if changed_at is None else changed_at.isoformat()
+    password = "" if changed_at is None else to_milliseconds(changed_at).isoformat()  # as it is stored
     owner = (reviewer.tenant_id, reviewer.reviewer_id, password)
     return keyed_hash(people.key, "device", *owner, device_id, issued_s)

@@ -6,18 +6,25 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from schemas.audit import Actor, AuditAction, AuditEvent
-from schemas.ids import UserId
+from schemas.ids import TenantId, UserId
 from schemas.members import Member
 from schemas.people import PERMISSIONS_OF, FactorResetWish, Permission, Reviewer, ReviewerCaller, Role
 from schemas.problems import NotFound, ProblemCode, Refused, VeristreamError
 from streams.access.meeting import forget_failures
-from streams.access.members import Amended, amend, email_record, load_member, read_email
+from streams.access.members import Amended, amend, email_record, find_in_tenant, load_member, read_email
 from streams.access.ownership import Leave, is_owner, let_go
 from streams.access.people import People
 from streams.audit.acts import write_row
 
 SECOND_WITHIN: Final = timedelta(hours=24)
 """How long a wish to reset a factor waits for the second person."""
+
+
+_NOTHING: Final = {
+    "password_hash": None, "factor": None, "pending_factor": None, "factor_reset": None, "token_id": None,
+    "open_sessions": (),
+}  # fmt: skip
+"""What a member who is gone has to sign in with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,25 +182,48 @@ async def withdraw_invitation(
             reviewer: Reviewer, leave: Leave | None = leave, version: int = version
         ) -> Amended:
             _require_open_invitation(caller, reviewer)
-            now = people.clock()
-            if is_owner(reviewer) and (leave is None or now >= leave.before):
+            if is_owner(reviewer) and (leave is None or people.clock() >= leave.before):
                 raise _IsOwnerMeanwhile
-            gone = reviewer.model_copy(
-                update={"withdrawn": True, "active": False, "token_id": None, "updated_at": now}
-            )
             said = "An invitation was withdrawn before it was redeemed."
-            row = write_row(
-                row_id, AuditAction.MEMBER_SUSPENDED, actor, reviewer_id, now, detail=said,
-                changes={"active": False, "withdrawn": True},
-            )  # fmt: skip
-            freed = email_record(gone, people.key, version + 1)
-            return Amended(gone.model_copy(update={"email": "", "name": ""}), (row,), (freed,))
+            return _gone(people, reviewer, version, row_id, actor, said)
 
         try:
             await amend(people, caller.tenant_id, reviewer_id, withdrawn)
         except _IsOwnerMeanwhile:
             continue
         return
+
+
+async def remove_member(people: People, tenant_id: TenantId, email: str, actor: Actor) -> Reviewer:
+    """Remove a member for the operator, who may free an address that the wrong tenant bound. One row.
+
+    Every session ends, and whoever was invited with the address may redeem. Whether an owner stays is the
+    operator's business.
+
+    Raises:
+        NotFound: The tenant has no member with this address.
+    """
+    found, row_id = (await find_in_tenant(people, tenant_id, email)).reviewer, people.new_id("aud")
+    _, version = await read_email(people, tenant_id, email)
+
+    async def removed(reviewer: Reviewer) -> Amended:
+        said = "A member was removed by the operator; every session ended."
+        return _gone(people, reviewer, version, row_id, actor, said)
+
+    await amend(people, tenant_id, found.reviewer_id, removed)
+    return found
+
+
+def _gone(people: People, reviewer: Reviewer, version: int, row_id: str, actor: Actor, said: str) -> Amended:
+    """Return the member as nobody any more; `version` is that of the tenant's record of the address."""
+    now = people.clock()
+    gone = reviewer.model_copy(update={**_NOTHING, "withdrawn": True, "active": False, "updated_at": now})
+    changes = {"active": False, "withdrawn": True}
+    row = write_row(
+        row_id, AuditAction.MEMBER_SUSPENDED, actor, reviewer.reviewer_id, now, detail=said, changes=changes
+    )
+    freed = email_record(gone, people.key, version + 1)
+    return Amended(gone.model_copy(update={"email": "", "name": ""}), (row,), (freed,))
 
 
 def _require_open_invitation(caller: ReviewerCaller, reviewer: Reviewer) -> None:

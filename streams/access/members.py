@@ -182,11 +182,23 @@ async def require_unbound(people: People, reviewer: Reviewer) -> tuple[bool, int
         return False, version
     if owner.reviewer_id == reviewer.reviewer_id:
         return True, version
-    found = await _load_owner(people, owner)
-    has_password = found is not None and found.reviewer.password_hash is not None
-    if has_password or (owner.bound_at is not None and people.clock() < owner.bound_at + COUNTS_AS_BOUND):
+    if await _is_bound(people, owner):
         raise _exists()
     return False, version
+
+
+async def _is_bound(people: People, owner: ReviewerEmail) -> bool:
+    """Tell whether the member has a password or is about to get its first one."""
+    try:
+        record = await people.records.get(
+            owner.tenant_id, RecordKind.REVIEWER, owner.reviewer_id or UserId("nobody")
+        )
+        reviewer = Reviewer.from_bytes(record.body)
+    except NotFound:
+        reviewer = None  # it is being added just now, or its process died
+    if reviewer is not None and (reviewer.withdrawn or reviewer.password_hash is not None):
+        return not reviewer.withdrawn
+    return owner.bound_at is not None and people.clock() < owner.bound_at + COUNTS_AS_BOUND
 
 
 async def bind_address(people: People, reviewer: Reviewer) -> Binding:

@@ -1,5 +1,6 @@
 """A member's password: changed with the old one, or set with a one-time token (G50, G87, S14)."""
 
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -8,6 +9,7 @@ from schemas.enums import ActorType
 from schemas.people import Reviewer, ReviewerCaller
 from schemas.problems import Overloaded, StoreUnavailable
 from streams.access.counting import clear, give_back, take
+from streams.access.devices import issue_device
 from streams.access.members import (
     Amended,
     amend,
@@ -27,6 +29,16 @@ from streams.audit.acts import write_row
 NEW_PASSWORD: Final = "/new_password"  # noqa: S105 - a place in the body
 
 
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A password was changed, and the cookies are others now."""
+
+    cookie: str = field(repr=False)
+    """Of the caller's session."""
+    device: str = field(repr=False)
+    """A device cookie, for the ones before are void."""
+
+
 class ChangePassword:
     """Changes the caller's own password; every other session ends."""
 
@@ -34,8 +46,8 @@ class ChangePassword:
         self._people = people
         self._limits = limits
 
-    async def __call__(self, caller: ReviewerCaller, current: str, new: str, actor: Actor) -> str:
-        """Return the new cookie of the caller's session.
+    async def __call__(self, caller: ReviewerCaller, current: str, new: str, actor: Actor) -> Changed:
+        """Return the new cookies of the caller.
 
         Raises:
             TooManyAttempts: Failed ones for this account, sign-ins included.
@@ -57,8 +69,8 @@ class ChangePassword:
             row = _row_of(row_id, reviewer, actor, now, "A password was changed; every other session ended.")
             return Amended(changed, (row,), (session_record(renewed.session, 1),))
 
-        await amend(people, caller.tenant_id, caller.reviewer_id, with_password)
-        return renewed.cookie
+        changed = await amend(people, caller.tenant_id, caller.reviewer_id, with_password)
+        return Changed(renewed.cookie, issue_device(people, changed))
 
     async def _check(self, reviewer: Reviewer, current: str) -> None:
         """Refuse a wrong password; it counts as a failed sign-in, so a found session guesses no faster."""

@@ -33,6 +33,7 @@ from streams.ports import Announcer, Change, Conflict, Record, RecordKind, Store
 from streams.sessions import rules, telling
 from streams.sessions.opening import Openings
 from streams.sessions.rules import SessionMemory
+from streams.subject_ids import open_subject_id, seal_subject_id
 
 REMEMBERED: Final = 64
 """Requests kept with a session; a worker that died is behind by far fewer."""
@@ -100,6 +101,8 @@ class ChangeSession:
         standing = await self._openings.find(wish.tenant_id, wish.session_id)
         if standing is not None:
             return _again(wish, standing)
+        subject_id = await open_subject_id(self._stores.vault, wish.tenant_id, wish.subject_id)
+        wish = wish.model_copy(update={"subject_id": subject_id})
         now = to_milliseconds(self._clock())
         revision = await self._openings.revision(wish)
         holder = await self._openings.holder(wish)
@@ -195,7 +198,9 @@ class ChangeSession:
         """Send what was handed in to be evaluated, and note that that; `again`: also what was sent."""
         status = stored.session.status
         if status is SessionStatus.SUBMITTED or (again and status is SessionStatus.PROCESSING):
-            await self._hand(rules.command_of(record.tenant_id, stored))
+            command = rules.command_of(record.tenant_id, stored)
+            subject_id = await seal_subject_id(self._stores.vault, record.tenant_id, command.subject_id)
+            await self._hand(command.model_copy(update={"subject_id": subject_id}))
         if status is SessionStatus.SUBMITTED:
             now = to_milliseconds(self._clock())
             after = rules.moved(stored, now, status=SessionStatus.PROCESSING)

@@ -35,6 +35,7 @@ from schemas.verifications import (
 from streams.erasure import no_longer_kept
 from streams.ports import Announcer, Damaged, Erased, RecordKind, Stores, WorkingState
 from streams.sight import Condition, Picture, on_behalf_of
+from streams.subject_ids import open_subject_id
 from streams.verification import attempts, keeping, outcome, telling
 from streams.verification.checks import (
     DOCUMENT_POINTER,
@@ -109,6 +110,8 @@ class EvaluateVerification:
         if known is not None:
             return await self._again(command, known)
         try:
+            subject_id = await open_subject_id(self._stores.vault, command.tenant_id, command.subject_id)
+            command = command.model_copy(update={"subject_id": subject_id})
             decided, stored = await self._decide(command)
         except Overloaded as error:
             if command.session_id is not None:

@@ -141,7 +141,8 @@ def _doomed_journal(journal: Journal, point: Point, doom: Doom) -> Any:
             return _around(journal, "commit", doom)
         case Point.BEFORE_MARK:
             return _around(journal, "mark_emitted", doom, before=True)
-        case _ if isinstance(inner := cast("Any", journal).inner, CassandraJournal):
+        case _ if isinstance(cast("Any", journal).inner, CassandraJournal):
+            inner: Any = cast("Any", journal).inner
             request = "lwt" if point is Point.RECORD_WRITTEN else "batch"
             inner._session = DoomedPort(inner._session, request, doom)
         case _:

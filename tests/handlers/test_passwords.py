@@ -46,7 +46,8 @@ async def crowded(tmp_path: Path) -> AsyncIterator[Stage]:
 
 async def change(stage: Stage, caller: ReviewerCaller, current: str = PASSWORD, new: str = NEW) -> str:
     """Change the caller's password and return the new cookie."""
-    return await ChangePassword(stage.people, stage.limits)(caller, current, new, actor_of(caller))
+    change = ChangePassword(stage.people, stage.limits)
+    return (await change(caller, current, new, actor_of(caller))).cookie
 
 
 async def reset(stage: Stage, token: str, new: str = NEW) -> None:

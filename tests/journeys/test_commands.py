@@ -81,16 +81,24 @@ async def test_a_member_made_while_the_service_runs_signs_in(service: Service) -
     assert (status, told["reviewer"]["id"], told["reviewer"]["role"]) == (201, made["reviewer_id"], "OWNER")
 
 
-async def test_a_member_is_added_once_and_reset_with_a_token(tmp_path: Path) -> None:
+async def test_a_member_is_added_once_reset_with_a_token_and_removed(tmp_path: Path) -> None:
     tenant = (await veristream_json(tmp_path, "tenant", "create", "Acme"))["tenant_id"]
     made = await veristream_json(tmp_path, "reviewer", "create", "--tenant", tenant, *MEMBER)
     again, _, err = await veristream(tmp_path, "reviewer", "create", "--tenant", tenant, *MEMBER)
     reset = ("reviewer", "reset", "--tenant", tenant, "--email")
     token = await veristream_json(tmp_path, *reset, "ada.obi@ACME.example")
     nobody, _, mend = await veristream(tmp_path, *reset, "nobody@acme.example")
+    remove = ("reviewer", "remove", "--tenant", tenant, "--email", "ada.obi@acme.example")
+    removed = await veristream_json(tmp_path, *remove)
+    anew = await veristream_json(tmp_path, "reviewer", "create", "--tenant", tenant, *MEMBER)
 
+    assert (removed["reviewer_id"], anew["reviewer_id"] == made["reviewer_id"]) == (
+        made["reviewer_id"],
+        False,
+    )
     assert (again, nobody, token["reviewer_id"]) == (2, 2, made["reviewer_id"])
     assert token["token"].startswith("idt_")
+    assert f"of tenant {tenant}" in err
     assert "veristream reviewer reset" in err
     assert "veristream reviewer create" in mend
 

@@ -1,6 +1,8 @@
 """What a copy of the data folder shows: no member's name or address, no webhook URL, no network address."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -10,16 +12,22 @@ import pytest
 
 from app.adapters.at_rest import seal_stores
 from app.adapters.crypto import RootKey
+from app.adapters.layout import DATABASE_FILE
 from app.adapters.memory import Shelves, open_memory_stores
 from schemas.audit import Actor, AuditAction, AuditEvent, AuditFilter, SealAudit
 from schemas.ids import derive_id
 from schemas.people import Reviewer
+from schemas.sessions import OpenSession
+from schemas.topics import Topic
+from schemas.verifications import SubmitVerification
 from streams.access.members import load_member, reviewer_record
 from streams.audit.acts import act, write_row
 from streams.audit.handler import SealChain, verify_chain
 from streams.ports import Change, Damaged, RecordKind, Stores
 from tests.builders import ACME, GLOBEX, NOW
 from tests.handlers.people_stage import EMAIL, staged
+from tests.http.session_steps import open_page, publish_flow
+from tests.http.support import build_body, open_front
 from tests.journeys.service import Service, running_service, small_request, veristream_json
 from tests.webhook_receiver import open_receiver
 
@@ -29,6 +37,7 @@ EMAIL_CANARY: Final = "canary.mail"
 NAME_CANARY: Final = "Canaryname"
 IP_CANARY: Final = "203.0.113.77"
 URL_CANARY: Final = "canary-hook"
+SUBJECT_CANARY: Final = "canary.subject"
 
 
 @pytest.fixture
@@ -143,11 +152,32 @@ async def test_s57_an_exchanged_address_breaks_the_chain(
     assert not (await verify_chain(stores.audit_log, ACME, CHAIN_KEY)).ok
 
 
+async def test_s56_no_command_carries_a_subject_id_in_the_clear() -> None:
+    async with open_front() as front:
+        owner = await front.sign_in()
+        subject = f"sim:approved@{SUBJECT_CANARY}"
+        page = await open_page(front, await publish_flow(owner), subject)
+        view = await page.hand_in()
+        direct = await front.submit({**build_body(subject)})
+        sent = [command for command in front.gateway.asked if hasattr(command, "subject_id")]
+
+        assert (view["status"], direct.status) == ("APPROVED", 201)
+        assert [type(command) for command in sent] == [OpenSession, SubmitVerification, SubmitVerification]
+        assert [command for command in sent if SUBJECT_CANARY in command.to_bytes().decode()] == []
+
+
 def files_of(folder: Path) -> Iterator[tuple[Path, bytes]]:
     """Every file of the store and of the log; not what the processes said."""
     for path in folder.rglob("*"):
         if path.is_file() and (path.parent != folder or path.suffix != ".log"):
             yield path, path.read_bytes()
+
+
+def id_of_topic(folder: Path, topic: Topic) -> str:
+    """Return the name of the folder in which the broker keeps a topic."""
+    with closing(sqlite3.connect(folder / "broker" / "broker.sqlite")) as store:
+        (found,) = store.execute("SELECT id FROM topic WHERE name = ?", (topic,)).fetchone()
+    return str(found).replace("-", "")
 
 
 class Use:
@@ -200,8 +230,13 @@ async def use_everything(use: Use) -> None:
         }
         status, shown = await use.ask("POST", "/v1/webhooks/endpoints", endpoint, **key)
         assert status == 201, shown
-        status, _ = await use.ask("POST", "/v1/verifications", small_request("sim:approved@7"), **key)
+        subject = f"sim:approved@{SUBJECT_CANARY}"
+        status, _ = await use.ask("POST", "/v1/verifications", small_request(subject), **key)
         assert status == 201
+        status, listed = await use.ask(
+            "GET", f"/v1/verifications?subject_id={subject}&status=APPROVED", **key
+        )
+        assert (status, len(listed["verifications"])) == (200, 1)
         await receiver.until(lambda one: len(one.hits) >= 1)
         path = f"/v1/webhooks/endpoints/{shown['endpoint_id']}"
         assert (await use.ask("PATCH", path, {"url": receiver.url(f"/{URL_CANARY}-2")}, **key))[0] == 200
@@ -224,4 +259,12 @@ async def test_s60_a_copy_of_the_data_folder_shows_no_people_and_no_receivers(tm
         for canary in (EMAIL_CANARY, NAME_CANARY, IP_CANARY, URL_CANARY):
             assert [path.name for path, content in found.items() if canary.encode() in content] == []
     said = b"".join(path.read_bytes() for path in folder.glob("*.log"))
-    assert not [one for one in (EMAIL_CANARY, NAME_CANARY, URL_CANARY) if one.encode() in said]
+    for canary in (EMAIL_CANARY, NAME_CANARY, URL_CANARY, SUBJECT_CANARY):
+        assert canary.encode() not in said
+    topics = folder / "broker" / "topics"
+    told = {path for path, content in under_way.items() if SUBJECT_CANARY.encode() in content}
+    named = {path.relative_to(topics).parts[0] for path in told if topics in path.parents}
+    assert named == {id_of_topic(folder, Topic.DECISIONS)}
+    with closing(sqlite3.connect(folder / DATABASE_FILE)) as store:
+        listed = "SELECT count(*) FROM record_places WHERE instr(value, ?) > 0"
+        assert store.execute(listed, (SUBJECT_CANARY,)).fetchone() == (0,)

@@ -9,9 +9,10 @@ import pytest
 from schemas.audit import AuditFilter
 from schemas.ids import PLATFORM, TenantId, derive_id
 from schemas.people import Role
-from schemas.problems import ProblemCode, Refused
+from schemas.problems import NotFound, ProblemCode, Refused, Unauthenticated
 from streams.access.handler import OPERATOR, RequestName
 from streams.access.inviting import NewMember, add_with_password, invite
+from streams.access.managing import remove_member
 from streams.access.members import COUNTS_AS_BOUND, bind_address, find_by_email, find_in_tenant
 from streams.access.passwords import ResetPassword
 from tests.builders import ACME, GLOBEX
@@ -223,3 +224,23 @@ async def test_the_command_line_adds_no_second_member_who_signs_in_with_an_addre
     assert told.value.refusal.code is ProblemCode.MEMBER_EXISTS
     with pytest.raises(Refused):
         await add_with_password(stage.people, NewMember(GLOBEX, wish.email, "Other", Role.OWNER), OPERATOR)
+
+
+async def test_the_operator_frees_an_address_that_the_wrong_tenant_bound(stage: Stage) -> None:
+    tokens = {tenant_id: await invited_token(stage, tenant_id) for tenant_id in (ACME, GLOBEX)}
+    reset = ResetPassword(stage.people, stage.limits)
+    await reset(tokens[GLOBEX], PASSWORD, OPERATOR)
+    cookie = (await stage.sign_in(VICTIM["email"])).cookie
+
+    removed = await remove_member(stage.people, GLOBEX, VICTIM["email"], OPERATOR)
+
+    with pytest.raises(Unauthenticated):
+        await stage.recognise(cookie)
+    with pytest.raises(NotFound):
+        await find_in_tenant(stage.people, GLOBEX, VICTIM["email"])
+    await reset(tokens[ACME], "seven otters cross the bridge", OPERATOR)
+    found = await find_by_email(stage.people, VICTIM["email"])
+    assert found is not None
+    assert found.reviewer.tenant_id == ACME
+    (row,) = [one for one in await stage.rows(GLOBEX) if one.action == "member.suspended"]
+    assert (row.subject_id, row.actor_id) == (removed.reviewer_id, "operator")

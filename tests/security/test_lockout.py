@@ -11,7 +11,11 @@ import pytest
 
 from app.http.rate_limits import WINDOW_S, RateLimits
 from app.http.rejections import Rejections
+from streams.access import counting
+from streams.access.counting import Counts, TooManyAttempts, take
 from streams.access.devices import LIFETIME
+from streams.access.signing_in import SignInLimits
+from streams.ports import RecordKind
 from tests.http.conftest import logged  # noqa: F401 - a fixture
 from tests.http.reviewers import CHANGE, EMAIL, PASSWORD, RESET, SESSIONS, WRONG, Browser, Office, open_office
 from tests.http.support import BASE_URL, PATH, REVOKED, TEST, Told, open_front
@@ -122,6 +126,16 @@ async def test_a_device_cookie_is_good_for_its_owner_alone_and_until_a_new_passw
     assert (await sign_in(office, password, device)).status == 429
 
 
+async def test_who_changes_the_password_stays_known_on_that_device(office: Office) -> None:
+    await office.add()
+    _, browser, _ = await owner_device(office)
+    body = {"current_password": PASSWORD, "new_password": "seven otters cross the bridge"}
+    device = device_of(await browser.ask("POST", CHANGE, json=body))
+    await lock_out(office)
+
+    assert (await sign_in(office, "seven otters cross the bridge", device)).status == 201
+
+
 async def test_a_device_cookie_opens_nothing_by_itself(office: Office) -> None:
     await office.add()
     device, _, _ = await owner_device(office)
@@ -131,6 +145,43 @@ async def test_a_device_cookie_opens_nothing_by_itself(office: Office) -> None:
 
     assert told.status == 401
     assert (await sign_in(office, WRONG, device)).code == "CREDENTIALS_INVALID"
+
+
+async def test_attempts_of_anybody_leave_a_bounded_number_of_records(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "_BUCKET_DIGITS", 1)
+    monkeypatch.setattr(counting, "MOST_IN_A_BUCKET", 3)
+    people, limit = office.front.ports.people, SignInLimits().by_address()
+    for number in range(200):
+        await take(people, limit, f"192.0.2.{number}")
+
+    stored = [one for (_, kind, _), one in office.front.shelves.records.items() if kind is RecordKind.COUNTER]
+    sizes = [len(Counts.from_bytes(one.body).attempts) for one in stored]
+    assert (len(stored), max(sizes)) == (16, 3)
+    office.clock.wait(minutes=20)
+    await take(people, limit, "192.0.2.1")
+    assert (
+        min(
+            len(Counts.from_bytes(one.body).attempts)
+            for one in office.front.shelves.records.values()
+            if one.kind is RecordKind.COUNTER
+        )
+        == 1
+    )
+
+
+async def test_counters_of_one_record_count_apart(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "_BUCKET_DIGITS", 0)
+    people, limit = office.front.ports.people, SignInLimits(2).by_address()
+
+    for whose in ("a", "b", "a", "b"):
+        await take(people, limit, whose)
+
+    for whose in ("a", "b"):
+        with pytest.raises(TooManyAttempts):
+            await take(people, limit, whose)
+    await take(people, limit, "c")
 
 
 def lines(logged: io.StringIO, event: str) -> list[dict[str, Any]]:  # noqa: F811 - the fixture's value

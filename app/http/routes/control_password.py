@@ -10,7 +10,7 @@ from pydantic import StringConstraints
 from app.http.bodies import BodyReader
 from app.http.endpoints import Answer, Call, Endpoint, reviewer
 from app.http.ports import FrontPorts
-from app.http.reviewer_cookie import SETS, counted, refuse_foreign_page, set_cookie
+from app.http.reviewer_cookie import SETS_BOTH, add_device_cookie, counted, refuse_foreign_page, set_cookie
 from schemas.audit import AuditAction
 from schemas.base import Frozen
 from schemas.problems import ProblemCode
@@ -56,10 +56,11 @@ class PasswordRoutes:
         """Change one's own password."""
         body = await self.bodies.read(call, ChangePasswordBody)
         with counted(call, self.ports):
-            cookie = await self.change_password(
+            changed = await self.change_password(
                 call.person, body.current_password, body.new_password, call.actor
             )
-        return set_cookie(web.Response(status=HTTPStatus.NO_CONTENT), cookie, self.base_url)
+        response = set_cookie(web.Response(status=HTTPStatus.NO_CONTENT), changed.cookie, self.base_url)
+        return add_device_cookie(response, changed.device, self.base_url)
 
     async def reset(self, call: Call) -> web.Response:
         """Set a password with a token."""
@@ -79,7 +80,7 @@ def password_endpoints(routes: PasswordRoutes) -> tuple[Endpoint, ...]:
             summary="Change one's own password",
             description=f"{_RULES} Every other session ends.",
             family=_FAMILY,
-            answers={HTTPStatus.NO_CONTENT: Answer("Changed.", media_type="", headers=SETS)},
+            answers={HTTPStatus.NO_CONTENT: Answer("Changed.", media_type="", headers=SETS_BOTH)},
             access=reviewer(),
             body=ChangePasswordBody,
             problems=(ProblemCode.CREDENTIALS_INVALID, ProblemCode.OVERLOADED),

@@ -36,6 +36,7 @@ from streams.erasure import refusing_erased
 from streams.flows.rules import is_return_url
 from streams.ports import Record, RecordKind
 from streams.sessions.opening import opening_label
+from streams.subject_ids import seal_subject_id
 from streams.verification.sandbox import scenario_for
 
 PATH: Final = "/v1/verification-sessions"
@@ -80,7 +81,7 @@ class SessionRoutes:
             session_id=session_id,
             actor=await seal_actor(vault, call.tenant_id, call.actor),
             requested_at=self.ports.clock(),
-            subject_id=body.subject_id,
+            subject_id=await seal_subject_id(vault, call.tenant_id, body.subject_id),
             flow_id=body.flow_id,
             livemode=caller.livemode,
             key_id=caller.key_id,
