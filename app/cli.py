@@ -138,6 +138,24 @@ def worker(
     asyncio.run(commands.worker(settings, commands.chosen_streams(streams)))
 
 
+@app.command("sender-key")
+def sender_key(data_dir: DataDir = None) -> None:
+    """Print the key of a process that only sends webhooks, derived from the root key; the same every time.
+
+    It opens endpoints' secrets and signs what a sender writes; it leads neither to the root key nor to
+    evidence. That process is given it as SERVICE_SENDER_KEY or SERVICE_SENDER_KEY_FILE, and no root key.
+
+    Try:
+
+      SERVICE_ROOT_KEY_FILE=secrets/root_key veristream sender-key > secrets/sender_key
+
+      veristream worker --streams webhooks,deliveries
+    """
+    from app import commands_stores
+
+    typer.echo(asyncio.run(commands_stores.sender_key(settings_of(data_dir))))
+
+
 @tenants.command("create")
 def tenant_create(name: str, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Create a tenant; works while the service runs.

@@ -52,6 +52,7 @@ def forgeries(genuine: Delivery, other: Delivery, keys: RecordKeys, partitions: 
     plain, value, key = without_authentication(genuine.headers), genuine.value or b"", genuine.key or b""
     strange = RecordKeys(RootKey(os.urandom(32)).derive)
     appended_ms = genuine.appended_ms or 0
+    elsewhere = b"idv.replies.v1/%d" % (genuine.headers.get("reply-to") == b"idv.replies.v1/0")
     return [
         replace(genuine, headers=plain),
         coded(genuine, os.urandom(len(code))),
@@ -66,7 +67,7 @@ def forgeries(genuine: Delivery, other: Delivery, keys: RecordKeys, partitions: 
         replace(genuine, value=value + b" "),
         replace(genuine, value=None),
         replace(genuine, key=key + b"x"),
-        replace(genuine, headers={**genuine.headers, "reply-to": b"idv.replies.v1/0"}),
+        replace(genuine, headers={**genuine.headers, "reply-to": elsewhere}),
         replace(genuine, headers={**genuine.headers, "more": b""}),
         replace(genuine, partition=(genuine.partition + 1) % partitions),
         replace(genuine, topic=other.topic, partition=other.partition),

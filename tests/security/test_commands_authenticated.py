@@ -205,7 +205,7 @@ async def settled(scene: Scene) -> dict[str, Any]:
     """Wait until nothing moves any more, deliveries included; return how everything stands."""
     before: dict[str, Any] = {}
     async with asyncio.timeout(60):
-        while (standing := await scene.standing()) != before:  # noqa: ASYNC110 - over HTTP
+        while (standing := await scene.standing()) != before:
             before = standing
             await asyncio.sleep(1.0)
     return before
@@ -260,7 +260,7 @@ async def test_nothing_forged_altered_or_transplanted_is_carried_out_on_any_topi
 
 
 async def test_forged_and_buried_records_are_never_sent_again(scene: Scene) -> None:
-    """An operator who redrives must not sign for an intruder: neither what was buried, nor an invented grave."""
+    """An operator who redrives must not sign for an intruder: not what was buried, nor an invented grave."""
     before = await settled(scene)
     conclusion = next(
         one for one in await scene.genuine(Topic.REVIEW_COMMANDS) if b'"conclude"' in (one.value or b"")
@@ -323,7 +323,6 @@ async def write_everything_again(scene: Scene) -> int:
 
 def is_ours(scene: Scene, record: Delivery) -> bool:
     """Tell whether a record is one the deployment wrote, by the time it says it was signed."""
-
     try:
         require_fresh(scene.fleet.record_keys.check(record), record.appended_ms)
     except Unauthentic:
