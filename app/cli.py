@@ -9,7 +9,7 @@ import typer
 
 from app.cli_options import AsJson, DataDir, TenantOption, settings_of
 from app.cli_people import reviewers
-from app.cli_webhooks import webhooks
+from app.cli_webhooks import sender_key, webhooks
 from app.console import say_json, say_pairs
 from app.settings import Settings
 from schemas.enums import Scope
@@ -31,6 +31,7 @@ app.add_typer(tenants, name="tenant")
 app.add_typer(keys, name="key")
 app.add_typer(reviewers, name="reviewer")
 app.add_typer(webhooks, name="webhook")
+app.command("sender-key")(sender_key)
 app.add_typer(audit, name="audit")
 app.add_typer(catalogue, name="catalog")
 app.add_typer(dead_letters, name="dlq")
@@ -136,24 +137,6 @@ def worker(
 
     settings = settings_of(data_dir, health_port=health_port)
     asyncio.run(commands.worker(settings, commands.chosen_streams(streams)))
-
-
-@app.command("sender-key")
-def sender_key(data_dir: DataDir = None) -> None:
-    """Print the key of a process that only sends webhooks, derived from the root key; the same every time.
-
-    It opens endpoints' secrets and signs what a sender writes; it leads neither to the root key nor to
-    evidence. That process is given it as SERVICE_SENDER_KEY or SERVICE_SENDER_KEY_FILE, and no root key.
-
-    Try:
-
-      SERVICE_ROOT_KEY_FILE=secrets/root_key veristream sender-key > secrets/sender_key
-
-      veristream worker --streams webhooks,deliveries
-    """
-    from app import commands_stores
-
-    typer.echo(asyncio.run(commands_stores.sender_key(settings_of(data_dir))))
 
 
 @tenants.command("create")

@@ -1,7 +1,6 @@
 """What the commands about tenants, keys, the catalogue and the audit log do; they need the stores alone."""
 
 import asyncio
-import base64
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
@@ -107,7 +106,7 @@ async def known_tenant(house: House, tenant: str) -> TenantId:
 
 
 async def sender_key(settings: Settings) -> str:
-    """Return the sender's key in base64, from the root key that is there.
+    """Return the sender's key in hexadecimal, from the root key that is there.
 
     Raises:
         CannotStart: There is no root key, or it cannot be used.
@@ -119,7 +118,7 @@ async def sender_key(settings: Settings) -> str:
         root_key = await asyncio.to_thread(load_root_key, settings.root_key, key_file)
     except RootKeyRefused as error:
         raise CannotStart(str(error)) from error
-    return base64.b64encode(root_key.sender_key().secret).decode()
+    return root_key.sender_key().secret.hex()
 
 
 async def load_catalogue(settings: Settings) -> int:
