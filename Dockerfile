@@ -1,6 +1,5 @@
 # The service's image: `docker build -t veristream:0.1.0 .`
-# To pin the base by digest as well, append @ and what this prints to both FROM lines:
-#   docker buildx imagetools inspect python:3.11.14-slim-bookworm --format '{{.Manifest.Digest}}'
+# deploy/pin-images.sh pins the base by digest as well.
 # No HEALTHCHECK here: a front, a worker and a one-shot command are well in different ways; docker-compose.yml
 # has a check for each.
 

@@ -11,7 +11,7 @@ from app.cli_audit import audit
 from app.cli_broker_users import broker_users
 from app.cli_options import AsJson, DataDir, TenantOption, settings_of
 from app.cli_people import reviewers
-from app.cli_webhooks import webhooks
+from app.cli_webhooks import sender_key, webhooks
 from app.console import say_json, say_pairs
 from app.settings import Settings
 from schemas.enums import Scope
@@ -33,6 +33,7 @@ app.add_typer(keys, name="key")
 app.add_typer(reviewers, name="reviewer")
 app.add_typer(webhooks, name="webhook")
 app.add_typer(broker_users, name="broker-user")
+app.command("sender-key")(sender_key)
 app.add_typer(audit, name="audit")
 app.add_typer(catalogue, name="catalog")
 app.add_typer(dead_letters, name="dlq")

@@ -1,4 +1,4 @@
-"""The commands for who receives webhooks: `veristream webhook listen` and `veristream webhook verify`."""
+"""The commands about webhooks: for who receives them, and the key of a process that only sends them."""
 
 import asyncio
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli_options import AsJson
+from app.cli_options import AsJson, DataDir, settings_of
 from app.console import out, say_error, say_json
 
 webhooks = typer.Typer(no_args_is_help=True, help="For receivers of webhooks.")
@@ -93,3 +93,20 @@ def webhook_verify(
     else:
         say_error(fault)
     raise typer.Exit(0 if fault is None else 1)
+
+
+def sender_key(data_dir: DataDir = None) -> None:
+    """Print the key of a process that only sends webhooks, derived from the root key; the same every time.
+
+    It opens endpoints' secrets and signs what a sender writes; it leads neither to the root key nor to
+    evidence. That process is given it as SERVICE_SENDER_KEY or SERVICE_SENDER_KEY_FILE, and no root key.
+
+    Try:
+
+      SERVICE_ROOT_KEY_FILE=secrets/root_key veristream sender-key > secrets/sender_key
+
+      veristream worker --streams webhooks,deliveries
+    """
+    from app import commands_stores  # noqa: PLC0415 - `--help` must not wait for it
+
+    typer.echo(asyncio.run(commands_stores.sender_key(settings_of(data_dir))))

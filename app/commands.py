@@ -13,7 +13,7 @@ from app.listening import listen
 from app.settings import Settings
 from app.startup import CannotStart, settle_memory, until_told_to_stop
 from app.telemetry import configure_logging
-from app.wiring import STREAMS, open_front, open_health, open_worker, running_all
+from app.wiring import STREAMS, open_front, open_health, open_worker, require_keys, running_all
 from schemas.problems import StoreUnavailable
 from streams.runtime.access import LogAccess
 from streams.runtime.dead_letters import DeadLetter, Redriven, list_dead_letters
@@ -57,6 +57,7 @@ async def front(settings: Settings) -> None:
     access = access_of(settings)
     with listen(settings) as listening:
         async with open_house(settings) as house:
+            require_keys(house, STREAMS)
             await prepare_topics(access)
             async with (
                 LogWriter(access, house.record_keys) as writer,
@@ -71,6 +72,7 @@ async def worker(settings: Settings, streams: Sequence[str]) -> None:
     _begin(settings)
     access = access_of(settings)
     async with open_house(settings) as house:
+        require_keys(house, streams)
         await prepare_topics(access)
         async with (
             LogWriter(access, house.record_keys) as writer,

@@ -1,10 +1,12 @@
 """What the commands about tenants, keys and the catalogue do; they need the stores alone."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from app.adapters.crypto import Purpose
+from app.adapters.crypto import Purpose, RootKeyRefused, load_root_key
+from app.adapters.layout import ROOT_KEY_FILE
 from app.house import House, new_id, now, open_house
 from app.settings import Settings
 from app.startup import CannotStart
@@ -99,6 +101,22 @@ async def known_tenant(house: House, tenant: str) -> TenantId:
             f"no such tenant: {tenant}; make one with: veristream tenant create NAME"
         ) from error
     return TenantId(tenant)
+
+
+async def sender_key(settings: Settings) -> str:
+    """Return the sender's key in hexadecimal, from the root key that is there.
+
+    Raises:
+        CannotStart: There is no root key, or it cannot be used.
+    """
+    key_file = settings.data_dir / ROOT_KEY_FILE
+    if settings.root_key is None and not key_file.exists():
+        raise CannotStart(f"no root key: set SERVICE_ROOT_KEY_FILE, or name the folder of {ROOT_KEY_FILE}")
+    try:
+        root_key = await asyncio.to_thread(load_root_key, settings.root_key, key_file)
+    except RootKeyRefused as error:
+        raise CannotStart(str(error)) from error
+    return root_key.sender_key().secret.hex()
 
 
 async def load_catalogue(settings: Settings) -> int:

@@ -18,7 +18,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from uuid_utils.compat import uuid7
 
-from app.adapters.crypto import Purpose
+from app.adapters.crypto import Purpose, RootKey
 from app.adapters.layout import STREAMS_FOLDER
 from app.adapters.passwords import open_passwords
 from app.admission import Admission, open_admission
@@ -101,8 +101,7 @@ async def open_worker(
         CannotStart: A model cannot be used, or the agents do not become ready.
     """
     chosen = tuple(streams)
-    if not SENDING.issuperset(chosen):
-        house.root_key  # noqa: B018  # raises where the process holds the sender's key alone
+    require_keys(house, chosen)
     async with AsyncExitStack() as stack:
         engines = None
         if "verification" in chosen:
@@ -155,6 +154,15 @@ async def open_worker(
             raise CannotStart("the agents did not become ready; see the log above") from None
         await write_start(CommitAndTell(house.stores.journal, announcer), "worker", settings)
         yield worker
+
+
+def require_keys(house: House, streams: Iterable[str]) -> RootKey | None:
+    """Return the root key if the streams need it, None if the sender's key is enough for them.
+
+    Raises:
+        CannotStart: They need it, and the process was given the sender's key alone.
+    """
+    return None if SENDING.issuperset(streams) else house.root_key
 
 
 @asynccontextmanager

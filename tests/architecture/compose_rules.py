@@ -16,9 +16,9 @@ _HEAPS: Final = {
 }
 _DIRECT: Final = re.compile(r"-XX:MaxDirectMemorySize=(\d+[kmg])")
 _PINNED: Final = re.compile(r"[a-z0-9./-]+:\d+\.\d+\.\d+[a-z0-9.-]*(@sha256:[0-9a-f]{64})?")
-_SHARED: Final = {"SERVICE_ROOT_KEY_FILE", "SERVICE_KAFKA_BOOTSTRAP", "SERVICE_CASSANDRA_CONTACT_POINTS"}
+_SHARED: Final = {"SERVICE_KAFKA_BOOTSTRAP", "SERVICE_CASSANDRA_CONTACT_POINTS"}
 _SENDING: Final = frozenset({"webhooks", "deliveries"})
-_SECRET_WORDS: Final = ("PASSWORD", "SECRET", "TOKEN", "ROOT_KEY")
+_SECRET_WORDS: Final = ("PASSWORD", "SECRET", "TOKEN", "ROOT_KEY", "SENDER_KEY")
 
 HEAP_SHARE_MOST: Final = 0.6
 """A Java process needs room beside its heap: threads, code, direct buffers, pages of files it maps."""
@@ -218,6 +218,42 @@ def only_the_sender_reaches_out(stack: Stack, name: str) -> str | None:
     return "it does more than send" if sends and stack.streams_of(name) != _SENDING else None
 
 
+def keys_are_given_by_need(stack: Stack, name: str) -> str | None:
+    """Who sends holds the sender's key alone; who runs on holds a key; nobody else holds one."""
+    granted = {"root_key", "sender_key"} & set(stack.service(name).get("secrets", []))
+    if not stack.is_ours(name) or stack.runs_once(name):
+        return f"it is given {', '.join(sorted(granted))}" if granted else None
+    wanted = "sender_key" if stack.streams_of(name) & _SENDING else "root_key"
+    variable = f"SERVICE_{wanted.upper()}_FILE"
+    right = granted == {wanted} and variable in stack.environment(name)
+    return None if right else f"it should be given {wanted} alone"
+
+
+def its_name_at_kafka_is_its_own(stack: Stack, name: str) -> str | None:
+    """Each role that speaks with Kafka has a name and a password nobody else of them has."""
+    environment = stack.environment(name)
+    user = environment.get("SERVICE_KAFKA_USERNAME")
+    passwords = {s for s in stack.service(name).get("secrets", []) if str(s).startswith("kafka_")}
+    if name == "kafka":
+        return None
+    if user is None:
+        speaks = stack.is_ours(name) and not stack.runs_once(name)
+        return "it has no name at Kafka" if speaks or passwords else None
+    if passwords != {f"kafka_{user}_password"}:
+        return f"it is given {sorted(passwords)} as {user}"
+    others = [other for other in stack.compose["services"] if other != name]
+    taken = any(stack.environment(other).get("SERVICE_KAFKA_USERNAME") == user for other in others)
+    return f"another is {user} too" if taken else None
+
+
+def its_proxies_are_named(stack: Stack, name: str) -> str | None:
+    """The front knows whose word about callers it may believe, by address and not by a whole network."""
+    if name != "front":
+        return None
+    networks = str(stack.environment(name).get("SERVICE_TRUSTED_PROXIES", ""))
+    return None if "/32" in networks and "0.0.0.0/0" not in networks else "its proxies are not named"
+
+
 def only_the_front_is_published(stack: Stack, name: str) -> str | None:
     """One port is open to the host, on loopback, and it is the front's."""
     service = stack.service(name)
@@ -261,5 +297,6 @@ RULES: Final[tuple[Rule, ...]] = (
     heap_fits, processes_are_bounded, health_is_looked_at, it_comes_back, signals_reach_it, logs_are_bounded,
     secrets_are_files, settings_exist, nothing_is_for_developers, it_works_on_the_engines, command_exists,
     every_stream_is_run, only_the_sender_reaches_out, only_the_front_is_published,
-    it_waits_for_what_it_needs, mounts_are_declared,
+    it_waits_for_what_it_needs, mounts_are_declared, keys_are_given_by_need, its_name_at_kafka_is_its_own,
+    its_proxies_are_named,
 )  # fmt: skip

@@ -6,7 +6,10 @@ tests/engines/test_deploy_files.py.
 
 import asyncio
 import copy
+import os
 import re
+import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.main import get_command
 
+from app.adapters.crypto import RootKey
 from app.agents import AGENTS
 from app.cli import app as command_line
 from app.settings import PREFIX, Settings
@@ -27,7 +31,7 @@ from tests.architecture.compose_rules import RULES, Rule, Stack, bytes_of
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-SERVICES = ("kafka", "cassandra", "roles", "migrate", "front", "worker", "sender")
+SERVICES = ("kafka", "cassandra", "principals", "roles", "migrate", "front", "worker", "sender")
 
 
 def read_stack() -> Stack:
@@ -143,6 +147,19 @@ BROKEN: tuple[tuple[Rule, str, Callable[[], Stack]], ...] = (
     (rules.mounts_are_declared, "kafka", lambda: changed("kafka", volumes=["/etc:/host"])),
     (rules.mounts_are_declared, "front", lambda: changed("front", secrets=["another"])),
     (rules.mounts_are_declared, "kafka", lambda: changed("kafka", configs=[{"source": "x", "target": "/x"}])),
+    (rules.keys_are_given_by_need, "sender", lambda: changed("sender", secrets=["sender_key", "root_key"])),
+    (rules.keys_are_given_by_need, "sender", lambda: changed("sender", secrets=["root_key"])),
+    (rules.keys_are_given_by_need, "worker", lambda: changed("worker", secrets=["sender_key"])),
+    (rules.keys_are_given_by_need, "kafka", lambda: changed("kafka", secrets=["root_key"])),
+    (rules.its_name_at_kafka_is_its_own, "sender", lambda: told("sender", SERVICE_KAFKA_USERNAME="worker")),
+    (rules.its_name_at_kafka_is_its_own, "front", lambda: changed("front", environment={})),
+    (
+        rules.its_name_at_kafka_is_its_own,
+        "sender",
+        lambda: changed("sender", secrets=["sender_key", "kafka_sender_password", "kafka_worker_password"]),
+    ),
+    (rules.its_proxies_are_named, "front", lambda: told("front", SERVICE_TRUSTED_PROXIES="0.0.0.0/0")),
+    (rules.its_proxies_are_named, "front", lambda: told("front", SERVICE_TRUSTED_PROXIES="")),
 )
 
 
@@ -288,9 +305,16 @@ def readme_block(mark: str) -> str:
 
 async def test_the_readme_makes_every_secret_and_never_replaces_one(tmp_path: Path) -> None:
     """Its files can be read in a container, under any user; the folder only by its owner."""
+    command = tmp_path / ".venv" / "bin" / "veristream"
+    command.parent.mkdir(parents=True)
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m app "$@"\n', encoding="ascii")
+    command.chmod(0o755)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
 
     async def run() -> dict[str, str]:
-        made = await asyncio.create_subprocess_exec("bash", "-euc", readme_block("secrets"), cwd=tmp_path)
+        made = await asyncio.create_subprocess_exec(
+            "bash", "-euc", readme_block("secrets"), cwd=tmp_path, env=environment
+        )
         assert await made.wait() == 0
         return {
             path.name: path.read_text(encoding="ascii").strip() for path in (tmp_path / "secrets").iterdir()
@@ -302,8 +326,37 @@ async def test_the_readme_makes_every_secret_and_never_replaces_one(tmp_path: Pa
     assert set(first) == set(read_stack().compose["secrets"])
     assert {len(bytes.fromhex(secret)) for secret in first.values()} == {32}
     assert len(set(first.values())) == len(first)
+    root_key = RootKey(bytes.fromhex(first["root_key"]))
+    assert bytes.fromhex(first["sender_key"]) == root_key.sender_key().secret
     assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "secrets").iterdir()} == {0o444}
+
+
+async def test_images_are_pinned_by_the_digests_their_registries_tell(tmp_path: Path) -> None:
+    """The script is run with a stand-in for Docker, for there is no registry here."""
+    (tmp_path / "deploy").mkdir()
+    for name in ("docker-compose.yml", "Dockerfile", "deploy/pin-images.sh"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    digest = "sha256:" + "0f" * 32
+    docker = tmp_path / "docker"
+    docker.write_text(f"#!/bin/sh\necho {digest}\n", encoding="ascii")
+    docker.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+    for _ in range(2):
+        run = await asyncio.create_subprocess_exec(
+            "sh", "deploy/pin-images.sh", cwd=tmp_path, env=environment
+        )
+        assert await run.wait() == 0
+
+    compose = (tmp_path / "docker-compose.yml").read_text(encoding="utf-8")
+    dockerfile = (tmp_path / "Dockerfile").read_text(encoding="utf-8")
+    assert compose.count(f"@{digest}") == 2
+    assert dockerfile.count(f"python:3.11.14-slim-bookworm@{digest}") == 2
+    read: Any = yaml.safe_load  # untyped
+    stack = replace(read_stack(), compose=read(compose))
+    assert {rules.image_is_pinned(stack, name) for name in SERVICES} == {None}
+    assert image.bases_are_pinned(image.read_dockerfile(dockerfile)) is None
 
 
 def test_every_block_of_the_readme_that_needs_docker_says_so() -> None:

@@ -1,6 +1,7 @@
 """The engines under the files that docker-compose.yml hands them, on ports and in folders of a test's own."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,15 @@ DEPLOY: Final = ROOT / "deploy"
 
 
 class DeployedKafka(KafkaServer):
-    """A Kafka under `deploy/kafka.properties`."""
+    """A Kafka under `deploy/kafka.properties`, with the users its start script makes."""
+
+    def __init__(self, folder: Path, users: Mapping[str, str]) -> None:
+        super().__init__(folder)
+        self._users = users
+
+    @override
+    def _scram(self) -> list[str]:
+        return [f"SCRAM-SHA-512=[name={name},password={word}]" for name, word in self._users.items()]
 
     @override
     def _properties(self) -> str:

@@ -115,13 +115,18 @@ class KafkaServer(JvmServer):
 
     def _format(self, jars: Path) -> None:
         given = ["--standalone", "-t", CLUSTER_ID, "-c", str(self.folder / "server.properties")]
-        if self.lock is not None and self.lock.user:
-            scram = f"SCRAM-SHA-512=[name={self.lock.user},password={self.lock.password}]"
+        for scram in self._scram():
             given += ["--add-scram", scram]
         command = self._java(jars, "-Xmx96m", "kafka.tools.StorageTool", "format", *given)
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode != 0:
             raise EngineNotStarted(f"Kafka's folder could not be formatted:\n{done.stdout}{done.stderr}")
+
+    def _scram(self) -> list[str]:
+        """The users it is formatted with, as its tool wants them."""
+        if self.lock is None or not self.lock.user:
+            return []
+        return [f"SCRAM-SHA-512=[name={self.lock.user},password={self.lock.password}]"]
 
     def _properties(self) -> str:
         kafka, controller, locked = self.ports

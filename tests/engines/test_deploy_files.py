@@ -14,7 +14,6 @@ from cassandra.cluster import NoHostAvailable
 from deploy.cassandra_roles import FIRST_ROLE, Deployment, RolesNotMade, make_roles
 from tests.engines.cassandra_server import CassandraServer
 from tests.engines.deployed import DeployedCassandra, DeployedKafka
-from tests.engines.kafka_server import Lock
 
 OURS, CHANGED, ADMINISTRATORS = "it's ours", "changed", "root's"
 KEYSPACE = "CREATE KEYSPACE kept WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
@@ -89,10 +88,10 @@ async def test_a_wrong_administrator_is_refused_with_the_mend(cassandra_of_compo
 
 
 async def test_kafka_lets_in_who_logs_in_and_nobody_else(tmp_path: Path) -> None:
-    async with DeployedKafka(tmp_path, lock=Lock("veristream", OURS)) as server:
+    async with DeployedKafka(tmp_path, {"admin": OURS}) as server:
         given = {
             "bootstrap_servers": server.locked_bootstrap, "security_protocol": "SASL_PLAINTEXT",
-            "sasl_mechanism": "SCRAM-SHA-512", "sasl_plain_username": "veristream",
+            "sasl_mechanism": "SCRAM-SHA-512", "sasl_plain_username": "admin",
         }  # fmt: skip
         known = AIOKafkaAdminClient(**given, sasl_plain_password=OURS)
         await known.start()

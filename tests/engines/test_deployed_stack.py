@@ -2,22 +2,46 @@
 
 import asyncio
 import secrets
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession
+from aiokafka import (  # type: ignore[import-untyped]  # ships no types
+    AIOKafkaConsumer,
+    AIOKafkaProducer,
+    TopicPartition,
+)
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
+from pydantic import SecretStr
 
+from app.adapters.crypto import RootKey
+from app.webhook_receiver import Heard, open_receiver
 from deploy.cassandra_roles import Deployment, make_roles
-from tests.engines.deployed import DeployedCassandra, DeployedKafka, environment_of
-from tests.engines.kafka_server import Lock
-from tests.journeys.service import Role, make_tenant, small_request, veristream, veristream_json
+from deploy.kafka_roles import GRANTS
+from schemas.topics import TOPICS, Topic
+from streams.runtime.access import LogAccess, SaslMechanism, SignIn
+from tests.engines.deployed import DEPLOY, DeployedCassandra, DeployedKafka, environment_of
+from tests.journeys.service import (
+    Role,
+    environment,
+    make_tenant,
+    small_request,
+    veristream,
+    veristream_json,
+)
+from tests.journeys.test_sender_apart import SECRET, command_of
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(300)]
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - the word in the file, not an address to bind
-SECRETS = ("root_key", "platform_operator_token", "kafka_password", "cassandra_password")
+USERS = ("admin", *GRANTS)
+SECRETS = (
+    "root_key", "platform_operator_token", "cassandra_password",
+    *(f"kafka_{user}_password" for user in USERS),
+)  # fmt: skip
 
 
 def moved(
@@ -33,39 +57,80 @@ def moved(
         "8080": "0",
         "8081": "0",
         "/var/lib/veristream/blobs": str(folder / "blobs"),
-        **{f"/run/secrets/{name}": str(folder / name) for name in SECRETS},
+        **{f"/run/secrets/{name}": str(folder / name) for name in (*SECRETS, "sender_key")},
     }
     told = environment_of(service)
     return {**{name: places.get(value, value) for name, value in told.items() if "URL" not in name}, **more}
 
 
-async def test_migrate_front_and_worker_verify_under_the_variables_of_the_compose_file(
-    tmp_path: Path,
-) -> None:
+class Deployed:
+    """The stack, as far as one start of the compose file brings it."""
+
+    def __init__(self, folder: Path, kafka: DeployedKafka, cassandra: DeployedCassandra) -> None:
+        self.folder, self.kafka, self.cassandra = folder, kafka, cassandra
+
+    def given(self, service: str) -> Mapping[str, str]:
+        """The variables of a service."""
+        return moved(service, self.folder, self.kafka, self.cassandra)
+
+    def access(self, user: str) -> LogAccess:
+        """How a principal reaches the log."""
+        word = SecretStr((self.folder / f"kafka_{user}_password").read_text().strip())
+        return LogAccess(self.kafka.locked_bootstrap, sign_in=SignIn(SaslMechanism.SCRAM_SHA_512, user, word))
+
+    async def start(self, stack: AsyncExitStack, service: str, *arguments: str) -> Role:
+        """Start a service; it ends with the stack."""
+        role = await Role.start(self.folder / service, *arguments, given=self.given(service))
+        stack.push_async_callback(role.stop)
+        return role
+
+
+@asynccontextmanager
+async def deployed(folder: Path) -> AsyncIterator[Deployed]:
+    """Both engines with roles, principals, tables and topics, as the one-shot services leave them."""
     for name in SECRETS:
-        (tmp_path / name).write_text(secrets.token_hex(32) + "\n")
-    (tmp_path / "blobs").mkdir()
-    kafka_password, ours = ((tmp_path / name).read_text().strip() for name in SECRETS[2:])
-    kafka = DeployedKafka(tmp_path / "kafka", lock=Lock("veristream", kafka_password))
-    cassandra = DeployedCassandra(tmp_path / "cassandra")
+        (folder / name).write_text(secrets.token_hex(32) + "\n")
+    root_key = RootKey(bytes.fromhex((folder / "root_key").read_text().strip()))
+    (folder / "sender_key").write_text(root_key.sender_key().secret.hex() + "\n")
+    (folder / "blobs").mkdir()
+    users = {user: (folder / f"kafka_{user}_password").read_text().strip() for user in USERS}
+    kafka = DeployedKafka(folder / "kafka", users)
+    cassandra = DeployedCassandra(folder / "cassandra")
     async with AsyncExitStack() as stack:
         await asyncio.gather(stack.enter_async_context(kafka), stack.enter_async_context(cassandra))
+        made = Deployed(folder, kafka, cassandra)
+        ours = (folder / "cassandra_password").read_text().strip()
         wanted = Deployment((cassandra.host,), cassandra.port, "veristream", ours, "administrator's")
         await asyncio.to_thread(make_roles, wanted)
-
-        migrated, _, err = await veristream(
-            tmp_path / "migrate", "migrate", given=moved("migrate", tmp_path, kafka, cassandra)
+        principals = await asyncio.create_subprocess_exec(
+            sys.executable, str(DEPLOY / "kafka_roles.py"), env=environment(made.given("principals"))
         )
+        assert await principals.wait() == 0
+        migrated, _, err = await veristream(folder / "migrate", "migrate", given=made.given("migrate"))
         assert migrated == 0, err
-        given = moved("worker", tmp_path, kafka, cassandra)
-        worker = await Role.start(tmp_path / "worker", "worker", given=given)
-        stack.push_async_callback(worker.stop)
-        given = moved("front", tmp_path, kafka, cassandra)
-        front = await Role.start(tmp_path / "front", "front", given=given)
-        stack.push_async_callback(front.stop)
-        tenant, _, key = await make_tenant(tmp_path / "front", given=given)
+        yield made
+
+
+async def test_the_roles_work_under_the_variables_and_principals_of_the_compose_file_and_may_do_no_more(
+    tmp_path: Path,
+) -> None:
+    arrived: asyncio.Queue[Heard] = asyncio.Queue()
+    async with deployed(tmp_path) as made, AsyncExitStack() as stack:
+        worker, front = await asyncio.gather(
+            made.start(stack, "worker", *command_of("worker")), made.start(stack, "front", "front")
+        )
+        sender = await Role.start(
+            tmp_path / "sender", *command_of("sender"),
+            given={**made.given("sender"), "SERVICE_WEBHOOKS_ALLOW_INSECURE": "true"},
+        )  # fmt: skip
+        stack.push_async_callback(sender.stop)
+        hook = await stack.enter_async_context(open_receiver(SECRET.encode(), arrived.put_nowait))
+        tenant, _, key = await make_tenant(tmp_path / "front", given=made.given("front"))
         health = worker.said.partition("(")[2].partition(")")[0]
         async with ClientSession(headers={"Authorization": f"Bearer {key}"}) as client:
+            wish = {"url": hook, "secret": SECRET, "event_types": ["verification.approved"]}
+            async with client.post(f"{front.url}/v1/webhooks/endpoints", json=wish) as registered:
+                told = await registered.text()
             async with client.post(
                 f"{front.url}/v1/verifications", json=small_request("sim:approved@compose")
             ) as answer:
@@ -78,10 +143,70 @@ async def test_migrate_front_and_worker_verify_under_the_variables_of_the_compos
                     **(await at_front.json())["dependencies"],
                     **(await at_worker.json())["dependencies"],
                 }
-        found = await veristream_json(tmp_path / "front", "audit", "verify", "--tenant", tenant, given=given)
+            if registered.status == 201:
+                async with asyncio.timeout(60):
+                    heard = await arrived.get()
+        found = await veristream_json(
+            tmp_path / "front", "audit", "verify", "--tenant", tenant, given=made.given("front")
+        )
+        may = {user: await permitted(made.access(user)) for user in GRANTS}
+        letters = await veristream_json(tmp_path / "worker", "dlq", "list", given=made.given("worker"))
 
     assert (answer.status, decided["status"]) == (201, "APPROVED")
     assert {"store", "broker", "agents"} <= set(ready)
     assert {told["status"] for told in ready.values()} == {"up"}
     assert [chain["ok"] for chain in found["chains"]] == [True]
     assert not (tmp_path / "front" / "root.key").exists()
+    assert not (tmp_path / "sender" / "root.key").exists()
+    assert (registered.status, told) == (201, told)
+    assert heard.data["verification_id"] == decided["verification_id"]
+    assert letters == []
+    assert may == MAY
+
+
+ALL = frozenset(spec.topic for spec in TOPICS)
+COMMANDS = frozenset(
+    {Topic.VERIFICATION_COMMANDS, Topic.FLOW_COMMANDS, Topic.SESSION_COMMANDS, Topic.REVIEW_COMMANDS}
+)
+TOLD = frozenset({Topic.DECISIONS, Topic.WEBHOOK_DELIVERIES, Topic.AUDIT})
+MAY = {
+    "front": (
+        frozenset({Topic.REPLIES, Topic.RATE_LIMITS, Topic.AUDIT_CHECKPOINTS}),
+        COMMANDS | TOLD | {Topic.REPLIES, Topic.RATE_LIMITS},
+    ),
+    "worker": (ALL, ALL),
+    "sender": (
+        frozenset({Topic.DECISIONS, Topic.WEBHOOK_DELIVERIES}),
+        TOLD | {Topic.REPLIES, Topic.DEAD_LETTERS},
+    ),
+    "downstream": (frozenset({Topic.DECISIONS}), frozenset()),
+}
+"""Which topics each principal can read, and which it can write."""
+
+
+async def permitted(access: LogAccess) -> tuple[frozenset[Topic], frozenset[Topic]]:
+    """Try every topic; the records written carry no code, so nobody acts on them."""
+    read, written = set(), set()
+    for topic in ALL:
+        consumer = AIOKafkaConsumer(**access.client(), auto_offset_reset="earliest")
+        await consumer.start()
+        try:
+            part = TopicPartition(topic, 0)
+            consumer.assign([part])
+            consumer.seek(part, 0)
+            await consumer.getmany(part, timeout_ms=1_500)
+            read.add(topic)
+        except (KafkaError, AssertionError):
+            pass
+        finally:
+            await consumer.stop()
+        producer = AIOKafkaProducer(**access.client(), request_timeout_ms=3_000)
+        await producer.start()
+        try:
+            await producer.send_and_wait(topic, b"", key=b"nobody", partition=0)
+            written.add(topic)
+        except KafkaError:
+            pass
+        finally:
+            await producer.stop()
+    return frozenset(read), frozenset(written)

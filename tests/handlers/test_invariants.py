@@ -25,7 +25,9 @@ from streams.ports import Record, RecordKind
 from streams.runtime.dead_letters import burial
 from streams.runtime.delivery import Delivery
 from streams.runtime.replies import CORRELATION, Reply
-from streams.verification import outcome
+from streams.runtime.tables import table_of
+from streams.verification import agent, outcome
+from tests.agents.support import KEYS, signed
 from tests.builders import ACME, GLOBEX, NOW, build_audit_event, build_command
 from tests.handlers.verification_stage import Scene, Stage
 
@@ -41,7 +43,7 @@ class World:
     def __init__(self) -> None:
         self.stage = Stage(UNCERTAIN)
         self.shelves = self.stage.shelves
-        self.told = Told(rules.hidden(["ERIKSSON"]))
+        self.told = Told(KEYS, rules.hidden(["ERIKSSON"]))
         self.command: SubmitVerification = build_command()
         self._offset = 0
 
@@ -66,7 +68,7 @@ class World:
         """Put a record into the log."""
         self._offset += 1
         raw_key = None if key is None else key.encode()
-        delivery = Delivery(topic, 0, self._offset, raw_key, value, {CORRELATION: cid.encode()})
+        delivery = signed(Delivery(topic, 0, self._offset, raw_key, value, {CORRELATION: cid.encode()}))
         self.told.meet(delivery, at)
         return delivery
 
@@ -164,7 +166,8 @@ async def test_i1_a_refusal_is_an_end(world: World) -> None:
 async def test_i1_a_remembered_refusal_is_an_end(world: World) -> None:
     command, _ = world.send("refused")
     memo = outcome.refused(command, Refusal(code=ProblemCode.IMAGE_UNDECODABLE, detail="No image."), NOW)
-    world.tell(MEMORY, command.verification_id, memo.to_bytes())
+    key = command.verification_id
+    world.tell(MEMORY, key, KEYS.seal_entry(table_of(agent.TABLE), key.encode(), memo.to_bytes()))
 
     assert await world.judge() == []
 
@@ -172,7 +175,7 @@ async def test_i1_a_remembered_refusal_is_an_end(world: World) -> None:
 async def test_i1_a_dead_letter_is_an_end(world: World) -> None:
     _, sent = world.send("buried")
     grave = burial(sent, "handler raised KeyError", NOW)
-    world.told.meet(Delivery(grave.topic, 0, 1, grave.key, grave.value, dict(grave.headers)), NOW)
+    world.told.meet(signed(Delivery(grave.topic, 0, 1, grave.key, grave.value, dict(grave.headers))), NOW)
 
     assert await world.judge() == []
 

@@ -8,8 +8,9 @@ from typing import Any
 import yaml
 from aiohttp import ClientSession
 
+from app.adapters.layout import ROOT_KEY_FILE
 from app.webhook_receiver import Heard, open_receiver
-from tests.journeys.service import START_S, Role, small_request
+from tests.journeys.service import START_S, Role, small_request, veristream
 from tests.journeys.several import a_test_key
 
 SECRET = "a secret of the tests, as text"  # noqa: S105 - of an endpoint that dies with its test
@@ -23,23 +24,25 @@ def command_of(service: str) -> list[str]:
     return [str(word) for word in stack["services"][service]["command"]]
 
 
-async def start(stack: AsyncExitStack, data_dir: Path, *arguments: str) -> Role:
+async def start(stack: AsyncExitStack, data_dir: Path, *arguments: str, **given: str) -> Role:
     """Start one role; it ends with the stack."""
-    role = await Role.start(data_dir, *arguments, given=ALLOWED)
+    role = await Role.start(data_dir, *arguments, given={**ALLOWED, **given})
     stack.push_async_callback(role.stop)
     return role
 
 
-async def test_a_decision_of_one_worker_is_posted_by_the_other(tmp_path: Path) -> None:
+async def test_a_decision_of_one_worker_is_posted_by_the_other_which_has_no_root_key(tmp_path: Path) -> None:
     arrived: asyncio.Queue[Heard] = asyncio.Queue()
     async with AsyncExitStack() as stack:
         await start(stack, tmp_path, "broker")
         key = await a_test_key(tmp_path)
-        front, *_ = await asyncio.gather(
+        front, _ = await asyncio.gather(
             start(stack, tmp_path, "front", "--port", "0"),
             start(stack, tmp_path, *command_of("worker")),
-            start(stack, tmp_path, *command_of("sender")),
         )
+        _, printed, _ = await veristream(tmp_path, "sender-key")
+        (tmp_path / ROOT_KEY_FILE).rename(tmp_path / "kept elsewhere")
+        await start(stack, tmp_path, *command_of("sender"), SERVICE_SENDER_KEY=printed.strip())
         url = await stack.enter_async_context(open_receiver(SECRET.encode(), arrived.put_nowait))
         client = await stack.enter_async_context(
             ClientSession(front.url, headers={"Authorization": f"Bearer {key}"})
@@ -54,3 +57,4 @@ async def test_a_decision_of_one_worker_is_posted_by_the_other(tmp_path: Path) -
 
     assert (heard.type, heard.fault) == ("verification.approved", None)
     assert heard.data["verification_id"] == verification["verification_id"]
+    assert not (tmp_path / ROOT_KEY_FILE).exists()
