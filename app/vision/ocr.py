@@ -171,7 +171,7 @@ def count_finders(grey: NDArray[Any]) -> int:
 
 def _is_finder(outer: int, inner: int) -> bool:
     """Tell whether a side of seven modules may hold one of three."""
-    return 1.7 * inner < outer < 4.5 * inner  # noqa: PLR2004 - 7 to 3, with a module's slack
+    return 1.7 * inner < outer < 4.5 * inner
 
 
 def _packaged_models() -> Path:

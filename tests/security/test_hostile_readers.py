@@ -27,7 +27,9 @@ numbers = st.one_of(
     st.sampled_from([0.0, -0.0, 1e-300, 1e300, -1e300, inf, -inf, nan]),
 )
 points = st.tuples(numbers, numbers)
-level_rows = st.tuples(numbers, st.sampled_from([100.0, 100.0, 140.0]), st.sampled_from([0.0, 0.0, 20.0, nan]))
+level_rows = st.tuples(
+    numbers, st.sampled_from([100.0, 100.0, 140.0]), st.sampled_from([0.0, 0.0, 20.0, nan])
+)
 
 
 def flat(row: tuple[float, float, float]) -> tuple[tuple[float, float], ...]:
@@ -38,7 +40,9 @@ def flat(row: tuple[float, float, float]) -> tuple[tuple[float, float], ...]:
 
 quads = st.one_of(st.tuples(points, points, points, points), level_rows.map(flat))
 texts = st.one_of(
-    st.sampled_from([*MARKS, "1234", "567", "8901", "SURNAME: OKORO", "ADDRESS", "12 Lagos Road", *HOLDER.lines()]),
+    st.sampled_from(
+        [*MARKS, "1234", "567", "8901", "SURNAME: OKORO", "ADDRESS", "12 Lagos Road", *HOLDER.lines()]
+    ),
     st.text(alphabet="0123456789<PUTO ABSOIZ", max_size=LENGTH + 4),
     st.text(max_size=60),
 )

@@ -41,7 +41,7 @@ async def single() -> AsyncIterator[VisionPool]:
 
 async def pids(pool: VisionPool) -> set[int]:
     """The children that wait for work."""
-    return {child.pid for child in pool._idle}  # noqa: SLF001 - to kill them from outside
+    return {child.pid for child in pool._idle}
 
 
 async def test_a_picture_is_the_one_that_decoding_here_gives(pool: VisionPool) -> None:

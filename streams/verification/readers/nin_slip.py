@@ -182,7 +182,10 @@ def _address(value: Value, lines: Sequence[Placed]) -> tuple[str, float]:
     for line in lines:
         last = block[-1]
         gap = line.middle - last.middle
-        if 0.5 * last.height < gap < 2.5 * last.height and abs(line.left - value.line.left) < 1.5 * last.height:  # noqa: PLR2004 - line heights
+        if (
+            0.5 * last.height < gap < 2.5 * last.height
+            and abs(line.left - value.line.left) < 1.5 * last.height
+        ):
             block.append(line)
     texts = [value.text, *(line.text for line in block[1:])]
     return ", ".join(text.strip(" ,") for text in texts), min(line.score for line in block)
