@@ -210,8 +210,9 @@ async def open_front(
         probes = {**probes_of(house.stores, access, worker), "front": leaving.probe}
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
         commit = CommitAndTell(house.stores.journal, announcer)
-        forks = forker or await stack.enter_async_context(open_forker())
-        images = PooledImageDecoder(await stack.enter_async_context(open_image_pool(forks)))
+        if forker is None:
+            forker = await stack.enter_async_context(open_forker())
+        images = PooledImageDecoder(await stack.enter_async_context(open_image_pool(forker)))
         people = people_of(house, commit, await stack.enter_async_context(open_passwords()), settings)
         noting = NoteKeyUse(house.stores.journal.commit)
         stack.push_async_callback(noting.aclose)

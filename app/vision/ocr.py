@@ -41,7 +41,7 @@ _CROP_HEIGHT_PX: Final = 48
 """What the recogniser reads; taller crops are shrunk to it without aliasing."""
 _CODE_SIDE_MAX_PX: Final = 1600
 MAX_FINDERS: Final = 40
-"""Finder patterns searched for QR codes: a code has three, a slip one or two codes, and print resembles a few.
+"""Finder patterns searched for QR codes: a code has three, a slip one or two codes, print a few likenesses.
 OpenCV tries all triples of them: 40 take 0.4 s, 256 half a minute, with no bound of its own."""
 _EDGES_MAX: Final = 0.15
 """Share of pixels that differ from their neighbour in black and white: print has 0.05, noise 0.5, and listing
@@ -156,7 +156,7 @@ def count_finders(grey: NDArray[Any]) -> int:
     if np.count_nonzero(black[:, 1:] != black[:, :-1]) > _EDGES_MAX * black.size:
         return MAX_FINDERS + 1
     outlines, tree = cv2.findContours(black, cv2.RETR_TREE, cv2.CHAIN_APPROX_SIMPLE)
-    if tree is None:
+    if not outlines:
         return 0
     parents = tree[0][:, 3]
     outer = np.where(parents >= 0, parents[parents], -1)

@@ -2,10 +2,10 @@
 
 Run it with `python -m tests.bench.hostile_images`; `--every 10` takes each tenth image.
 
-One tenant posts every image of the corpus as a document, one after the other, beside an honest selfie. Another
-posts sandbox verifications at a steady rate, first alone, then meanwhile. For each image are told: the answer,
-the processor seconds of all processes of the service, and the most memory its children took beyond idle. At
-the end: the other tenant's 95th percentiles, and how late the service's event loop ran at worst.
+One tenant posts every image of the corpus as a document, one after the other, beside an honest selfie.
+Another posts sandbox verifications at a steady rate, first alone, then meanwhile. For each image are told:
+the answer, the processor seconds of all processes of the service, and the most memory they took beyond idle.
+At the end: the other tenant's 95th percentiles, and how late the service's event loop ran.
 """
 
 import argparse
@@ -126,7 +126,7 @@ async def post_image(service: Service, meter: Meter, name: str, image: bytes, se
 
 
 async def neighbour(service: Service, key: str, every_s: float, stop: asyncio.Event) -> list[float]:
-    """Post sandbox verifications of another tenant until told to stop; seconds each took, inf for a failure."""
+    """Post sandbox verifications of another tenant until told to stop; seconds each, inf for a failure."""
     took, number = [], 0
     while not stop.is_set():
         number += 1
@@ -195,14 +195,15 @@ def _print(cost: Cost) -> None:
 
 
 def _summarise(costs: list[Cost], alone: list[float], meanwhile: list[float]) -> None:
+    spent, failures = [cost.cpu_s for cost in costs], meanwhile.count(float("inf"))
     answers = Counter((cost.status, cost.said) for cost in costs)
     sys.stdout.write(
         f"{len(costs)} images: {dict(answers)}\n"
-        f"CPU seconds: median {statistics.median(c.cpu_s for c in costs):.2f}, most {max(c.cpu_s for c in costs):.2f}\n"
+        f"CPU seconds: median {statistics.median(spent):.2f}, most {max(spent):.2f}\n"
         f"memory beyond idle: most {max(c.memory_mib for c in costs):.0f} MiB\n"
         f"over a bound: {[c.name for c in costs if c.dear]}\n"
         f"the other tenant's p95: {p95(alone):.3f} s alone, {p95(meanwhile):.3f} s meanwhile, "
-        f"{p95(meanwhile) / p95(alone):.2f} times; failures {meanwhile.count(float('inf'))} of {len(meanwhile)}\n"
+        f"{p95(meanwhile) / p95(alone):.2f} times; {failures} of {len(meanwhile)} failed\n"
     )
 
 

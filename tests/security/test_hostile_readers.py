@@ -1,4 +1,4 @@
-"""Readers of recognised text: bounded work and no error, whatever the lines say and wherever they stand (S46)."""
+"""Readers of recognised text: bounded work and no error, whatever lines say and wherever they stand (S46)."""
 
 import random
 import time

@@ -33,8 +33,8 @@ SEED: Final = 13
 def corpus() -> dict[str, Made]:
     """Return every hostile image, by name; the same ones at every call."""
     kinds = (
-        qr_pages(), near_zones(), exif_blocks(), fill_bytes(), profiles(), dimensions(), scans(), animations(),
-        polyglots(), cut_off(), flipped(), crowded(),
+        qr_pages(), near_zones(), exif_blocks(), fill_bytes(), profiles(), dimensions(), scans(),
+        animations(), polyglots(), cut_off(), flipped(), crowded(),
     )  # fmt: skip
     made = {name: make for kind in kinds for name, make in kind}
     return {**made, **refused(), **heavy()}

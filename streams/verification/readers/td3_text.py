@@ -88,7 +88,7 @@ def normalise(text: str) -> str:
 
 
 def likeness(text: str) -> int:
-    """Return how much a normalised text looks like a line of the zone: its fillers, and digits in their places."""
+    """Return how much a normalised text is like a line of the zone: fillers, and digits in their places."""
     return text.count(FILLER) + sum(text[place : place + 1].isdigit() for place in _DIGITS_AT)
 
 
