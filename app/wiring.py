@@ -24,6 +24,7 @@ from app.adapters.crypto import Purpose
 from app.adapters.layout import STREAMS_FOLDER
 from app.adapters.passwords import open_passwords
 from app.adapters.signing import checkpoint_key
+from app.adapters.tries import FilesystemTries
 from app.admission import Admission, open_admission
 from app.agents import AGENTS, Surroundings
 from app.capture import build_capture_intake, open_image_pool
@@ -119,7 +120,10 @@ async def open_worker(
             house.stores, writer, now, settings.webhooks_allow_insecure, pace, settings.webhooks_ports
         )
         delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
-        around = Surroundings(house.stores, house.keys, announcer, guard, writer, now, engines, delivering)
+        tries = None if engines is None else FilesystemTries(settings.data_dir / "tries")
+        around = Surroundings(
+            house.stores, house.keys, announcer, guard, writer, now, engines, delivering, tries
+        )
 
         def build() -> faust.App:
             app = build_app(
