@@ -30,6 +30,7 @@ from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
+from streams.verification.tries import Tries
 from streams.webhooks import agent as webhooks_agent
 from streams.webhooks.handler import CarryDelivery
 from streams.webhooks.health import KeepHealth
@@ -58,6 +59,8 @@ class Surroundings:
     engines: Engines | None
     """None in a worker that sees no images."""
     delivering: Delivering
+    tries: Tries | None = None
+    """None in a worker that sees no images."""
 
 
 def _verification(app: faust.App, around: Surroundings) -> None:
@@ -80,6 +83,7 @@ def _verification(app: faust.App, around: Surroundings) -> None:
             state,
             around.announcer,
             tell_session=tell_session,
+            tries=around.tries,
         ),
     )
 

@@ -21,6 +21,7 @@ from uuid_utils.compat import uuid7
 from app.adapters.crypto import Purpose, RootKey
 from app.adapters.layout import STREAMS_FOLDER
 from app.adapters.passwords import open_passwords
+from app.adapters.tries import FilesystemTries
 from app.admission import Admission, open_admission
 from app.agents import AGENTS, Surroundings
 from app.audit_upkeep import open_checkpoint_writer, upkeep
@@ -113,7 +114,10 @@ async def open_worker(
             house.stores, writer, now, settings.webhooks_allow_insecure, pace, settings.webhooks_ports
         )
         delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
-        around = Surroundings(house.stores, house.keys, announcer, guard, writer, now, engines, delivering)
+        tries = None if engines is None else FilesystemTries(settings.data_dir / "tries")
+        around = Surroundings(
+            house.stores, house.keys, announcer, guard, writer, now, engines, delivering, tries
+        )
 
         def build() -> faust.App:
             app = build_app(
@@ -197,8 +201,9 @@ async def open_front(
         probes = {**probes_of(house.stores, access, worker), "front": leaving.probe}
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
         commit = CommitAndTell(house.stores.journal, announcer)
-        forks = forker or await stack.enter_async_context(open_forker())
-        images = PooledImageDecoder(await stack.enter_async_context(open_image_pool(forks)))
+        if forker is None:
+            forker = await stack.enter_async_context(open_forker())
+        images = PooledImageDecoder(await stack.enter_async_context(open_image_pool(forker)))
         people = people_of(house, commit, await stack.enter_async_context(open_passwords()), settings)
         noting = NoteKeyUse(house.stores.journal.commit)
         stack.push_async_callback(noting.aclose)

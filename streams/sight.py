@@ -113,8 +113,11 @@ Condition = ImageUndecodable | ImageNotEvaluable
 class EngineLoad(Protocol):
     """How much engines have to do."""
 
-    workers: int
-    """Jobs that can run at once."""
+    @property
+    def workers(self) -> int:
+        """Jobs that can run at once."""
+        ...
+
     finished: int
     """Jobs that ended in any way, ever; grows while there is progress."""
     running: int

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
 from app.vision.faces.operator import OperatorFaces
 from app.vision.forker import Forker
@@ -18,6 +19,10 @@ from app.vision.pooled import (
 from schemas.base import Frozen
 from schemas.problems import EngineFailed
 from streams.verification.checks import Engines
+
+QUICK_WORKERS: Final = 2
+"""Children that decode and measure beside those that run models, so that no image waits for a page: a sandbox
+verification needs 1 ms of a child, a page 1.5 s."""
 
 
 class EngineChoice(Frozen):
@@ -52,10 +57,11 @@ async def open_engines(choice: EngineChoice, forker: Forker | None = None) -> As
     if facts is None:
         raise EngineFailed("a forker without models")
     pool = VisionPool(forker, choice.workers, waiting=choice.waiting)
+    quick = VisionPool(forker, QUICK_WORKERS, waiting=choice.waiting)
     try:
-        await pool.start()
+        await asyncio.gather(pool.start(), quick.start())
         yield Engines(
-            decoder=PooledImageDecoder(pool),
+            decoder=PooledImageDecoder(quick),
             text=PooledTextReader(pool, facts.text_version),
             read_document=PooledDocumentReader(pool),
             faces=PooledFaceEngine(pool, facts.faces),
@@ -63,7 +69,7 @@ async def open_engines(choice: EngineChoice, forker: Forker | None = None) -> As
             load=pool,
         )
     finally:
-        await pool.aclose()
+        await asyncio.gather(pool.aclose(), quick.aclose())
 
 
 @asynccontextmanager

@@ -11,12 +11,15 @@ import signal
 import socket
 import sys
 import traceback
+from io import BytesIO
 from typing import Final
 
 import cv2
+import numpy as np
 from PIL import Image
 
-from app.vision import sandbox
+from app.vision import images, sandbox
+from app.vision.containers.base import ImageFormat
 from app.vision.forker import READY, Greeting
 from app.vision.serving import Loaded, serve
 from schemas.problems import EngineFailed, VeristreamError
@@ -46,6 +49,7 @@ def main(descriptor: int) -> None:
 def _load(chosen: bytes) -> tuple[Greeting, Loaded]:
     cv2.setNumThreads(1)
     Image.init()
+    _rehearse()
     if chosen == b"null":
         return Greeting(), Loaded()
     from app.vision.engines import EngineChoice  # noqa: PLC0415 - only a forker with models imports their libraries
@@ -58,6 +62,19 @@ def _load(chosen: bytes) -> tuple[Greeting, Loaded]:
     except VeristreamError as error:
         return Greeting(refused=str(error)), Loaded()
     return Greeting(facts=facts), engines
+
+
+def _rehearse() -> None:
+    """Use every decoder once: what they load at first use cannot be loaded by a confined child."""
+    pixels = np.full((200, 200, 4), 128, np.uint8)
+    for kind in ImageFormat:
+        written = BytesIO()
+        Image.fromarray(pixels).convert("RGB" if kind is ImageFormat.JPEG else "RGBA").save(
+            written, kind.value
+        )
+        seen = images.decode(images.strip_metadata(written.getvalue()))
+        images.measure_sharpness(seen)
+        images.encode_box(seen, (0.0, 0.0, 90.0, 90.0))
 
 
 def _obey(control: socket.socket, engines: Loaded) -> bool:

@@ -24,7 +24,7 @@ PACKET_BYTES: Final = 192 * 1024
 INLINE_BYTES: Final = 96 * 1024
 """Images up to here travel in the message itself, larger ones in shared memory."""
 RESULT_BYTES: Final = 64 * 2**20
-"""Room for a file, or a picture at its largest, 37.5 MB (`images.MAX_WORK_PIXELS`); unused it costs nothing."""
+"""Room for a file, or a picture at its largest, 37.5 MB (`images.MAX_WORK_PIXELS`); unused it is free."""
 
 _VECTOR_MAX: Final = 4096
 

@@ -40,6 +40,12 @@ _LONGER_SIDE_MAX_PX: Final = 2000
 _CROP_HEIGHT_PX: Final = 48
 """What the recogniser reads; taller crops are shrunk to it without aliasing."""
 _CODE_SIDE_MAX_PX: Final = 1600
+MAX_FINDERS: Final = 40
+"""Finder patterns searched for QR codes: a code has three, a slip one or two codes, print a few likenesses.
+OpenCV tries all triples of them: 40 take 0.4 s, 256 half a minute, with no bound of its own."""
+_EDGES_MAX: Final = 0.15
+"""Share of pixels that differ from their neighbour in black and white: print has 0.05, noise 0.5, and listing
+the outlines of noise takes seconds."""
 _BATCH: Final = 6
 _WIDTH_STEP: Final = 1.3
 """Crops are read together when their widths differ by less: each is padded to the widest of its batch."""
@@ -135,8 +141,37 @@ class _Eyes:
         """Decode QR codes on a copy of bounded size."""
         scale = min(1.0, _CODE_SIDE_MAX_PX / max(pixels.shape[:2]))
         grey = cv2.cvtColor(_scaled(pixels, scale), cv2.COLOR_RGB2GRAY)
+        if count_finders(grey) > MAX_FINDERS:
+            return ()
         _, texts, _, _ = self._codes.detectAndDecodeMulti(grey)
         return tuple(text for text in texts if text)
+
+
+def count_finders(grey: NDArray[Any]) -> int:
+    """Return how many dark squares lie in a light one in a dark one, as ISO/IEC 18004 section 6.3.3 says.
+
+    Noise counts as too many.
+    """
+    _, black = cv2.threshold(grey, 0, 255, cv2.THRESH_BINARY_INV | cv2.THRESH_OTSU)
+    if np.count_nonzero(black[:, 1:] != black[:, :-1]) > _EDGES_MAX * black.size:
+        return MAX_FINDERS + 1
+    outlines, tree = cv2.findContours(black, cv2.RETR_TREE, cv2.CHAIN_APPROX_SIMPLE)
+    if not outlines:
+        return 0
+    parents = tree[0][:, 3]
+    outer = np.where(parents >= 0, parents[parents], -1)
+    (inside,) = np.nonzero(outer >= 0)
+    count = 0
+    for index in inside.tolist():
+        _, _, inner_width, inner_height = cv2.boundingRect(outlines[index])
+        _, _, width, height = cv2.boundingRect(outlines[int(outer[index])])
+        count += _is_finder(width, inner_width) and _is_finder(height, inner_height)
+    return count
+
+
+def _is_finder(outer: int, inner: int) -> bool:
+    """Tell whether a side of seven modules may hold one of three."""
+    return 1.7 * inner < outer < 4.5 * inner
 
 
 def _packaged_models() -> Path:

@@ -113,8 +113,9 @@ class VisionPool:
         """Refuse new work, drop what waits, and return when the running jobs have ended."""
         self._closed = True
         for queue in self._queues.values():
-            for waiter in queue:
-                waiter.cancel()
+            for turn in queue:
+                if not turn.done():
+                    turn.set_exception(Overloaded("the vision pool is closed"))
         self._queues.clear()
         await self._still.wait()
         await asyncio.gather(*self._abandoned)
@@ -209,9 +210,7 @@ class VisionPool:
         try:
             await turn
         except asyncio.CancelledError:
-            if self._closed and turn.cancelled():
-                raise Overloaded("the vision pool is closed") from None
-            if turn.done() and not turn.cancelled():
+            if not turn.cancelled():
                 self._free_place()  # the turn came in the moment the job was given up
             else:
                 self._forget(tenant, turn)

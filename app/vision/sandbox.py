@@ -9,6 +9,8 @@ from math import ceil
 from pathlib import Path
 from typing import Final
 
+from app.vision import seccomp
+
 MEMORY_BYTES: Final = 300 * 2**20
 """What a child may take beyond what it has after warming: the heaviest lawful picture takes 200 MB (S41)."""
 FILES_MAX: Final = 16
@@ -21,7 +23,10 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(parent: int) -> None:
-    """Limit this process for good: it dies with its parent, writes no file, and holds bounded memory."""
+    """Limit this process for good: it dies with its parent, holds bounded memory, and opens nothing.
+
+    Where the kernel has no system call filters only the limits hold.
+    """
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)
@@ -37,6 +42,7 @@ def enter(parent: int) -> None:
         (resource.RLIMIT_NPROC, 0),
     ):
         resource.setrlimit(what, (most, most))
+    seccomp.confine()
 
 
 def allow_cpu(seconds: int) -> None:

@@ -3,17 +3,18 @@
 import mmap
 import os
 import socket
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import numpy as np
+from typing_extensions import override
 
 from app.vision import images, jobs, sandbox
 from app.vision.jobs import Gives, Job, Reply, Request, framed, parted
 from app.vision.memory import packed, pixels_in
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, VeristreamError
-from streams.sight import FaceEngine, LivenessEngine, Picture, TextReader
+from streams.sight import Detail, FaceEngine, LivenessEngine, Picture, Quad, TextLine, TextReader
 from streams.verification.findings import DocumentFindings
 from streams.verification.reading import read_findings
 
@@ -141,11 +142,18 @@ class _WithoutCodes(TextReader):
 
     def __init__(self, reader: TextReader) -> None:
         self.model_version = reader.model_version
-        self.find_lines = reader.find_lines  # type: ignore[method-assign] # the same methods
-        self.read_lines = reader.read_lines  # type: ignore[method-assign]
+        self._reader = reader
 
-    async def read_codes(self, picture: Picture) -> tuple[str, ...]:  # noqa: ARG002 - the port's signature
-        """Return nothing."""
+    @override
+    async def find_lines(self, picture: Picture, detail: Detail) -> tuple[Quad, ...]:
+        return await self._reader.find_lines(picture, detail)
+
+    @override
+    async def read_lines(self, picture: Picture, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
+        return await self._reader.read_lines(picture, quads)
+
+    @override
+    async def read_codes(self, picture: Picture) -> tuple[str, ...]:
         return ()
 
 

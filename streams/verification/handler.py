@@ -51,6 +51,7 @@ from streams.verification.policy import VerificationPolicy
 from streams.verification.rules import decide
 from streams.verification.sandbox import Scenario, scenario_for, simulate
 from streams.verification.tenant_policy import policy_for, without_policy
+from streams.verification.tries import Tries, counted
 
 REFUSALS_OF_IMAGES: Final = (
     (ImageUndecodable, ProblemCode.IMAGE_UNDECODABLE, "The image cannot be decoded."),
@@ -85,12 +86,14 @@ class EvaluateVerification:
         announcer: Announcer,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         tell_session: TellSession | None = None,
+        tries: Tries | None = None,
     ) -> None:
         self._stores = stores
         self._decoder = engines.decoder
         self._policy = policy
         self._engines = engines
         self._tell_session = tell_session
+        self._tries = tries
         self._clock = clock
         self._state = state
         self._announcer = announcer
@@ -189,9 +192,11 @@ class EvaluateVerification:
         )
         policy = chosen or self._policy
         try:
+            tries = self._tries if scenario is None else None
             with on_behalf_of(command.tenant_id):
-                pictures = await self._pictures(command, scenario)
-                evaluation = await self._evaluate(command, scenario, submission, chosen, pictures)
+                async with counted(tries, command.verification_id) as may:
+                    pictures = await self._pictures(command, scenario) if may else None
+                    evaluation = await self._evaluate(command, scenario, submission, chosen, pictures)
         except Refused as refused:
             if command.session_id is None or command.may_retry:
                 raise

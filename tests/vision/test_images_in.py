@@ -1,9 +1,9 @@
-"""What the front may do in its event loop with an image, and what belongs in a thread."""
+"""What the front may do in its event loop with an image, and what belongs in a child."""
 
 import pytest
 
-from app.images_in import Arrived, keep_upright
-from app.vision import images
+from app.images_in import Arrived, make_keepable
+from app.vision.images import strip_upright
 from schemas.problems import ProblemCode, Refused
 from tests.specimens.hostile import jpeg_of_size, picture, written
 
@@ -13,26 +13,42 @@ def arrived(content: bytes) -> Arrived:
     return Arrived("/document/image_base64", content, "")
 
 
+class Gate:
+    """Does in the event loop what is allowed there, and notes what is left to a child."""
+
+    def __init__(self) -> None:
+        self.turned = 0
+
+    def strip_upright(self, data: bytes) -> bytes | None:
+        """As the real one."""
+        return strip_upright(data)
+
+    async def strip_metadata(self, data: bytes) -> bytes:
+        """Stand for the child."""
+        self.turned += 1
+        return data
+
+
 @pytest.mark.parametrize("orientation", range(2, 9))
-def test_an_image_that_must_be_turned_is_left_to_a_thread(orientation: int) -> None:
-    turned = picture()
+async def test_an_image_that_must_be_turned_is_left_to_a_child(orientation: int) -> None:
+    gate, turned = Gate(), picture()
     turned.getexif()[274] = orientation
 
-    content = written(turned, "JPEG", exif=turned.getexif())
+    await make_keepable(gate, arrived(written(turned, "JPEG", exif=turned.getexif())))
 
-    assert keep_upright(images, arrived(content)) is None
-
-
-def test_an_upright_image_may_be_stripped_at_once() -> None:
-    kept = keep_upright(images, arrived(written(picture(), "JPEG")))
-
-    assert kept is not None
-    assert kept.content.startswith(b"\xff\xd8")
+    assert gate.turned == 1
 
 
-def test_an_image_over_the_limits_is_refused_at_its_place_before_it_is_turned() -> None:
+async def test_an_upright_image_is_stripped_at_once() -> None:
+    gate = Gate()
+    kept = await make_keepable(gate, arrived(written(picture(), "JPEG")))
+
+    assert (kept.media_type, gate.turned) == ("image/jpeg", 0)
+
+
+async def test_an_image_over_the_limits_is_refused_at_its_place_before_it_is_turned() -> None:
     with pytest.raises(Refused) as refused:
-        keep_upright(images, arrived(jpeg_of_size(65_535, 65_535)))
+        await make_keepable(Gate(), arrived(jpeg_of_size(65_535, 65_535)))
 
     assert refused.value.refusal.code is ProblemCode.IMAGE_UNDECODABLE
     assert refused.value.refusal.errors[0].pointer == "/document/image_base64"

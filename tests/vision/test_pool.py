@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -11,14 +10,15 @@ import numpy as np
 import pytest
 
 from app.vision import jobs
+from app.vision.forker import Child, Forker
 from app.vision.pool import VisionPool
 from app.vision.pooled import PooledImageDecoder
 from schemas.problems import EngineFailed, ImageUndecodable, Overloaded
 from streams.sight import Picture, on_behalf_of
 from tests.children import shared_forker
-from tests.specimens.hostile import picture, written
+from tests.specimens.hostile import picture, png, written
 
-SLOW = written(picture(3000, 3000), "PNG")
+SLOW = png(3000, 3000)
 """Takes some 100 ms to decode."""
 
 
@@ -41,7 +41,7 @@ async def single() -> AsyncIterator[VisionPool]:
 
 async def pids(pool: VisionPool) -> set[int]:
     """The children that wait for work."""
-    return {child.pid for child in pool._idle}  # noqa: SLF001 - to kill them from outside
+    return {child.pid for child in pool._idle}
 
 
 async def test_a_picture_is_the_one_that_decoding_here_gives(pool: VisionPool) -> None:
@@ -152,31 +152,41 @@ async def test_a_child_killed_from_outside_is_replaced_and_its_job_done(single: 
     assert await pids(single) != {pid}
 
 
-async def test_s42_a_job_whose_child_dies_twice_has_failed(single: VisionPool) -> None:
-    forker, killed = shared_forker(), []
+async def test_s42_a_job_whose_child_dies_twice_has_failed(
+    single: VisionPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every child is killed while it works; the third try never comes."""
+    forker, born = shared_forker(), []
 
-    async def kill() -> None:
-        while len(killed) < 2:
-            for pid in {int(pid) for pid in _children_of(forker.process.pid)} - set(killed):
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
-            await asyncio.sleep(0.002)
+    def doomed() -> Child:
+        child = Forker.fork(forker)
+        born.append(child.pid)
+        asyncio.run_coroutine_threadsafe(kill(child.pid), loop)
+        return child
 
-    endless = replace(jobs.DECODE, cpu_s=10)
-    killing = asyncio.create_task(kill())
-    with pytest.raises(EngineFailed):
-        await single.run(endless, file=written(picture(5000, 5000), "PNG"))
-    await killing
+    async def kill(pid: int) -> None:
+        await asyncio.sleep(0.02)
+        os.kill(pid, signal.SIGKILL)
+
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(forker, "fork", doomed)
+    (pid,) = await pids(single)
+    running = asyncio.create_task(single.run(jobs.DECODE, file=png(5000, 5000)))
+    await asyncio.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+
+    with pytest.raises(EngineFailed, match="killed"):
+        await running
+    monkeypatch.undo()
+    assert len(born) == 1
     assert await single.run(jobs.PING)
 
 
 async def test_s42_a_job_beyond_its_processor_time_is_killed_and_not_tried_again(single: VisionPool) -> None:
-    page = Picture(np.random.default_rng(1).integers(0, 255, (3000, 4000, 3), dtype=np.uint8))
-    spinning = replace(jobs.ENCODE, cpu_s=0)
-    began = time.monotonic()
+    spinning = replace(jobs.EXAMINE, cpu_s=1)
+    many = [png(5000, 5000)] * 60
     with pytest.raises(EngineFailed, match="cpu"):
-        while time.monotonic() - began < 20:
-            await single.run(spinning, (0.0, 0.0, 4000.0, 3000.0), picture=page)
+        await single.run(spinning, *map(len, many), file=b"".join(many))
     assert await single.run(jobs.PING)
 
 
@@ -231,8 +241,3 @@ async def test_closing_drops_what_waits_and_ends_what_runs_well(pool: VisionPool
         await queued
     await closing
     assert [found.width for found in await asyncio.gather(*running)] == [3000, 3000]
-
-
-def _children_of(pid: int) -> list[str]:
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as listed:  # noqa: PTH123 - of the kernel
-        return listed.read().split()

@@ -15,6 +15,10 @@ MAX_SCANS: Final = 64
 MAX_COEFFICIENT_BYTES: Final = 160_000_000
 """A picture of several scans is held as 16-bit coefficients; 25 MP in full colour are 150 MB."""
 
+MAX_FILL_BYTES: Final = 1_024
+"""0xFF before one marker (T.81 B.1.1.2 sets no bound); encoders write none or a few."""
+
+_FILL: Final = re.compile(rb"\xff+")
 _SCAN_END: Final = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
 """In entropy-coded data 0xFF is followed by 0x00, a restart marker or more 0xFF; anything else ends it."""
 
@@ -70,10 +74,12 @@ def parse(data: bytes) -> Container:
 
 def _next_marker(data: bytes, position: int) -> tuple[int, int]:
     """Return the marker at the position (fill bytes allowed) and where its segment begins."""
-    require(data[position : position + 1] == b"\xff", "a JPEG marker is missing")
-    while data[position : position + 1] == b"\xff":
-        position += 1
+    fill = _FILL.match(data, position, position + MAX_FILL_BYTES)
+    if fill is None:
+        raise ImageUndecodable("a JPEG marker is missing")
+    position = fill.end()
     require(position < len(data), "the JPEG is cut off")
+    require(data[position] != 0xFF, "a JPEG of too many fill bytes")  # noqa: PLR2004 - a fill byte
     return data[position], position + 1
 
 

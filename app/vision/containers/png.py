@@ -28,7 +28,7 @@ def parse(data: bytes) -> Container:
     """
     require(data[8:16] == b"\0\0\0\rIHDR", "a PNG without a header")
     kept = [MAGIC]
-    orientation = 1
+    orientation: int | None = None
     position, kind = len(MAGIC), b""
     for _ in range(MAX_PARTS):
         kind = data[position + 4 : position + 8]
@@ -37,7 +37,7 @@ def parse(data: bytes) -> Container:
         require(kind not in _ANIMATED, "a PNG of several frames")
         if kind in _KEPT:
             kept.append(data[position:end])
-        elif kind == b"eXIf":
+        elif kind == b"eXIf" and orientation is None:
             orientation = exif_orientation(data[position + 8 : end - 4])
         else:
             require(bool(kind[0] & _LOWER), "a PNG with an unknown part")
@@ -48,4 +48,4 @@ def parse(data: bytes) -> Container:
     require(is_padding(data[position:]), "a PNG followed by another file")
     width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
     require(width > 0 and height > 0, "a PNG without a size")
-    return Container(ImageFormat.PNG, width, height, orientation, b"".join(kept))
+    return Container(ImageFormat.PNG, width, height, orientation or 1, b"".join(kept))

@@ -35,7 +35,7 @@ def parse(data: bytes) -> Container:
     kept: list[bytes | memoryview] = [b"WEBP"]
     canvas: tuple[int, int] | None = None
     frame: tuple[int, int] | None = None
-    orientation = 1
+    orientation: int | None = None
     for kind, body in _chunks(data, end):
         require(kind not in (b"ANIM", b"ANMF"), "a WebP of several frames")
         if kind == b"VP8X":
@@ -48,12 +48,12 @@ def parse(data: bytes) -> Container:
             kept += _chunk(kind, body)
         elif kind == b"ALPH":
             kept += _chunk(kind, body)
-        elif kind == b"EXIF":
+        elif kind == b"EXIF" and orientation is None:
             orientation = exif_orientation(bytes(body))
     if frame is None or (canvas or frame) != frame:
         raise ImageUndecodable("a WebP without a picture of its size")
     length = sum(map(len, kept)).to_bytes(4, "little")
-    return Container(ImageFormat.WEBP, *frame, orientation, b"".join((b"RIFF", length, *kept)))
+    return Container(ImageFormat.WEBP, *frame, orientation or 1, b"".join((b"RIFF", length, *kept)))
 
 
 def _chunks(data: bytes, end: int) -> Iterator[tuple[bytes, memoryview]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
+from math import hypot
 from typing import Any, Final
 
 from schemas.enums import ExtractionStatus
@@ -17,7 +18,7 @@ from streams.verification.findings import Agreement
 from streams.verification.readers.anchors import LabelWords, Side, Value, values
 from streams.verification.readers.dates import printed_dates
 from streams.verification.readers.grading import grade
-from streams.verification.readers.layout import Placed, level, share_row
+from streams.verification.readers.layout import Placed, height, level, share_row
 from streams.verification.readers.likeness import compact
 from streams.verification.readers.names import plain_words
 
@@ -180,8 +181,11 @@ def _address(value: Value, lines: Sequence[Placed]) -> tuple[str, float]:
     block = [value.line]
     for line in lines:
         last = block[-1]
-        gap = (line.middle - last.middle) / last.height
-        if 0.5 < gap < 2.5 and abs(line.left - value.line.left) < 1.5 * last.height:  # noqa: PLR2004 - line heights
+        gap = line.middle - last.middle
+        if (
+            0.5 * last.height < gap < 2.5 * last.height
+            and abs(line.left - value.line.left) < 1.5 * last.height
+        ):
             block.append(line)
     texts = [value.text, *(line.text for line in block[1:])]
     return ", ".join(text.strip(" ,") for text in texts), min(line.score for line in block)
@@ -220,12 +224,18 @@ def _digits(text: str) -> str:
 
 def _digit_rows(lines: Sequence[Placed]) -> Iterator[Sequence[Placed]]:
     """Yield the lines of digits that stand side by side at one height, from left to right."""
-    numbers = [line for line in lines if _digits(line.text)]
-    while numbers:
-        first = numbers[0]
-        row = [line for line in numbers if share_row(first, line) and _like_size(first, line)]
-        numbers = [line for line in numbers if line not in row]
-        yield sorted(row, key=lambda line: line.left)
+    numbers = [line for line in lines if line.height > 0 and _digits(line.text)]
+    placed: set[int] = set()
+    for index, first in enumerate(numbers):
+        if index in placed:
+            continue
+        beside = [
+            other
+            for other, line in enumerate(numbers)
+            if other == index or (other not in placed and share_row(first, line) and _like_size(first, line))
+        ]
+        placed.update(beside)
+        yield sorted((numbers[other] for other in beside), key=lambda line: line.left)
 
 
 def _like_size(one: Placed, other: Placed) -> bool:
@@ -234,9 +244,9 @@ def _like_size(one: Placed, other: Placed) -> bool:
 
 def _stretched(first: Quad, last: Quad) -> Quad:
     """Return the quad from the first to the last group, reaching as far again as four digits and a gap."""
-    reach = 3.6 * ((first[3][0] - first[0][0]) ** 2 + (first[3][1] - first[0][1]) ** 2) ** 0.5
+    reach = 3.6 * height(first)
     along = (last[1][0] - first[0][0], last[1][1] - first[0][1])
-    long = max(1.0, (along[0] ** 2 + along[1] ** 2) ** 0.5)
+    long = max(1.0, hypot(*along))
     step = (along[0] / long * reach, along[1] / long * reach)
     return (
         (first[0][0] - step[0], first[0][1] - step[1]),

@@ -87,6 +87,11 @@ def normalise(text: str) -> str:
     return _NOISE.sub("", text.upper().translate(_FILLERS))
 
 
+def likeness(text: str) -> int:
+    """Return how much a normalised text is like a line of the zone: fillers, and digits in their places."""
+    return text.count(FILLER) + sum(text[place : place + 1].isdigit() for place in _DIGITS_AT)
+
+
 def first_line(text: str) -> str | None:
     """Return a normalised text as a first line of 44 characters, or None when it cannot be one.
 
