@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from app.adapters.crypto import Purpose, RootKey
 from app.adapters.sqlite.stores import open_sqlite_stores
 from app.house import open_house
-from app.http.server import DENIALS
+from app.http.denials import DENIALS
 from app.settings import Settings
 from app.starts import write_start
 from schemas.audit import AuditFilter, SealAudit

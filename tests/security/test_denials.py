@@ -11,8 +11,7 @@ from pydantic import SecretStr
 
 from app.adapters.crypto import RootKey
 from app.adapters.memory import open_memory_stores
-from app.http.denials import MOST_OF_A_TENANT
-from app.http.server import DENIALS
+from app.http.denials import DENIALS, MOST_OF_A_TENANT
 from schemas.audit import AuditEvent, AuditFilter
 from schemas.enums import Scope
 from schemas.ids import PLATFORM, KeyId, TenantId

@@ -181,10 +181,13 @@ class SqliteAuditLog(AuditLog):
 
     @override
     async def heads(self) -> Sequence[ChainHead]:
-        rows = await self._engine.read(lambda reader: reader.execute(_HEADS).fetchall())
+        return await self._engine.read(self._read_heads)
+
+    def _read_heads(self, reader: sqlite3.Connection) -> list[ChainHead]:
+        """Check each seal on the reader's thread: of many tenants that takes a while."""
         return [
             ChainHead(tenant_id=TenantId(tenant), position=head.position, hash=head.hash)
-            for *columns, seal, tenant in rows
+            for *columns, seal, tenant in reader.execute(_HEADS)
             if is_head(head := to_link(columns), str(seal), chain_key(self._key, TenantId(tenant)))
         ]
 
