@@ -43,6 +43,9 @@ INTERVAL_S: Final = 1.0
 REOPEN_S: Final = 1.0
 """Between two attempts to read what the others admitted."""
 
+LONGEST_PAUSE_S: Final = 30.0
+"""Pauses double up to it while the log refuses us: every failed write renews the front's one producer."""
+
 FETCH_WAIT_MS: Final = 5_000
 """How long a broker may hold a fetch while nobody tells anything; a record ends the wait."""
 
@@ -112,15 +115,18 @@ class LimitSharing:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _publish(self) -> None:
+        failures = 0
         while True:
-            await asyncio.sleep(INTERVAL_S)
+            await asyncio.sleep(_pause_s(INTERVAL_S, failures))
             admitted = self._limiter.take_unshared()
             if not admitted:
                 continue
             try:
                 await self._writer.write(*self._records(admitted))
+                failures = 0
             except VeristreamError:  # told later it would count against another window
-                log.warning("rate_limits.not_shared")
+                failures += 1
+                log.warning("rate_limits.not_shared", failures=failures)
 
     def _records(self, admitted: dict[Counted, int]) -> Iterator[Outgoing]:
         counts = [(limit, whose, many) for (limit, whose), many in admitted.items()]
@@ -134,12 +140,16 @@ class LimitSharing:
         return hmac.digest(self._key, name + b"\0" + value, hashlib.sha256)
 
     async def _listen(self) -> None:
+        failures = 0
         while True:
             try:
                 await self._read()
             except (KafkaError, OSError) as error:
-                log.warning("rate_limits.reader_lost", error=type(error).__name__)
-            await asyncio.sleep(REOPEN_S)
+                failures = 1 if self.listening.is_set() else failures + 1
+                log.warning("rate_limits.reader_lost", error=type(error).__name__, failures=failures)
+            finally:
+                self.listening.clear()
+            await asyncio.sleep(_pause_s(REOPEN_S, failures - 1))
 
     async def _read(self) -> None:
         """Read from the end on; what was told while nobody listened belongs to windows gone by."""
@@ -159,7 +169,6 @@ class LimitSharing:
             async for record in consumer:
                 self._hear(record)
         finally:
-            self.listening.clear()
             with suppress(KafkaError, OSError):
                 await consumer.stop()
 
@@ -185,3 +194,7 @@ class LimitSharing:
             self._last.popitem(last=False)
         counts = {(limit, whose): many for limit, whose, many in told.counts}
         self._limiter.hear(counts, self._now())
+
+
+def _pause_s(first_s: float, failures: int) -> float:
+    return min(LONGEST_PAUSE_S, first_s * 2 ** min(max(0, failures), 10))

@@ -12,7 +12,9 @@ from app import limit_sharing
 from app.broker.server import Broker
 from app.http.rate_limits import MAX_DEBT, WINDOW_S, RateLimiter, RateLimits
 from app.limit_sharing import MAC, LimitSharing
+from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
+from streams.runtime import writer as writing
 from streams.runtime.access import LogAccess
 from streams.runtime.writer import LogWriter, Outgoing, headers_of
 from tests.agents.support import KEYS, everything_in, open_broker
@@ -24,9 +26,11 @@ ONE = [("key", "a")]
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let fronts tell one another more often, so that a test takes less time."""
+    """Let fronts tell one another more often, and wait less for a log that is away."""
     monkeypatch.setattr(limit_sharing, "INTERVAL_S", 0.1)
     monkeypatch.setattr(limit_sharing, "REOPEN_S", 0.1)
+    monkeypatch.setattr(limit_sharing, "LONGEST_PAUSE_S", 0.5)
+    monkeypatch.setattr(writing, "REQUEST_TIMEOUT_MS", 1_000)
 
 
 @pytest.fixture
@@ -231,3 +235,22 @@ def test_s61_a_caller_spread_over_fronts_is_admitted_no_more_than_is_promised() 
                         limiter.hear(counts, now)
 
     assert quota * minutes * 0.9 < admitted <= quota * (minutes + fronts)
+
+
+async def test_s61_a_log_that_refuses_is_asked_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A front without leave to write there keeps its one producer for everything else."""
+    tries: list[float] = []
+
+    async def refuse(*_: Outgoing) -> None:
+        tries.append(asyncio.get_running_loop().time())
+        raise StoreUnavailable("not allowed")
+
+    monkeypatch.setattr(limit_sharing, "INTERVAL_S", 0.02)
+    limiter, writer = RateLimiter(), LogWriter(LogAccess("127.0.0.1:9"), KEYS)
+    monkeypatch.setattr(writer, "write", refuse)
+    async with LimitSharing(writer._access, writer, limiter, KEY, "front-0"):
+        for _ in range(40):
+            limiter.count(ONE, now=0.0)
+            await asyncio.sleep(0.02)
+
+    assert 2 <= len(tries) <= 6
