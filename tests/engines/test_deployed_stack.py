@@ -60,7 +60,10 @@ def moved(
         **{f"/run/secrets/{name}": str(folder / name) for name in (*SECRETS, "sender_key")},
     }
     told = environment_of(service)
-    return {**{name: places.get(value, value) for name, value in told.items() if "URL" not in name}, **more}
+    return {
+        **{name: places.get(value, value) for name, value in told.items() if not value.startswith("${")},
+        **more,
+    }
 
 
 class Deployed:
