@@ -1,6 +1,6 @@
 """The use cases of review cases; the case's actor is their one writer (G42, G43, G87)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -12,7 +12,7 @@ from schemas.base import Frozen, to_milliseconds
 from schemas.enums import CaseStatus, EvidenceKind
 from schemas.events import DecisionEvent, EventType
 from schemas.ids import DecisionId, TenantId, UserId
-from schemas.people import Reviewer
+from schemas.people import PERMISSIONS_OF, Permission, Reviewer
 from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.reviews import (
     AssignCase,
@@ -22,6 +22,7 @@ from schemas.reviews import (
     ConcludeCase,
     Conclusion,
     OpenAppeal,
+    ReopenCase,
     ReviewCase,
     StoredCase,
 )
@@ -49,6 +50,12 @@ REMEMBERED: Final = 64
 
 IMAGES: Final = frozenset({EvidenceKind.IMAGE, EvidenceKind.SELFIE, EvidenceKind.PORTRAIT})
 """What a reviewer must have looked at, where the tenant demands it."""
+
+_NEEDED: Final[Mapping[type[CaseWish], Permission]] = {
+    ConcludeCase: Permission.CASES_CONCLUDE,
+    ReopenCase: Permission.CASES_OVERTURN,
+}
+"""What an act on a case needs beside CASES_WORK, as the routes ask for it too."""
 
 log = structlog.get_logger(__name__)
 
@@ -102,23 +109,41 @@ class ChangeCase:
                 continue  # something moved meanwhile: look again
             return answered
 
+    async def _require_permitted(self, wish: CaseWish) -> Reviewer:
+        """Return the member who acts; the front let them in, and since then much may have happened.
+
+        Raises:
+            Refused: PERMISSION_DENIED; no active member of the tenant has the role for it now.
+        """
+        member = await self._member(wish.tenant_id, UserId(wish.actor.actor_id or ""))
+        needed = _NEEDED.get(type(wish), Permission.CASES_WORK)
+        if member is None or not member.active or needed not in PERMISSIONS_OF[member.role]:
+            message = f"This needs an active member who holds the permission {needed} now."
+            raise Refused.because(ProblemCode.PERMISSION_DENIED, message)
+        if not isinstance(wish, AssignCase) and getattr(wish, "reviewer_id", None) != member.reviewer_id:
+            raise Refused.because(ProblemCode.PERMISSION_DENIED, "Nobody acts in a colleague's name.")
+        return member
+
     async def _change(self, wish: Any) -> None:
         record = await self._find(wish.tenant_id, RecordKind.REVIEW_CASE, wish.review_case_id)
         stored = StoredCase.from_bytes(record.body)
         if _id(wish) in stored.requests:
             self._remember(wish, stored)
             return
-        move = await self._move(wish, stored, to_milliseconds(self._clock()))
+        member = await self._require_permitted(wish)
+        move = await self._move(wish, member, stored, to_milliseconds(self._clock()))
         await self._commit(wish, move, record)
 
-    async def _move(self, wish: CaseWish, stored: StoredCase, now: datetime) -> Move:
+    async def _move(self, wish: CaseWish, member: Reviewer, stored: StoredCase, now: datetime) -> Move:
         if isinstance(wish, ConcludeCase):
-            return await self._conclude(wish, stored, now)
+            return await self._conclude(wish, member, stored, now)
         if isinstance(wish, AssignCase):
             await self._require_member(wish.tenant_id, wish.reviewer_id)
         return moved(wish, stored, now)
 
-    async def _conclude(self, wish: ConcludeCase, stored: StoredCase, now: datetime) -> Move:
+    async def _conclude(
+        self, wish: ConcludeCase, member: Reviewer, stored: StoredCase, now: datetime
+    ) -> Move:
         settings = await self._settings(wish.tenant_id)
         conclusion = Conclusion(
             reviewer_id=wish.reviewer_id,
@@ -130,9 +155,9 @@ class ChangeCase:
             session_id=wish.session_id,
         )
         viewed = not settings.require_evidence_view or await self._all_viewed(wish, stored.case)
-        member = await self._member(wish.tenant_id, wish.reviewer_id)
-        oneself = member is not None and concluding.is_about(stored.case.subject_id, member)
-        deciding = concluding.Deciding(conclusion, wish.may_overturn, settings.four_eyes, viewed, oneself)
+        oneself = concluding.is_about(stored.case.subject_id, member)
+        overturns = wish.may_overturn and Permission.CASES_OVERTURN in PERMISSIONS_OF[member.role]
+        deciding = concluding.Deciding(conclusion, overturns, settings.four_eyes, viewed, oneself)
         after = concluding.concluded(stored, deciding)
         said = {"outcome": wish.outcome, "reason_codes": list(wish.reason_codes)}
         case_id, status = wish.review_case_id, after.case.status

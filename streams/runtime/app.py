@@ -56,6 +56,7 @@ def build_app(settings: StreamSettings) -> faust.App:
         processing_guarantee="at_least_once",
         topic_partitions=_MOST_PARTITIONS,
         topic_replication_factor=access.replication_factor,
+        topic_allow_declare=False,  # every topic is there before; agents need not be allowed to make any
         topic_disable_leader=True,
         table_standby_replicas=0,
         broker_session_timeout=settings.session_timeout_s,

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -127,27 +128,27 @@ class Scene:
         return {(d.topic, d.partition, d.offset): one.reason for one in letters for d in [one.delivery]}
 
 
-@pytest_asyncio.fixture(
-    scope="module",
-    loop_scope="session",
-    params=["embedded", pytest.param("engines", marks=pytest.mark.engines)],
-)
-async def scene(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Scene]:
-    """A deployment on one of the two engine profiles."""
+@pytest.fixture(scope="module", params=["embedded", pytest.param("engines", marks=pytest.mark.engines)])
+def profile(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Profile]:
+    """The engines, and a folder of their own."""
     folder = tmp_path_factory.mktemp("authenticated")
-    profile: Profile = Embedded(folder)
     if request.param == "engines":
-        profile = Engines(folder, request.getfixturevalue("cassandra"))
+        return folder, Engines(folder, request.getfixturevalue("cassandra"))
+    return folder, Embedded(folder)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def scene(profile: tuple[Path, Profile]) -> AsyncIterator[Scene]:
+    """A deployment on one of the two engine profiles."""
+    folder, engines = profile
     async with AsyncExitStack() as stack:
-        fleet = await stack.enter_async_context(running_fleet(folder, profile, **NO_DELAY))
+        fleet = await stack.enter_async_context(running_fleet(folder, engines, **NO_DELAY))
         client = await stack.enter_async_context(open_client())
         receiver = await stack.enter_async_context(open_receiver())
         front, worker = await asyncio.gather(fleet.front(), fleet.worker("--health-port", "0"))
         owner = await sign_in(client, front.url, fleet.command, fleet.tenant)
         lead = await sign_in(client, front.url, fleet.command, fleet.tenant, "COMPLIANCE_LEAD")
-        intruder = await stack.enter_async_context(open_intruder(LogAccess(profile.bootstrap)))
+        intruder = await stack.enter_async_context(open_intruder(LogAccess(engines.bootstrap)))
         made = Scene(fleet, client, front, worker, owner, lead, receiver, intruder, "", "", "", "", "", "")
         await furnish(made)
         yield made
