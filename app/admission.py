@@ -67,7 +67,8 @@ class Admission:
     fewer than twice `places` are taken it gets one at once, and nobody else does until the excess is gone.
 
     The log works through a partition one record after the other. So nothing is released into a partition in
-    which a verification of this front is under way: it would wait there just as long, unordered.
+    which a verification of this front is under way: it would wait there just as long, unordered. After
+    `longest_wait_s` a request of a tenant without a place goes there all the same.
 
     A request that would wait longer than `longest_wait_s` is refused at once. The estimate is the number of
     requests released before it, times the moving average of a decision's duration, over the places.
@@ -187,6 +188,8 @@ class Admission:
                 self._give_back(waiting.place.result(), measured=False)
             self._forget(tenant_id, waiting)
             if isinstance(error, TimeoutError):
+                if not self._share[tenant_id] and self._has_room(tenant_id):
+                    return self._take(tenant_id, waiting)  # only its partition was busy
                 raise _overloaded(max(self.estimate_s(tenant_id), self._longest_wait_s)) from None
             raise
 

@@ -226,6 +226,17 @@ async def test_s62_two_that_share_a_partition_are_not_released_together() -> Non
         assert on.order == ["a0", "a2", "a1"]
 
 
+async def test_s62_a_tenant_without_a_place_waits_for_a_partition_no_longer_than_for_a_place() -> None:
+    async with stage(places=2, longest_wait_s=0.05) as on:
+        await on.ask(ACME, "a0", "ver_003")
+        await on.ask(ACME, "a1", "ver_011")
+        await on.ask(GLOBEX, "b0", "ver_019")
+        await on.refusal_of("a1")
+        await settle()
+
+        assert on.order == ["a0", "b0"]
+
+
 async def test_s62_a_fresh_id_is_drawn_in_a_free_partition() -> None:
     async with stage(places=2) as on:
         await on.ask(ACME, "a0", "ver_104")
