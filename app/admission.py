@@ -67,12 +67,12 @@ class Admission:
     fewer than twice `places` are taken it gets one at once, and nobody else does until the excess is gone.
 
     The log works through a partition one record after the other. So nothing is released into a partition in
-    which a verification of this front is under way: it would wait there just as long, unordered.
+    which a verification of this front is under way: it would wait there just as long, unordered. After
+    `longest_wait_s` a request of a tenant without a place goes there all the same.
 
     A request that would wait longer than `longest_wait_s` is refused at once. The estimate is the number of
     requests released before it, times the moving average of a decision's duration, over the places.
-    A tenant that has nothing waiting and nothing released is not refused by the estimate, only after having
-    waited so long.
+    A tenant that has nothing waiting is not refused by the estimate, only after having waited so long.
 
     Each front counts, orders and measures its own requests. Two fronts on the same workers release twice
     `places` together and both see the longer decisions; shares are fair within each front. Set `places`
@@ -173,11 +173,11 @@ class Admission:
 
     async def _wait(self, tenant_id: TenantId, verification_id: VerificationId | None) -> Place:
         waiting = _Waiting(verification_id, self._now(), asyncio.get_running_loop().create_future())
-        newcomer = tenant_id not in self._queues and not self._share[tenant_id]
+        first = tenant_id not in self._queues
         estimate_s = self.estimate_s(tenant_id)
         self._queues.setdefault(tenant_id, deque()).append(waiting)
         self._release()
-        if not waiting.place.done() and estimate_s > self._longest_wait_s and not newcomer:
+        if not waiting.place.done() and estimate_s > self._longest_wait_s and not first:
             self._forget(tenant_id, waiting)
             raise _overloaded(estimate_s)
         try:
@@ -188,7 +188,9 @@ class Admission:
                 self._give_back(waiting.place.result(), measured=False)
             self._forget(tenant_id, waiting)
             if isinstance(error, TimeoutError):
-                raise _overloaded(self.estimate_s(tenant_id)) from None
+                if not self._share[tenant_id] and self._has_room(tenant_id):
+                    return self._take(tenant_id, waiting)  # only its partition was busy
+                raise _overloaded(max(self.estimate_s(tenant_id), self._longest_wait_s)) from None
             raise
 
     def _forget(self, tenant_id: TenantId, waiting: _Waiting) -> None:

@@ -171,6 +171,18 @@ async def test_s62_what_a_busy_tenant_has_waiting_does_not_count_for_another() -
         assert on.admission.estimate_s(GLOBEX) == 5.0  # one of the busy tenant's turns comes before
 
 
+async def test_s62_a_tenant_with_nothing_waiting_is_not_refused_by_an_estimate() -> None:
+    async with stage(places=2, longest_wait_s=10.0) as on:
+        on.admission.decision_s = 60.0
+        for number in range(4):
+            await on.ask(ACME, f"a{number}")
+        await on.ask(GLOBEX, "b0")
+        await on.ask(GLOBEX, "b1")
+
+        assert (await on.refusal_of("a3")).retry_after_s == 60
+        assert (on.order, on.admission.waiting) == (["a0", "a1", "b0"], 2)
+
+
 async def test_s62_the_estimate_follows_what_is_measured() -> None:
     async with stage(places=1) as on:
         for number in range(30):
@@ -212,6 +224,17 @@ async def test_s62_two_that_share_a_partition_are_not_released_together() -> Non
         await on.end("a0")
 
         assert on.order == ["a0", "a2", "a1"]
+
+
+async def test_s62_a_tenant_without_a_place_waits_for_a_partition_no_longer_than_for_a_place() -> None:
+    async with stage(places=2, longest_wait_s=0.05) as on:
+        await on.ask(ACME, "a0", "ver_003")
+        await on.ask(ACME, "a1", "ver_011")
+        await on.ask(GLOBEX, "b0", "ver_019")
+        await on.refusal_of("a1")
+        await settle()
+
+        assert on.order == ["a0", "b0"]
 
 
 async def test_s62_a_fresh_id_is_drawn_in_a_free_partition() -> None:

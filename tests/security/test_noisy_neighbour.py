@@ -12,9 +12,12 @@ AT_ONCE = 24
 BETWEEN = 6
 """Decisions of the busy tenant while the quiet one waits: what was released, and one turn more."""
 
+ACCEPTED = {None, "DECISION_PENDING"}
+"""A decision, or on a machine with too much to do the word that it comes; then the key finds it later."""
+
 
 async def test_s62_a_tenant_beside_a_busy_one_is_served_in_its_turn_and_never_refused(tmp_path: Path) -> None:
-    wire = bodies(2)
+    wire = bodies(2, width=320)
     async with running_service(tmp_path, {"SERVICE_VERIFICATIONS_AT_ONCE": "2"}) as service:
         _, other_key, _ = await make_tenant(tmp_path, "Globex")
         busy = Tenant(service, service.live_key, wire, "busy")
@@ -24,15 +27,14 @@ async def test_s62_a_tenant_beside_a_busy_one_is_served_in_its_turn_and_never_re
         asked = [await quiet.send(f"quiet-{number}", number) for number in range(2)]
         await asyncio.gather(*flood)
         first_answers = list(busy.answers)
-        await busy.settle()
+        await asyncio.gather(busy.settle(), quiet.settle())
 
     refused = [one for one in first_answers if one.code == "OVERLOADED"]
-    decided = [one for one in first_answers if one.code is None]
-    between = [sum(own.at - own.took_s < one.at < own.at for one in decided) for own in asked]
-    assert [one.status for one in asked] == [201, 201]
+    accepted = [one for one in first_answers if one.code in ACCEPTED]
+    between = [sum(own.at - own.took_s < one.at < own.at for one in accepted) for own in asked]
+    assert {one.code for one in asked} <= ACCEPTED
     assert max(between) <= BETWEEN
-    assert {one.code for one in first_answers} <= {None, "OVERLOADED", "DECISION_PENDING"}
-    assert decided
-    assert refused
+    assert len(refused) + len(accepted) == AT_ONCE
     assert all(int(one.retry_after or 0) > 1 for one in refused)
-    assert max(one.at for one in decided) > asked[0].at
+    assert refused
+    assert max(one.at for one in accepted) > asked[0].at

@@ -21,19 +21,27 @@ DECISION_S = 100.0
 
 @asynccontextmanager
 async def busy_front(tenant_id: TenantId = ACME) -> AsyncIterator[Front]:
-    """A front with one place, which a verification of a tenant has, and decisions that take long."""
+    """A front with one place, which a verification of a tenant has while another one waits for it."""
     async with open_front() as front:
         admission = front.ports.intake.admission
         admission._places, admission.decision_s = 1, DECISION_S
+
+        async def wait() -> None:
+            async with admission.place(tenant_id, None):
+                pass
+
         async with admission.place(tenant_id, None):
+            waiting = asyncio.create_task(wait())
+            await asyncio.sleep(0)
             yield front
+            waiting.cancel()
 
 
 async def test_s62_the_answer_says_when_there_will_be_room() -> None:
     async with busy_front() as front:
         told = await front.submit(CUSTOMER)
 
-    assert (told.status, told.code, told.headers["Retry-After"]) == (503, "OVERLOADED", "100")
+    assert (told.status, told.code, told.headers["Retry-After"]) == (503, "OVERLOADED", "200")
 
 
 async def test_s62_nothing_is_stored_or_sent_for_a_refused_request() -> None:
@@ -83,7 +91,7 @@ async def test_s62_a_capture_session_is_handed_in_at_its_tenants_turn() -> None:
             for subject in ("customer-1", "sim:approved")
         ]
 
-    assert (told.status, told.code, told.headers["Retry-After"]) == (503, "OVERLOADED", "100")
+    assert (told.status, told.code, told.headers["Retry-After"]) == (503, "OVERLOADED", "200")
     assert simulated.status == 202
 
 
