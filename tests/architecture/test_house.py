@@ -12,12 +12,20 @@ ROOT = Path(__file__).parents[2]
 ROOMS = ("schemas", "streams", "app")
 LINT_IMPORTS = "from importlinter.cli import lint_imports_command as lint; lint()"
 MACHINERY = {"faust", "aiohttp", "asyncio", "aiokafka", "sqlite3"}
-MAY_CATCH_ALL = (
+MAY_CATCH_ALL = {
     "streams/runtime/guard.py",
     "app/http/middlewares.py",
-    "app/vision/pool.py",
     "app/adapters/webhook_sender.py",
-)
+    "app/vision/serving.py",  # whatever a job on hostile pixels raises is its answer
+    "app/vision/fork_server.py",  # nothing of the forker may go on in a child
+}
+LINES = 350
+MAY_BE_LONGER = {
+    "app/wiring.py",  # what is opened in which order, of every role
+    "app/broker/groups.py",  # the state machine of one consumer group
+    "streams/verification/handler.py",  # the steps of one verification
+}
+"""One concept each, which a split by size would tear apart; up to 450 lines."""
 
 
 def modules(*rooms: str) -> Iterator[tuple[str, ast.Module]]:
@@ -71,8 +79,11 @@ def test_a_room_init_holds_its_rule_and_no_code() -> None:
 
 
 def catches_all(node: ast.AST) -> bool:
-    """Tell a handler that catches every exception."""
+    """Tell a handler that swallows every exception; one that ends by raising it again does not."""
     if not isinstance(node, ast.ExceptHandler):
+        return False
+    last = node.body[-1]
+    if isinstance(last, ast.Raise) and last.exc is None:
         return False
     named = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
     return any(n is None or getattr(n, "id", "") in {"Exception", "BaseException"} for n in named)
@@ -81,13 +92,16 @@ def catches_all(node: ast.AST) -> bool:
 def test_only_the_named_places_catch_everything() -> None:
     found = {path for path, tree in modules(*ROOMS) for node in ast.walk(tree) if catches_all(node)}
 
-    assert found <= set(MAY_CATCH_ALL)
+    assert found == MAY_CATCH_ALL
 
 
 def test_no_module_outgrows_one_thing() -> None:
     sizes = {p: len((ROOT / p).read_text(encoding="utf-8").splitlines()) for p, _ in modules(*ROOMS)}
 
-    assert {path: size for path, size in sizes.items() if size > 350} == {}
+    allowed = {path: 450 if path in MAY_BE_LONGER else LINES for path in sizes}
+
+    assert {path: size for path, size in sizes.items() if size > allowed[path]} == {}
+    assert {path for path in MAY_BE_LONGER if sizes[path] <= LINES} == set()
 
 
 def test_no_file_names_a_registry_or_a_path_of_one_machine() -> None:
