@@ -4,12 +4,11 @@ import asyncio
 import atexit
 import struct
 import tempfile
-from collections.abc import MutableMapping
-from contextlib import AsyncExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-import structlog
+from structlog.testing import capture_logs
 from typing_extensions import override
 
 from app.broker.connection import Connection
@@ -56,24 +55,18 @@ class FakeTransport(asyncio.Transport):
     resume_reading = pause_reading
 
 
-def _watch(_: Any, __: str, event: MutableMapping[str, Any]) -> Any:
-    if event["event"] == "broker.request_failed":
-        _faults.append(repr(event))
-    raise structlog.DropEvent
-
-
-def _start() -> tuple[asyncio.AbstractEventLoop, Guarded]:
-    structlog.configure(processors=[_watch])
-    loop, stack = asyncio.new_event_loop(), AsyncExitStack()
+@cache
+def _running() -> tuple[asyncio.AbstractEventLoop, Guarded, object]:
+    """Start a broker at the first input; it ends with the process."""
+    loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda _, context: _faults.append(repr(context)))
-    folder = stack.enter_context(tempfile.TemporaryDirectory())
-    guarded = loop.run_until_complete(stack.enter_async_context(guarded_broker(Path(folder))))
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    opened = guarded_broker(Path(folder.name))
+    guarded = loop.run_until_complete(opened.__aenter__())
     loop.run_until_complete(guarded.broker._topics.create(READABLE, 2, {}))
-    atexit.register(lambda: loop.run_until_complete(stack.aclose()))
-    return loop, guarded
+    return loop, guarded, opened  # which ends the broker when nothing refers to it
 
-
-LOOP, GUARDED = _start()
 
 _FRAMES = (*every_frame(), written(produce_request(READABLE, one(b"v"))), written(fetch_request(READABLE, 0)))
 SEEDS = tuple(
@@ -84,18 +77,22 @@ SEEDS = tuple(
 
 def target(data: bytes) -> None:
     """Send the bytes after the first, which says who sends them."""
-    listener = GUARDED.broker._listener
-    assert listener is not None
     accesses = (None, Access("billing", frozenset({READABLE})), EVERYTHING)
     access = accesses[data[0] % 3] if data else None
     if access is EVERYTHING and any(data[at : at + 2] in _KEYS for at in range(5, len(data))):
         access = accesses[1]
-    LOOP.run_until_complete(_send(Connection(listener), access, data[1:]))
+    with capture_logs() as logs:
+        loop, guarded, _ = _running()
+        listener = guarded.broker._listener
+        assert listener is not None
+        loop.run_until_complete(_send(Connection(listener), access, data[1:]))
+    _faults.extend(repr(entry) for entry in logs if entry["event"] == "broker.request_failed")
     if _faults:
         raise AssertionError(_faults.pop())
 
 
 _KEYS: Final = {struct.pack(">h", key) for key in CHANGING}
+"""How a request for one of them begins."""
 
 
 async def _send(connection: Connection, access: Access | None, data: bytes) -> None:
