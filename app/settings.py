@@ -154,7 +154,7 @@ class Settings(BaseSettings):
     worker_session_timeout_s: float = Field(default=8.0, ge=6, le=300)
     """How long a silent worker counts as alive; its partitions answer again one to two seconds later."""
     vision_workers: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1, le=64)
-    """Threads that run the models."""
+    """Child processes that run the models."""
     vision_queue: int = Field(default=32, ge=1)
     """Model jobs that may wait; over it the answer is 503 OVERLOADED."""
     verifications_at_once: int | None = Field(default=None, ge=1, le=1024)

@@ -8,6 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic import ValidationError
 
 from app.vision import jobs
+from app.vision.forker import Child
 from app.vision.jobs import Gives, Job, Reply, Request, framed, parted
 from app.vision.memory import SharedMemory, packed, pixels_in, shared
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, VeristreamError
@@ -72,7 +73,7 @@ class Exchange(Generic[R]):
         if len(self._packet) > jobs.PACKET_BYTES:
             raise EngineFailed("a question is too long")
 
-    async def ask(self, link: socket.socket) -> Answer[R]:
+    async def ask(self, child: Child) -> Answer[R]:
         """Put the question and return the answer.
 
         Raises:
@@ -80,10 +81,10 @@ class Exchange(Generic[R]):
         """
         fds = [memory.fd for memory in (*self._kept, self._room) if memory is not None]
         try:
-            socket.send_fds(link, [self._packet], fds)
+            socket.send_fds(child.link, [self._packet], fds)
         except OSError as error:
             raise ChildDied("not there") from error
-        return self._read(await receive(link))
+        return self._read(await receive(child))
 
     def _read(self, packet: bytes) -> Answer[R]:
         try:
@@ -113,16 +114,16 @@ class Exchange(Generic[R]):
         return Picture(pixels)
 
 
-async def receive(link: socket.socket) -> bytes:
+async def receive(child: Child) -> bytes:
     """Return the next answer.
 
     Raises:
         ChildDied: There will be none.
     """
     try:
-        packet = await asyncio.get_running_loop().sock_recv(link, jobs.PACKET_BYTES)
+        length = await asyncio.get_running_loop().sock_recv_into(child.link, child.room)
     except OSError as error:
         raise ChildDied("not there") from error
-    if not packet:
+    if not length:
         raise ChildDied("ended")
-    return packet
+    return bytes(memoryview(child.room)[:length])

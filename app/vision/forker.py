@@ -8,12 +8,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from app.vision.jobs import Facts
+from app.vision.jobs import PACKET_BYTES, Facts
 from schemas.base import Frozen
 from schemas.problems import EngineFailed, VeristreamError
 
@@ -25,6 +25,12 @@ _MESSAGE_BYTES: Final = 64 * 1024
 
 _ONE_THREAD: Final = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """A process that forks may have no other threads, and as many children as cores are the best throughput."""
+_KEEPING_MEMORY: Final = {
+    "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
+    "MALLOC_TRIM_THRESHOLD_": str(32 * 2**20),
+}
+"""What glibc's allocator comes to by itself in a busy process (mallopt(3)); a child of few jobs would give
+memory back after each of them, and every page it takes again costs a fault."""
 _PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONHOME")
 """Variables the forker gets; settings hold secrets, and a child must not know them."""
 
@@ -48,6 +54,8 @@ class Child:
     pid: int
     link: socket.socket
     """Of packets, and non-blocking."""
+    room: bytearray = field(default_factory=lambda: bytearray(PACKET_BYTES), repr=False)
+    """Where its answers are received: fresh memory for each would cost more than the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,4 +200,9 @@ class Forker:
 
 def _environment() -> dict[str, str]:
     passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return {**passed_on, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return {
+        **passed_on,
+        **_ONE_THREAD,
+        **_KEEPING_MEMORY,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }

@@ -72,7 +72,7 @@ READ_LINES: Final = Job(
 READ_CODES: Final = Job("read_codes", 2, result=TypeAdapter(tuple[str, ...]))
 """QR codes are only compared with the printed number, and OpenCV's search has no bound of its own."""
 READ_DOCUMENT: Final = Job("read_document", 8, TypeAdapter(tuple[date]), TypeAdapter(DocumentFindings))
-FIND_FACES: Final = Job("find_faces", 4, result=TypeAdapter(tuple[Face, ...]))
+FIND_FACES: Final = Job("find_faces", 6, result=TypeAdapter(tuple[Face, ...]))
 EMBED: Final = Job("embed", 2, TypeAdapter(tuple[Face]), TypeAdapter(Vector))
 LIVENESS: Final = Job("liveness", 2, TypeAdapter(tuple[Face]), TypeAdapter(float))
 

@@ -130,7 +130,7 @@ class VisionPool:
             child = self._idle.pop() if self._idle else await self._fork()
             try:
                 async with asyncio.timeout(job.wall_s):
-                    answer = await exchange.ask(child.link)
+                    answer = await exchange.ask(child)
             except asyncio.CancelledError:
                 self._abandon(child)
                 raise
@@ -152,7 +152,7 @@ class VisionPool:
             lives = False
             with suppress(TimeoutError, ChildDied):
                 async with asyncio.timeout(GRACE_S):
-                    await receive(child.link)
+                    await receive(child)
                     lives = True
             await self._take_back(child, lives and len(self._idle) + self.running < self.workers)
 

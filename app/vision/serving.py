@@ -3,6 +3,7 @@
 import mmap
 import os
 import socket
+from array import array
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -52,10 +53,14 @@ _Work = Callable[[_Asked], Any]
 
 def serve(link: socket.socket, engines: Loaded) -> None:
     """Answer messages one after the other until the other side closes, or memory ran out."""
+    room, descriptors = bytearray(jobs.PACKET_BYTES), socket.CMSG_LEN(_FDS_MAX * array("i").itemsize)
     while True:
-        packet, fds, _, _ = socket.recv_fds(link, jobs.PACKET_BYTES, _FDS_MAX)
-        if not packet:
+        length, ancillary, _, _ = link.recvmsg_into([room], descriptors)
+        if not length:
             return
+        packet, fds = bytes(memoryview(room)[:length]), array("i")
+        for _, _, sent in ancillary:
+            fds.frombytes(sent[: len(sent) - len(sent) % fds.itemsize])
         try:
             reply, value = _answer(packet, fds, engines)
         finally:
@@ -76,7 +81,7 @@ def finished(coroutine: Coroutine[Any, Any, R]) -> R:
     raise EngineFailed("an engine waits in a child")
 
 
-def _answer(packet: bytes, fds: list[int], engines: Loaded) -> tuple[Reply, bytes]:
+def _answer(packet: bytes, fds: Sequence[int], engines: Loaded) -> tuple[Reply, bytes]:
     """Carry one request out; whatever goes wrong becomes a named condition without the input's words."""
     try:
         head, rest = parted(packet)
@@ -93,7 +98,7 @@ def _answer(packet: bytes, fds: list[int], engines: Loaded) -> tuple[Reply, byte
 
 
 def _carry_out(
-    job: Job[Any], work: _Work, request: Request, rest: memoryview, fds: list[int], engines: Loaded
+    job: Job[Any], work: _Work, request: Request, rest: memoryview, fds: Sequence[int], engines: Loaded
 ) -> tuple[Reply, bytes]:
     waiting = iter(fds)
     picture = None

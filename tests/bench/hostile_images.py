@@ -10,6 +10,7 @@ At the end: the other tenant's 95th percentiles, and how late the service's even
 
 import argparse
 import asyncio
+import secrets
 import statistics
 import sys
 import tempfile
@@ -35,6 +36,8 @@ ANSWERS: Final = frozenset({200, 201, 400, 413, 422})
 """How an image may be answered; 200 when the decision came after the first answer."""
 PATIENCE_S: Final = 180.0
 """How long a decision is waited for."""
+TOKEN: Final = secrets.token_urlsafe(32)
+SETTINGS: Final = {"SERVICE_METRICS": "token", "SERVICE_PLATFORM_OPERATOR_TOKEN": TOKEN}
 MIB: Final = 1 << 20
 
 
@@ -146,7 +149,7 @@ def p95(values: list[float]) -> float:
 
 async def loop_late_s(service: Service) -> str:
     """How late the service's loop ran: beats by the bound they stayed under."""
-    _, text = await service.get("/metrics")
+    _, text = await service.get("/metrics", key=TOKEN)
     beats = [
         line for line in str(text).splitlines() if line.startswith("veristream_loop_late_seconds_bucket")
     ]
@@ -158,7 +161,7 @@ async def attack(every: int, seconds: float, alone_s: float, rate_s: float) -> l
     chosen = list(corpus().items())[::every]
     costs: list[Cost] = []
     with tempfile.TemporaryDirectory() as folder:
-        async with running_service(Path(folder)) as service:
+        async with running_service(Path(folder), SETTINGS) as service:
             selfie = encoded(hopper().selfie)
             _, _, other = await make_tenant(service.data_dir, "Globex")
             meter = Meter(service.role.process.pid)
