@@ -197,4 +197,4 @@ class LimitSharing:
 
 
 def _pause_s(first_s: float, failures: int) -> float:
-    return min(LONGEST_PAUSE_S, first_s * 2 ** min(max(0, failures), 10))
+    return min(LONGEST_PAUSE_S, first_s * float(1 << min(max(0, failures), 10)))

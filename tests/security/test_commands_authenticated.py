@@ -69,7 +69,7 @@ class Scene:
     @property
     def access(self) -> LogAccess:
         """How the log is reached."""
-        return LogAccess(self.fleet.profile.bootstrap)
+        return self.fleet.profile.access
 
     async def with_key(self, method: str, path: str, **more: Any) -> tuple[int, Any]:
         """Ask with the tenant's test key."""
@@ -79,13 +79,13 @@ class Scene:
 
     async def genuine(self, topic: Topic) -> list[Delivery]:
         """Every record of a topic that the deployment wrote."""
-        found = await deliveries_in(self.fleet.profile.bootstrap, topic)
+        found = await deliveries_in(self.fleet.profile.access, topic)
         return [one for one in found if AUTHENTICATION in one.headers]
 
     async def quiet(self) -> None:
         """Wait until every agent has settled every record."""
         for topic in ACTED_ON:
-            await until_caught_up(self.fleet.profile.bootstrap, topic)
+            await until_caught_up(self.fleet.profile.access, topic)
 
     async def standing(self) -> dict[str, Any]:
         """Everything an act would change, as the interface and the receiver tell it."""
@@ -148,7 +148,7 @@ async def scene(profile: tuple[Path, Profile]) -> AsyncIterator[Scene]:
         front, worker = await asyncio.gather(fleet.front(), fleet.worker("--health-port", "0"))
         owner = await sign_in(client, front.url, fleet.command, fleet.tenant)
         lead = await sign_in(client, front.url, fleet.command, fleet.tenant, "COMPLIANCE_LEAD")
-        intruder = await stack.enter_async_context(open_intruder(LogAccess(engines.bootstrap)))
+        intruder = await stack.enter_async_context(open_intruder(engines.access))
         made = Scene(fleet, client, front, worker, owner, lead, receiver, intruder, "", "", "", "", "", "")
         await furnish(made)
         yield made
@@ -237,7 +237,7 @@ async def test_a_conclusion_forged_in_the_owners_name_concludes_nothing(scene: S
 
 async def test_nothing_forged_altered_or_transplanted_is_carried_out_on_any_topic(scene: Scene) -> None:
     before, ends = await settled(scene), await scene.ends()
-    answers = len(await deliveries_in(scene.fleet.profile.bootstrap, Topic.REPLIES))
+    answers = len(await deliveries_in(scene.fleet.profile.access, Topic.REPLIES))
     written: set[tuple[str, int, int]] = set()
     for number, topic in enumerate(ACTED_ON):
         other = (await scene.genuine(ACTED_ON[number - 1]))[0]
@@ -254,7 +254,7 @@ async def test_nothing_forged_altered_or_transplanted_is_carried_out_on_any_topi
         written, True
     )
     assert after["forged"] - ends["forged"] >= len(written)
-    assert len(await deliveries_in(scene.fleet.profile.bootstrap, Topic.REPLIES)) == answers
+    assert len(await deliveries_in(scene.fleet.profile.access, Topic.REPLIES)) == answers
     assert {name: after[name] - ends[name] for name in ("answered", "refused", "buried", "replayed")} == {
         "answered": 0, "refused": 0, "buried": 0, "replayed": 0,
     }  # fmt: skip
@@ -270,13 +270,13 @@ async def test_forged_and_buried_records_are_never_sent_again(scene: Scene) -> N
     invented = Delivery(grave.topic, 0, 0, grave.key, grave.value, dict(grave.headers))
     nonsense = replace(invented, headers={"dead-partition": b"\xff", "dead-topic": b"?"})
     await scene.intruder.write(invented, nonsense)
-    commands = [len(await deliveries_in(scene.fleet.profile.bootstrap, topic)) for topic in ACTED_ON]
+    commands = [len(await deliveries_in(scene.fleet.profile.access, topic)) for topic in ACTED_ON]
 
     told = await scene.fleet.command("dlq", "redrive", "--limit", "10000")
 
     assert told["redriven"] == 0
     assert told["withheld"] >= 2
-    assert [len(await deliveries_in(scene.fleet.profile.bootstrap, topic)) for topic in ACTED_ON] == commands
+    assert [len(await deliveries_in(scene.fleet.profile.access, topic)) for topic in ACTED_ON] == commands
     assert await settled(scene) == before
 
 
