@@ -14,7 +14,6 @@ from schemas.enums import FlowType
 from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, EvidenceId
 from schemas.problems import (
-    FieldProblem,
     ImageNotEvaluable,
     ImageUndecodable,
     NotFound,
@@ -48,16 +47,11 @@ from streams.verification.checks import (
 from streams.verification.findings import Evaluation
 from streams.verification.outcome import Decided, Remembered
 from streams.verification.policy import VerificationPolicy
+from streams.verification.refusing import key_reused, unusable_images
 from streams.verification.rules import decide
 from streams.verification.sandbox import Scenario, scenario_for, simulate
 from streams.verification.tenant_policy import policy_for, without_policy
 from streams.verification.tries import Tries, counted
-
-REFUSALS_OF_IMAGES: Final = (
-    (ImageUndecodable, ProblemCode.IMAGE_UNDECODABLE, "The image cannot be decoded."),
-    (ImageNotEvaluable, ProblemCode.IMAGE_NOT_EVALUABLE, "There is nothing in the image to evaluate."),
-)
-"""What a decoder's condition means for the caller; the first kind found is the answer (G60)."""
 
 _UNSEEN: Final = Picture(np.empty((0, 0, 3), np.uint8))
 """Stands for an image that is sound and whose pixels nobody wants."""
@@ -163,7 +157,7 @@ class EvaluateVerification:
         if known.refusal is not None:
             raise Refused(known.refusal)
         if known.fingerprint != command.fingerprint:
-            raise _key_reused()
+            raise key_reused()
         replayed = known.request_id != command.request_id
         if not replayed:
             record = await self._stores.records.get(
@@ -233,7 +227,7 @@ class EvaluateVerification:
         else:
             document, selfie = await self._examined((shown, own))
         sent = [(DOCUMENT_POINTER, document), (SELFIE_POINTER, selfie)]
-        refusal = _unusable_images(sent if command.flow_type is not FlowType.BIOMETRIC else sent[1:])
+        refusal = unusable_images(sent if command.flow_type is not FlowType.BIOMETRIC else sent[1:])
         if refusal is not None:
             raise refusal
         if isinstance(document, Picture) and isinstance(selfie, Picture):
@@ -354,19 +348,3 @@ def _submission(opened: bytes) -> Submission:
         return Submission.from_bytes(opened)
     except ValidationError:
         raise Damaged("the sealed submission is not one") from None
-
-
-def _unusable_images(images: Sequence[tuple[str, object]]) -> Refused | None:
-    """Build the refusal with the graver of the two conditions, at every image that has it."""
-    for condition, code, message in REFUSALS_OF_IMAGES:
-        places = [pointer for pointer, image in images if isinstance(image, condition)]
-        if places:
-            errors = [FieldProblem(code=code, message=message, pointer=pointer) for pointer in places]
-            return Refused.because(code, message, *errors)
-    return None
-
-
-def _key_reused() -> Refused:
-    message = "The Idempotency-Key was used with another body."
-    problem = FieldProblem(code=ProblemCode.IDEMPOTENCY_KEY_REUSED, message=message, header="Idempotency-Key")
-    return Refused.because(ProblemCode.IDEMPOTENCY_KEY_REUSED, message, problem)

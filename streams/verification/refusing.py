@@ -1,0 +1,29 @@
+"""Words the refusals of a verification whose images or key cannot be used; pure."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from schemas.problems import FieldProblem, ImageNotEvaluable, ImageUndecodable, ProblemCode, Refused
+
+REFUSALS_OF_IMAGES: Final = (
+    (ImageUndecodable, ProblemCode.IMAGE_UNDECODABLE, "The image cannot be decoded."),
+    (ImageNotEvaluable, ProblemCode.IMAGE_NOT_EVALUABLE, "There is nothing in the image to evaluate."),
+)
+"""What a decoder's condition means for the caller; the first kind found is the answer (G60)."""
+
+
+def unusable_images(images: Sequence[tuple[str, object]]) -> Refused | None:
+    """Build the refusal with the graver of the two conditions, at every image that has it."""
+    for condition, code, message in REFUSALS_OF_IMAGES:
+        places = [pointer for pointer, image in images if isinstance(image, condition)]
+        if places:
+            errors = [FieldProblem(code=code, message=message, pointer=pointer) for pointer in places]
+            return Refused.because(code, message, *errors)
+    return None
+
+
+def key_reused() -> Refused:
+    """Build the refusal of a key that came with another body."""
+    message = "The Idempotency-Key was used with another body."
+    problem = FieldProblem(code=ProblemCode.IDEMPOTENCY_KEY_REUSED, message=message, header="Idempotency-Key")
+    return Refused.because(ProblemCode.IDEMPOTENCY_KEY_REUSED, message, problem)
