@@ -308,7 +308,8 @@ async def test_a_worker_that_never_saw_the_first_passes_the_second_over_too(scen
     assert await settled(scene) == before
     ends = await scene.ends()
     assert ends["replayed"] >= sent + 1  # a worker that starts may be given a record twice
-    assert ends["answered"] == ends["refused"] == 0
+    assert ends["answered"] <= 1  # the wish to seal the row that tells of this worker's own start
+    assert ends["refused"] == 0
 
 
 async def write_everything_again(scene: Scene) -> int:
