@@ -72,7 +72,7 @@ def test_the_stack_is_what_the_tests_look_at() -> None:
 
 @pytest.mark.parametrize("name", SERVICES)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_every_service_holds_every_rule(rule: Rule, name: str) -> None:
+def test_s69_every_service_holds_every_rule(rule: Rule, name: str) -> None:
     assert rule(read_stack(), name) is None
 
 
@@ -239,7 +239,7 @@ def test_a_worker_is_asked_at_the_port_it_answers_on() -> None:
 
 
 @pytest.mark.parametrize("rule", image.DOCKERFILE_RULES, ids=lambda rule: rule.__name__)
-def test_the_image_holds_every_rule(rule: Callable[..., str | None]) -> None:
+def test_s69_the_image_holds_every_rule(rule: Callable[..., str | None]) -> None:
     assert rule(image.read_dockerfile(DOCKERFILE)) is None
 
 

@@ -16,8 +16,8 @@ CONTROL_AREA = (*range(1, 34), 73, 74)
 ATTACKS = (36, 42, 46, 51, 58, 59, 61, 62, 66, 67, 68, 69, 70, 71, 72, 75)
 """What was found by attacking the running service, and what stands against it."""
 
-WITHOUT_TEST = frozenset({68, 69})
-"""Of those, the ones that no test bears: each is to stand in the table of SECURITY.md with its reason."""
+FINDINGS = ROOT / "tests" / "security" / "FINDINGS.md"
+CITED = re.compile(r"`([\w/]+\.py|…)::(test_\w+)`")
 
 
 def numbers() -> set[int]:
@@ -34,13 +34,37 @@ def listed() -> set[int]:
     return {number for found in ranges for number in range(int(found[1]), int(found[2] or found[1]) + 1)}
 
 
-@pytest.mark.parametrize("number", sorted({*CONTROL_AREA, *ATTACKS} - WITHOUT_TEST))
+@pytest.mark.parametrize("number", sorted({*CONTROL_AREA, *ATTACKS}))
 def test_a_check_has_a_test_of_its_number(number: int) -> None:
     assert number in numbers()
 
 
-def test_a_check_without_a_test_stands_in_the_security_file() -> None:
-    assert listed() >= WITHOUT_TEST
+def cited() -> list[tuple[Path, str]]:
+    """File and name of every test that a finding names; an ellipsis stands for the file before it."""
+    found: list[tuple[Path, str]] = []
+    for name, test in CITED.findall(FINDINGS.read_text(encoding="utf-8")):
+        file = found[-1][0] if name == "…" else ROOT / name if "/" in name else FINDINGS.parent / name
+        found.append((file, test))
+    return found
+
+
+def test_every_test_that_a_finding_names_is_there() -> None:
+    missing = [
+        f"{file.name}::{test}"
+        for file, test in cited()
+        if f"def {test}(" not in file.read_text(encoding="utf-8")
+    ]
+
+    assert (missing, len(cited()) > 60) == ([], True)
+
+
+def test_every_finding_has_a_test() -> None:
+    rows = re.findall(
+        r"^\| (\d+)(?:, (\d+))?(?:, S\d+)* \|.*\|(.*)\|$", FINDINGS.read_text("utf-8"), re.MULTILINE
+    )
+
+    assert {int(number) for row in rows for number in row[:2] if number} == {*range(1, 23)}
+    assert [row for row in rows if ".py" not in row[2] and "::test_" not in row[2]] == []
 
 
 def test_the_security_file_lists_checks_by_their_numbers() -> None:

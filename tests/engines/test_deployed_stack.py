@@ -115,7 +115,7 @@ async def deployed(folder: Path) -> AsyncIterator[Deployed]:
         yield made
 
 
-async def test_the_roles_work_under_the_variables_and_principals_of_the_compose_file_and_may_do_no_more(
+async def test_s68_the_roles_work_under_the_principals_of_the_compose_file_and_may_do_no_more(
     tmp_path: Path,
 ) -> None:
     arrived: asyncio.Queue[Heard] = asyncio.Queue()
