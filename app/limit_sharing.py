@@ -13,8 +13,6 @@ What is promised of a limit of q requests in a window, with n fronts:
 """
 
 import asyncio
-import hashlib
-import hmac
 import itertools
 import time
 from collections import OrderedDict
@@ -33,7 +31,9 @@ from schemas.base import Frozen
 from schemas.problems import VeristreamError
 from schemas.topics import Topic
 from streams.runtime.access import LogAccess
-from streams.runtime.writer import LogWriter, Outgoing, headers_of
+from streams.runtime.authentication import RecordKeys, Unauthentic
+from streams.runtime.replays import delivery_of
+from streams.runtime.writer import LogWriter, Outgoing
 
 log = structlog.get_logger(__name__)
 
@@ -55,9 +55,6 @@ MOST_IN_A_RECORD: Final = 4_000
 MOST_FRONTS: Final = 64
 """Fronts whose last number is remembered: four times as many as can run, for those that were restarted."""
 
-MAC: Final = "mac"
-"""Header: HMAC-SHA-256 over the front's name and the value."""
-
 
 class Admitted(Frozen):
     """What one front admitted since its last record."""
@@ -71,8 +68,8 @@ class Admitted(Frozen):
 class LimitSharing:
     """Publishes what a limiter admitted and adds what others did, in the background; an async context.
 
-    `name` must differ for every process that ever shared. `key` authenticates the records, so that nobody
-    who reaches the log but lacks the root key can use up another's limit.
+    `name` must differ for every process that ever shared. `keys` check the records, so that nobody who
+    reaches the log but lacks the root key can use up another's limit.
     """
 
     def __init__(
@@ -80,14 +77,14 @@ class LimitSharing:
         access: LogAccess,
         writer: LogWriter,
         limiter: RateLimiter,
-        key: bytes,
+        keys: RecordKeys,
         name: str,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._access = access
         self._writer = writer
         self._limiter = limiter
-        self._key = key
+        self._keys = keys
         self._name = name.encode()
         self._now = now
         self._numbers = itertools.count()
@@ -133,11 +130,7 @@ class LimitSharing:
         for start in range(0, len(counts), MOST_IN_A_RECORD):
             part = tuple(counts[start : start + MOST_IN_A_RECORD])
             value = Admitted(number=next(self._numbers), counts=part).to_bytes()
-            headers = ((MAC, self._sign(self._name, value)),)
-            yield Outgoing(Topic.RATE_LIMITS, self._name, value, headers, partition=0)
-
-    def _sign(self, name: bytes, value: bytes) -> bytes:
-        return hmac.digest(self._key, name + b"\0" + value, hashlib.sha256)
+            yield Outgoing(Topic.RATE_LIMITS, self._name, value, partition=0)
 
     async def _listen(self) -> None:
         failures = 0
@@ -173,16 +166,13 @@ class LimitSharing:
                 await consumer.stop()
 
     def _hear(self, record: Any) -> None:
-        name, value = record.key or b"", record.value or b""
+        name = record.key or b""
         if name == self._name:
             return
-        mac = headers_of(record.headers).get(MAC, b"")
-        if not hmac.compare_digest(mac, self._sign(name, value)):
-            self.refused += 1
-            return
         try:
-            told = Admitted.from_bytes(value)
-        except ValidationError:
+            self._keys.check(delivery_of(record))
+            told = Admitted.from_bytes(record.value or b"")
+        except (Unauthentic, ValidationError):
             self.refused += 1
             return
         if told.number <= self._last.get(name, -1):

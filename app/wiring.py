@@ -227,8 +227,8 @@ async def open_front(
         await write_start(ports.commit, "front", settings)
         limiter = RateLimiter(chosen.rate_limits)
         if chosen.rate_limits is not None:
-            sharing_key = house.root_key.derive(Purpose.RATE_LIMITS)
-            await stack.enter_async_context(LimitSharing(access, writer, limiter, sharing_key, name))
+            sharing = LimitSharing(access, writer, limiter, house.record_keys, name)
+            await stack.enter_async_context(sharing)
         app = create_app(ports, chosen, limiter)
         app.on_response_prepare.append(leaving.sign)
         app.on_shutdown.append(lambda _: gateway.release(settings.stop_grace_s))

@@ -52,8 +52,6 @@ class Purpose(StrEnum):
     PEOPLE = "people"
     """Keyed hashes about reviewers: e-mail look-up, one-time tokens, recovery codes, counters."""
     CURSORS = "cursors"
-    RATE_LIMITS = "rate-limits"
-    """Authenticates what fronts tell one another about the requests they admitted."""
     AUDIT_CHAIN = "audit-chain"
     AUDIT_CHECKPOINTS = "audit-checkpoints"
     """The seed of the Ed25519 key that signs checkpoints (S57)."""

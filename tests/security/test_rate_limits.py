@@ -2,25 +2,31 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app import limit_sharing
+from app.adapters.crypto import RootKey
 from app.broker.server import Broker
 from app.http.rate_limits import MAX_DEBT, WINDOW_S, RateLimiter, RateLimits
-from app.limit_sharing import MAC, LimitSharing
+from app.limit_sharing import LimitSharing
 from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
 from streams.runtime import writer as writing
 from streams.runtime.access import LogAccess
-from streams.runtime.writer import LogWriter, Outgoing, headers_of
+from streams.runtime.authentication import RecordKeys
+from streams.runtime.replays import delivery_of
+from streams.runtime.writer import LogWriter, Outgoing
 from tests.agents.support import KEYS, everything_in, open_broker
 from tests.http.support import FOREIGN, LIVE, PATH, TEST, Told, build_caller, open_front
+from tests.security.intruder import open_intruder
 
-KEY = b"k" * 32
+FOREIGN_KEYS = RecordKeys(RootKey(b"x" * 32).derive)
+"""Of another deployment."""
 ONE = [("key", "a")]
 
 
@@ -42,15 +48,15 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
 
 @asynccontextmanager
 async def sharing(
-    address: str, *limiters: RateLimiter, keys: tuple[bytes, ...] = ()
+    address: str, *limiters: RateLimiter, keys: Sequence[RecordKeys] = ()
 ) -> AsyncIterator[tuple[LimitSharing, ...]]:
     """Let limiters share as fronts do, each with a writer of its own."""
     access, opened = LogAccess(address), []
     async with AsyncExitStack() as stack:
         for number, limiter in enumerate(limiters):
-            writer = await stack.enter_async_context(LogWriter(access, KEYS))
-            key = keys[number] if keys else KEY
-            shared = LimitSharing(access, writer, limiter, key, f"front-{number}")
+            own = keys[number] if keys else KEYS
+            writer = await stack.enter_async_context(LogWriter(access, own))
+            shared = LimitSharing(access, writer, limiter, own, f"front-{number}")
             opened.append(await stack.enter_async_context(shared))
         async with asyncio.timeout(20):
             for shared in opened:
@@ -173,25 +179,22 @@ async def test_s61_forged_repeated_and_foreign_counts_use_up_nobodys_limit(broke
     first, second, stranger = (RateLimiter(RateLimits(key=5)) for _ in range(3))
     now = asyncio.get_running_loop().time
     async with (
-        sharing(broker.address, first, second, stranger, keys=(KEY, KEY, b"x" * 32)) as shared,
-        LogWriter(LogAccess(broker.address), KEYS) as writer,
+        sharing(broker.address, first, second, stranger, keys=(KEYS, KEYS, FOREIGN_KEYS)) as shared,
+        open_intruder(LogAccess(broker.address)) as intruder,
     ):
         first.count(ONE, now())
         stranger.count(ONE, now())
         await until(lambda: used(second) == 1 and shared[1].refused == 1)
         records = await everything_in(broker.address, Topic.RATE_LIMITS)
-        ours = next(record for record in records if record.key == b"front-0")
-        mac = headers_of(ours.headers)[MAC]
+        ours = next(delivery_of(record) for record in records if record.key == b"front-0")
         forged = [
-            (ours.key, ours.value, mac),  # repeated
-            (ours.key, ours.value.replace(b",1]", b",5]"), mac),  # altered
-            (b"front-9", ours.value, mac),  # transplanted
-            (b"front-9", b'{"number":0,"counts":[["key","a",5]]}', b""),  # without a MAC
-            (b"front-9", None, b""),
+            ours,  # repeated
+            replace(ours, value=(ours.value or b"").replace(b",1]", b",5]")),  # altered
+            replace(ours, key=b"front-9"),  # transplanted
+            replace(ours, key=b"front-9", value=b'{"number":0,"counts":[["key","a",5]]}', headers={}),
+            replace(ours, key=b"front-9", value=None, headers={}),
         ]
-        for key, value, tag in forged:
-            sent = Outgoing(Topic.RATE_LIMITS, key, value, ((MAC, tag),), partition=0)
-            await writer.write(sent)
+        await intruder.write(*forged)
         await until(lambda: shared[1].refused == 1 + len(forged))
 
     assert used(second) == 1
@@ -248,7 +251,7 @@ async def test_s61_a_log_that_refuses_is_asked_less_and_less_often(monkeypatch: 
     monkeypatch.setattr(limit_sharing, "INTERVAL_S", 0.02)
     limiter, writer = RateLimiter(), LogWriter(LogAccess("127.0.0.1:9"), KEYS)
     monkeypatch.setattr(writer, "write", refuse)
-    async with LimitSharing(writer._access, writer, limiter, KEY, "front-0"):
+    async with LimitSharing(writer._access, writer, limiter, KEYS, "front-0"):
         for _ in range(40):
             limiter.count(ONE, now=0.0)
             await asyncio.sleep(0.02)
