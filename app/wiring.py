@@ -41,7 +41,7 @@ from app.limit_sharing import LimitSharing
 from app.listening import Leaving, listen
 from app.pulse import process_registry, watching_loop
 from app.settings import Settings, SettingsRefused
-from app.starts import write_start
+from app.starts import write_start, writing_start
 from app.startup import READY_S, CannotStart
 from app.telemetry import build_metrics
 from app.vision.engines import open_forker
@@ -156,7 +156,8 @@ async def open_worker(
                 await worker.wait_ready()
         except TimeoutError:
             raise CannotStart("the agents did not become ready; see the log above") from None
-        await write_start(CommitAndTell(house.stores.journal, announcer), "worker", settings)
+        commit = CommitAndTell(house.stores.journal, announcer)
+        await stack.enter_async_context(writing_start(commit, "worker", settings))
         yield worker
 
 

@@ -30,6 +30,11 @@ async def verification(stores: Stores) -> Record:
     return await stores.records.get(ACME, RecordKind.VERIFICATION, VERIFICATION)
 
 
+def kept(record: Record) -> Record:
+    """A record without its indexes: those that name a person are hashed once they are stored."""
+    return replace(record, indexes=())
+
+
 async def test_a_committed_record_is_answered_as_it_was_written(stores: Stores) -> None:
     committed = await stores.journal.commit(change())
 
@@ -40,7 +45,7 @@ async def test_a_committed_record_is_answered_as_it_was_written(stores: Stores) 
 async def test_a_committed_record_is_readable_at_once(stores: Stores) -> None:
     committed = await stores.journal.commit(change())
 
-    assert await verification(stores) == committed.record
+    assert kept(await verification(stores)) == kept(committed.record)
 
 
 async def test_audit_rows_are_committed_with_their_record(stores: Stores) -> None:
@@ -60,7 +65,7 @@ async def test_the_same_change_again_does_not_win(stores: Stores) -> None:
 
     again = await stores.journal.commit(change())
 
-    assert (again.won, again.record) == (False, first.record)
+    assert (again.won, kept(again.record)) == (False, kept(first.record))
 
 
 async def test_a_replay_is_answered_with_what_the_first_wrote(stores: Stores) -> None:
@@ -89,7 +94,7 @@ async def test_fifty_identical_commits_at_once_write_one_record(stores: Stores) 
     committed = await asyncio.gather(*(stores.journal.commit(change(body=body)) for body in bodies))
 
     assert [c.won for c in committed].count(True) == 1
-    assert len({c.record for c in committed}) == 1
+    assert len({kept(c.record) for c in committed}) == 1
     assert len(await stores.audit_log.page(ACME, AuditFilter(), limit=9)) == 1
 
 
@@ -278,7 +283,7 @@ async def test_changes_of_one_record_asked_for_at_once_count_in_their_order(stor
     assert [(c.won, c.record.version, c.record.first_body) for c in committed] == [
         (True, n, b"1") for n in range(1, 20)
     ]
-    assert await verification(stores) == committed[-1].record
+    assert kept(await verification(stores)) == kept(committed[-1].record)
 
 
 async def test_a_change_of_very_many_records_is_committed_whole(stores: Stores) -> None:

@@ -17,8 +17,9 @@ from schemas.enums import ActorType
 from streams.ports import Position
 from tests.builders import ACME, NOW
 
-SMALL = {"audit_waiting", "w", "asked", "CONSTANT", "3"}
-"""Emptied by sealing or emitting: looking through them is looking at what waits; or what was asked itself."""
+SMALL = {"audit_waiting", "audit_heads", "w", "asked", "CONSTANT", "3"}
+"""One row a tenant, all of which a checkpoint names. Emptied by sealing or emitting: looking through them is
+looking at what waits; or what was asked itself."""
 
 MATCH = ":M"
 """FTS5 says "SCAN" of looking up the rows that match."""

@@ -12,7 +12,7 @@ from schemas.audit import AuditFilter
 from schemas.enums import ActorType
 from schemas.flows import EditFlow, FlowCommand, PublishFlow, StoredFlow
 from schemas.ids import FlowId, ReviewCaseId, SubjectId, UserId, derive_id
-from schemas.people import SentActor
+from schemas.people import Role, SentActor
 from schemas.problems import ProblemCode, Refused
 from schemas.reviews import CaseChanged, CaseCommand, CaseOutcome, ConcludeCase
 from streams.access.settings import read_settings
@@ -55,11 +55,13 @@ async def test_of_fifty_who_conclude_one_case_at_once_one_does(front: Front) -> 
     stores = front.stores
     made = (await front.submit(build_body(SUBJECT), TEST)).json
     note = await stores.vault.seal(ACME, SUBJECT, "case-note", b"Seen.")
+    leads = [(await front.sign_in(Role.COMPLIANCE_LEAD)).member.reviewer_id for _ in range(CONCLUDING)]
 
     async def conclude(number: int) -> CaseChanged:
+        actor = person(number).model_copy(update={"actor_id": leads[number]})
         wish = ConcludeCase(
-            tenant_id=ACME, review_case_id=ReviewCaseId(made["review_case_id"]), actor=person(number),
-            requested_at=now(), reviewer_id=UserId(derive_id("usr", str(number))), may_overturn=True,
+            tenant_id=ACME, review_case_id=ReviewCaseId(made["review_case_id"]), actor=actor,
+            requested_at=now(), reviewer_id=leads[number], may_overturn=True,
             outcome=CaseOutcome.APPROVE if number % 2 else CaseOutcome.REJECT, sealed_note=note,
         )  # fmt: skip
         change = ChangeCase(

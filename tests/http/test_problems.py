@@ -8,16 +8,19 @@ import pytest
 
 from app.http.problem_texts import TEXT_OF, kebab
 from app.http.problems import refusal_of, refused_fields, render
-from schemas.ids import ID_PATTERN
+from schemas.ids import ID_PATTERN, KeyId
 from schemas.problems import (
     STATUS_OF,
     DecisionPending,
     FieldProblem,
+    KeyRefused,
     ProblemCode,
     Refusal,
     StoreUnavailable,
+    Unauthenticated,
     VeristreamError,
 )
+from tests.builders import ACME
 from tests.http.support import BARE, BASE_URL, PATH, Front, Told, build_body
 
 ALWAYS = {
@@ -151,13 +154,22 @@ def conditions(kind: type[VeristreamError] = VeristreamError) -> list[type[Veris
     return [one for one in found if one.__module__ in {"schemas.problems", "streams.ports"}]
 
 
-SPOKEN_FOR = {"VeristreamError", "Refused", "EngineFailed"}
-"""The root, what carries its own code, and what no engine lets out."""
+SPOKEN_FOR = {"VeristreamError", "Refused", "EngineFailed", "KeyRefused", "KeyNotHeld"}
+"""The root, what carries its own code, what no engine lets out, a kind of `Unauthenticated` that names whose
+key it is, and what a front cannot meet because it holds every key."""
 
 
 @pytest.mark.parametrize("kind", [one for one in conditions() if one.__name__ not in SPOKEN_FOR])
 def test_every_condition_has_an_answer(kind: type[VeristreamError]) -> None:
     assert refusal_of(kind(), ProblemCode.STORE_UNAVAILABLE) is not None
+
+
+def test_a_key_that_may_not_be_used_is_answered_like_an_unknown_one() -> None:
+    refused = KeyRefused(ACME, KeyId("key_1"), livemode=False)
+
+    assert refusal_of(refused, ProblemCode.STORE_UNAVAILABLE) == refusal_of(
+        Unauthenticated(), ProblemCode.STORE_UNAVAILABLE
+    )
 
 
 def test_what_nobody_foresaw_has_none() -> None:

@@ -43,7 +43,7 @@ async def veristream(
 async def veristream_json(data_dir: Path, *arguments: str, given: Mapping[str, str] | None = None) -> Any:
     """Run one command and read what it prints with --json."""
     status, out, err = await veristream(data_dir, *arguments, "--json", given=given)
-    assert status == 0, err
+    assert status == 0, err or out
     return json.loads(out)
 
 
@@ -64,8 +64,10 @@ def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
 
 def new_log(data_dir: Path, role: str) -> Path:
     """Name a file for what a process says on stderr."""
-    data_dir.mkdir(parents=True, exist_ok=True)
-    return data_dir / f"{role}-{time.monotonic_ns()}.log"
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    log = data_dir / f"{role}-{time.monotonic_ns()}.log"
+    log.touch(mode=0o600)
+    return log
 
 
 class OsProcess(Protocol):

@@ -10,7 +10,7 @@ from aiohttp import ClientResponse
 from tests.journeys.people import COOKIE, Person
 from tests.journeys.service import Service, running_service, veristream_json
 
-TOKEN = "operator-token-of-thirty-two-characters"  # noqa: S105 - a test's own
+TOKEN = "WqM7ZsGx2pVb9TfKcY4nRj8LdE3aHu6Q"  # noqa: S105 - a test's own
 PASSWORD = "seven otters cross the quiet bridge"  # noqa: S105 - a test's own
 OWNER = {"email": "ada@initech.example", "name": "Ada Obi"}
 

@@ -1,5 +1,6 @@
 """Issue 13.7: the sender of webhooks holds a key of its own, which opens endpoints' secrets alone."""
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from streams.webhooks.secrets import open_secrets, seal_secret
 from tests.builders import ACME, NOW, build_endpoint
 from tests.journeys.service import veristream
 
-ROOT = RootKey(bytes(range(1, 33)))
+ROOT = RootKey(hashlib.sha256(b"a root key of a test").digest())
 SENDER = ROOT.sender_key()
 SECRET = "a secret of the tenant's receiver"  # noqa: S105 - of nobody
 SUBJECT = SubjectId("ada")

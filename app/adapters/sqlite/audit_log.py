@@ -33,7 +33,7 @@ _UNSEALED: Final = f"""
 SELECT {COLUMNS} FROM audit_waiting w CROSS JOIN audit a ON a.seq = w.seq
 WHERE w.tenant = ? ORDER BY w.seq LIMIT ?"""  # noqa: S608 - constants only
 _HEAD: Final = f"SELECT {LINK}, c.seal FROM audit_heads c WHERE c.tenant = ?"  # noqa: S608 - constants only
-_HEADS: Final = f"SELECT {LINK}, c.seal, c.tenant FROM audit_heads c"  # noqa: S608 - constants only
+_HEADS: Final = "SELECT position, prev_hash, hash, seal, tenant FROM audit_heads"
 _SET_HEAD: Final = (
     "INSERT OR REPLACE INTO audit_heads (tenant, position, prev_hash, hash, seal) VALUES (?, ?, ?, ?, ?)"
 )
