@@ -82,7 +82,7 @@ async def test_an_operator_and_an_owner_need_no_command_line(tmp_path: Path) -> 
         _, told = await owner.ask("GET", "/v1/audit")
         assert [row["action"] for row in told["events"]] == [
             "tenant.settings_changed", "api_key.revoked", "api_key.rotated", "api_key.created",
-            "mfa.enrolled", "reviewer.signed_in", "reviewer.signed_out", "member.invited",
+            "mfa.enrolled", "reviewer.signed_in", "reviewer.password_changed", "member.invited",
         ]  # fmt: skip
 
     report = await veristream_json(tmp_path, "audit", "verify", "--tenant", tenant)
