@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from app.adapters.at_rest import HASHED_INDEXES, SealingJournal
 from schemas.audit import AuditFilter
 from schemas.ids import PLATFORM, AuditEventId, EventId, derive_id
 from schemas.problems import NotFound
@@ -30,9 +31,11 @@ async def verification(stores: Stores) -> Record:
     return await stores.records.get(ACME, RecordKind.VERIFICATION, VERIFICATION)
 
 
-def kept(record: Record) -> Record:
-    """A record without its indexes: those that name a person are hashed once they are stored."""
-    return replace(record, indexes=())
+def kept(stores: Stores, record: Record) -> Record:
+    """A record as it can be compared: behind the layer that seals, indexes that name a person are hashed."""
+    if not isinstance(stores.journal, SealingJournal):
+        return record
+    return replace(record, indexes=tuple(pair for pair in record.indexes if pair[0] not in HASHED_INDEXES))
 
 
 async def test_a_committed_record_is_answered_as_it_was_written(stores: Stores) -> None:
@@ -45,7 +48,7 @@ async def test_a_committed_record_is_answered_as_it_was_written(stores: Stores) 
 async def test_a_committed_record_is_readable_at_once(stores: Stores) -> None:
     committed = await stores.journal.commit(change())
 
-    assert kept(await verification(stores)) == kept(committed.record)
+    assert kept(stores, await verification(stores)) == kept(stores, committed.record)
 
 
 async def test_audit_rows_are_committed_with_their_record(stores: Stores) -> None:
@@ -65,7 +68,7 @@ async def test_the_same_change_again_does_not_win(stores: Stores) -> None:
 
     again = await stores.journal.commit(change())
 
-    assert (again.won, kept(again.record)) == (False, kept(first.record))
+    assert (again.won, kept(stores, again.record)) == (False, kept(stores, first.record))
 
 
 async def test_a_replay_is_answered_with_what_the_first_wrote(stores: Stores) -> None:
@@ -94,7 +97,7 @@ async def test_fifty_identical_commits_at_once_write_one_record(stores: Stores) 
     committed = await asyncio.gather(*(stores.journal.commit(change(body=body)) for body in bodies))
 
     assert [c.won for c in committed].count(True) == 1
-    assert len({kept(c.record) for c in committed}) == 1
+    assert len({kept(stores, c.record) for c in committed}) == 1
     assert len(await stores.audit_log.page(ACME, AuditFilter(), limit=9)) == 1
 
 
@@ -283,7 +286,7 @@ async def test_changes_of_one_record_asked_for_at_once_count_in_their_order(stor
     assert [(c.won, c.record.version, c.record.first_body) for c in committed] == [
         (True, n, b"1") for n in range(1, 20)
     ]
-    assert kept(await verification(stores)) == kept(committed[-1].record)
+    assert kept(stores, await verification(stores)) == kept(stores, committed[-1].record)
 
 
 async def test_a_change_of_very_many_records_is_committed_whole(stores: Stores) -> None:
