@@ -1,0 +1,1 @@
+"""Copies of a deployment that runs: taken at one moment, verified, and restored into an empty folder."""

@@ -1,0 +1,140 @@
+"""A backup taken of a service under load, rehearsed beside it, and put in its place."""
+
+import asyncio
+import json
+import os
+import random
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from aiohttp import ClientSession
+from PIL import Image
+from typing_extensions import override
+
+from app.adapters.layout import ROOT_KEY_FILE
+from app.adapters.private_files import open_to_others
+from app.backup.marker import read_mark
+from tests.chaos.crowd import Crowd, open_client
+from tests.journeys.service import (
+    Role,
+    encoded,
+    environment,
+    running_service,
+    small_request,
+    veristream,
+    veristream_json,
+)
+
+ROOT = Path(__file__).parents[2]
+BEFORE, AT_ONCE = 24, 2
+ONE_CHILD = {"SERVICE_VISION_WORKERS": "1"}
+
+LOOKS = 20
+"""How often what is under way is waited for; a look takes a second."""
+
+INVARIANTS = ("doctor", "--invariants", "--due-after", "0", "--json")
+
+
+class NoisyCrowd(Crowd):
+    """A crowd whose documents are large enough for files of their own."""
+
+    def __init__(self, client: ClientSession, url: str, key: str) -> None:
+        super().__init__(client, url, key)
+        self.answered_at: dict[int, datetime] = {}
+
+    @override
+    async def post(self, number: int) -> tuple[int, dict[str, Any]]:
+        noise = Image.frombytes("RGB", (200, 160), random.Random(number).randbytes(200 * 160 * 3))
+        png = BytesIO()
+        noise.save(png, "PNG")
+        body = small_request(self.subject(number))
+        body["document"] = {"image_base64": encoded(png.getvalue())}
+        headers = {"Authorization": f"Bearer {self.key}", "Idempotency-Key": f"{self.name}-{number}"}
+        async with self.client.post(f"{self.url}/v1/verifications", json=body, headers=headers) as answer:
+            told = answer.status, await answer.json(content_type=None)
+        self.answered_at.setdefault(number, datetime.now(UTC))
+        return told
+
+
+async def read(client: ClientSession, url: str, key: str, verification_id: str) -> tuple[int, Any]:
+    """Read a verification: status and body."""
+    headers = {"Authorization": f"Bearer {key}"}
+    async with client.get(f"{url}/v1/verifications/{verification_id}", headers=headers) as answer:
+        return answer.status, await answer.json(content_type=None)
+
+
+async def violations(data_dir: Path, given: Mapping[str, str]) -> list[Any]:
+    """What `veristream doctor --invariants` finds once nothing is under way any more."""
+    for _ in range(LOOKS):
+        status, out, err = await veristream(data_dir, *INVARIANTS, given=given)
+        assert status in {0, 1}, err
+        report = json.loads(out)
+        if not report["violations"]:
+            break
+        await asyncio.sleep(0.5)
+    looked_at = {look["invariant"] for look in report["looks"] if look["looked_at"]}
+    assert looked_at >= {"I1", "I3", "I4", "I5", "I6", "I7", "I8", "I10"}
+    return list(report["violations"])
+
+
+async def rehearse(folder: Path) -> None:
+    """Run the block of the README that takes a backup and restores it."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = text.partition("<!-- backup -->\n```sh\n")[2].partition("```")[0]
+    assert "veristream restore" in block
+    program = folder / ".venv" / "bin" / "veristream"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m app "$@"\n')
+    program.chmod(0o700)
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    pipe = asyncio.subprocess.PIPE
+    shell = await asyncio.create_subprocess_exec(
+        "/bin/sh", "-ec", block,
+        cwd=folder, env={**environment(), "PYTHONPATH": path}, stdout=pipe, stderr=pipe,
+    )  # fmt: skip
+    out, err = await shell.communicate()
+    assert shell.returncode == 0, out.decode() + err.decode()
+
+
+async def test_a_backup_under_load_holds_every_answered_command_and_rests_until_it_is_activated(
+    tmp_path: Path,
+) -> None:
+    live, copy, backup = tmp_path / "veristream-data", tmp_path / "rehearsal", tmp_path / "backups" / "monday"
+    async with running_service(live, ONE_CHILD) as service, open_client() as client:
+        crowd = NoisyCrowd(client, service.url, service.test_key)
+        enough = asyncio.Event()
+        load = asyncio.create_task(crowd.keep_posting(enough, AT_ONCE))
+        async with crowd.answered:
+            await crowd.answered.wait_for(lambda: len(crowd.answers) >= BEFORE)
+        rehearsal = asyncio.create_task(rehearse(tmp_path))
+        while not rehearsal.done() and not backup.exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0.05)
+        enough.set()
+        await asyncio.gather(load, rehearsal)
+    given = {"SERVICE_ROOT_KEY_FILE": str(live / ROOT_KEY_FILE), **ONE_CHILD}
+    mark = read_mark(copy)
+    assert mark is not None
+    before = [n for n, at in crowd.answered_at.items() if at < mark.taken_at]
+    assert BEFORE <= len(before) < crowd.commands, "the backup was not taken under load"
+    assert {crowd.answers[n][0] for n in before} == {201}
+    assert list(open_to_others(copy)) == []
+
+    status, _, err = await veristream(copy, "up", given=given)
+    assert (status, "veristream activate" in err) == (2, True), err
+
+    await veristream_json(copy, "activate", given=given)
+    role = await Role.start(copy, "up", "--port", "0", given=given)
+    try:
+        async with open_client() as client:
+            crowd.client, crowd.url = client, role.url
+            for number in before:
+                first = crowd.answers[number][1]
+                assert await read(client, role.url, crowd.key, first["verification_id"]) == (200, first)
+            await crowd.settle_all(crowd.begun - set(before))
+            assert await violations(copy, given) == []
+    finally:
+        await role.stop()
