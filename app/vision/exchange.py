@@ -111,7 +111,7 @@ class Exchange(Generic[R]):
         self._room.forbid_writing()
         pixels = pixels_in(self._room, packed(height, width))
         pixels.flags.writeable = False
-        return Picture(pixels)
+        return Picture(pixels, reply.digest)
 
 
 async def receive(child: Child) -> bytes:

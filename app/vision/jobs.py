@@ -51,8 +51,8 @@ class Job(Generic[R]):
     result: TypeAdapter[R] | None = None
     gives: Gives = Gives.VALUE
     wall_s: float = 40.0
-    """Seconds after which the child is ended even if it takes no processor time; the caller's deadline is
-    shorter (`VerificationPolicy.engine_deadline_s`), so this only ends what nobody waits for."""
+    """Seconds without any processor time after which the child is ended: while it works, however slowly, only
+    `cpu_s` ends it."""
 
 
 Vector = Annotated[tuple[float, ...], Field(max_length=_VECTOR_MAX)]
@@ -63,8 +63,8 @@ STRIP: Final[Job[bytes]] = Job("strip", 4, gives=Gives.FILE)
 DECODE: Final[Job[Picture]] = Job("decode", 4, gives=Gives.PICTURE)
 EXAMINE: Final = Job("examine", 6, TypeAdapter(tuple[int, ...]), TypeAdapter(tuple[str, ...]))
 """Arguments are the lengths of files that follow one another; answers the condition of each, or nothing."""
-SHARPNESS: Final = Job("sharpness", 2, TypeAdapter(tuple[Box | None]), TypeAdapter(Sharpness))
-ENCODE: Final[Job[bytes]] = Job("encode", 2, TypeAdapter(tuple[Box]), gives=Gives.FILE)
+SHARPNESS: Final = Job("sharpness", 4, TypeAdapter(tuple[Box | None]), TypeAdapter(Sharpness))
+ENCODE: Final[Job[bytes]] = Job("encode", 4, TypeAdapter(tuple[Box]), gives=Gives.FILE)
 FIND_LINES: Final = Job("find_lines", 3, TypeAdapter(tuple[Detail]), TypeAdapter(tuple[Quad, ...]))
 READ_LINES: Final = Job(
     "read_lines", 6, TypeAdapter(tuple[tuple[Quad, ...]]), TypeAdapter(tuple[TextLine, ...])
@@ -73,8 +73,14 @@ READ_CODES: Final = Job("read_codes", 2, result=TypeAdapter(tuple[str, ...]))
 """QR codes are only compared with the printed number, and OpenCV's search has no bound of its own."""
 READ_DOCUMENT: Final = Job("read_document", 8, TypeAdapter(tuple[date]), TypeAdapter(DocumentFindings))
 FIND_FACES: Final = Job("find_faces", 6, result=TypeAdapter(tuple[Face, ...]))
-EMBED: Final = Job("embed", 2, TypeAdapter(tuple[Face]), TypeAdapter(Vector))
-LIVENESS: Final = Job("liveness", 2, TypeAdapter(tuple[Face]), TypeAdapter(float))
+EMBED: Final = Job("embed", 4, TypeAdapter(tuple[Face]), TypeAdapter(Vector))
+CHIP: Final[Job[bytes]] = Job("chip", 6, TypeAdapter(tuple[Face]), gives=Gives.FILE)
+"""Answers the RGB pixels of the aligned face, a square, row after row."""
+PARALLAX: Final = Job("parallax", 6, TypeAdapter(tuple[Face]), TypeAdapter(float))
+"""The file is the chip of the other picture's face. The work is of fixed size, 8 ms; where a crowded machine
+counts waiting as processor time, a limit near it would end honest requests."""
+PRINT_ROWS: Final = Job("print_rows", 4, result=TypeAdapter(int))
+LIVENESS: Final = Job("liveness", 4, TypeAdapter(tuple[Face]), TypeAdapter(float))
 
 
 class EngineFacts(Frozen):
@@ -87,6 +93,8 @@ class EngineFacts(Frozen):
 
 class FaceFacts(EngineFacts):
     """What is to be known of a face engine; vectors are compared on this side."""
+
+    copy_at: float
 
     metric: Metric
 
@@ -128,6 +136,8 @@ class Reply(Frozen):
     """Bytes of JSON that follow."""
     shape: tuple[int, int] | None = None
     """Height and width of a picture in the room."""
+    digest: str = Field(default="", max_length=64)
+    """Of that picture's pixels."""
     length: int = 0
     """Bytes of a file in the room."""
     ends: bool = False

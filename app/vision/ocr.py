@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from importlib.util import find_spec
 from itertools import accumulate, groupby
-from math import floor, log
+from math import atan2, floor, log, pi
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,11 +43,13 @@ _CODE_SIDE_MAX_PX: Final = 1600
 MAX_FINDERS: Final = 40
 """Finder patterns searched for QR codes: a code has three, a slip one or two codes, print a few likenesses.
 OpenCV tries all triples of them: 40 take 0.4 s, 256 half a minute, with no bound of its own."""
+FINDERS_OF_A_CODE: Final = 3
+"""ISO/IEC 18004 section 6.3.3: one in each of three corners."""
 _EDGES_MAX: Final = 0.15
 """Share of pixels that differ from their neighbour in black and white: print has 0.05, noise 0.5, and listing
 the outlines of noise takes seconds."""
 _BATCH: Final = 6
-_WIDTH_STEP: Final = 1.3
+_WIDTH_STEP: Final = 1.1
 """Crops are read together when their widths differ by less: each is padded to the widest of its batch."""
 
 
@@ -141,10 +143,15 @@ class _Eyes:
         """Decode QR codes on a copy of bounded size."""
         scale = min(1.0, _CODE_SIDE_MAX_PX / max(pixels.shape[:2]))
         grey = cv2.cvtColor(_scaled(pixels, scale), cv2.COLOR_RGB2GRAY)
-        if count_finders(grey) > MAX_FINDERS:
+        finders = count_finders(grey)
+        if finders > MAX_FINDERS:
             return ()
-        _, texts, _, _ = self._codes.detectAndDecodeMulti(grey)
-        return tuple(text for text in texts if text)
+        _, several, _, _ = self._codes.detectAndDecodeMulti(grey)
+        texts = tuple(text for text in several if text)
+        if texts or finders < FINDERS_OF_A_CODE:
+            return texts
+        one, _, _ = self._codes.detectAndDecode(grey)  # reads some clean codes that the other does not
+        return (one,) if one else ()
 
 
 def count_finders(grey: NDArray[Any]) -> int:
@@ -195,7 +202,13 @@ def _scaled(pixels: Pixels, scale: float) -> Pixels:
 
 
 def _quad(box: NDArray[np.float64]) -> Quad:
-    one, two, three, four = ((float(x), float(y)) for x, y in box)
+    """Return the corners as if the picture were upright, the first side running more across than down.
+
+    The detector begins at the upper of the two leftmost corners, which on a steep line is either end of it.
+    """
+    across, down = box[1] - box[0]
+    first = -round(atan2(down, across) / (pi / 2)) % 4
+    one, two, three, four = ((float(x), float(y)) for x, y in np.roll(box, -first, axis=0))
     return one, two, three, four
 
 

@@ -3,10 +3,9 @@
 import asyncio
 import os
 import time
-from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -16,7 +15,8 @@ from app.vision.exchange import ChildDied, Exchange, receive
 from app.vision.forker import Child, Ended, Forker
 from app.vision.jobs import Job
 from schemas.problems import EngineFailed, Overloaded, VeristreamError
-from streams.sight import TENANT, Picture
+from streams.sight import TENANT, Picture, not_counted
+from streams.tenant_queue import TenantQueue
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -25,10 +25,17 @@ WAITING: Final = 16
 """Jobs of one tenant that may wait. One document is at most a handful of jobs of about 0.5 s."""
 TRIES: Final = 2
 """A job whose child died for no reason of the job's own, such as lack of memory outside, is tried again."""
+REPEATED_SHARE: Final = 0.25
+"""A job that failed in an unknown way is tried again if it took up to this share of its processor time: what
+a hostile image costs stays bounded."""
 GRACE_S: Final = 0.2
 """A job nobody waits for any more may take so much longer before its child is killed for it."""
+_LOOKS: Final = 4
+"""Looks at a child's processor time within its job's limit."""
+_CPU_CLOCK: Final = 2
+"""CPUCLOCK_SCHED of Linux: what clock_getcpuclockid(3) makes of a process id."""
 STUCK_S: Final = 60.0
-"""Longer than any job may take: when none has ended for as long while some ran, the children are stuck."""
+"""When no job has ended or was seen to work for as long while some ran, the children are stuck."""
 STILLBORN_MAX: Final = 3
 """Children in a row that could not be made or never answered: then it is not the images."""
 QUIET_S: Final = 10.0
@@ -50,9 +57,11 @@ class VisionPool:
         """Jobs that ended in any way, ever; grows while there is progress."""
         self.running = 0
         """Jobs that have a child."""
+        self.progress = 0
+        """Grows while there is progress: when a job ends, and while one works that takes long."""
         self._forker = forker
         self._most_waiting = waiting
-        self._queues: dict[str, deque[asyncio.Future[None]]] = {}
+        self._queue = TenantQueue()
         self._idle: list[Child] = []
         self._abandoned: set[asyncio.Task[None]] = set()
         self._forking = ThreadPoolExecutor(1, thread_name_prefix="vision-forker")
@@ -65,7 +74,7 @@ class VisionPool:
     @property
     def waiting(self) -> int:
         """Jobs that wait for a child."""
-        return sum(map(len, self._queues.values()))
+        return len(self._queue)
 
     async def start(self) -> None:
         """Make all children, so that the first jobs need not.
@@ -81,22 +90,26 @@ class VisionPool:
     ) -> R:
         """Return what the job gives; conditions of `schemas.problems` pass through.
 
+        The time is none of the caller's deadline: it is bounded by the job's own processor time, so that a
+        crowded machine answers late.
+
         Raises:
             Overloaded: The tenant's queue is full, or the pool is closed.
             EngineFailed: The job broke or exceeded its limits, or its child died twice.
         """
-        await self._take_place()
-        try:
-            return await self._try(job, Exchange(job, args, picture, file))
-        finally:
-            self._free_place()
+        with not_counted():
+            await self._take_place()
+            try:
+                return await self._try(job, Exchange(job, args, picture, file))
+            finally:
+                self._free_place()
 
     def trouble(self) -> str | None:
         """Return why no job can be expected to end well, or None."""
         if self._stillborn >= STILLBORN_MAX:
             return "vision children cannot be made, or end at once"
         if self.running and time.monotonic() - self._ended_at > STUCK_S:
-            return f"no vision job has ended for {STUCK_S:.0f} s"
+            return f"no vision job has ended or worked for {STUCK_S:.0f} s"
         return None
 
     async def probe(self) -> str | None:
@@ -112,11 +125,7 @@ class VisionPool:
     async def aclose(self) -> None:
         """Refuse new work, drop what waits, and return when the running jobs have ended."""
         self._closed = True
-        for queue in self._queues.values():
-            for turn in queue:
-                if not turn.done():
-                    turn.set_exception(Overloaded("the vision pool is closed"))
-        self._queues.clear()
+        self._queue.refuse(lambda: Overloaded("the vision pool is closed"))
         await self._still.wait()
         await asyncio.gather(*self._abandoned)
         for child in self._idle:
@@ -128,9 +137,11 @@ class VisionPool:
         cause = ""
         for tried in range(1, TRIES + 1):
             child = self._idle.pop() if self._idle else await self._fork()
+            before_s = cpu_s(child.pid)
             try:
-                async with asyncio.timeout(job.wall_s):
-                    answer = await exchange.ask(child)
+                async with asyncio.timeout(job.wall_s) as limit:
+                    with self._while_working(child, limit, job.wall_s):
+                        answer = await exchange.ask(child)
             except asyncio.CancelledError:
                 self._abandon(child)
                 raise
@@ -141,9 +152,40 @@ class VisionPool:
                 if cause in ("cpu", "wall"):
                     break  # the same work would take as much again
             else:
-                await self._take_back(child, answer.lives)
+                if isinstance(answer.said, EngineFailed):
+                    log.warning("vision.job_failed", job=job.name, cause=_named(answer.said), tried=tried)
+                if answer.lives:
+                    self._idle.append(child)
+                    return answer.unwrap()
+                spent_s = (await self._end(child)).cpu_s - before_s
+                if tried < TRIES and spent_s < job.cpu_s * REPEATED_SHARE:
+                    continue  # what earlier jobs left in the child, such as memory, may be at fault
                 return answer.unwrap()
         raise EngineFailed(f"{job.name} ended its child: {cause}")
+
+    @contextmanager
+    def _while_working(self, child: Child, limit: asyncio.Timeout, wall_s: float) -> Iterator[None]:
+        """Begin the limit anew whenever the child was seen to have worked since the last look.
+
+        Its processor time has a limit of its own, so that only a child that does nothing runs out of time.
+        """
+        loop, spent_s = asyncio.get_running_loop(), cpu_s(child.pid)
+        looking: asyncio.TimerHandle
+
+        def look() -> None:
+            nonlocal looking, spent_s
+            if (now_s := cpu_s(child.pid)) > spent_s:
+                spent_s, self._ended_at = now_s, time.monotonic()
+                self.progress += 1
+                if not limit.expired():
+                    limit.reschedule(loop.time() + wall_s)
+            looking = loop.call_later(wall_s / _LOOKS, look)
+
+        looking = loop.call_later(wall_s / _LOOKS, look)
+        try:
+            yield
+        finally:
+            looking.cancel()
 
     def _abandon(self, child: Child) -> None:
         """Take a child back when its job ends within the grace, else kill it."""
@@ -198,30 +240,13 @@ class VisionPool:
         """Wait for a turn: in order within a tenant, and in turns between tenants."""
         if self._closed:
             raise Overloaded("the vision pool is closed")
-        if self.running < self.workers and not self._queues:
+        if self.running < self.workers and not self._queue:
             self._begin()
             return
         tenant = TENANT.get()
-        queue = self._queues.get(tenant, ())
-        if len(queue) >= self._most_waiting:
+        if self._queue.waiting(tenant) >= self._most_waiting:
             raise Overloaded("the vision pool is full")
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queues.setdefault(tenant, deque()).append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if not turn.cancelled():
-                self._free_place()  # the turn came in the moment the job was given up
-            else:
-                self._forget(tenant, turn)
-            raise
-
-    def _forget(self, tenant: str, turn: "asyncio.Future[None]") -> None:
-        queue = self._queues.get(tenant)
-        if queue is not None and turn in queue:
-            queue.remove(turn)
-            if not queue:
-                del self._queues[tenant]
+        await self._queue.wait(tenant, self._free_place)
 
     def _begin(self) -> None:
         if not self.running:
@@ -233,16 +258,23 @@ class VisionPool:
         """Give the place to the tenant whose turn it is; one that has more waits behind all others."""
         self.running -= 1
         self.finished += 1
+        self.progress += 1
         self._ended_at = time.monotonic()
-        while self._queues:
-            tenant = next(iter(self._queues))
-            queue = self._queues.pop(tenant)
-            turn = queue.popleft()
-            if queue:
-                self._queues[tenant] = queue
-            if not turn.done():
-                turn.set_result(None)
-                self.running += 1
-                return
+        if self._queue.call_next():
+            self.running += 1
         if not self.running:
             self._still.set()
+
+
+def cpu_s(pid: int) -> float:
+    """Return the processor seconds a process has taken; 0 when it is not there any more."""
+    try:
+        return time.clock_gettime((~pid << 3) | _CPU_CLOCK)
+    except OSError:
+        return 0.0
+
+
+def _named(failed: EngineFailed) -> str:
+    """Return the kind of exception a child names; any other text of a child stays out of the log."""
+    said = str(failed)
+    return said if said.isidentifier() else "EngineFailed"

@@ -63,6 +63,10 @@ class PooledImageDecoder(ImageDecoder):
     async def encode(self, picture: Picture, box: Box) -> bytes:
         return await self._pool.run(jobs.ENCODE, box, picture=picture)
 
+    @override
+    async def print_rows(self, picture: Picture) -> int:
+        return await self._pool.run(jobs.PRINT_ROWS, picture=picture)
+
     def strip_upright(self, data: bytes) -> bytes | None:
         """Return the copy that may be kept if that takes no decoding, as `images.strip_upright`."""
         return strip_upright(data)
@@ -137,6 +141,7 @@ class PooledFaceEngine(FaceEngine):
         self.model_version = facts.model_version
         self.pass_at = facts.pass_at
         self.fail_at = facts.fail_at
+        self.copy_at = facts.copy_at
         self._metric = facts.metric
         self._pool = pool
 
@@ -151,6 +156,11 @@ class PooledFaceEngine(FaceEngine):
     @override
     def distance(self, one: Embedding, other: Embedding) -> float:
         return self._metric.distance(one, other)
+
+    @override
+    async def parallax(self, one: Picture, one_face: Face, other: Picture, other_face: Face) -> float:
+        chip = await self._pool.run(jobs.CHIP, one_face, picture=one)
+        return await self._pool.run(jobs.PARALLAX, other_face, picture=other, file=chip)
 
 
 class PooledLivenessEngine(LivenessEngine):

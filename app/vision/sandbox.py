@@ -11,8 +11,9 @@ from typing import Final
 
 from app.vision import seccomp
 
-MEMORY_BYTES: Final = 300 * 2**20
-"""What a child may take beyond what it has after warming: the heaviest lawful picture takes 200 MB (S41)."""
+MEMORY_BYTES: Final = 384 * 2**20
+"""What a child may take of addresses beyond those it has after warming: reading a page takes up to 290 MiB of
+them, for the models keep room for what they met, and a third of that of memory (S41)."""
 FILES_MAX: Final = 16
 """Descriptors: its socket, its output, and those of one message."""
 

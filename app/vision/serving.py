@@ -1,21 +1,34 @@
 """What a vision child does with a message: one job on untrusted pixels, and a plain answer."""
 
+import math
 import mmap
 import os
 import socket
 from array import array
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 from typing_extensions import override
 
 from app.vision import images, jobs, sandbox
+from app.vision.faces.parallax import parallax
 from app.vision.jobs import Gives, Job, Reply, Request, framed, parted
 from app.vision.memory import packed, pixels_in
+from app.vision.print_rows import print_rows
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, VeristreamError
-from streams.sight import Detail, FaceEngine, LivenessEngine, Picture, Quad, TextLine, TextReader
+from streams.sight import (
+    Detail,
+    Face,
+    FaceEngine,
+    LivenessEngine,
+    Picture,
+    Pixels,
+    Quad,
+    TextLine,
+    TextReader,
+)
 from streams.verification.findings import DocumentFindings
 from streams.verification.reading import read_findings
 
@@ -24,12 +37,20 @@ R = TypeVar("R")
 _FDS_MAX: Final = 3
 
 
+class ChipCutter(FaceEngine, Protocol):
+    """A face engine where its models are."""
+
+    def chip(self, picture: Picture, face: Face) -> Pixels:
+        """Return the aligned square of a face `find` returned for this picture."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """The engines of a child; None in one that only decodes."""
 
     text: TextReader | None = None
-    faces: FaceEngine | None = None
+    faces: ChipCutter | None = None
     liveness: LivenessEngine | None = None
 
 
@@ -94,7 +115,7 @@ def _answer(packet: bytes, fds: Sequence[int], engines: Loaded) -> tuple[Reply, 
     except MemoryError:
         return Reply(error="EngineFailed", detail="MemoryError", ends=True), b""
     except Exception as error:  # noqa: BLE001 - the one place where a child's job may fail in any way
-        return Reply(error="EngineFailed", detail=type(error).__name__), b""
+        return Reply(error="EngineFailed", detail=type(error).__name__, ends=True), b""
 
 
 def _carry_out(
@@ -129,7 +150,7 @@ def _put(room: mmap.mmap, found: Picture | bytes) -> Reply:
         return Reply(length=len(found))
     place = pixels_in(room, packed(found.height, found.width))
     place[...] = found.pixels
-    return Reply(shape=(found.height, found.width))
+    return Reply(shape=(found.height, found.width), digest=found.digest)
 
 
 def _present(part: R | None) -> R:
@@ -185,6 +206,20 @@ def _embed(asked: _Asked) -> tuple[float, ...]:
     return tuple(np.asarray(vector, np.float64).tolist())
 
 
+def _chip(asked: _Asked) -> bytes:
+    (face,) = asked.args
+    return _present(asked.engines.faces).chip(asked.seen, face).tobytes()
+
+
+def _parallax(asked: _Asked) -> float:
+    (face,) = asked.args
+    side = math.isqrt(len(asked.file) // 3)
+    if not side or len(asked.file) != 3 * side * side:
+        raise EngineFailed("no chip of a face")
+    shown = np.frombuffer(asked.file, np.uint8).reshape(side, side, 3)
+    return parallax(shown, _present(asked.engines.faces).chip(asked.seen, face))
+
+
 def _score(asked: _Asked) -> float:
     (face,) = asked.args
     return finished(_present(asked.engines.liveness).score(asked.seen, face))
@@ -195,7 +230,7 @@ _WORK: Final[Mapping[str, tuple[Job[Any], _Work]]] = {
     for job, work in (
         (jobs.PING, lambda _: True),
         (jobs.STRIP, lambda asked: images.strip_metadata(asked.file)),
-        (jobs.DECODE, lambda asked: images.decode(asked.file)),
+        (jobs.DECODE, lambda asked: images.with_digest(images.decode(asked.file))),
         (jobs.EXAMINE, lambda asked: tuple(_examine(asked))),
         (jobs.SHARPNESS, lambda asked: images.measure_sharpness(asked.seen, *asked.args)),
         (jobs.ENCODE, lambda asked: images.encode_box(asked.seen, *asked.args)),
@@ -205,6 +240,9 @@ _WORK: Final[Mapping[str, tuple[Job[Any], _Work]]] = {
         (jobs.READ_DOCUMENT, _read_document),
         (jobs.FIND_FACES, lambda asked: finished(_present(asked.engines.faces).find(asked.seen))),
         (jobs.EMBED, _embed),
+        (jobs.CHIP, _chip),
+        (jobs.PARALLAX, _parallax),
+        (jobs.PRINT_ROWS, lambda asked: print_rows(asked.seen)),
         (jobs.LIVENESS, _score),
     )
 }

@@ -61,11 +61,20 @@ def test_a_zone_that_holds_is_read_as_a_whole() -> None:
 
 @pytest.mark.parametrize(
     ("code", "told"),
-    [("NGA", "NG"), ("D", "DE"), ("GBD", "GB"), ("XXA", "XXA"), ("UNO", "UNO"), ("GBR", "GB")],
+    [
+        ("NGA", "NG"),
+        ("D", "DE"),
+        ("GBD", "GB"),
+        ("XXA", "XXA"),
+        ("XEX", "XEX"),
+        ("UNO", "UNO"),
+        ("GBR", "GB"),
+    ],
 )
 def test_states_are_told_as_iso_tells_them(code: str, told: str) -> None:
     reading = read_fields(issuer=code, nationality=code)
     assert (reading.fields["issuing_state"], reading.fields["nationality"]) == (told, told)
+    assert reading.status is ExtractionStatus.EXTRACTED
 
 
 def test_a_state_nobody_knows_is_not_sure_enough() -> None:

@@ -155,6 +155,54 @@ def test_a_name_cut_at_the_end_of_the_zone_agrees() -> None:
     assert agreement("surname", printed, surname=cut, given_names="") is Agreement.MATCH
 
 
+@pytest.mark.parametrize(
+    ("surname", "given_names", "printed"),
+    [
+        ("PAPANDROPOULOUS", "JONATHON<ALEC<BENJAMIN", "JONATHON ALEC BENJAMIN"),
+        ("NILAVADHANANANDA", "CHAYAPA<DEJTHAMRONG<KRASUANG", "CHAYAPA DEJTHAMRONG KRASUANG"),
+        ("NILAVADHANANANDA", "CHAYAPA<DEJTHAM<KRAS", "CHAYAPA DEJTHAM KRASUANG"),
+        ("PAPANDROPOULOUS", "JON<ALEXANDROS<BENJAM", "JONATHON ALEXANDROS BENJAMIN"),
+    ],
+)
+def test_given_names_cut_where_the_line_is_full_agree(surname: str, given_names: str, printed: str) -> None:
+    assert agreement("given_names", printed, surname=surname, given_names=given_names) is Agreement.MATCH
+
+
+def test_other_given_names_contradict_where_the_line_is_full() -> None:
+    for field, printed in (("given_names", "JONATHON ALED BENJAMIN"), ("surname", "PAPANDROPOULOUSIS")):
+        said = agreement(field, printed, surname="PAPANDROPOULOUS", given_names="JONATHON<ALEC<BENJAMIN")
+        assert said is Agreement.MISMATCH
+
+
+@pytest.mark.parametrize("field", ["surname", "given_names"])
+@pytest.mark.parametrize("printed", ["ERIKSSON ANNA MARIA", "Anna Maria ERIKSSON", "ERIKSSON, ANNA MARIA"])
+def test_both_names_in_one_field_agree(field: str, printed: str) -> None:
+    assert agreement(field, printed) is Agreement.MATCH
+
+
+def test_both_names_of_somebody_else_in_one_field_contradict() -> None:
+    assert agreement("surname", "SMITH ANNA MARIA") is Agreement.MISMATCH
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "\u0397\u03a1\u0399\u039a\u03a3\u039f\u039d / ERIKSSON",
+        "ERIKSSON | \u042d\u0420\u0418\u041a\u0421\u041e\u041d",
+        "\u0395RIKSS\u039f\u039d",
+    ],
+)
+def test_a_name_beside_its_national_spelling_agrees(printed: str) -> None:
+    assert agreement("surname", printed) is Agreement.MATCH
+
+
+@pytest.mark.parametrize(
+    "printed", ["12 \u0410\u0412\u0413/AUG 1974", "12 AUG/AO\u00dbT 1974", "12 AUG /AOUT 74"]
+)
+def test_a_date_in_two_languages_agrees(printed: str) -> None:
+    assert agreement("date_of_birth", printed) is Agreement.MATCH
+
+
 def test_a_page_of_the_zone_alone_says_nothing() -> None:
     said = compare(text_page(*zone(*compose(FIELDS))), read(FIELDS))
     assert set(said.values()) == {Agreement.NOT_FOUND}

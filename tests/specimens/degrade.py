@@ -62,6 +62,25 @@ def shrunk(page: Pixels, width: int) -> Pixels:
     return as_pixels(cv2.resize(page, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA))
 
 
+def moved(page: Pixels, chance: random.Random, pixels: int) -> Pixels:
+    """Move the camera while its shutter is open, in any direction, by so many pixels."""
+    kernel = np.zeros((pixels, pixels), np.float32)
+    kernel[pixels // 2] = 1
+    turn = cv2.getRotationMatrix2D(((pixels - 1) / 2, (pixels - 1) / 2), chance.uniform(0, 180), 1)
+    path = cv2.warpAffine(kernel, turn, (pixels, pixels))
+    return as_pixels(cv2.filter2D(page, -1, path / path.sum()))
+
+
+def dim(page: Pixels, chance: random.Random, share: float) -> Pixels:
+    """Photograph the page with so little light that the sensor's noise shows."""
+    return noisy(as_pixels(page * share), chance, 6)
+
+
+def tilted_on_its_side(page: Pixels, chance: random.Random, degrees: float) -> Pixels:
+    """Turn the page onto one side, and tilt it."""
+    return rotated(as_pixels(np.rot90(page, chance.choice((1, 3)))), chance.choice((-1, 1)) * degrees)
+
+
 def as_pixels(page: object) -> Pixels:
     """Return what a library gave as pixels."""
     return np.ascontiguousarray(page, np.uint8)
@@ -90,13 +109,29 @@ CHANGES: dict[str, Change] = {
 }
 """Every way a page is made worse, by name."""
 
+CAMERA: dict[str, Change] = {
+    "clean": lambda page, _: page,
+    "moved by 3 px": lambda page, chance: moved(page, chance, 3),
+    "moved by 5 px": lambda page, chance: moved(page, chance, 5),
+    "moved by 7 px": lambda page, chance: moved(page, chance, 7),
+    "tilted": lambda page, chance: rotated(page, chance.choice((-1, 1)) * chance.uniform(4.5, 12)),
+    "on its side": lambda page, chance: as_pixels(np.rot90(page, chance.choice((1, 3)))),
+    "tilted on its side": lambda page, chance: tilted_on_its_side(page, chance, chance.uniform(4.5, 10)),
+    "askew": lambda page, chance: askew(page, chance, 0.08),
+    "noisy": lambda page, chance: noisy(page, chance, 15),
+    "dim": lambda page, chance: dim(page, chance, 0.3),
+    "much compressed": lambda page, _: page,
+    "by a telephone": lambda page, chance: noisy(blurred(askew(page, chance, 0.06), 1), chance, 8),
+}
+"""What the bench of documents does to a page, by name."""
+
 QUALITY = {"much compressed": 30, "by a telephone": 60}
 """JPEG quality where it is not 88."""
 
 
 def photographed(page: Image.Image, how: str, chance: random.Random) -> bytes:
-    """Return the JPEG of a page made worse in one of the `CHANGES`."""
-    changed = CHANGES[how](as_pixels(page.convert("RGB")), chance)
+    """Return the JPEG of a page made worse in one of the `CHANGES`, or as a `CAMERA` makes it."""
+    changed = (CHANGES.get(how) or CAMERA[how])(as_pixels(page.convert("RGB")), chance)
     written = BytesIO()
     Image.fromarray(changed).save(written, "JPEG", quality=QUALITY.get(how, 88))
     return written.getvalue()

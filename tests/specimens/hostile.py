@@ -4,7 +4,7 @@ import io
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,14 @@ def with_png_chunk(file: bytes, kind: bytes, body: bytes) -> bytes:
 def with_jpeg_segment(file: bytes, marker: int, body: bytes) -> bytes:
     """Put a segment right behind the start of the image."""
     return file[:2] + bytes((0xFF, marker)) + struct.pack(">H", len(body) + 2) + body + file[2:]
+
+
+def with_webp_chunk(file: bytes, kind: bytes, body: bytes) -> bytes:
+    """Put a chunk right behind the picture of a simple WebP file."""
+    end = 20 + int.from_bytes(file[16:20], "little")
+    end += end & 1
+    chunk = kind + struct.pack("<I", len(body)) + body + b"\0" * (len(body) & 1)
+    return b"RIFF" + struct.pack("<I", len(file) - 8 + len(chunk)) + file[8:end] + chunk + file[end:]
 
 
 def jpeg_of_size(width: int, height: int) -> bytes:
@@ -123,32 +131,54 @@ def refused() -> dict[str, Made]:
     return dict([*bombs(), *broken(), *double()])
 
 
+@lru_cache(maxsize=1)
+def _large(sampling: Image.Resampling) -> Image.Image:
+    """Return noise of 25 MP; only the one asked for last is kept, for it weighs 75 MB."""
+    noise = np.random.default_rng(1).integers(0, 255, (60, 93, 3), dtype=np.uint8)
+    return Image.fromarray(noise).resize((6_200, 4_000), sampling)
+
+
+def _soft(kind: str, mode: str = "RGB", **options: Any) -> bytes:
+    """Return the file of 25 MP that change softly."""
+    return written(_large(Image.Resampling.BICUBIC).convert(mode), kind, **options)
+
+
+def _flat(*, clear: bool, **options: Any) -> bytes:
+    """Return the WebP of 25 MP in squares of one colour, `clear` with an alpha channel."""
+    flat = _large(Image.Resampling.NEAREST)
+    if clear:
+        flat = flat.copy()
+        flat.putalpha(flat.getchannel("R"))
+    return written(flat, "WEBP", method=0, **options)
+
+
+def _of_30_mb() -> bytes:
+    """Return 30 MB of zeros, deflated."""
+    return zlib.compress(b"\0" * 30_000_000, 9)
+
+
+def _with_deep_text() -> bytes:
+    """Return a PNG with a chunk of text that inflates to 30 MB."""
+    file = png(300, 200)
+    return file[:33] + png_chunk(b"zTXt", b"Comment\0\0" + _of_30_mb()) + file[33:]
+
+
 def heavy() -> dict[str, Made]:
     """Return files that are allowed but costly, or stuffed, by name; each decodes."""
-    noise = np.random.default_rng(1).integers(0, 255, (60, 93, 3), dtype=np.uint8)
-    large = Image.fromarray(noise).resize((6_200, 4_000))
-    flat = Image.fromarray(noise).resize((6_200, 4_000), Image.Resampling.NEAREST)
-    clear = flat.copy()
-    clear.putalpha(flat.getchannel("R"))
     profile = b"ICC_PROFILE\0\1\1" + b"\0" * 60_000
-    deep = png_chunk(b"zTXt", b"Comment\0\0" + zlib.compress(b"\0" * 30_000_000, 9))
     return {
-        "a JPEG of 25 MP": lambda: written(large, "JPEG"),
-        "a progressive JPEG of 25 MP in full colour": lambda: written(
-            large, "JPEG", progressive=True, subsampling=0
-        ),
-        "a CMYK JPEG of 25 MP": lambda: written(large.convert("CMYK"), "JPEG"),
-        "a WebP of 25 MP": lambda: written(large, "WEBP", quality=60, method=0),
-        "a lossless WebP of 25 MP": lambda: written(flat, "WEBP", lossless=True, quality=0, method=0),
-        "a WebP of 25 MP with alpha": lambda: written(clear, "WEBP", quality=60, method=0),
-        "a lossless WebP of 25 MP with alpha": lambda: written(
-            clear, "WEBP", lossless=True, quality=0, method=0
-        ),
+        "a JPEG of 25 MP": partial(_soft, "JPEG"),
+        "a progressive JPEG of 25 MP in full colour": partial(_soft, "JPEG", progressive=True, subsampling=0),
+        "a CMYK JPEG of 25 MP": partial(_soft, "JPEG", "CMYK"),
+        "a WebP of 25 MP": partial(_soft, "WEBP", quality=60, method=0),
+        "a lossless WebP of 25 MP": partial(_flat, clear=False, lossless=True, quality=0),
+        "a WebP of 25 MP with alpha": partial(_flat, clear=True, quality=60),
+        "a lossless WebP of 25 MP with alpha": partial(_flat, clear=True, lossless=True, quality=0),
         "a PNG of 25 MP with alpha": lambda: png(6_200, 4_000, colour=6),
         "a PNG of 25 MP with 16 bits": lambda: png(6_200, 4_000, depth=16, colour=0),
         "a JPEG with a deep profile": lambda: with_jpeg_segment(written(picture(), "JPEG"), 0xE2, profile),
-        "a PNG with a text of 30 MB": lambda: png(300, 200)[:33] + deep + png(300, 200)[33:],
+        "a PNG with a text of 30 MB": _with_deep_text,
         "a PNG with an inflating profile": lambda: with_png_chunk(
-            png(300, 200), b"iCCP", b"p\0\0" + zlib.compress(b"\0" * 30_000_000, 9)
+            png(300, 200), b"iCCP", b"p\0\0" + _of_30_mb()
         ),
     }

@@ -1,12 +1,14 @@
 """Whole documents through the real models: prints that contradict, slips, unknown pages, nothing at all."""
 
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import pytest_asyncio
 from PIL import Image, ImageDraw, ImageFont
+from typing_extensions import override
 
 from app.specimens import (
     Alterations,
@@ -19,11 +21,12 @@ from app.specimens import (
 from app.vision.images import decode
 from app.vision.ocr import RapidTextReader
 from schemas.enums import ExtractionStatus, ReaderClass
-from streams.sight import Picture
-from streams.verification.findings import Agreement
+from streams.sight import Detail, Picture, Quad, TextLine, TextReader
+from streams.verification.findings import Agreement, Source
+from streams.verification.readers.layout import height, length
 from streams.verification.readers.td3_lines import check_digit
 from streams.verification.reading import DocumentClass, DocumentReading, findings_of, read_document
-from tests.specimens.degrade import as_pixels, photographed
+from tests.specimens.degrade import as_pixels, photographed, rotated
 from tests.specimens.people import TODAY, code, passport, portrait, slip
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -79,9 +82,114 @@ async def test_noise_never_makes_a_mismatch(reader: RapidTextReader, seed: int, 
     assert Agreement.MISMATCH not in reading.printed.values()
 
 
+@pytest.mark.parametrize(("zone", "print_of"), [("C06X00T47", "C0GX00T47"), ("K8L900T47", "KSL900T47")])
+async def test_a_letter_no_check_digit_tells_from_a_digit_is_left_to_a_person(
+    reader: RapidTextReader, zone: str, print_of: str
+) -> None:
+    """G counts 16 and S 28: a zone with 6 or 8 in their place satisfies all five check digits."""
+    holder = replace(HOLDER, number=zone)
+    page = draw_passport(holder, portrait(), Alterations(printed={"number": print_of}))
+    findings = findings_of(await read(reader, page))
+    assert findings.digits_hold
+    assert findings.status is ExtractionStatus.PARTIAL
+    assert findings.printed["document_number"] is not Agreement.MATCH
+
+
 async def test_a_good_page_agrees_with_itself_in_everything(reader: RapidTextReader) -> None:
     reading = await read(reader, draw_passport(HOLDER, portrait()))
     assert set(reading.printed.values()) == {Agreement.MATCH}
+
+
+class CuttingReader(RapidTextReader):
+    """A reader whose detector finds long lines in pieces."""
+
+    @override
+    async def find_lines(self, picture: Picture, detail: Detail) -> tuple[Quad, ...]:
+        found = await super().find_lines(picture, detail)
+        return tuple(piece for quad in found for piece in (_cut(quad) if _is_long(quad) else (quad,)))
+
+
+class LosingReader(RapidTextReader):
+    """A reader whose detector never finds the first line of a zone."""
+
+    @override
+    async def find_lines(self, picture: Picture, detail: Detail) -> tuple[Quad, ...]:
+        found = await super().find_lines(picture, detail)
+        first = min((quad for quad in found if _is_long(quad)), key=lambda quad: quad[0][1])
+        return tuple(quad for quad in found if quad is not first)
+
+
+@pytest.mark.parametrize("kind", [CuttingReader, LosingReader])
+async def test_lines_in_pieces_are_joined_and_a_lost_first_line_is_found(kind: type[RapidTextReader]) -> None:
+    reading = await read(kind(), draw_passport(HOLDER, portrait()))
+    assert reading.status is ExtractionStatus.EXTRACTED
+    assert (reading.fields["full_name"], reading.number) == ("ANNA MARIA ERIKSSON", HOLDER.number)
+
+
+@pytest.mark.parametrize("degrees", [4.5, -4.5, 8])
+async def test_a_page_tilted_on_its_side_keeps_its_names(reader: RapidTextReader, degrees: float) -> None:
+    page = as_pixels(np.rot90(as_pixels(draw_passport(HOLDER, portrait()))))
+    reading = await read_document(reader, Picture(rotated(page, degrees)), TODAY)
+    assert reading.status is ExtractionStatus.EXTRACTED
+    assert (reading.fields["full_name"], reading.turn) == ("ANNA MARIA ERIKSSON", 90)
+
+
+class CountingReader(TextReader):
+    """A reader that counts the lines it recognises."""
+
+    def __init__(self, reader: RapidTextReader) -> None:
+        self.model_version = reader.model_version
+        self.lines = 0
+        self._reader = reader
+
+    @override
+    async def find_lines(self, picture: Picture, detail: Detail) -> tuple[Quad, ...]:
+        return await self._reader.find_lines(picture, detail)
+
+    @override
+    async def read_lines(self, picture: Picture, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
+        self.lines += len(quads)
+        return await self._reader.read_lines(picture, quads)
+
+    @override
+    async def read_codes(self, picture: Picture) -> tuple[str, ...]:
+        return await self._reader.read_codes(picture)
+
+
+async def test_of_a_page_that_agrees_only_what_decides_is_read(reader: RapidTextReader) -> None:
+    picture = decode(photographed(draw_passport(HOLDER, portrait()), "clean", random.Random(1)))
+    counting = CountingReader(reader)
+    reading = await read_document(counting, picture, TODAY)
+    assert set(reading.printed.values()) == {Agreement.MATCH}
+    assert counting.lines < len(await reader.find_lines(picture, Detail.FINE)) * 2 / 3
+
+
+async def test_the_right_name_elsewhere_on_the_page_hides_no_altered_one(reader: RapidTextReader) -> None:
+    page = draw_passport(HOLDER, portrait(), Alterations(printed={"surname": "ERIKSEN"}))
+    ImageDraw.Draw(page).text((900, 250), "ERIKSSON", fill="black", font=ImageFont.load_default(28))
+    assert (await read(reader, page)).printed["surname"] is Agreement.MISMATCH
+
+
+@pytest.mark.parametrize("how", ["clean", "on its left side", "on its head"])
+async def test_a_field_tells_where_on_the_picture_it_was_read(reader: RapidTextReader, how: str) -> None:
+    reading = await read(reader, draw_passport(HOLDER, portrait()), how)
+    middles = {place.source: _middle(place.quad, reading.turn) for place in reading.places["surname"]}
+    assert middles[Source.PAGE] == pytest.approx((0.42, 0.25), abs=0.03)
+    assert middles[Source.ZONE] == pytest.approx((0.25, 0.79), abs=0.04)
+
+
+async def test_a_print_that_contradicts_is_kept_as_it_was_read(reader: RapidTextReader) -> None:
+    altered = Alterations(printed=ALTERED["surname"])
+    reading = await read(reader, draw_passport(HOLDER, portrait(), altered))
+    texts = {place.source: place.text for place in reading.places["surname"]}
+    assert texts == {Source.ZONE: "ERIKSSON", Source.PAGE: "ERIKSEN"}
+
+
+async def test_a_slip_tells_where_its_fields_were_read(reader: RapidTextReader) -> None:
+    reading = await read(reader, draw_long_slip(SlipSpecimen(), portrait()))
+    assert {"document_number", "surname", "first_name", "address"} <= reading.places.keys()
+    (place,) = reading.places["document_number"]
+    assert _middle(place.quad, 0) == pytest.approx((0.12, 0.46), abs=0.05)
 
 
 async def test_a_passport_tells_its_fields(reader: RapidTextReader) -> None:
@@ -141,6 +249,13 @@ async def test_a_code_with_another_number_contradicts(reader: RapidTextReader) -
     assert reading.code is Agreement.MISMATCH
 
 
+async def test_a_clean_code_is_read_that_a_search_for_several_misses(reader: RapidTextReader) -> None:
+    """OpenCV's search for several codes finds nothing on this card."""
+    card = slip(chance := random.Random("q3"))
+    page = photographed(draw_card_slip(card, portrait(), code(f"NIN: {card.number}")), "clean", chance)
+    assert await reader.read_codes(decode(page)) == (f"NIN: {card.number}",)
+
+
 async def test_a_card_without_a_code_says_nothing_by_it(reader: RapidTextReader) -> None:
     assert (await read(reader, draw_card_slip(SlipSpecimen(), portrait()))).code is Agreement.NOT_FOUND
 
@@ -175,6 +290,12 @@ async def test_no_personal_part_shows_in_the_representation(reader: RapidTextRea
     assert not any(secret in shown for secret in ("ERIKSSON", "L898902C3", "1974", "ANNA"))
 
 
+def _middle(quad: Quad, turn: int) -> tuple[float, float]:
+    """Return the middle of a quad on the page turned upright."""
+    across, down = (sum(corner[axis] for corner in quad) / 4 for axis in (0, 1))
+    return {0: (across, down), 90: (1 - down, across), 180: (1 - across, 1 - down)}[turn]
+
+
 def _with_birth(digits: str) -> tuple[str, str]:
     """Return the specimen's lines with another birth date and the check digits that belong to it."""
     first, second = HOLDER.lines()
@@ -191,3 +312,17 @@ def _slip_fields(holder: SlipSpecimen) -> dict[str, str]:
         "full_name": f"{holder.first_name} {holder.middle_name} {holder.surname}",
         "issuing_state": "NG",
     }
+
+
+def _is_long(quad: Quad) -> bool:
+    return length(quad) > 15 * height(quad)
+
+
+def _cut(quad: Quad) -> tuple[Quad, Quad]:
+    """Return two fifths and three fifths of a line."""
+    one, two, three, four = quad
+    top, bottom = (
+        (left[0] + 0.4 * (right[0] - left[0]), left[1] + 0.4 * (right[1] - left[1]))
+        for left, right in ((one, two), (four, three))
+    )
+    return (one, top, bottom, four), (top, two, three, bottom)

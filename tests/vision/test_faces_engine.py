@@ -140,10 +140,18 @@ async def test_the_engine_finds_and_compares_in_the_pool(engine: FaceEngine) -> 
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_the_engine_says_which_weights_its_thresholds_belong_to(engine: FaceEngine) -> None:
-    told = (engine.model_version, engine.pass_at, engine.fail_at)
+async def test_the_engine_tells_a_copy_in_the_pool(engine: FaceEngine) -> None:
+    one, other = astronaut(), portraits.scale(portraits.blur(astronaut(), 1.0), 1.4)
+    faces = [(await engine.find(picture))[0] for picture in (one, other)]
 
-    assert told == ("dlib-resnet-v1+mmod@55533b28", 0.50, 0.60)
+    assert await engine.parallax(one, faces[0], other, faces[1]) < engine.copy_at
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_engine_says_which_weights_its_thresholds_belong_to(engine: FaceEngine) -> None:
+    told = (engine.model_version, engine.pass_at, engine.fail_at, engine.copy_at)
+
+    assert told == ("dlib-resnet-v1+mmod@55533b28", 0.50, 0.65, 0.45)
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -4,12 +4,17 @@ import numpy as np
 import pytest
 
 from app.vision.faces.core import FACES_MAX, Effort, FaceCore, Sighting
-from app.vision.faces.dlib_engine import load_embedder, weights_folder
+from app.vision.faces.dlib_engine import DlibEmbedder, load_embedder, weights_folder
 from streams.sight import Face, Picture, Pixels
 
 PICTURE = Picture(np.zeros((100, 200, 3), np.uint8))
 EFFORTS = (Effort(480, 0), Effort(960, 0), Effort(480, 90), Effort(960, 90), Effort(1600, 0))
-EMBEDDER = load_embedder(weights_folder())
+
+
+@pytest.fixture(scope="module")
+def embedder() -> DlibEmbedder:
+    """The real one; a search asks it for nothing."""
+    return load_embedder(weights_folder())
 
 
 class ScriptedDetector:
@@ -65,39 +70,39 @@ def sighting(score: float, *, upright: bool = True, side: float = 10.0) -> Sight
     ],
 )
 def test_the_search_ends_at_the_right_face(
-    script: Mapping[Effort, Sequence[Sighting]], turn: int, score: float
+    embedder: DlibEmbedder, script: Mapping[Effort, Sequence[Sighting]], turn: int, score: float
 ) -> None:
-    (face,) = FaceCore(ScriptedDetector(script), EMBEDDER).find(PICTURE)
+    (face,) = FaceCore(ScriptedDetector(script), embedder).find(PICTURE)
 
     assert (face.turn, face.score) == (turn, score)
 
 
-def test_a_larger_copy_is_not_tried_once_something_was_found() -> None:
+def test_a_larger_copy_is_not_tried_once_something_was_found(embedder: DlibEmbedder) -> None:
     detector = ScriptedDetector({EFFORTS[0]: [sighting(0.4)]})
-    FaceCore(detector, EMBEDDER).find(PICTURE)
+    FaceCore(detector, embedder).find(PICTURE)
 
     assert detector.asked == [Effort(480, 0), Effort(480, 90)]
 
 
-def test_what_scores_too_little_is_no_face() -> None:
-    assert FaceCore(ScriptedDetector({EFFORTS[0]: [sighting(0.1)]}), EMBEDDER).find(PICTURE) == ()
+def test_what_scores_too_little_is_no_face(embedder: DlibEmbedder) -> None:
+    assert FaceCore(ScriptedDetector({EFFORTS[0]: [sighting(0.1)]}), embedder).find(PICTURE) == ()
 
 
-def test_a_small_face_that_scores_hardly_better_comes_second() -> None:
+def test_a_small_face_that_scores_hardly_better_comes_second(embedder: DlibEmbedder) -> None:
     seen = [sighting(1.02, side=10.0), sighting(1.0, side=50.0)]
-    found = FaceCore(ScriptedDetector({EFFORTS[0]: seen}), EMBEDDER).find(PICTURE)
+    found = FaceCore(ScriptedDetector({EFFORTS[0]: seen}), embedder).find(PICTURE)
 
     assert [face.score for face in found] == [1.0, 1.02]
 
 
-def test_a_large_face_that_scores_much_less_comes_second() -> None:
+def test_a_large_face_that_scores_much_less_comes_second(embedder: DlibEmbedder) -> None:
     seen = [sighting(1.1, side=10.0), sighting(0.3, side=50.0)]
-    found = FaceCore(ScriptedDetector({EFFORTS[0]: seen}), EMBEDDER).find(PICTURE)
+    found = FaceCore(ScriptedDetector({EFFORTS[0]: seen}), embedder).find(PICTURE)
 
     assert [face.score for face in found] == [1.1, 0.3]
 
 
-def test_a_crowd_is_cut_to_its_best() -> None:
+def test_a_crowd_is_cut_to_its_best(embedder: DlibEmbedder) -> None:
     crowd = [sighting(1.0)] * (FACES_MAX + 5)
 
-    assert len(FaceCore(ScriptedDetector({EFFORTS[0]: crowd}), EMBEDDER).find(PICTURE)) == FACES_MAX
+    assert len(FaceCore(ScriptedDetector({EFFORTS[0]: crowd}), embedder).find(PICTURE)) == FACES_MAX

@@ -17,6 +17,7 @@ from app.vision.images import (
     encode_box,
     measure_sharpness,
     strip_metadata,
+    with_digest,
 )
 from schemas.problems import ImageNotEvaluable, ImageUndecodable
 from streams.sight import Picture, Pixels
@@ -93,6 +94,23 @@ def test_a_turned_image_is_stored_upright_without_metadata(orientation: int) -> 
     assert check_header(kept).orientation == 1
     assert CANARY.encode() not in kept
     assert np.abs(decode(kept).pixels.astype(int) - decode(file).pixels).mean() < 3
+
+
+def test_a_picture_has_one_digest_in_every_format_and_another_has_another() -> None:
+    file = written(picture(), "PNG")
+    same = written(Image.open(io.BytesIO(file)), "WEBP", lossless=True)
+    mirrored = written(ImageOps.mirror(picture()), "PNG")
+
+    digests = [with_digest(decode(one)).digest for one in (file, same, mirrored)]
+
+    assert digests[0] == digests[1] != digests[2]
+    assert len(digests[0]) == 64
+
+
+def test_a_turned_file_has_the_digest_of_the_upright_picture() -> None:
+    turned = written(picture().transpose(Image.Transpose.ROTATE_90), "PNG", exif=exif(6))
+
+    assert with_digest(decode(turned)).digest == with_digest(decode(written(picture(), "PNG"))).digest
 
 
 def test_the_header_tells_the_upright_size() -> None:
@@ -187,6 +205,32 @@ def test_stripping_never_changes_a_pixel(
     if form == "JPEG":
         file = with_jpeg_segment(file, 0xFE, comment)
     assert np.array_equal(decode(strip_metadata(file)).pixels, decode(file).pixels)
+
+
+@pytest.mark.parametrize(
+    "tail", [b"\r\n", b"\0\0saved by an editor", b"\x01\x02" * 2_000, b"<x:xmpmeta>edited</x:xmpmeta>"]
+)
+def test_bytes_behind_a_jpeg_are_dropped_and_no_reason_to_refuse_it(tail: bytes) -> None:
+    file = written(picture(), "JPEG")
+    assert strip_metadata(file + tail) == strip_metadata(file)
+    assert np.array_equal(decode(file + tail).pixels, decode(file).pixels)
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        b"\0" * 40 + b"PK\x03\x04" + b"x" * 40,
+        b"text, then %PDF-1.7",
+        b"\n<!DOCTYPE html><p>",
+        b"..<SCRIPT>alert(1)</script>",
+        b"MZ\x90\0",
+        b"#!/bin/sh",
+        b"x" * 70_000,
+    ],
+)
+def test_a_jpeg_that_is_also_another_file_or_drags_much_behind_it_is_refused(tail: bytes) -> None:
+    with pytest.raises(ImageUndecodable):
+        check_header(written(picture(), "JPEG") + tail)
 
 
 def test_a_sharp_page_measures_sharper_than_a_blurred_one() -> None:

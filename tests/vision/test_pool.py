@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import resource
 import signal
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from app.vision.forker import Child, Forker
 from app.vision.pool import VisionPool
 from app.vision.pooled import PooledImageDecoder
 from schemas.problems import EngineFailed, ImageUndecodable, Overloaded
-from streams.sight import Picture, on_behalf_of
+from streams.sight import Picture, deadline, not_counted, on_behalf_of
 from tests.children import shared_forker
 from tests.specimens.hostile import picture, png, written
 
@@ -182,6 +184,23 @@ async def test_s42_a_job_whose_child_dies_twice_has_failed(
     assert await single.run(jobs.PING)
 
 
+async def test_what_a_child_short_of_memory_cannot_do_a_new_one_does(single: VisionPool) -> None:
+    """What earlier jobs left in a child is not this job's fault."""
+    large = Picture(np.zeros((3000, 3000, 3), np.uint8))
+    (pid,) = await pids(single)
+    leave_no_memory(pid)
+
+    assert (await single.run(jobs.SHARPNESS, None, picture=large)).brightness == 0
+    assert await pids(single) != {pid}
+
+
+def leave_no_memory(pid: int) -> None:
+    """Let a process take hardly more addresses than it has."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[0])
+    _, hard = resource.prlimit(pid, resource.RLIMIT_AS)
+    resource.prlimit(pid, resource.RLIMIT_AS, (pages * resource.getpagesize() + (4 << 20), hard))
+
+
 async def test_s42_a_job_beyond_its_processor_time_is_killed_and_not_tried_again(single: VisionPool) -> None:
     spinning = replace(jobs.EXAMINE, cpu_s=1)
     many = [png(5000, 5000)] * 60
@@ -196,6 +215,34 @@ async def test_s42_a_job_beyond_its_wall_time_is_killed(single: VisionPool) -> N
     with pytest.raises(EngineFailed, match="wall"):
         await single.run(replace(jobs.PING, wall_s=0.2))
     assert await single.run(jobs.PING)
+
+
+async def test_a_job_that_works_is_not_out_of_time_however_long_it_takes(single: VisionPool) -> None:
+    """It takes several times the limit of one that does nothing, and is seen to work."""
+    many = [png(5000, 5000)] * 8
+    found = await single.run(replace(jobs.EXAMINE, wall_s=0.4), *map(len, many), file=b"".join(many))
+
+    assert found == ("",) * 8
+    assert single.progress > single.finished == 1
+
+
+async def test_waiting_for_a_child_is_not_counted_by_a_deadline(single: VisionPool) -> None:
+    running = asyncio.create_task(single.run(jobs.DECODE, file=SLOW))
+    await asyncio.sleep(0)
+    async with deadline(0.01):
+        assert await single.run(jobs.PING)
+    assert (await running).width == 3000
+
+
+async def test_what_is_not_counted_leaves_the_rest_of_a_deadline() -> None:
+    async def longer_than_is_left() -> None:
+        async with deadline(0.02):
+            with not_counted():
+                await asyncio.sleep(0.04)
+            await asyncio.sleep(60)
+
+    with pytest.raises(TimeoutError):
+        await longer_than_is_left()
 
 
 async def test_s42_a_forker_that_was_killed_is_started_again(single: VisionPool) -> None:

@@ -18,6 +18,16 @@ MAX_COEFFICIENT_BYTES: Final = 160_000_000
 MAX_FILL_BYTES: Final = 1_024
 """0xFF before one marker (T.81 B.1.1.2 sets no bound); encoders write none or a few."""
 
+MAX_TRAILER_BYTES: Final = 65_536
+"""What editors and cameras append is a few bytes to some kilobytes."""
+
+_OTHER_FILE: Final = re.compile(
+    rb"PK[\x01-\x08]|%PDF|%!PS|\x7fELF|^MZ|^#!|Rar!|7z\xbc\xaf|\xfd7zXZ|MSCF|GIF8|\x89PNG|RIFF"
+    rb"|<(?:!doctype|\?xml|\?php|html|head|body|script|svg|iframe|img|object|embed)",
+    re.IGNORECASE,
+)
+"""By which other readers know an archive, a document, a program, a page or a picture, wherever it begins."""
+
 _FILL: Final = re.compile(rb"\xff+")
 _SCAN_END: Final = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
 """In entropy-coded data 0xFF is followed by 0x00, a restart marker or more 0xFF; anything else ends it."""
@@ -134,10 +144,12 @@ def _take_scan(walk: _Walk, header: bytes, data: bytes, start: int) -> int:
 
 
 def _may_follow(tail: bytes) -> bool:
-    """Tell whether bytes after the picture are ones cameras write; they are never kept.
+    """Tell whether bytes after the picture are ones cameras and their programs write; they are never kept.
 
     Zeros; further pictures of a multi-picture file (CIPA DC-007), such as the gain map of an HDR photo;
-    the film of a motion photo; the block Samsung's cameras end their files with.
+    the film of a motion photo; the block Samsung's cameras end their files with; any other short trailer
+    that does not make the file another one too.
     """
     padding = tail.lstrip(b"\0")
-    return not padding or padding.startswith(MAGIC) or tail[4:8] == b"ftyp" or tail.endswith(b"SEFT")
+    known = padding.startswith(MAGIC) or tail[4:8] == b"ftyp" or tail.endswith(b"SEFT")
+    return not padding or known or (len(tail) <= MAX_TRAILER_BYTES and _OTHER_FILE.search(tail) is None)

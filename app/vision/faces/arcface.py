@@ -50,13 +50,16 @@ class ArcfaceEmbedder:
 
     def embed(self, pixels: Pixels, face: Face) -> Embedding:
         """Align the face by its landmarks and return its vector, of unit length."""
-        chip = cut_chip(pixels, as_points(face.points), _TEMPLATE, CHIP_SIDE)
-        vector = self._network.run(self._fed(chip))[0][0].astype(np.float64)
+        vector = self._network.run(self._fed(self.chip(pixels, face)))[0][0].astype(np.float64)
         length = float(np.linalg.norm(vector))
         if length == 0.0:
             raise EngineFailed(f"{self._network.name}: the answer is zero")
         unit: Embedding = (vector / length).astype(np.float32)
         return unit
+
+    def chip(self, pixels: Pixels, face: Face) -> Pixels:
+        """Return the face, aligned by its landmarks, 112 x 112 pixels."""
+        return cut_chip(pixels, as_points(face.points), _TEMPLATE, CHIP_SIDE)
 
     def distance(self, one: Embedding, other: Embedding) -> float:
         """Return one minus the cosine of the angle between the vectors, never below 0."""

@@ -63,6 +63,10 @@ class Detector(Protocol):
 class Embedder(Protocol):
     """Turns an aligned face into a vector. Any number of threads may call it at once."""
 
+    def chip(self, pixels: Pixels, face: Face) -> Pixels:
+        """Return the aligned square of a face that is upright on the picture."""
+        ...
+
     def embed(self, pixels: Pixels, face: Face) -> Embedding:
         """Return the vector of a face that is upright on the picture.
 
@@ -128,6 +132,10 @@ class FaceCore:
     def embed(self, picture: Picture, face: Face) -> Embedding:
         """Return the vector of a face `find` returned for this picture."""
         return self._embedder.embed(turned(picture.pixels, face.turn), face)
+
+    def chip(self, picture: Picture, face: Face) -> Pixels:
+        """Return the aligned square of a face `find` returned for this picture."""
+        return self._embedder.chip(turned(picture.pixels, face.turn), face)
 
     def distance(self, one: Embedding, other: Embedding) -> float:
         """Return how far apart two faces are; smaller is more alike."""

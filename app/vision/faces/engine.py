@@ -6,8 +6,9 @@ from app.vision.faces import dlib_engine
 from app.vision.faces.core import FaceCore
 from app.vision.faces.metrics import Metric
 from app.vision.faces.operator import OperatorFaces
+from app.vision.faces.parallax import parallax
 from app.vision.jobs import FaceFacts
-from streams.sight import Embedding, Face, FaceEngine, Picture
+from streams.sight import Embedding, Face, FaceEngine, Picture, Pixels
 
 
 class CoreFaceEngine(FaceEngine):
@@ -18,6 +19,7 @@ class CoreFaceEngine(FaceEngine):
         self.model_version = facts.model_version
         self.pass_at = facts.pass_at
         self.fail_at = facts.fail_at
+        self.copy_at = facts.copy_at
         self._core = core
 
     @override
@@ -31,6 +33,14 @@ class CoreFaceEngine(FaceEngine):
     @override
     def distance(self, one: Embedding, other: Embedding) -> float:
         return self.facts.metric.distance(one, other)
+
+    def chip(self, picture: Picture, face: Face) -> Pixels:
+        """Return the aligned square of a face `find` returned for this picture."""
+        return self._core.chip(picture, face)
+
+    @override
+    async def parallax(self, one: Picture, one_face: Face, other: Picture, other_face: Face) -> float:
+        return parallax(self._core.chip(one, one_face), self._core.chip(other, other_face))
 
     def warm(self) -> None:
         """Run every network once, so that the first request does not pay for it.
@@ -52,6 +62,7 @@ def build_face_engine(files: OperatorFaces | None = None) -> CoreFaceEngine:
             model_version=dlib_engine.MODEL_VERSION,
             pass_at=dlib_engine.PASS_AT,
             fail_at=dlib_engine.FAIL_AT,
+            copy_at=dlib_engine.COPY_AT,
             metric=Metric.EUCLIDEAN,
         )
         return CoreFaceEngine(dlib_engine.load_core(), facts)
@@ -59,6 +70,7 @@ def build_face_engine(files: OperatorFaces | None = None) -> CoreFaceEngine:
         model_version=files.model_version,
         pass_at=files.embedder.pass_at,
         fail_at=files.embedder.fail_at,
+        copy_at=files.embedder.copy_at,
         metric=Metric.COSINE,
     )
     return CoreFaceEngine(files.load(), facts)

@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from app.vision.faces.arcface import ArcfaceEmbedder, EmbedderKind
 from app.vision.faces.core import FaceCore
+from app.vision.faces.parallax import APART
 from app.vision.faces.yunet import YunetDetector
 from app.vision.models import ModelFile
 from schemas.base import Frozen
@@ -27,6 +28,9 @@ class EmbedderFile(ModelFile):
     """Cosine distances up to this one are the same person; SFace's authors call 0.637 the same."""
     fail_at: float = Field(gt=0, lt=2)
     """Cosine distances above this one are another person."""
+    copy_at: float = Field(default=0.45, ge=0, lt=APART)
+    """Parallaxes up to this one are copies of one photograph, pixels of a face scaled to 150; the default is
+    the default engine's, whose landmarks lie otherwise: measure your own."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
