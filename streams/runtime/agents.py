@@ -1,8 +1,7 @@
-"""Attaches a handler to a topic: one actor per partition, one record at a time, acknowledged once settled."""
+"""Attaches a handler to a topic: one actor per partition, its records carried out in a bounded window."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -16,14 +15,15 @@ from streams.runtime.consumer import mended
 from streams.runtime.delivery import Delivery
 from streams.runtime.guard import Contract, Guard, Handle
 from streams.runtime.tables import partitions_of
+from streams.runtime.window import Window
 from streams.runtime.writer import headers_of
 
 _LOG_APPEND_TIME: Final = 1
 
 Wish = TypeVar("Wish", bound=BaseModel)
 
-_HANDLING: Final = WeakKeyDictionary[faust.App, set[asyncio.Task[Any]]]()
-"""The tasks of each app that have a record in work."""
+_AT_WORK: Final = WeakKeyDictionary[faust.App, set[asyncio.Task[Any]]]()
+"""The actors of each app and the tasks that carry its records out."""
 
 
 def attach(
@@ -31,8 +31,9 @@ def attach(
 ) -> None:
     """Let an agent take every record of the topic through the guard to the handler.
 
-    Partitions are handled side by side, the records of one partition in their order. A record whose
-    handling is cut short by a stop or a rebalance is not acknowledged and comes again.
+    Partitions are handled side by side, and so are the records of one partition that have different keys;
+    records of one key are handled in their order. A record whose handling is cut short by a stop or a
+    rebalance is not acknowledged and comes again, with what was handled behind it.
     """
     records = app.topic(
         topic,
@@ -45,31 +46,27 @@ def attach(
     )
 
     async def run(stream: StreamT[Any]) -> None:
+        tasks, actor = _AT_WORK.setdefault(app, set()), asyncio.current_task()
+        if actor is None:
+            raise RuntimeError("an actor runs in a task")
+        tasks.add(actor)
         consumer = mended(app.consumer)
-        async for event in cast("Stream[bytes]", stream).noack().events():
-            settled = False
-            try:
-                with _handling(app):
-                    await guard(delivered(event), contract, handle)
-                settled = True
-            finally:
-                end = consumer.acknowledge if settled else consumer.abandon
-                end(event.message)
+        window = Window(consumer.acknowledge, consumer.abandon, tasks)
+        try:
+            async for event in cast("Stream[bytes]", stream).noack().events():
+                entry, delivery = window.take(event), delivered(event)
+                command = await guard.admit(delivery, contract)
+                if command is None:
+                    window.settle(entry)
+                else:
+                    window.start(entry, partial(guard.carry_out, delivery, command, handle))
+                await window.wait_for_room()
+        finally:
+            tasks.discard(actor)
+            await window.cut_short()
 
+    run.__module__, run.__qualname__ = "veristream", name  # what the library calls the agent in its lines
     app.agent(records, name=name, isolated_partitions=True)(run)
-
-
-@contextmanager
-def _handling(app: faust.App) -> Iterator[None]:
-    task = asyncio.current_task()
-    if task is None:
-        raise RuntimeError("a record is handled in a task")
-    tasks = _HANDLING.setdefault(app, set())
-    tasks.add(task)
-    try:
-        yield
-    finally:
-        tasks.discard(task)
 
 
 async def end_handlers(app: faust.App, within_s: float) -> int:
@@ -77,7 +74,8 @@ async def end_handlers(app: faust.App, within_s: float) -> int:
 
     The next app is given the same records: beside a handler that was left over they would be done twice.
     """
-    left = set(_HANDLING.get(app, ()))
+    app.flow_control.suspend()  # an actor that Faust starts in place of a cancelled one takes nothing
+    left = set(_AT_WORK.get(app, ()))
     for task in left:
         task.cancel()
     if left:

@@ -7,6 +7,7 @@ from typing import Final
 import faust
 
 from streams.runtime.access import LogAccess
+from streams.runtime.bookkeeping import NoMonitor, NoSensors
 from streams.runtime.consumer import MendedTransport
 from streams.runtime.tables import PromptTables
 
@@ -71,7 +72,9 @@ def build_app(settings: StreamSettings) -> faust.App:
         web_enabled=False,
         worker_redirect_stdouts=False,
         TableManager=PromptTables,
+        Monitor=NoMonitor,
     )
+    app.sensors = NoSensors(app)
     transport = MendedTransport(brokers, app)
     transport.drain_s = settings.drain_s
     app.transport = transport

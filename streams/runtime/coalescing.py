@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextvars import Context
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -23,7 +24,7 @@ class Coalescer(Generic[Item]):
         """Take items; they are passed on when the window closes."""
         self._items.extend(items)
         if self._items and (self._task is None or self._task.done()):
-            self._task = asyncio.create_task(self._pass_on())
+            self._task = asyncio.create_task(self._pass_on(), context=Context())  # a batch is of many tenants
 
     async def aclose(self) -> None:
         """Pass on what is left without waiting for the window."""

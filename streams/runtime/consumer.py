@@ -11,6 +11,7 @@ a next one the records come again and are recognised. Issues 596 and 606 are ope
 """
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from contextlib import aclosing, suppress
 from typing import Any, ClassVar, Final, cast
 
@@ -22,17 +23,18 @@ from faust.types.transports import ConsumerT, ProducerT
 from mode import ServiceT
 from typing_extensions import override
 
+from streams.runtime.bookkeeping import UnwatchedConsumer
+from streams.runtime.fetch_waits import FETCH_WAIT_MS, FetchWaits
+
 log = structlog.get_logger(__name__)
 
-FETCH_WAIT_MS: Final = 100
-"""How long the broker may hold a fetch; Faust's 1500 stalls a worker with one busy partition that long."""
-
 _POLL_S: Final = 0.2
+_REST_S: Final = 1.0
 _IDLE_S: Final = 0.05
 
 
 class MendedThread(driver.AIOKafkaConsumerThread):
-    """The thread that talks to the broker, asking for fetches that return soon."""
+    """The thread that talks to the broker, asking for fetches that return in time."""
 
     @override
     def _create_worker_consumer(self, transport: driver.Transport) -> Any:
@@ -40,8 +42,32 @@ class MendedThread(driver.AIOKafkaConsumerThread):
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001  # no setting leads there
         return consumer
 
+    @override
+    async def on_start(self) -> None:
+        await super().on_start()
+        parent = cast("MendedConsumer", self.consumer)
+        FetchWaits(
+            self._ensure_consumer()._fetcher,  # noqa: SLF001  # no setting leads there
+            parent.is_steady,
+            parent.is_left_alone,
+            tell_of_records=parent.note_records,
+        )
 
-class MendedConsumer(driver.Consumer):
+    @override
+    async def on_thread_stop(self) -> None:
+        """Close the consumer, also while a fetch that failed waits to be repeated.
+
+        The fetcher of aiokafka 0.14 cancels that pause and lets the cancellation through, past the closing
+        of the connections; Faust's thread would end with it, untold.
+        """
+        try:
+            await super().on_thread_stop()
+        except asyncio.CancelledError:
+            consumer = cast("Any", self._consumer)
+            await consumer._client.close()  # noqa: SLF001  # all that is left of its `stop`
+
+
+class MendedConsumer(UnwatchedConsumer):
     """Delivers a batch wholly before or wholly after a seek, and commits what `acknowledge` was told."""
 
     _drainer: asyncio.Task[Any] | None = None
@@ -52,12 +78,32 @@ class MendedConsumer(driver.Consumer):
         self._seek_lock = asyncio.Lock()
         self._seek_wanted = asyncio.Event()
         self._cut_short = False
+        self._found = False
         self._settled = asyncio.Event()
+        self._records_wait = asyncio.Event()
         self._abandoned: set[TP] = set()
 
     @override
     def _new_consumer_thread(self) -> MendedThread:
         return MendedThread(self, loop=self.loop, beacon=self.beacon)
+
+    def is_steady(self) -> bool:
+        """Tell whether records flow: no rebalance and no recovery is under way. For the consumer's thread."""
+        return self.flow_active and not (self.app.rebalancing or self.app.in_recovery)
+
+    def is_left_alone(self, tp: TP) -> bool:
+        """Tell whether nobody takes records of the partition now: a changelog's outside of a recovery."""
+        return self._is_changelog_tp(tp) and self.is_steady()
+
+    def note_records(self) -> None:
+        """Let the drain look: records wait to be taken. For the consumer's thread."""
+        if not self._records_wait.is_set():
+            self.loop.call_soon_threadsafe(self._records_wait.set)
+
+    @override
+    def resume_partitions(self, tps: Iterable[TP]) -> None:
+        super().resume_partitions(tps)
+        self._records_wait.set()
 
     def acknowledge(self, message: Message) -> None:
         """Let the record's offset be committed: it was answered or buried.
@@ -74,9 +120,11 @@ class MendedConsumer(driver.Consumer):
     def abandon(self, message: Message) -> None:
         """Commit nothing more of the record's partition until it is assigned anew: it must come again.
 
-        Faust would commit over a record that was left unsettled once the one after it is (issue 606).
+        Faust would commit over a record that was left unsettled once the one after it is (issue 606). One
+        that was delivered before the last rebalance comes again anyway.
         """
-        self._abandoned.add(message.tp)
+        if message.generation_id == self.app.consumer_generation_id:
+            self._abandoned.add(message.tp)
         self.ack(message)
 
     @override
@@ -109,10 +157,20 @@ class MendedConsumer(driver.Consumer):
 
     async def _seek_all(self) -> None:
         await super().perform_seek()
-        for tp in self.assignment():
-            if not self._is_changelog_tp(tp) and not self._committed_offset[tp]:
-                self._thread.seek(tp, 0)
         self._cut_short = False
+
+    @override
+    async def seek_to_committed(self) -> Mapping[TP, int]:
+        """Seek every partition to its committed offset, and one without a commit to its beginning.
+
+        What the broker answered decides, for a commit may land before the answer is read: by what is noted
+        here such a partition has a commit, but aiokafka left it where it was.
+        """
+        committed = await super().seek_to_committed()
+        for tp, offset in committed.items():
+            if not offset and not self._is_changelog_tp(tp):
+                self._thread.seek(tp, 0)
+        return committed
 
     @override
     async def _drain_messages(self, fetcher: ServiceT) -> None:
@@ -124,6 +182,7 @@ class MendedConsumer(driver.Consumer):
                 if not self._get_active_partitions():
                     await self.sleep(_IDLE_S)
                 await asyncio.sleep(0)
+                await self._rest()
                 async with self._seek_lock:
                     if self.flow_active and self._get_active_partitions():
                         await self._drain_batch()
@@ -131,12 +190,25 @@ class MendedConsumer(driver.Consumer):
             if not self.transport.app.should_stop:
                 raise
 
+    async def _rest(self) -> None:
+        """Wait until records wait to be taken, unless the last look found some; look now and then anyway.
+
+        In a rebalance, and after a batch was cut short, nothing is waited for: a seek is to come first.
+        """
+        if self.is_steady() and not (self._cut_short or self._found):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_REST_S):
+                    await self._records_wait.wait()
+        self._records_wait.clear()  # before they are asked for: what comes after that is told again
+
     async def _drain_batch(self) -> None:
         if self._cut_short:  # whoever cut the last batch short has not sought: its records must come again
             with suppress(IllegalStateError):  # revoked meanwhile; the next assignment seeks
                 await self._seek_all()
         async with aclosing(cast("Any", self.getmany(timeout=_POLL_S))) as batch:
+            self._found = False
             async for tp, message in batch:
+                self._found = True
                 read = self._read_offset[tp]
                 if read is not None and message.offset < read:
                     continue

@@ -160,6 +160,18 @@ async def list_dead_letters(access: LogAccess, keys: RecordKeys, limit: int) -> 
         return [letter async for letter in _read(reader, keys, max(0, end - limit), end)]
 
 
+async def count_dead_letters(access: LogAccess) -> int:
+    """Return how many dead letters were not looked at by `redrive` yet.
+
+    Raises:
+        StoreUnavailable: No broker answers.
+    """
+    async with _reader(access) as reader:
+        begin = (await reader.beginning_offsets([_GRAVES]))[_GRAVES]
+        end = (await reader.end_offsets([_GRAVES]))[_GRAVES]
+        return int(end) - max(int(begin), await reader.committed(_GRAVES) or 0)
+
+
 async def redrive(
     access: LogAccess, keys: RecordKeys, writer: LogWriter, limit: int | None = None
 ) -> Redriven:

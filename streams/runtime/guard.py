@@ -20,6 +20,7 @@ from streams.runtime.dead_letters import burial
 from streams.runtime.delivery import Delivery
 from streams.runtime.replays import Replays
 from streams.runtime.replies import Reply, ReturnAddress, outgoing
+from streams.runtime.tenant_scope import tenant_scope
 from streams.runtime.writer import LogWriter, Outgoing, RecordTooLarge
 
 log = structlog.get_logger(__name__)
@@ -64,8 +65,10 @@ class Guard:
     A record that no holder of its topic's key wrote for its place is buried before anybody reads it, and
     nobody is answered; one that stands in the log a second time is passed over.
 
-    When a call returns, the record may be acknowledged. It raises only when it is itself cancelled (a
-    shutdown or a rebalance); then the record must not be acknowledged, and it comes again.
+    Records of a partition are admitted in their order; those of different keys may then be carried out side
+    by side. When `admit` returned None, or `carry_out` returned, the record is settled and its offset may be
+    acknowledged once everything before it is. Both raise only when they are themselves cancelled (a shutdown
+    or a rebalance); then the record must not be acknowledged, and it comes again.
     """
 
     def __init__(
@@ -89,16 +92,20 @@ class Guard:
         self.waited_at = -math.inf
         """When a record last waited to be tried again, by the loop's clock."""
 
-    async def __call__(self, delivery: Delivery, contract: Contract[Wish], handle: Handle[Wish]) -> None:
-        """Settle one record."""
+    async def admit(self, delivery: Delivery, contract: Contract[Wish]) -> Wish | None:
+        """Return the command to be carried out; None when the record is settled: forged, a copy or poison."""
         if not await self._is_genuine(delivery):
-            return
+            return None
         try:
-            command = read(delivery, contract)
+            return read(delivery, contract)
         except Poison as poison:
             await self._give_up(delivery, str(poison))
-            return
-        await self._carry_out(delivery, command, handle)
+            return None
+
+    async def carry_out(self, delivery: Delivery, command: Wish, handle: Handle[Wish]) -> None:
+        """Take the command of an admitted record to its end."""
+        with tenant_scope(getattr(command, "tenant_id", None)):
+            await self._attempt(delivery, command, handle)
 
     async def _is_genuine(self, delivery: Delivery) -> bool:
         """Tell whether to act on the record; one that is forged, or there already, is settled with this."""
@@ -125,7 +132,7 @@ class Guard:
             self.ends["replayed"] += 1
         return not replayed
 
-    async def _carry_out(self, delivery: Delivery, command: Wish, handle: Handle[Wish]) -> None:
+    async def _attempt(self, delivery: Delivery, command: Wish, handle: Handle[Wish]) -> None:
         failures = tries = 0
         while True:
             try:

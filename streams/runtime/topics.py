@@ -111,13 +111,16 @@ def refuse_unfit(wanted: Any, described: Sequence[Mapping[str, Any]]) -> None:
 
 async def _create(admin: Any, access: LogAccess, missing: Sequence[Any]) -> None:
     response = await admin.create_topics(missing)
+    made = [topic for topic, code, *_ in response.topic_errors if code == 0]
+    if made:
+        log.info("topics.created", topics=made)
     for topic, code, *_ in response.topic_errors:
         if code == 0:
-            log.info("topics.created", topic=topic)
-        elif code == InvalidReplicationFactorError.errno:
+            continue
+        if code == InvalidReplicationFactorError.errno:
             alive = len((await admin.describe_cluster())["brokers"])
             raise BrokersMissing(f"copies wanted: {access.replication_factor}, brokers alive: {alive}")
-        elif code != TopicAlreadyExistsError.errno:  # another process was quicker
+        if code != TopicAlreadyExistsError.errno:  # another process was quicker
             raise StoreUnavailable(f"topic {topic} cannot be created: {for_code(code).__name__}")
 
 

@@ -115,6 +115,25 @@ class LogWriter:
                 self._closing.add(closing)
                 closing.add_done_callback(self._closing.discard)
 
+    @property
+    def failing(self) -> bool:
+        """Whether the last write failed."""
+        return self._suspect
+
+    async def prove(self) -> None:
+        """Write a record of no meaning, to learn whether the log takes any.
+
+        Raises:
+            StoreUnavailable: It does not.
+        """
+        try:
+            if self._suspect:
+                await self._renew()
+            await (await self._producer.send(Topic.REPLIES, key=CLOCK_KEY, partition=0))
+        except (KafkaError, OSError) as error:
+            self._suspect = True
+            raise StoreUnavailable(f"the log takes no record: {type(error).__name__}") from error
+
     async def write(self, *records: Outgoing) -> None:
         """Write the records in order; when it returns the broker has them all.
 

@@ -28,7 +28,7 @@ from streams.runtime.access import LogAccess
 from streams.runtime.app import GROUP, StreamSettings, build_app
 from streams.runtime.authentication import RecordKeys, without_authentication
 from streams.runtime.delivery import Delivery
-from streams.runtime.guard import Guard, Patience
+from streams.runtime.guard import Contract, Guard, Handle, Patience
 from streams.runtime.replays import Replays
 from streams.runtime.tables import partitions_of
 from streams.runtime.topics import ensure_topics
@@ -109,6 +109,18 @@ def quick_guard(
     return Guard(writer, KEYS, Replays(access, KEYS), now=now, uniform=uniform, patience=QUICK)
 
 
+async def settle(
+    guard: Guard,
+    delivery: Delivery,
+    contract: Contract[SubmitVerification],
+    handle: Handle[SubmitVerification],
+) -> None:
+    """Take one record through a guard, as an agent does."""
+    command = await guard.admit(delivery, contract)
+    if command is not None:
+        await guard.carry_out(delivery, command, handle)
+
+
 def signed(delivery: Delivery, *, after_ms: int = 0) -> Delivery:
     """The delivery as a writer of ours sent it, appended so long after it was signed."""
     headers = without_authentication(delivery.headers)
@@ -152,7 +164,7 @@ async def committed(bootstrap: str, topic: Topic) -> tuple[int, int]:
         await consumer.stop()
 
 
-async def until(condition: Callable[[], Awaitable[bool]], within_s: float = 30.0) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], within_s: float = 60.0) -> None:
     """Return as soon as the condition holds; raise TimeoutError when it does not come to hold."""
     async with asyncio.timeout(within_s):
         while not await condition():  # noqa: ASYNC110  # what is waited for is in another process
@@ -210,13 +222,13 @@ class WorkerProcess:
     async def ready(self) -> None:
         """Wait until it has partitions and has recovered its tables."""
         assert self._process.stdout is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             assert await self._process.stdout.readline() == b"ready\n"
 
     async def terminate(self) -> int:
         """Stop it as a service manager does; return its exit status."""
         self._process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             return await self._process.wait()
 
     async def kill(self) -> None:

@@ -162,7 +162,7 @@ async def test_a_round_that_breaks_is_not_the_last_one(
 
     journal = cast("Journal", BrokenAtFirst())
     reconciler = Reconciler(journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
-    async with reconciling(reconciler, every_s=0.01), asyncio.timeout(30):
+    async with reconciling(reconciler, every_s=0.01), asyncio.timeout(60):
         await emitted.wait()
 
     assert len(await everything_in(broker.address, Topic.DECISIONS)) == 1

@@ -1,12 +1,13 @@
 """The mended consumer: neither a seek in the middle of a delivery nor a rebalance skips a record."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import faust
 import pytest
+from faust.types import TP
 
 from app.broker.server import Broker
 from app.gateway import Gateway
@@ -16,8 +17,8 @@ from streams.runtime.worker import running_worker
 from streams.runtime.writer import LogWriter
 from tests.agents.support import ask, decided, names, quick_settings, until, until_settled, verification_app
 
-COMMANDS = 400
-SEEK_EVERY = 10
+COMMANDS = 800
+SEEK_EVERY = 20
 
 
 class Doorkeeper:
@@ -55,7 +56,7 @@ async def app(
 
 async def seek(app: faust.App) -> None:
     """Do what recovery does while the fetcher delivers; raise TimeoutError when it waits for the agents."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await mended(app.consumer).perform_seek()
 
 
@@ -97,6 +98,32 @@ async def test_a_seek_that_is_given_up_skips_nothing(
     await asyncio.sleep(0)
     seeking.cancel()
     handler.door.set()
+
+    await asyncio.gather(*asking)
+    await until_settled(broker.address)
+
+
+async def test_a_commit_during_a_seek_skips_nothing(
+    broker: Broker, gateway: Gateway, app: faust.App, handler: Doorkeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first commit of a partition lands after the broker said that it has none."""
+    asking = [asyncio.create_task(ask(gateway, name)) for name in names("commit", COMMANDS)]
+    await full(app)
+    consumer = mended(app.consumer)
+    ask_broker = consumer._thread.seek_to_committed
+
+    async def then_commit() -> Mapping[TP, int]:
+        committed = await ask_broker()
+        handler.door.set()
+        await until(anything_committed)
+        return committed
+
+    async def anything_committed() -> bool:
+        return any(consumer.committed(tp) for tp in consumer.assignment())
+
+    monkeypatch.setattr(consumer._thread, "seek_to_committed", then_commit)
+    await seek(app)
+    monkeypatch.undo()
 
     await asyncio.gather(*asking)
     await until_settled(broker.address)

@@ -10,7 +10,14 @@ from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime.access import LogAccess
 from streams.runtime.authentication import without_authentication
-from streams.runtime.dead_letters import REDRIVEN, Redriven, burial, list_dead_letters, redrive
+from streams.runtime.dead_letters import (
+    REDRIVEN,
+    Redriven,
+    burial,
+    count_dead_letters,
+    list_dead_letters,
+    redrive,
+)
 from streams.runtime.delivery import Delivery
 from streams.runtime.worker import running_worker
 from streams.runtime.writer import LogWriter
@@ -56,6 +63,17 @@ async def test_the_newest_letters_are_listed_oldest_first(broker: Broker, writer
 
     listed = await list_dead_letters(LogAccess(broker.address), KEYS, 2)
     assert [letter.delivery.offset for letter in listed] == [3, 4]
+
+
+async def test_letters_are_counted_until_they_are_sent_again(broker: Broker, writer: LogWriter) -> None:
+    access = LogAccess(broker.address)
+    counted = [await count_dead_letters(access)]
+    await bury(writer, *(buried(name) for name in names("counted", 3)))
+    counted.append(await count_dead_letters(access))
+    await redrive(access, KEYS, writer, limit=2)
+    counted.append(await count_dead_letters(access))
+
+    assert counted == [0, 3, 1]
 
 
 async def test_letters_are_sent_again_once_and_handled(

@@ -17,10 +17,12 @@ from schemas.problems import Overloaded, ProblemCode, Refused, StoreUnavailable
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime.access import LogAccess
+from streams.runtime.agents import attach
 from streams.runtime.dead_letters import MOST_KEPT, list_dead_letters
 from streams.runtime.delivery import Delivery
 from streams.runtime.guard import FAILED, Contract, Guard, Poison, read
 from streams.runtime.replies import CLOCKS_APART, Reply, ReturnAddress
+from streams.runtime.tenant_scope import tenant_in_work
 from streams.runtime.worker import running_worker
 from streams.runtime.writer import CLOCK_KEY, LogWriter, Outgoing
 from tests.agents.support import (
@@ -34,6 +36,7 @@ from tests.agents.support import (
     now,
     quick_guard,
     quick_settings,
+    settle,
     signed,
     submission,
     until_settled,
@@ -87,7 +90,7 @@ async def answers(broker: Broker) -> list[Any]:
 
 
 async def test_an_answer_goes_to_the_partition_it_was_asked_from(broker: Broker, guard: Guard) -> None:
-    await guard(delivery(), CONTRACT, Stumbling(ValueError(), 0))
+    await settle(guard, delivery(), CONTRACT, Stumbling(ValueError(), 0))
 
     (record,) = await answers(broker)
     assert (record.partition, record.key) == (3, b"question-1")
@@ -102,7 +105,7 @@ async def test_what_passes_is_waited_for_as_long_as_it_takes(
 ) -> None:
     handler = Stumbling(error, 12)
 
-    await guard(delivery(), CONTRACT, handler)
+    await settle(guard, delivery(), CONTRACT, handler)
 
     assert handler.calls == 13
     assert await list_dead_letters(LogAccess(broker.address), KEYS, 10) == []
@@ -112,14 +115,14 @@ async def test_a_refusal_is_the_answer(broker: Broker, guard: Guard) -> None:
     refused = Refused.at("/selfie", ProblemCode.IMAGE_UNDECODABLE, "The image cannot be decoded.")
     handler = Stumbling(refused, 1)
 
-    await guard(delivery(), CONTRACT, handler)
+    await settle(guard, delivery(), CONTRACT, handler)
 
     assert handler.calls == 1
     assert await replies(broker) == [Reply(refusal=refused.refusal)]
 
 
 async def test_an_unexpected_error_that_passes_leaves_no_trace(broker: Broker, guard: Guard) -> None:
-    await guard(delivery(), CONTRACT, Stumbling(RuntimeError("once"), QUICK.failures))
+    await settle(guard, delivery(), CONTRACT, Stumbling(RuntimeError("once"), QUICK.failures))
 
     assert await replies(broker) == [Reply.of(decided(COMMAND))]
     assert await list_dead_letters(LogAccess(broker.address), KEYS, 10) == []
@@ -132,7 +135,7 @@ async def test_an_error_that_stays_buries_the_record_and_tells_the_asker(
     """A cancellation that a handler lets escape is an error like others; its words stay out of the log."""
     handler = Stumbling(error, 100)
 
-    await guard(delivery(), CONTRACT, handler)
+    await settle(guard, delivery(), CONTRACT, handler)
 
     (letter,) = await list_dead_letters(LogAccess(broker.address), KEYS, 10)
     assert handler.calls == QUICK.failures + 1
@@ -148,7 +151,7 @@ def delivery_without_deadline(like: Delivery) -> Delivery:
 
 
 async def test_nobody_is_answered_long_after_the_deadline(broker: Broker, guard: Guard) -> None:
-    await guard(delivery(wait_s=-CLOCKS_APART.total_seconds()), CONTRACT, Stumbling(ValueError(), 0))
+    await settle(guard, delivery(wait_s=-CLOCKS_APART.total_seconds()), CONTRACT, Stumbling(ValueError(), 0))
 
     assert guard.ends == {"answered": 1}
     assert await replies(broker) == []
@@ -158,7 +161,7 @@ async def test_a_handler_without_an_answer_ends_too(broker: Broker, guard: Guard
     async def silent(_: SubmitVerification) -> Event | None:
         return None
 
-    await guard(delivery(), CONTRACT, silent)
+    await settle(guard, delivery(), CONTRACT, silent)
 
     assert guard.ends == {"answered": 1}
     assert await replies(broker) == []
@@ -172,7 +175,7 @@ async def test_a_cancelled_guard_raises_and_settles_nothing(guard: Guard) -> Non
         await asyncio.Event().wait()
         raise AssertionError
 
-    settling = asyncio.create_task(guard(delivery(), CONTRACT, forever))
+    settling = asyncio.create_task(settle(guard, delivery(), CONTRACT, forever))
     await begun.wait()
     settling.cancel()
 
@@ -191,7 +194,10 @@ POISON: dict[str, Callable[[], tuple[bytes | None, bytes | None]]] = {
         COMMAND.model_dump_json(exclude={"tenant_id", "subject_id"}).encode(),
     ),
     "*: extra_forbidden": lambda: (KEY, COMMAND.to_bytes()[:-1] + b',"Ada Lovelace":1}'),
-    "livemode: bool_parsing": lambda: (KEY, COMMAND.to_bytes().replace(b":true", b':"Ada Lovelace"')),
+    "livemode: bool_parsing": lambda: (
+        KEY,
+        COMMAND.to_bytes().replace(b'"livemode":true', b'"livemode":"Ada Lovelace"'),
+    ),
 }
 
 
@@ -228,7 +234,7 @@ async def test_every_poison_in_the_log_is_buried_once_and_the_records_after_it_a
 
 
 async def test_what_is_too_long_for_a_grave_is_cut(broker: Broker, guard: Guard) -> None:
-    await guard(delivery(b"x" * 1_040_000), CONTRACT, Stumbling(ValueError(), 0))
+    await settle(guard, delivery(b"x" * 1_040_000), CONTRACT, Stumbling(ValueError(), 0))
 
     (letter,) = await list_dead_letters(LogAccess(broker.address), KEYS, 10)
     assert letter.cut
@@ -289,3 +295,26 @@ async def test_a_record_its_guard_broke_on_is_not_committed_over(
         await asking
         await until_settled(broker.address)
     assert handled.count("broken") == 2
+
+
+async def test_lines_logged_while_a_record_is_in_work_name_its_tenant(guard: Guard) -> None:
+    seen: list[str | None] = []
+
+    async def handle(_: SubmitVerification) -> Event | None:
+        seen.append(tenant_in_work())
+        return None
+
+    await settle(guard, delivery(), CONTRACT, handle)
+
+    assert (seen, tenant_in_work()) == ([COMMAND.tenant_id], None)
+
+
+def test_an_agent_is_called_by_its_name_in_the_lines_of_the_library(guard: Guard) -> None:
+    app = faust.App("names", autodiscover=False)
+
+    async def handle(_: SubmitVerification) -> Event | None:
+        return None
+
+    attach(app, guard, Topic.VERIFICATION_COMMANDS, "verification", CONTRACT, handle)
+
+    assert [agent.label for agent in app.agents.values()] == ["Agent: veristream.verification"]

@@ -66,7 +66,7 @@ async def test_records_that_wait_long_for_moving_engines_cause_no_restart(
     lives = Lives(writer, broker, tmp_path, engine)
     asked = names("slow", 8)
 
-    async with running_worker(lives, stall_after_s=1.0, finished=lambda: engine.finished) as worker:
+    async with running_worker(lives, stall_after_s=2.0, finished=lambda: engine.finished) as worker:
         await worker.wait_ready()
         await asyncio.gather(*(ask(gateway, name) for name in asked))
         healthy = worker.healthy

@@ -1,0 +1,63 @@
+"""How long a broker may hold a fetch that finds nothing: long where a record ends the wait, else short.
+
+aiokafka has one fetch under way per node, and leaves a partition out of it whose records were not taken
+yet: the next records of that partition wait for the end of the fetch. So the wait is short while anything
+that is read is left out. Where nothing is, the first record ends the wait, and a longer one delays none.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+FETCH_WAIT_MS: Final = 100
+"""While a partition may be left out; Faust's 1500 stalls a worker with one busy partition that long."""
+
+PATIENT_WAIT_MS: Final = 500
+"""While none is; Kafka's own default. It also bounds what follows a fetch on its connection, such as the
+first fetch after a rebalance."""
+
+ONE_PARTITION_WAIT_MS: Final = 5_000
+"""For a reader of one partition without a group: nothing is ever left out, and nothing follows."""
+
+
+class FetchWaits:
+    """Chooses the wait of each fetch of one consumer; made once its fetcher is there.
+
+    `is_steady` tells that no seek is to come; `is_never_taken` names partitions of which nobody takes
+    records as long as that is so. In between aiokafka's fetcher looks five times a second for what it is
+    also told of; it need not while the wait is long. `tell_of_records` is called whenever records wait to be
+    taken, so that nobody need ask.
+    """
+
+    def __init__(
+        self,
+        fetcher: Any,
+        is_steady: Callable[[], bool] = lambda: True,
+        is_never_taken: Callable[[Any], bool] = lambda _: False,
+        patient_wait_ms: int = PATIENT_WAIT_MS,
+        tell_of_records: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._fetcher = fetcher
+        self._tell_of_records = tell_of_records
+        self._patient_wait_ms = patient_wait_ms
+        self._is_steady = is_steady
+        self._is_never_taken = is_never_taken
+        self._plan = fetcher._get_actions_per_node  # noqa: SLF001  # no setting leads there
+        fetcher._get_actions_per_node = self.plan  # noqa: SLF001
+
+    def plan(self, assignment: Any) -> tuple[Any, Any, float, bool, list[Any]]:
+        """Return what the fetcher does next: its requests, resets, how long it rests, and so on."""
+        requests, resets, rest_s, outdated, paused = self._plan(assignment)
+        leaves_out = self._leaves_out()
+        if leaves_out:
+            self._tell_of_records()
+        if outdated or resets or paused or leaves_out or not self._is_steady():
+            return requests, resets, rest_s, outdated, paused
+        for _, request in requests:
+            request._max_wait_ms = self._patient_wait_ms  # noqa: SLF001
+        if rest_s == self._fetcher._fetcher_timeout:  # noqa: SLF001  # nothing is due sooner
+            rest_s = self._patient_wait_ms / 1000
+        return requests, resets, rest_s, outdated, paused
+
+    def _leaves_out(self) -> bool:
+        """Tell whether records wait to be taken: their partitions are in no fetch."""
+        return not all(map(self._is_never_taken, self._fetcher._records))  # noqa: SLF001

@@ -1,0 +1,39 @@
+"""A worker that stops while its consumer waits to fetch again stops cleanly."""
+
+from pathlib import Path
+from typing import Any
+
+from app.broker.server import Broker
+from schemas.verifications import SubmitVerification, VerificationDecided
+from streams.runtime.consumer import mended
+from streams.runtime.worker import running_worker
+from streams.runtime.writer import LogWriter
+from tests.agents.support import decided, quick_settings, until, verification_app
+from tests.chaos.proxy import Proxy
+
+PAUSE_S = 600.0
+"""Longer than the test: the stop comes within the pause."""
+
+
+async def test_a_stop_while_a_failed_fetch_waits_closes_the_consumer(
+    broker: Broker, writer: LogWriter, tmp_path: Path
+) -> None:
+    async def decide(command: SubmitVerification) -> VerificationDecided:
+        return decided(command)
+
+    async with Proxy.before(broker.address, posing=True) as proxy:
+        app = verification_app(writer, quick_settings(proxy.address, tmp_path), lambda _: decide)
+        async with running_worker(lambda: app) as worker:
+            await worker.wait_ready()
+            consumer: Any = mended(app.consumer)._thread._consumer
+            consumer._fetcher._retry_backoff = PAUSE_S
+
+            async def pausing() -> bool:
+                fetches = [task.get_coro().cr_await for task in tuple(consumer._fetcher._pending_tasks)]
+                return any(getattr(awaited, "__name__", "") == "sleep" for awaited in fetches)
+
+            with proxy.refusing():
+                await until(pausing)
+
+    connected = [connection for connection in consumer._client._conns.values() if connection.connected()]
+    assert (connected, consumer._client._sync_task) == ([], None)

@@ -1,0 +1,109 @@
+"""How long fetches wait: long where a record ends the wait, short while a partition is left out."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from aiokafka import (  # type: ignore[import-untyped]  # ships no types
+    AIOKafkaConsumer,
+    AIOKafkaProducer,
+    TopicPartition,
+)
+from aiokafka.protocol.fetch import FetchRequest  # type: ignore[import-untyped]  # ships no types
+
+from app.broker.server import Broker
+from schemas.topics import Topic
+from streams.runtime.fetch_waits import FETCH_WAIT_MS, PATIENT_WAIT_MS, FetchWaits
+
+BUSY, QUIET = TopicPartition(Topic.DECISIONS, 0), TopicPartition(Topic.DECISIONS, 1)
+
+
+@dataclass(slots=True)
+class Reader:
+    """A consumer of two partitions and the waits of its fetches."""
+
+    consumer: Any
+    steady: bool = True
+    told: int = 0
+    waits_ms: list[int] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """Choose the waits, and note those that are asked for."""
+        FetchWaits(self.consumer._fetcher, lambda: self.steady, tell_of_records=self.tell)
+        client = self.consumer._client
+        send = client.send
+
+        async def noting(node: int, request: Any, **more: Any) -> Any:
+            if isinstance(request, FetchRequest):
+                self.waits_ms.append(request._max_wait_ms)
+            return await send(node, request, **more)
+
+        client.send = noting
+        self.consumer.assign([BUSY, QUIET])
+
+    def tell(self) -> None:
+        """Note that records wait."""
+        self.told += 1
+
+    async def until_next(self, wait_ms: int) -> None:
+        """Return once another fetch was sent with this wait."""
+        seen = len(self.waits_ms)
+        async with asyncio.timeout(30):
+            while wait_ms not in self.waits_ms[seen:]:  # noqa: ASYNC110 - the library tells nobody
+                await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def reader(broker: Broker) -> AsyncIterator[Reader]:
+    consumer = AIOKafkaConsumer(bootstrap_servers=broker.address, fetch_max_wait_ms=FETCH_WAIT_MS)
+    await consumer.start()
+    reading = Reader(consumer)
+    reading.begin()
+    yield reading
+    await consumer.stop()
+
+
+async def test_a_fetch_that_leaves_nothing_out_waits_long(reader: Reader) -> None:
+    await reader.until_next(PATIENT_WAIT_MS)
+
+
+async def test_a_fetch_waits_shortly_while_a_seek_may_come(reader: Reader) -> None:
+    reader.steady = False
+
+    await reader.until_next(FETCH_WAIT_MS)
+
+
+async def test_a_fetch_waits_shortly_while_records_of_a_partition_wait_to_be_taken(
+    reader: Reader, broker: Broker
+) -> None:
+    await reader.until_next(PATIENT_WAIT_MS)
+    await produce(broker)
+
+    await reader.until_next(FETCH_WAIT_MS)
+    assert reader.told
+    assert await reader.consumer.getmany(BUSY, timeout_ms=10_000)
+    await reader.until_next(PATIENT_WAIT_MS)
+
+
+async def test_what_follows_a_waiting_fetch_on_its_connection_does_not_wait_for_it(broker: Broker) -> None:
+    consumer = AIOKafkaConsumer(bootstrap_servers=broker.address, fetch_max_wait_ms=35_000)
+    await consumer.start()
+    consumer.assign([BUSY])
+    await consumer.seek_to_end(BUSY)
+    await consumer.position(BUSY)
+    while not consumer._fetcher._in_flight:  # noqa: ASYNC110 - the library tells nobody
+        await asyncio.sleep(0.01)
+
+    async with asyncio.timeout(15):
+        assert await consumer.end_offsets([BUSY]) == {BUSY: 0}
+    await consumer.stop()
+
+
+async def produce(broker: Broker) -> None:
+    """Write one record to the busy partition."""
+    producer = AIOKafkaProducer(bootstrap_servers=broker.address)
+    await producer.start()
+    await producer.send_and_wait(BUSY.topic, b"record", partition=BUSY.partition)
+    await producer.stop()
