@@ -2,7 +2,12 @@
 
 from hypothesis import settings
 
-pytest_plugins = ["tests.engines.fixtures", "tests.contracts.fixtures"]
+pytest_plugins = [
+    "tests.gc_freeze",
+    "tests.xdist_scheduler",
+    "tests.engines.fixtures",
+    "tests.contracts.fixtures",
+]
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")

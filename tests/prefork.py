@@ -1,0 +1,126 @@
+"""Starts the service's processes by forking one that has imported everything, which is most of a start.
+
+Each is a process of its own with its own memory, files and environment, and can be killed like any other.
+"""
+
+import asyncio
+import multiprocessing
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
+from typing import Final
+
+from app.__main__ import main
+from tests.preloaded_forker import VARIABLE, open_preloaded_forker, use_preloaded_forker
+
+PRELOADED: Final = (
+    "app.cli",
+    "app.commands",
+    "app.doctor",
+    "app.invariants.examine",
+    "aiokafka.admin",
+    "tests.prefork",
+    "tests.chaos.doomed_worker",
+)
+
+Run = Callable[[Sequence[str]], object]
+"""What the process does with its arguments."""
+
+
+class Forked:
+    """A process with the manners of `asyncio.subprocess.Process`, as far as the tests need them."""
+
+    def __init__(
+        self, process: ForkServerProcess, stdout: asyncio.StreamReader, pipe: asyncio.BaseTransport
+    ) -> None:
+        assert process.pid is not None
+        self.pid: int = process.pid
+        self.stdout = stdout
+        self._pipe = pipe
+        self._process = process
+        self._ended = asyncio.Event()
+        asyncio.get_running_loop().add_reader(process.sentinel, self._note_end)
+
+    def _note_end(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._process.sentinel)
+        self._process.join()
+        self._ended.set()
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit status, negative for a signal; None while it runs."""
+        return self._process.exitcode if self._ended.is_set() else None
+
+    async def wait(self) -> int:
+        """Return the exit status once it has ended; what it said and nobody read is gone then."""
+        await self._ended.wait()
+        self._pipe.close()
+        return self._process.exitcode or 0
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to it, unless it has ended."""
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it the hard way."""
+        self.send_signal(signal.SIGKILL)
+
+
+async def fork(run: Run, arguments: Sequence[str], environment: Mapping[str, str], stderr: Path) -> Forked:
+    """Start a process that runs this with the arguments, what it says on stderr appended to the file."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(PRELOADED))
+    receiver, sender = context.Pipe(duplex=False)
+    known = {**environment, VARIABLE: open_preloaded_forker()}
+    process = await asyncio.to_thread(_start, context, run, arguments, known, stderr, sender)
+    sender.close()
+    reader = asyncio.StreamReader()
+    pipe = os.fdopen(os.dup(receiver.fileno()), "rb", buffering=0)
+    receiver.close()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, pipe)
+    return Forked(process, reader, transport)
+
+
+def _start(
+    context: ForkServerContext,
+    run: Run,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    stderr: Path,
+    sender: Connection,
+) -> ForkServerProcess:
+    process = context.Process(
+        target=_live, args=(run, tuple(arguments), dict(environment), str(stderr), sender), daemon=True
+    )
+    process.start()
+    return process
+
+
+def _live(
+    run: Run, arguments: Sequence[str], environment: Mapping[str, str], stderr: str, sender: Connection
+) -> None:
+    """Be the process: its own environment, output, arguments and dice; then run to the exit status."""
+    os.environ.clear()
+    os.environ.update(environment)
+    said = os.open(stderr, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(sender.fileno(), 1)
+    os.dup2(said, 2)
+    sys.stdout = os.fdopen(1, "w", buffering=1)
+    sys.stderr = os.fdopen(2, "w", buffering=1)
+    sys.argv = ["veristream", *arguments]
+    random.seed()
+    use_preloaded_forker()
+    run(arguments)
+
+
+def run_veristream(arguments: Sequence[str]) -> None:
+    """Be `veristream <arguments>`."""
+    del arguments  # they stand in sys.argv
+    main()
