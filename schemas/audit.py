@@ -11,7 +11,7 @@ from schemas.ids import AuditEventId, TenantId
 
 
 class AuditAction(StrEnum):
-    """`<resource>.<past verb>`, a closed list (G20); it grows with the routes that write it."""
+    """`<resource>.<past verb>`, a closed list; it grows with the routes that write it."""
 
     FLOW_CREATED = "flow.created"
     FLOW_UPDATED = "flow.updated"
@@ -93,7 +93,7 @@ class ChainLink(Frozen):
 
 
 class AuditEvent(Event):
-    """One row of the audit log (interface section 2.10); `detail` is one sentence without personal data."""
+    """One row of the audit log; `detail` is one sentence without personal data."""
 
     event_id: AuditEventId
     action: AuditAction

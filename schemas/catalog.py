@@ -7,7 +7,7 @@ from schemas.enums import DocumentType, ReaderClass
 
 
 class ExtractionSupport(StrEnum):
-    """Who reads the document: a machine, a reviewer, or nobody (G17)."""
+    """Who reads the document: a machine, a reviewer, or nobody."""
 
     AUTOMATED = "AUTOMATED"
     MANUAL = "MANUAL"
@@ -15,13 +15,13 @@ class ExtractionSupport(StrEnum):
 
 
 class CaptureRequirements(Frozen):
-    """What the capture page asks of the person (interface section 2.6)."""
+    """What the capture page asks of the person."""
 
     document_number_required: bool
 
 
 class Capability(Frozen):
-    """An entry of the catalogue (interface section 2.9)."""
+    """An entry of the catalogue."""
 
     code: str
     country: str

@@ -12,7 +12,7 @@ class FlowType(StrEnum):
 
 
 class FlowStatus(StrEnum):
-    """Where a flow stands (interface section 3.1)."""
+    """Where a flow stands."""
 
     DRAFT = "DRAFT"
     ACTIVE = "ACTIVE"
@@ -49,7 +49,7 @@ class CheckVerdict(StrEnum):
 
 
 class ShownVerdict(StrEnum):
-    """What one check found, as tenants are told it (R7)."""
+    """What one check found, as tenants are told it."""
 
     PASSED = "PASSED"
     FAILED = "FAILED"
@@ -58,7 +58,7 @@ class ShownVerdict(StrEnum):
 
 
 class FieldKey(StrEnum):
-    """A field of a document, as it is read and as it may be declared (G11)."""
+    """A field of a document, as it is read and as it may be declared."""
 
     SURNAME = "surname"
     GIVEN_NAMES = "given_names"
@@ -97,7 +97,7 @@ class ReaderClass(StrEnum):
 
 
 class ExtractionStatus(StrEnum):
-    """How far a document was read (G10)."""
+    """How far a document was read."""
 
     EXTRACTED = "EXTRACTED"
     PARTIAL = "PARTIAL"
@@ -130,7 +130,7 @@ class DecisionOutcome(StrEnum):
 
 
 class ReviewStatus(StrEnum):
-    """How the review of a decision stands; it speaks of the decision, not of the person (G26)."""
+    """How the review of a decision stands; it speaks of the decision, not of the person."""
 
     PENDING = "PENDING"
     APPROVED = "APPROVED"
@@ -139,14 +139,14 @@ class ReviewStatus(StrEnum):
 
 
 class Recommendation(StrEnum):
-    """What the machine would decide if nobody looked (G26)."""
+    """What the machine would decide if nobody looked."""
 
     APPROVED = "APPROVED"
     REJECTED = "REJECTED"
 
 
 class RiskLevel(StrEnum):
-    """How grave the sum of the reasons is (G16)."""
+    """How grave the sum of the reasons is."""
 
     LOW = "LOW"
     MEDIUM = "MEDIUM"
@@ -155,7 +155,7 @@ class RiskLevel(StrEnum):
 
 
 class EvidenceKind(StrEnum):
-    """What a piece of evidence is (G8)."""
+    """What a piece of evidence is."""
 
     IMAGE = "IMAGE"
     PORTRAIT = "PORTRAIT"
@@ -167,7 +167,7 @@ class EvidenceKind(StrEnum):
 
 
 class RetentionPolicy(StrEnum):
-    """How long evidence is kept; the duration is in the name (G9)."""
+    """How long evidence is kept; the duration is in the name."""
 
     DOCUMENT_P90D = "DOCUMENT_P90D"
     BIOMETRIC_P30D = "BIOMETRIC_P30D"
@@ -176,7 +176,7 @@ class RetentionPolicy(StrEnum):
 
 
 class ActorType(StrEnum):
-    """Who acted (G19)."""
+    """Who acted."""
 
     API_KEY = "API_KEY"
     REVIEWER = "REVIEWER"
@@ -186,7 +186,7 @@ class ActorType(StrEnum):
 
 
 class SessionStatus(StrEnum):
-    """Where a verification session stands (G34)."""
+    """Where a verification session stands."""
 
     CREATED = "CREATED"
     STARTED = "STARTED"
@@ -201,7 +201,7 @@ class SessionStatus(StrEnum):
 
 
 class CaseKind(StrEnum):
-    """What a review case is about (G89)."""
+    """What a review case is about."""
 
     VERIFICATION = "VERIFICATION"
     TRANSACTION = "TRANSACTION"
@@ -210,7 +210,7 @@ class CaseKind(StrEnum):
 
 
 class CaseStatus(StrEnum):
-    """Where a review case stands (G42)."""
+    """Where a review case stands."""
 
     OPEN = "OPEN"
     IN_REVIEW = "IN_REVIEW"
@@ -220,7 +220,7 @@ class CaseStatus(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a tenant key may do (G91)."""
+    """What a tenant key may do."""
 
     VERIFICATIONS_WRITE = "verifications:write"
     VERIFICATIONS_READ = "verifications:read"

@@ -11,7 +11,7 @@ API_VERSION: Literal["0.1.0"] = "0.1.0"
 
 
 class EventType(StrEnum):
-    """The closed, versioned list of what can be told (G52)."""
+    """The closed, versioned list of what can be told."""
 
     SESSION_CREATED = "verification_session.created"
     SESSION_STARTED = "verification_session.started"
@@ -41,7 +41,7 @@ class EventType(StrEnum):
 
 
 class EventData(Frozen):
-    """Ids, status and codes; never a name, a number or an image (G53, G101)."""
+    """Ids, status and codes; never a name, a number or an image."""
 
     subject_id: str | None = None
     verification_id: str | None = None

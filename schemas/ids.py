@@ -1,6 +1,8 @@
 """Identifiers: a prefix that names the kind and 26 characters of Crockford base32 over 128 bits (G1)."""
 
 import hashlib
+from datetime import UTC, datetime
+from functools import reduce
 from typing import Final, NewType
 from uuid import UUID
 
@@ -34,7 +36,11 @@ _PAIRS: Final = tuple(high + low for high in ALPHABET for low in ALPHABET)
 
 _SHIFTS: Final = tuple(range(120, -1, -10))
 _VERSION_AND_VARIANT: Final = 0xF << 76 | 0x3 << 62
+_VERSION_7: Final = 0x7 << 76 | 0x2 << 62
 _VERSION_8: Final = 0x8 << 76 | 0x2 << 62
+
+_LATEST_MS: Final = 253_402_300_800_000
+"""Milliseconds of Unix time of the first moment that `datetime` cannot hold, the year 10000."""
 
 
 def encode_id(prefix: str, value: UUID) -> str:
@@ -51,6 +57,26 @@ def derive_id(prefix: str, *parts: str) -> str:
     framed = b"".join([len(part).to_bytes(4, "big") + part for part in raw])
     number = int.from_bytes(hashlib.sha256(framed).digest()[:16], "big")
     return _write(prefix, number & ~_VERSION_AND_VARIANT | _VERSION_8)
+
+
+def is_derived(identifier: str) -> bool:
+    """Tell whether an identifier has the form of `derive_id`: there is no time in it."""
+    return _number(identifier) & _VERSION_AND_VARIANT == _VERSION_8
+
+
+def drawn_at(identifier: str) -> datetime | None:
+    """Return when a fresh identifier (UUIDv7, RFC 9562 section 5.7) was drawn; None of any other.
+
+    Anybody can write down such an identifier: the time is a hint, not a proof.
+    """
+    number = _number(identifier)
+    if number & _VERSION_AND_VARIANT != _VERSION_7:
+        return None
+    return datetime.fromtimestamp((number >> 80) / 1000, UTC) if number >> 80 < _LATEST_MS else None
+
+
+def _number(identifier: str) -> int:
+    return reduce(lambda number, char: number << 5 | ALPHABET.index(char), identifier.partition("_")[2], 0)
 
 
 def _write(prefix: str, number: int) -> str:

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, StringConstraints
 from schemas.base import Frozen, Timestamp
 from schemas.ids import UserId
 from schemas.people import FactorResetWish, Role
+from schemas.texts import in_words
 
 EMAIL_FORM: Final = r"[^@\s\x00-\x1f\x7f]{1,64}@[^@\s\x00-\x1f\x7f]{1,189}"
 """Only what every address has (RFC 5321 section 4.5.3.1); whether one exists, only a message tells."""
@@ -25,6 +26,7 @@ PlainName = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_NAME_CHARS),
     AfterValidator(_printable),
+    in_words(f"Write a name of 1 to {MOST_NAME_CHARS} characters, on one line."),
 ]
 """A name as people write it: trimmed, one line."""
 
@@ -32,6 +34,7 @@ EmailAddress = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=3, max_length=254, pattern=f"^{EMAIL_FORM}$"),
     AfterValidator(_printable),
+    in_words("Write an e-mail address such as ada@acme.example, of at most 254 characters."),
 ]
 """An e-mail address as given; it is kept in its one normal form."""
 

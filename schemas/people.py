@@ -32,7 +32,7 @@ class Permission(StrEnum):
 
 
 class Role(StrEnum):
-    """The fixed set of roles (G48)."""
+    """The fixed set of roles."""
 
     OWNER = "OWNER"
     ADMIN = "ADMIN"
@@ -101,7 +101,7 @@ class Factor(Frozen):
 
 
 class FactorResetWish(Frozen):
-    """A colleague asked that the second factor be reset; a second person has to confirm it (G29)."""
+    """A colleague asked that the second factor be reset; a second person has to confirm it."""
 
     asked_by: UserId
     asked_at: Timestamp

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Final
 
 from schemas.base import Frozen
-from schemas.ids import KeyId, TenantId
+from schemas.ids import KeyId, TenantId, VerificationId
 
 
 class ProblemCode(StrEnum):
@@ -143,6 +143,11 @@ class StoreUnavailable(VeristreamError):
 
 class DecisionPending(VeristreamError):
     """The answer did not come in time; the same key finds it later (G2)."""
+
+    def __init__(self, verification_id: VerificationId | None = None) -> None:
+        super().__init__("the answer did not come in time")
+        self.verification_id = verification_id
+        """What will be decided, when it is a verification; it can be read then (R8)."""
 
 
 class Unauthenticated(VeristreamError):

@@ -41,6 +41,7 @@ class ReasonCode(StrEnum):
     FACE_MATCH_UNCERTAIN = "FACE_MATCH_UNCERTAIN"
     LIVENESS_FAILED = "LIVENESS_FAILED"
     LIVENESS_UNCERTAIN = "LIVENESS_UNCERTAIN"
+    SELFIE_REUSED = "SELFIE_REUSED"
     SANCTIONS_MATCH = "SANCTIONS_MATCH"
     SANCTIONS_POSSIBLE_MATCH = "SANCTIONS_POSSIBLE_MATCH"
     PEP_MATCH = "PEP_MATCH"
@@ -59,7 +60,7 @@ class ReasonCode(StrEnum):
 
 
 class ReasonCategory(StrEnum):
-    """What a reason is about; the categories are the lines of G12."""
+    """What a reason is about."""
 
     IMAGE = "IMAGE"
     DOCUMENT = "DOCUMENT"
@@ -71,7 +72,7 @@ class ReasonCategory(StrEnum):
 
 
 class Severity(StrEnum):
-    """How grave a reason is; the policy publishes the points of each (G16)."""
+    """How grave a reason is; the policy publishes the points of each."""
 
     LOW = "LOW"
     MEDIUM = "MEDIUM"
@@ -98,7 +99,7 @@ _LAST_OF: Final = (
     (ReasonCode.WRONG_SIDE, ReasonCategory.IMAGE),
     (ReasonCode.NIN_FORMAT_INVALID, ReasonCategory.DOCUMENT),
     (ReasonCode.PORTRAIT_TAMPERING_SUSPECTED, ReasonCategory.AUTHENTICITY),
-    (ReasonCode.LIVENESS_UNCERTAIN, ReasonCategory.FACE),
+    (ReasonCode.SELFIE_REUSED, ReasonCategory.FACE),
     (ReasonCode.AUTHORITY_UNAVAILABLE, ReasonCategory.SCREENING),
     (ReasonCode.REVIEWER_REJECTED, ReasonCategory.SUBJECT),
     (ReasonCode.POLICY_UNAVAILABLE, ReasonCategory.SYSTEM),
@@ -140,6 +141,7 @@ _WEIGHTS: Final = {
     ReasonCode.FACE_MATCH_UNCERTAIN: (_MEDIUM, _UNCLEAR, _AGAIN),
     ReasonCode.LIVENESS_FAILED: (_HIGH, _FAILED, _AGAIN),
     ReasonCode.LIVENESS_UNCERTAIN: (_MEDIUM, _UNCLEAR, _AGAIN),
+    ReasonCode.SELFIE_REUSED: (_HIGH, _UNCLEAR, _FINAL),
     ReasonCode.SANCTIONS_MATCH: (_CRITICAL, _FAILED, _FINAL),
     ReasonCode.SANCTIONS_POSSIBLE_MATCH: (_HIGH, _UNCLEAR, _FINAL),
     ReasonCode.PEP_MATCH: (_MEDIUM, _UNCLEAR, _FINAL),
@@ -188,6 +190,7 @@ _SUBJECT: Final = {
     ReasonCode.FACE_MATCH_UNCERTAIN: "The selfie could not be matched with certainty.",
     ReasonCode.LIVENESS_FAILED: "The selfie could not be accepted.",
     ReasonCode.LIVENESS_UNCERTAIN: "The selfie could not be accepted with certainty.",
+    ReasonCode.SELFIE_REUSED: "The selfie could not be accepted.",
     ReasonCode.SANCTIONS_MATCH: "The verification could not be completed.",
     ReasonCode.SANCTIONS_POSSIBLE_MATCH: "The verification needs a closer look.",
     ReasonCode.PEP_MATCH: "The verification needs a closer look.",
@@ -235,13 +238,14 @@ _REVIEWER: Final = {
     ReasonCode.FACE_MATCH_UNCERTAIN: "The face distance lies between the two thresholds.",
     ReasonCode.LIVENESS_FAILED: "The liveness score is below the reject threshold.",
     ReasonCode.LIVENESS_UNCERTAIN: "The liveness score lies between the two thresholds.",
+    ReasonCode.SELFIE_REUSED: "The selfie shows the document, another document, or a copy of the portrait.",
     ReasonCode.SANCTIONS_MATCH: "The subject is on a sanctions list.",
     ReasonCode.SANCTIONS_POSSIBLE_MATCH: "The subject resembles an entry of a sanctions list.",
     ReasonCode.PEP_MATCH: "The subject may be a politically exposed person.",
     ReasonCode.ADVERSE_MEDIA_MATCH: "The subject may be named in adverse media.",
     ReasonCode.AUTHORITY_MISMATCH: "The issuing authority answers other details.",
     ReasonCode.AUTHORITY_UNAVAILABLE: "The issuing authority did not answer.",
-    ReasonCode.DUPLICATE_SUBJECT: "The person is already known as another subject.",
+    ReasonCode.DUPLICATE_SUBJECT: "The same picture, or the same face, is already kept for another subject.",
     ReasonCode.ATTEMPTS_EXHAUSTED: "Every attempt the flow allows was used.",
     ReasonCode.UNDER_AGE: "The birth date read is below the minimum age of the policy.",
     ReasonCode.CONSENT_DECLINED: "The subject declined the consent notice.",

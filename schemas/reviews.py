@@ -10,11 +10,11 @@ from schemas.enums import CaseKind, CaseStatus, Recommendation, ReviewStatus, Ri
 from schemas.ids import ReviewCaseId, SubjectId, TenantId, UserId, VerificationId
 from schemas.people import SentActor
 from schemas.reasons import ReasonCode
-from schemas.verifications import Reason
+from schemas.verifications import Reason, Risk
 
 
 class CaseOutcome(StrEnum):
-    """What a reviewer decides (G42)."""
+    """What a reviewer decides."""
 
     APPROVE = "APPROVE"
     REJECT = "REJECT"
@@ -59,6 +59,8 @@ class ReviewCase(Frozen):
     recommendation: Recommendation
     review_status: ReviewStatus
     reasons: tuple[Reason, ...]
+    risk: Risk | None = None
+    """Of the evaluation the case is about (G16)."""
     assignee: str | None = None
     lease_expires_at: Timestamp | None = None
     due_at: Timestamp
@@ -159,6 +161,22 @@ class OpenAppeal(CaseWish):
     verification_id: VerificationId
     note_id: str
     sealed_text: str
+    key: str | None = None
+    """Derived from the request's Idempotency-Key; None without one."""
+    fingerprint: str = ""
+    """SHA-256 of the canonical body, hexadecimal (G2)."""
+
+
+class AppealKey(Frozen):
+    """Which case a request with an Idempotency-Key was answered with.
+
+    A case has its id from the decision that is appealed, which another one may have superseded when the
+    request is sent again; so the key is looked up.
+    """
+
+    review_case_id: ReviewCaseId
+    request_id: str
+    """The first request with the key; the same one delivered again is not a replay."""
 
 
 AnyCaseWish = Annotated[
@@ -175,3 +193,5 @@ class CaseChanged(Event):
     """The answer to every command about a case: it stands in the store as wished."""
 
     review_case_id: ReviewCaseId
+    replayed: bool = False
+    """Another request with the same Idempotency-Key had been answered with the case."""

@@ -35,7 +35,7 @@ MetadataValue = str | int | float | bool | None
 
 
 class VerificationSession(Frozen):
-    """One row of the reviewers' list; `streams.sessions.keeping` makes its record and its indexes."""
+    """One row of the reviewers' list of sessions."""
 
     session_id: SessionId
     subject_id: SubjectId
@@ -158,6 +158,8 @@ class StartSession(SessionWish):
     kind: Literal["start"] = "start"
     accepted: bool
     notice_version: str
+    locale: str | None = None
+    """The language the notice was shown in."""
 
 
 class KeepCapture(SessionWish):
@@ -230,7 +232,7 @@ class SessionChanged(Event):
 
 
 class OpenedSession(Frozen):
-    """The answer to an opening (G36)."""
+    """The answer to an opening."""
 
     session_id: SessionId
     url: str
@@ -241,9 +243,13 @@ class OpenedSession(Frozen):
 
 
 class SessionDetail(VerificationSession):
-    """One session: its row, and the configuration it runs under (G88); a direct verification has none."""
+    """One session: its row, and the configuration it runs under; a direct verification has none."""
 
     configuration: FlowConfiguration | None = None
+    locale: str | None = None
+    """The language the tenant asked for."""
+    metadata: dict[str, MetadataValue] = Field(default_factory=dict)
+    """What the tenant gave when it opened the session; empty once the subject was erased."""
 
 
 class NoticeShown(Frozen):
@@ -270,7 +276,7 @@ class CaptureResult(Frozen):
 
 
 class CaptureView(Frozen):
-    """The session as the subject's page sees it (G76)."""
+    """The session as the subject's page sees it."""
 
     session_id: SessionId
     status: SessionStatus
@@ -284,7 +290,10 @@ class CaptureView(Frozen):
     """Why the images must be taken again; empty at the first attempt."""
     attempts_left: int
     expires_at: Timestamp
-    locale: str | None
+    locale: str
+    """The language of the texts in this answer."""
+    locales: tuple[str, ...]
+    """The languages there are texts in."""
     return_url: str | None
     result: CaptureResult | None
 

@@ -8,7 +8,7 @@ from schemas.people import Role
 
 
 class FactorMethod(StrEnum):
-    """How the second factor was met (G28)."""
+    """How the second factor was met."""
 
     TOTP = "TOTP"
     RECOVERY_CODE = "RECOVERY_CODE"
@@ -32,7 +32,7 @@ class FactorOfSession(Frozen):
 
 
 class SignedInSession(Frozen):
-    """A reviewer session as its owner sees it (G49)."""
+    """A reviewer session as its owner sees it."""
 
     session_id: ReviewerSessionId
     reviewer: SignedInReviewer
@@ -76,7 +76,7 @@ class FactorStanding(Frozen):
 
 
 class FactorEnrolment(Frozen):
-    """A TOTP secret, shown this once; all null when the request is a repeated one (G82)."""
+    """A TOTP secret, shown this once; all null when the request is a repeated one."""
 
     otpauth_uri: str | None
     secret: str | None

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from schemas.base import Frozen
 from schemas.enums import CheckKind
+from schemas.ids import SubjectId
 
 USUAL_CHECKS: Final = (
     CheckKind.AUTHENTICITY,
@@ -21,6 +22,14 @@ MinimumAge = Annotated[int, Field(strict=True, ge=1, le=150)]
 """Whole years."""
 
 
+class DuplicateFaces(StrEnum):
+    """Whether a face is looked for among those of the tenant's other approved subjects: biometric search."""
+
+    OFF = "off"
+    REVIEW = "review"
+    """A face that another approved subject has is DUPLICATE_SUBJECT: a person looks."""
+
+
 class PolicyChoice(Frozen):
     """What a tenant chose of the policy of its direct verifications; a session's checks are its flow's."""
 
@@ -29,15 +38,50 @@ class PolicyChoice(Frozen):
     required_checks: Annotated[tuple[CheckKind, ...], Field(min_length=1)] = USUAL_CHECKS
     minimum_age: MinimumAge | None = None
     """By the document's birth date; of the documents of sessions too. None: any age (R10)."""
+    duplicate_faces: DuplicateFaces = DuplicateFaces.OFF
+    """Of the verifications of sessions too; a face is kept for it only while it is on."""
 
 
 class FourEyes(StrEnum):
-    """When a second person must agree (G43)."""
+    """When a second person must agree."""
 
     NEVER = "NEVER"
     CRITICAL = "CRITICAL"
     OVERTURN = "OVERTURN"
     ALWAYS = "ALWAYS"
+
+
+KeptDays = Annotated[int, Field(strict=True, ge=1, le=1825)]
+"""At most five years (R14)."""
+
+MOST_HELD: Final = 1_000
+"""Subjects under legal hold at one time; a hold is an exception, and the list travels whole."""
+
+
+class Retention(Frozen):
+    """How long evidence is kept."""
+
+    biometric_days: KeptDays = 30
+    """Selfies, portraits and liveness traces."""
+    document_days: KeptDays = 90
+    """Images of documents and what was read on them."""
+    legal_hold: tuple[SubjectId, ...] = ()
+    """Subjects of whom nothing may be removed."""
+
+
+class TenantRateLimits(Frozen):
+    """Limits a tenant chose for its own keys, requests a minute; None: the deployment's."""
+
+    key: int | None = None
+    """Per key, every route together."""
+    verifications: int | None = None
+    """Per key, `POST /v1/verifications` alone."""
+    tenant: int | None = None
+    """All keys of a mode together, every route."""
+    tenant_verifications: int | None = None
+    """All keys of a mode together, `POST /v1/verifications` alone."""
+    capture: int | None = None
+    """Per client token of a session."""
 
 
 class TenantSettings(Frozen):
@@ -47,3 +91,5 @@ class TenantSettings(Frozen):
     require_evidence_view: bool = False
     """Whether all images must have been looked at before a case is concluded."""
     verification_policy: PolicyChoice = PolicyChoice()
+    retention: Retention = Retention()
+    rate_limits: TenantRateLimits = TenantRateLimits()

@@ -52,7 +52,7 @@ TOPICS: Final = (
     TopicSpec(topic=Topic.RATE_LIMITS, partitions=1, retention_ms=_HOUR_MS // 6),
     TopicSpec(topic=Topic.DEAD_LETTERS, partitions=1, retention_ms=-1),
 )
-"""Partitions are the awaited concurrency of an agent; 16 reply partitions allow 16 fronts."""
+"""Partitions are how workers share an agent's work; 16 reply partitions allow 16 fronts."""
 
 
 def decision_key(tenant_id: TenantId, subject_id: SubjectId) -> str:

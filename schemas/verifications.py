@@ -1,7 +1,7 @@
 """A verification: its command, its result, and the form in which it is kept (interface section 2.8)."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -32,13 +32,23 @@ from schemas.ids import (
     VerificationId,
 )
 from schemas.reasons import ReasonCode
+from schemas.texts import TextForm
 
 SUBJECT_PATTERN = r"[A-Za-z0-9._:@-]{1,128}"
 """The form of a tenant's name for its customer (G30)."""
 
+SubjectName = Annotated[
+    SubjectId,
+    TextForm(
+        pattern=f"^{SUBJECT_PATTERN}$",
+        words="Use 1 to 128 letters from A to Z, digits, and the characters . _ : @ - for a subject.",
+    ),
+]
+"""A subject as a request names it."""
+
 
 class Evidence(Frozen):
-    """A reference to kept evidence; `location` is opaque (G9)."""
+    """A reference to kept evidence; `location` is opaque."""
 
     id: EvidenceId
     kind: EvidenceKind
@@ -47,7 +57,7 @@ class Evidence(Frozen):
 
 
 class Reason(Frozen):
-    """Why a decision is what it is; the message is safe to show to the subject (G12)."""
+    """Why a decision is what it is; the message is safe to show to the subject."""
 
     code: ReasonCode
     message: str
@@ -61,7 +71,7 @@ def codes_of(reasons: Iterable[Reason]) -> tuple[ReasonCode, ...]:
 
 
 class CheckSummary(Frozen):
-    """What one required check found, without the numbers behind it (R7)."""
+    """What one required check found, without the numbers behind it."""
 
     kind: CheckKind
     verdict: ShownVerdict
@@ -80,7 +90,7 @@ class DocumentResult(Frozen):
 
 
 class Verification(Frozen):
-    """The result as tenants see it; fields of G13 are always present."""
+    """The result as tenants see it."""
 
     verification_id: VerificationId
     subject_id: SubjectId
@@ -101,7 +111,7 @@ class Verification(Frozen):
 
 
 class DeclaredDocument(Frozen):
-    """What the tenant says about the document: compared with what was read, never copied (G30)."""
+    """What the tenant says about the document: compared with what was read, never copied."""
 
     issuing_country: str | None = None
     number_last4: str | None = None
@@ -152,6 +162,9 @@ class SubmitVerification(Command):
     """The checks of this run; none named: those of the tenant's policy."""
     accepted_documents: tuple[AcceptedDocument, ...] = ()
     """None named: any."""
+    face_search_agreed: bool = True
+    """Whether the face may be looked for among others', if the tenant's policy wants it: the person of a
+    session agreed to it; for those the tenant itself submits, the tenant answers."""
 
 
 class VerificationDecided(Event):
@@ -175,10 +188,18 @@ class CheckResult(Frozen):
 
 
 class RiskTerm(Frozen):
-    """One term of the risk sum (G16)."""
+    """One term of the risk sum."""
 
     code: ReasonCode
     points: int
+
+
+class Risk(Frozen):
+    """The risk sum and what adds up to it, for reviewers."""
+
+    points: int
+    level: RiskLevel
+    terms: tuple[RiskTerm, ...] = ()
 
 
 class PersonalFields(Frozen):
@@ -191,7 +212,11 @@ class PersonalFields(Frozen):
 
 
 class StoredVerification(Frozen):
-    """A verification as it is kept: its document has no personal fields, they are in `sealed_fields`."""
+    """A verification as it is kept: its document has no personal fields, they are in `sealed_fields`.
+
+    A field that is added here is shown to reviewers as a part of the explanation
+    (`streams.verification.explaining`), unless it is named there as one that is not or is sealed.
+    """
 
     verification: Verification
     sealed_fields: str | None = None
@@ -203,5 +228,17 @@ class StoredVerification(Frozen):
     risk_terms: tuple[RiskTerm, ...] = ()
     recommendation: Recommendation | None = None
     policy_revision: int
+    thresholds: dict[str, Any] = Field(default_factory=dict)
+    """Where each number began to matter, as the policy had it then."""
+    sealed_submission: str | None = None
+    """`Submission`, as the command brought it."""
+    sealed_face: str | None = None
+    """The vector of the subject's face, sealed by the vault; only where the tenant's policy has
+    `duplicate_faces`."""
     request_id: str = ""
     """The request that created it; the same request delivered again is not a replay."""
+
+    @property
+    def risk(self) -> Risk:
+        """The risk sum of the evaluation."""
+        return Risk(points=self.risk_points, level=self.verification.risk_level, terms=self.risk_terms)

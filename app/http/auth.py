@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,8 +20,16 @@ from app.http.headers import (
 )
 from app.http.ports import FrontPorts, FrontSettings
 from app.http.problems import refused_fields
-from app.http.rate_limits import LIVE_AND_TEST_APART, Counted, RateLimiter, Standing, headers_of
+from app.http.rate_limits import (
+    LIVE_AND_TEST_APART,
+    NONE_OF_ITS_OWN,
+    Counted,
+    RateLimiter,
+    Standing,
+    headers_of,
+)
 from app.http.rejections import Rejections
+from app.http.tenant_limits import TenantLimits
 from schemas.access import TenantCaller
 from schemas.people import ReviewerCaller
 from schemas.problems import FieldProblem, ProblemCode, Refused, Unauthenticated
@@ -40,6 +48,8 @@ class Gate:
     """Monotonic, seconds."""
     limiter: RateLimiter = field(default_factory=RateLimiter)
     rejections: Rejections = field(default_factory=Rejections)
+    tenant_limits: TenantLimits | None = None
+    """None: every tenant has the deployment's limits."""
 
     async def admit(self, call: Call, endpoint: Endpoint) -> None:
         """Let the call pass, its caller known and its limits counted.
@@ -60,7 +70,7 @@ class Gate:
             except Unauthenticated:
                 self.count_rejection(call)
                 raise
-            self._count(call, counted_as, endpoint)
+            await self._count(call, counted_as, endpoint)
         if endpoint.interface:
             refuse_unknown_parameters(call, endpoint)
 
@@ -139,12 +149,26 @@ class Gate:
             raise Refused.because(ProblemCode.PERMISSION_DENIED, f"The key lacks the scope {scope}.")
         return tenant
 
-    def _count(self, call: Call, counted_as: str, endpoint: Endpoint) -> None:
+    async def _count(self, call: Call, counted_as: str, endpoint: Endpoint) -> None:
         if self.settings.rate_limits is None:
             return
-        standings = self.limiter.count(_counted(call, counted_as, endpoint), self.now())
+        quotas = await self._quotas(call)
+        standings = self.limiter.count(_counted(call, counted_as, endpoint), self.now(), quotas)
         call.headers.update(headers_of(standings))
         self._refuse_exceeded(call, [standing for standing in standings if standing.exceeded])
+
+    async def _quotas(self, call: Call) -> Mapping[str, int]:
+        """Return the limits that the caller's tenant chose for such a caller; none for a reviewer.
+
+        A tenant's `key` is about its keys: it slows down neither a person's page nor a member, who could not
+        set it higher again.
+        """
+        if self.tenant_limits is None or (call.tenant is None and call.capture is None):
+            return NONE_OF_ITS_OWN
+        quotas = await self.tenant_limits.of(call.tenant_id)
+        if call.capture is not None and quotas:
+            return {name: quota for name, quota in quotas.items() if name == "capture"}
+        return quotas
 
     def _refuse_exceeded(self, call: Call, exceeded: list[Standing]) -> None:
         if not exceeded:

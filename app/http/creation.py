@@ -4,10 +4,13 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
 from uuid import UUID
 
-from app.http.endpoints import Call
+from pydantic import BaseModel
+
+from app.http.endpoints import Answer, Call
 from app.http.headers import idempotency_key
 from schemas.base import Frozen
 from schemas.ids import TenantId, derive_id, encode_id
@@ -18,6 +21,9 @@ REPLAYED: Final = "Idempotent-Replayed"
 
 LOCATION: Final = {"Location": "Where what was created can be read."}
 """Description of the header of an answer 201 (RFC 9110 section 15.3.2)."""
+
+KEY_PROBLEMS: Final = (ProblemCode.IDEMPOTENCY_KEY_INVALID, ProblemCode.IDEMPOTENCY_KEY_REUSED)
+"""What a route that heeds an Idempotency-Key may answer beside its own problems."""
 
 _REUSED: Final = "The key was used for another request."
 
@@ -30,6 +36,21 @@ class Naming:
     """Derived from tenant, mode, route and key; fresh without a key."""
     fingerprint: str
     """SHA-256 of the canonical body, hexadecimal."""
+
+
+def created_or_replayed(
+    created: Answer,
+    schema: type[BaseModel],
+    replayed: str = "The key had been used: the first answer again.",
+    *,
+    meaning: str = "Always `true`.",
+) -> dict[HTTPStatus, Answer]:
+    """Describe both answers of a create route: 201, and 200 to a key that was used before.
+
+    `replayed` says what the second one is, `meaning` what its header says.
+    """
+    again = Answer(replayed, schema, headers={REPLAYED: meaning})
+    return {HTTPStatus.CREATED: created, HTTPStatus.OK: again}
 
 
 def name_created(

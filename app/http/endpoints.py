@@ -18,6 +18,9 @@ from schemas.problems import ProblemCode
 
 MEBIBYTE: Final = 1024 * 1024
 
+IDEMPOTENCY: Final = "Idempotency-Key"
+"""Request header under which a create can be sent again (G2)."""
+
 BODY_LIMIT: Final = MEBIBYTE
 """Bytes of a body, inflated, on routes that say nothing else (G61)."""
 
@@ -162,6 +165,12 @@ class Call:
         """What an unreachable store is called on this route (interface section 7)."""
         return self.endpoint.store_failure if self.endpoint else ProblemCode.STORE_UNAVAILABLE
 
+    @property
+    def replayable(self) -> bool:
+        """Whether the request has an Idempotency-Key and its route heeds it."""
+        heeded = self.endpoint is not None and any(one.name == IDEMPOTENCY for one in self.endpoint.headers)
+        return heeded and IDEMPOTENCY in self.request.headers
+
     def path_value(self, name: str) -> str:
         """Return a path parameter, which has the form its route demands."""
         return self.request.match_info[name]
@@ -190,8 +199,7 @@ class Endpoint:
     headers: tuple[Parameter, ...] = ()
     """Request headers that mean something here."""
     body: type[BaseModel] | None = None
-    raw_bodies: tuple[str, ...] = ()
-    """Media types whose bytes may be the body instead."""
+    """The one form of the body that is described; generators make no working client of several."""
     body_limit: int = BODY_LIMIT
     problems: tuple[ProblemCode, ...] = ()
     """Beyond those that follow from access, parameters and body."""
@@ -201,6 +209,8 @@ class Endpoint:
     limited_as: str | None = None
     """The limit of its own it counts against, beside the key's."""
     description: str = ""
+    described: bool = True
+    """Whether it is in the description; pages for people are not."""
 
     @property
     def pattern(self) -> str:

@@ -7,10 +7,11 @@ from typing import Final
 
 from aiohttp import web
 
+from app.http.endpoints import IDEMPOTENCY
 from schemas.problems import FieldProblem, ProblemCode, Refused, Unauthenticated
 from streams.access.recognition import COOKIE
 
-SINGLE: Final = ("Authorization", "Idempotency-Key")
+SINGLE: Final = ("Authorization", IDEMPOTENCY)
 """Headers that may be given once; two parties that each read another one would disagree."""
 
 _IDEMPOTENCY_KEY = re.compile(r"[\x20-\x7e]{1,255}")
@@ -34,14 +35,14 @@ def idempotency_key(request: web.Request) -> str | None:
     Raises:
         Refused: IDEMPOTENCY_KEY_INVALID.
     """
-    given = request.headers.get("Idempotency-Key")
+    given = request.headers.get(IDEMPOTENCY)
     if given is None:
         return None
     quoted = len(given) > 1 and given.startswith('"') and given.endswith('"')
     key = given[1:-1] if quoted else given
     if _IDEMPOTENCY_KEY.fullmatch(key) is None:
         message = "The key must be 1 to 255 printable ASCII characters, quoted or bare."
-        raise _refused("Idempotency-Key", ProblemCode.IDEMPOTENCY_KEY_INVALID, message)
+        raise _refused(IDEMPOTENCY, ProblemCode.IDEMPOTENCY_KEY_INVALID, message)
     return key
 
 

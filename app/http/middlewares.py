@@ -19,7 +19,7 @@ from app.http.problems import problem_response, refusal_of
 from app.http.responses import dress
 from app.telemetry import Metrics
 from schemas.ids import encode_id
-from schemas.problems import Overloaded, ProblemCode, Refusal
+from schemas.problems import DecisionPending, Overloaded, ProblemCode, Refusal
 
 UNMATCHED: Final = "(none)"
 """Stands in logs and metrics for a route that does not exist; what was asked for is not repeated."""
@@ -90,7 +90,7 @@ class Watch:
         return self._problem(call, error)
 
     def _problem(self, call: Call, error: Exception) -> web.StreamResponse:
-        refusal = refusal_of(error, call.store_failure)
+        refusal = refusal_of(error, call.store_failure, keyed=call.replayable)
         self._tell_failure(call, error, refusal)
         if call.begun:
             raise ConnectionError("the answer was cut short") from error
@@ -99,13 +99,16 @@ class Watch:
             call.headers["Retry-After"] = str(error.retry_after_s)
         self.metrics.problems.labels(refusal.code.value).inc()
         self.denials.note(call, error, refusal.code)
-        return problem_response(refusal, self.settings.base_url, call)
+        awaited = error.verification_id if isinstance(error, DecisionPending) else None
+        return problem_response(refusal, self.settings.base_url, call, awaited)
 
     def _tell_failure(self, call: Call, error: Exception, refusal: Refusal | None) -> None:
         if refusal is None:
-            _log.error("http.failed", request_id=call.request_id, route=_route(call), exc_info=error)
+            _log.error(
+                "http.failed", request_id=call.request_id, route=_route(call), **_whose(call), exc_info=error
+            )
         elif refusal.code in {ProblemCode.STORE_FAILED, ProblemCode.STORE_UNAVAILABLE}:
-            _log.warning("http.store_failed", request_id=call.request_id, exc_info=error)
+            _log.warning("http.store_failed", request_id=call.request_id, **_whose(call), exc_info=error)
 
     def _tell(self, call: Call, status: int) -> None:
         took_s = self.now() - call.started
@@ -121,8 +124,13 @@ class Watch:
             duration_ms=round(took_s * 1000, 2),
             request_id=call.request_id,
             key_id=call.key_id,
+            **_whose(call),
             **({} if call.reviewer is None else {"reviewer_id": call.reviewer.reviewer_id}),
         )
+
+
+def _whose(call: Call) -> dict[str, str]:
+    return {} if call.holder is None else {"tenant_id": call.holder}
 
 
 def _route(call: Call) -> str:

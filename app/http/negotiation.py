@@ -1,4 +1,4 @@
-"""Which media type an answer takes (RFC 9110 section 12.5.1), among the few a route knows."""
+"""Which media type and language an answer takes (RFC 9110 section 12.5), among the few a route knows."""
 
 from collections.abc import Sequence
 
@@ -31,3 +31,18 @@ def _quality(given: str) -> float:
         return min(1.0, max(0.0, float(given)))
     except ValueError:
         return 0.0
+
+
+def language(request: web.Request, offered: Sequence[str]) -> str:
+    """Return which of the offered languages `Accept-Language` likes best, the first one when it likes none.
+
+    A dialect counts as its language: `fr-CA` is served by `fr`.
+    """
+    best, weight = offered[0], 0.0
+    for entry in ",".join(request.headers.getall("Accept-Language", ())).split(","):
+        name, *parameters = (part.strip().lower() for part in entry.split(";"))
+        code = name.partition("-")[0]
+        liked = next((_quality(p[2:]) for p in parameters if p.startswith("q=")), 1.0)
+        if code in offered and liked > weight:
+            best, weight = code, liked
+    return best

@@ -1,15 +1,20 @@
 """The description of the interface (OpenAPI 3.1), made from the route table and the models themselves."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
 
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
+from app.http.audit_table import FAMILY, audit_table
 from app.http.auth import SAFE_METHODS
 from app.http.endpoints import ANYONE, Answer, Credential, Endpoint, Parameter
+from app.http.examples import problem_example, read_examples
+from app.http.problem_texts import TEXT_OF
 from app.http.problems import MEDIA_TYPE, Problem
+from app.http.responses import JSON
 from app.http.schemas_out import as_answered
 from schemas.events import API_VERSION
 from schemas.problems import STATUS_OF, ProblemCode
@@ -63,10 +68,18 @@ def describe(endpoints: Sequence[Endpoint], base_url: str) -> Json:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": base_url}],
-        "tags": [{"name": family} for family in dict.fromkeys(e.family for e in endpoints)],
+        "tags": [_tag(family, endpoints) for family in dict.fromkeys(e.family for e in endpoints)],
         "paths": paths,
-        "components": {"schemas": _schemas(endpoints), "securitySchemes": _SECURITY},
+        "components": {
+            "schemas": _schemas(endpoints),
+            "examples": _problem_examples(endpoints, base_url),
+            "securitySchemes": _SECURITY,
+        },
     }
+
+
+def _tag(family: str, endpoints: Sequence[Endpoint]) -> Json:
+    return {"name": family, **({"description": audit_table(endpoints)} if family == FAMILY else {})}
 
 
 def problems_of(endpoint: Endpoint) -> tuple[ProblemCode, ...]:
@@ -124,14 +137,20 @@ def _operation(endpoint: Endpoint) -> Json:
     ]
     if any(said):
         operation["description"] = " ".join(filter(None, said))
+    if endpoint.audits:
+        operation["x-audit-actions"] = [*endpoint.audits]
     if endpoint.body is not None:
-        content: Json = {"application/json": {"schema": _reference(endpoint.body)}}
-        content |= {kind: {"schema": _BYTES} for kind in endpoint.raw_bodies}
+        example = _example(read_examples().request(endpoint))
+        content = {JSON: {"schema": _reference(endpoint.body), **example}}
         operation["requestBody"] = {"required": bool(endpoint.body.model_fields), "content": content}
     return operation
 
 
 _BYTES: Final = {"type": "string", "format": "binary"}
+
+
+def _example(value: Any) -> Json:
+    return {} if value is None else {"example": value}
 
 
 def _operation_id(endpoint: Endpoint) -> str:
@@ -142,7 +161,8 @@ def _operation_id(endpoint: Endpoint) -> str:
 def _parameters(endpoint: Endpoint) -> Iterable[Json]:
     for name, form in endpoint.path_forms.items():
         schema = {"type": "string", "pattern": f"^{form}$"}
-        yield {"name": name, "in": "path", "required": True, "schema": schema}
+        example = _example(read_examples().path_value(endpoint, name))
+        yield {"name": name, "in": "path", "required": True, "schema": schema, **example}
     for place, parameters in (("query", endpoint.parameters), ("header", endpoint.headers)):
         yield from (_parameter(place, parameter) for parameter in parameters)
 
@@ -158,25 +178,37 @@ def _parameter(place: str, parameter: Parameter) -> Json:
 
 
 def _responses(endpoint: Endpoint) -> Json:
-    responses = {str(int(status)): _answer(answer) for status, answer in endpoint.answers.items()}
+    responses = {str(int(status)): _answer(endpoint, status) for status in endpoint.answers}
     by_status: dict[HTTPStatus, list[ProblemCode]] = {}
     for code in problems_of(endpoint):
         by_status.setdefault(STATUS_OF[code], []).append(code)
     for status, codes in by_status.items():
-        responses.setdefault(str(int(status)), _refusal(codes))
+        responses.setdefault(str(int(status)), _refusal(tuple(codes)))
     return dict(sorted(responses.items()))
 
 
-def _answer(answer: Answer) -> Json:
-    described: Json = {"description": answer.description, "headers": _headers(answer.headers)}
-    content: Json = {}
-    if answer.schema is not None:
-        schema = dict(answer.schema) if isinstance(answer.schema, Mapping) else _reference(answer.schema)
-        content[answer.media_type] = {"schema": schema}
+def _answer(endpoint: Endpoint, status: HTTPStatus) -> Json:
+    answer = endpoint.answers[status]
+    content = {
+        media_type: {"schema": schema, **_example(read_examples().answer(endpoint, status, media_type))}
+        for media_type, schema in _media(answer)
+    }
+    return {"description": answer.description, "headers": _headers(answer.headers), "content": content}
+
+
+def _media(answer: Answer) -> Iterable[tuple[str, Json]]:
+    """Tell each media type of an answer with its schema."""
+    if isinstance(answer.schema, Mapping):
+        yield answer.media_type, dict(answer.schema)
+    elif answer.schema is not None:
+        yield answer.media_type, _reference(answer.schema)
     elif answer.media_type:
-        content[answer.media_type] = {"schema": {"type": "string"}}
-    content.update({media_type: {"schema": {"type": "string"}} for media_type in answer.also})
-    return {**described, "content": content}
+        yield answer.media_type, _schema_of_text(answer.media_type)
+    yield from ((media_type, _schema_of_text(media_type)) for media_type in answer.also)
+
+
+def _schema_of_text(media_type: str) -> Json:
+    return {"type": "string"} if media_type.startswith("text/") else _BYTES
 
 
 def _headers(headers: Mapping[str, str]) -> Json:
@@ -184,13 +216,29 @@ def _headers(headers: Mapping[str, str]) -> Json:
     return {"X-Request-Id": _REQUEST_ID, **own}
 
 
-def _refusal(codes: Sequence[ProblemCode]) -> Json:
+@cache
+def _refusal(codes: tuple[ProblemCode, ...]) -> Json:
     waiting = STATUS_OF[codes[0]] in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
     return {
         "description": ", ".join(codes),
         "headers": _headers({"Retry-After": "Seconds to wait."} if waiting else {}),
-        "content": {MEDIA_TYPE: {"schema": _reference(Problem)}},
+        "content": {
+            MEDIA_TYPE: {
+                "schema": _reference(Problem),
+                "examples": {code: {"$ref": f"#/components/examples/{code}"} for code in codes},
+            }
+        },
     }
+
+
+def _problem_examples(endpoints: Sequence[Endpoint], base_url: str) -> Json:
+    """Return an example of every code, as the first route that may answer it would."""
+    found: Json = {}
+    for endpoint in endpoints:
+        for code in problems_of(endpoint):
+            value = problem_example(code, base_url, read_examples().address(endpoint))
+            found.setdefault(str(code), {"summary": TEXT_OF[code][0], "value": value})
+    return dict(sorted(found.items()))
 
 
 def _reference(model: type[BaseModel]) -> Json:
@@ -199,17 +247,23 @@ def _reference(model: type[BaseModel]) -> Json:
 
 def _schemas(endpoints: Sequence[Endpoint]) -> Json:
     """Return the schema of every model that travels; answers are described as they are written."""
-    bodies = {e.body for e in endpoints if e.body is not None}
+    bodies = frozenset(e.body for e in endpoints if e.body is not None)
     answers: set[type[BaseModel]] = {Problem}
     for endpoint in endpoints:
         for answer in endpoint.answers.values():
             if isinstance(answer.schema, type):
                 answers.add(answer.schema)
+    return _schemas_of(frozenset(bodies), frozenset(answers))
+
+
+@cache
+def _schemas_of(bodies: frozenset[type[BaseModel]], answers: frozenset[type[BaseModel]]) -> Json:
+    """Return the schemas, made once in a process: they take most of the time of a description."""
     written = {name: as_answered(name, schema) for name, schema in _of(answers, "serialization").items()}
     return dict(sorted({**_of(bodies, "validation"), **written}.items()))
 
 
-def _of(models: set[type[BaseModel]], mode: JsonSchemaMode) -> dict[str, Json]:
+def _of(models: Iterable[type[BaseModel]], mode: JsonSchemaMode) -> dict[str, Json]:
     ordered = sorted(models, key=lambda model: model.__name__)
     _, made = models_json_schema([(model, mode) for model in ordered], ref_template=_REFERENCE)
     found: dict[str, Json] = made.get("$defs", {})

@@ -118,6 +118,8 @@ class FrontSettings:
     """Bodies held at one time; over it 503 OVERLOADED (S62)."""
     probe_timeout_s: float = 2.0
     """A probe that has not answered by then counts as down."""
+    start_id: str | None = None
+    """The audit row of this front's start, which `/readyz` names so that `doctor` finds it."""
     metrics_by_token: bool = False
     """Whether `/metrics` is served to who shows the operator's token; to others never (S66)."""
 

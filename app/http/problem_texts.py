@@ -119,7 +119,7 @@ TEXT_OF: Final[dict[ProblemCode, tuple[str, str]]] = {
     ),
     ProblemCode.DECISION_PENDING: (
         "The decision is not there yet",
-        "Repeat the request with the same Idempotency-Key after Retry-After.",
+        "Repeat the request if it had an Idempotency-Key; else read `verification_id`, 404 until decided.",
     ),
     ProblemCode.OVERLOADED: ("Too much is under way", "Repeat the request after Retry-After."),
 }

@@ -10,6 +10,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from app.http.endpoints import Call
 from app.http.problem_texts import TEXT_OF, problem_type
 from schemas.base import Frozen
+from schemas.ids import VerificationId
 from schemas.problems import (
     STATUS_OF,
     DecisionPending,
@@ -34,7 +35,6 @@ _KINDS: Final[tuple[tuple[type[Exception], Code, str], ...]] = (
     (NotFound, Code.NOT_FOUND, "No such thing for this caller."),
     (Erased, Code.NOT_FOUND, "The subject was erased; what was kept of it is gone."),
     (Unauthenticated, Code.UNAUTHENTICATED, "No usable credentials were presented."),
-    (DecisionPending, Code.DECISION_PENDING, "The decision is not there yet; ask again with the same key."),
     (Overloaded, Code.OVERLOADED, "Too much is under way; ask again in a moment."),
     (ImageUndecodable, Code.IMAGE_UNDECODABLE, "An image cannot be decoded."),
     (ImageNotEvaluable, Code.IMAGE_NOT_EVALUABLE, "An image cannot be evaluated."),
@@ -72,18 +72,35 @@ class Problem(Frozen):
     code: ProblemCode
     request_id: str
     errors: tuple[FieldProblem, ...] | None = None
+    verification_id: VerificationId | None = None
+    """With DECISION_PENDING: the verification to read once it is decided."""
 
 
-def refusal_of(error: Exception, store_failure: ProblemCode) -> Refusal | None:
-    """Return what the caller is told about an error; None when nobody foresaw it."""
+def refusal_of(error: Exception, store_failure: ProblemCode, *, keyed: bool = False) -> Refusal | None:
+    """Return what the caller is told about an error; None when nobody foresaw it.
+
+    `keyed` tells that the request may be sent again: its Idempotency-Key finds the first answer.
+    """
     if isinstance(error, Refused):
         return error.refusal
+    if isinstance(error, DecisionPending):
+        return Refusal(code=Code.DECISION_PENDING, detail=_advice(error, keyed=keyed))
     for kind, code, detail in _KINDS:
         if isinstance(error, kind):
             return Refusal(code=code, detail=detail)
     if isinstance(error, StoreUnavailable):
         return Refusal(code=store_failure, detail="A store cannot be reached for now.")
     return None
+
+
+def _advice(pending: DecisionPending, *, keyed: bool) -> str:
+    """Return how the caller comes to the answer: only a request with a key may be sent again (R8)."""
+    if keyed:
+        return "The decision is not there yet; send it again with the same Idempotency-Key."
+    if pending.verification_id is not None:
+        where = f"/v1/verifications/{pending.verification_id}"
+        return f"The decision is not there yet; read it at {where} instead of sending it again."
+    return "The answer is not there yet; read what the request is about before sending it again."
 
 
 def refused_fields(errors: Sequence[FieldProblem]) -> Refused:
@@ -94,9 +111,11 @@ def refused_fields(errors: Sequence[FieldProblem]) -> Refused:
     return Refused.because(code, detail, *errors)
 
 
-def problem_response(refusal: Refusal, base_url: str, call: Call) -> web.Response:
-    """Write a refusal as a problem."""
-    return render(refusal, base_url, call.request.rel_url.raw_path, call.request_id)
+def problem_response(
+    refusal: Refusal, base_url: str, call: Call, verification_id: VerificationId | None = None
+) -> web.Response:
+    """Write a refusal as a problem; a verification that is decided later is named."""
+    return render(refusal, base_url, call.request.rel_url.raw_path, call.request_id, verification_id)
 
 
 def _places(refusal: Refusal, status: HTTPStatus) -> tuple[FieldProblem, ...] | None:
@@ -106,7 +125,13 @@ def _places(refusal: Refusal, status: HTTPStatus) -> tuple[FieldProblem, ...] | 
     return refusal.errors or None
 
 
-def render(refusal: Refusal, base_url: str, instance: str, request_id: str) -> web.Response:
+def render(
+    refusal: Refusal,
+    base_url: str,
+    instance: str,
+    request_id: str,
+    verification_id: VerificationId | None = None,
+) -> web.Response:
     """Write a refusal as a problem for an address and a request id."""
     status: HTTPStatus = STATUS_OF[refusal.code]
     problem = Problem(
@@ -118,6 +143,7 @@ def render(refusal: Refusal, base_url: str, instance: str, request_id: str) -> w
         code=refusal.code,
         request_id=request_id,
         errors=_places(refusal, status),
+        verification_id=verification_id,
     )
     response = web.Response(status=status, body=problem.to_bytes(), content_type=MEDIA_TYPE)
     if refusal.code in _RETRY_AFTER_S:

@@ -8,7 +8,7 @@ import termios
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import structlog
@@ -78,16 +78,15 @@ class FrontProtocol(web.RequestHandler):
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if not isinstance(transport, asyncio.Transport):
-            raise TypeError("a connection is read and written")
+        wire = cast("asyncio.Transport", transport)  # uvloop's is none by its class
         peer = transport.get_extra_info("peername")
         if not self._connections.admit(self, str(peer[0]) if isinstance(peer, tuple) else None):
             self._around.metrics.refused_connections.inc()
-            transport.write(self._around.full())
-            transport.close()
+            wire.write(self._around.full())
+            wire.close()
             return
-        self._wire = transport
-        super().connection_made(transport)
+        self._wire = wire
+        super().connection_made(wire)
 
     @override
     def connection_lost(self, exc: BaseException | None) -> None:

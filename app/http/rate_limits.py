@@ -8,6 +8,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from pydantic import Field, ValidationError
@@ -80,21 +81,31 @@ class Standing(NamedTuple):
 Counted = tuple[str, str]
 """The name of a limit, and whom it counts: a key, a tenant, a session."""
 
+NONE_OF_ITS_OWN: Final[Mapping[str, int]] = MappingProxyType({})
+"""The quotas of a tenant that chose none."""
+
 
 @dataclass(slots=True)
 class _Window:
     opened: float
     """Monotonic, seconds."""
+    quota: int
+    """As it was when it was last counted: a tenant may have chosen a lower one than the deployment's."""
     used: int = 0
     """Admitted since then, by every front that was heard of, and what an earlier window had too much."""
     unshared: int = 0
     """Admitted here and not yet told to the other fronts."""
 
-    def roll(self, quota: int, now: float) -> None:
+    def limit_to(self, quota: int) -> None:
+        """Take another quota at once; what was admitted under a higher one uses up this window only."""
+        if quota != self.quota:
+            self.quota, self.used = quota, min(self.used, quota)
+
+    def roll(self, now: float) -> None:
         """Open the window that `now` falls into; what was admitted over the quota is taken off the next."""
         windows = int((now - self.opened) // WINDOW_S)
         if windows > 0:
-            self.used = max(0, self.used - windows * quota)
+            self.used = max(0, self.used - windows * self.quota)
             self.opened = self.opened + windows * WINDOW_S if self.used else now
 
 
@@ -112,30 +123,32 @@ class RateLimiter:
         self._unshared: set[Counted] = set()
         self._max_tracked = max_tracked
 
-    def count(self, asked: Iterable[Counted], now: float) -> list[Standing]:
+    def count(
+        self, asked: Iterable[Counted], now: float, quotas: Mapping[str, int] = NONE_OF_ITS_OWN
+    ) -> list[Standing]:
         """Count one request against several limits at a monotonic time in seconds; return how each stands.
 
-        It is admitted, and counted, when none is exceeded.
+        It is admitted, and counted, when none is exceeded. `quotas` stand before the deployment's, by name.
         """
         windows, admitted = [], True
         for counted in asked:
-            window, quota = self._window(counted, now), self._quotas[counted[0]]
-            windows.append((counted, window, quota))
-            admitted = admitted and window.used < quota
+            window = self._window(counted, now)
+            window.limit_to(quotas.get(counted[0]) or self._quotas[counted[0]])
+            windows.append((counted, window))
+            admitted = admitted and window.used < window.quota
         if admitted:
-            for counted, window, _ in windows:
+            for counted, window in windows:
                 window.used += 1
                 window.unshared += 1
                 self._unshared.add(counted)
-        return [_stand(name, window, quota, now, admitted) for (name, _), window, quota in windows]
+        return [_stand(name, window, now, admitted) for (name, _), window in windows]
 
     def hear(self, admitted: Mapping[Counted, int], now: float) -> None:
         """Add what another front admitted; limits this front does not have are passed over."""
         for counted, many in admitted.items():
-            quota = self._quotas.get(counted[0])
-            if quota is not None:
+            if counted[0] in self._quotas:
                 window = self._window(counted, now)
-                window.used = min(window.used + many, quota * MAX_DEBT)
+                window.used = min(window.used + many, window.quota * MAX_DEBT)
 
     def take_unshared(self) -> dict[Counted, int]:
         """Return what was admitted here since it was last asked, for the other fronts."""
@@ -150,17 +163,17 @@ class RateLimiter:
     def _window(self, counted: Counted, now: float) -> _Window:
         window = self._windows.get(counted)
         if window is None:
-            window = self._windows[counted] = _Window(now)
+            window = self._windows[counted] = _Window(now, self._quotas[counted[0]])
             if len(self._windows) > self._max_tracked:
                 self._windows.popitem(last=False)
         elif now - window.opened >= WINDOW_S:
-            window.roll(self._quotas[counted[0]], now)
+            window.roll(now)
             self._windows.move_to_end(counted)
         return window
 
 
-def _stand(name: str, window: _Window, quota: int, now: float, admitted: bool) -> Standing:  # noqa: FBT001
-    used = window.used
+def _stand(name: str, window: _Window, now: float, admitted: bool) -> Standing:  # noqa: FBT001
+    used, quota = window.used, window.quota
     exceeded = not admitted and used >= quota
     ends_in_s = (used // quota if exceeded else 1) * WINDOW_S - (now - window.opened)
     return Standing(name, quota, max(0, quota - used), max(1, math.ceil(ends_in_s)), exceeded)

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from app.http.auth import Gate
 from app.http.bodies import BodyBudget, BodyReader
+from app.http.case_texts import CaseTexts
 from app.http.connections import ConnectionLimits
 from app.http.cursors import Cursors
 from app.http.denials import DENIALS, Denials
@@ -26,6 +27,7 @@ from app.http.routes.control import sign_in_endpoints
 from app.http.routes.description import with_description
 from app.http.routes.events import EventRoutes, event_endpoints
 from app.http.routes.evidence import EvidenceRoutes, evidence_endpoints
+from app.http.routes.explanations import ExplanationRoutes, explanation_endpoints
 from app.http.routes.flows import FlowRoutes, flow_endpoints
 from app.http.routes.health import HealthRoutes, health_endpoints
 from app.http.routes.members import MemberRoutes, member_endpoints
@@ -37,7 +39,9 @@ from app.http.routes.sessions import SessionRoutes, session_endpoints
 from app.http.routes.settings import SettingsRoutes, changing_settings, settings_endpoints
 from app.http.routes.tenants import TenantRoutes, tenant_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
+from app.http.routes.verify_page import verify_page_endpoints
 from app.http.routes.webhook_deliveries import webhook_endpoints
+from app.http.tenant_limits import TenantLimits
 from schemas.problems import ProblemCode, Refused
 from streams.catalog.handler import Catalogue
 
@@ -65,22 +69,33 @@ def create_app(
     app = web.Application(middlewares=[watched])
     app[DENIALS] = denials
     app.cleanup_ctx.append(denials.running)
-    gate = Gate(ports, settings, time.monotonic, limiter or RateLimiter(settings.rate_limits))
-    attach(app, gate, endpoints_of(ports, settings, budget))
+    limits = TenantLimits(ports.stores.records, settings.rate_limits)
+    gate = Gate(
+        ports,
+        settings,
+        time.monotonic,
+        limiter or RateLimiter(settings.rate_limits),
+        tenant_limits=limits,
+    )
+    attach(app, gate, endpoints_of(ports, settings, budget, limits))
     return app
 
 
-def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget) -> tuple[Endpoint, ...]:
-    """Return every route of the front."""
+def endpoints_of(
+    ports: FrontPorts, settings: FrontSettings, budget: BodyBudget, limits: TenantLimits | None = None
+) -> tuple[Endpoint, ...]:
+    """Return every route of the front; `limits` are those its gate uses."""
+    limits = limits or TenantLimits(ports.stores.records, settings.rate_limits)
     bodies = BodyReader(budget, settings.body_timeout_s)
     cursors = Cursors(settings.cursor_key)
     presenter = Presenter(ports.stores.vault)
-    health = HealthRoutes(ports.probes, ports.registry, settings.probe_timeout_s)
+    health = HealthRoutes(ports.probes, ports.registry, settings.probe_timeout_s, settings.start_id)
     endpoints = (
         *verification_endpoints(VerificationRoutes(ports, bodies, cursors, presenter)),
+        *explanation_endpoints(ExplanationRoutes(ports)),
         *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),
         *flow_endpoints(FlowRoutes(ports, bodies, cursors)),
-        *case_endpoints(CaseRoutes(ports, bodies, cursors)),
+        *case_endpoints(CaseRoutes(ports, bodies, cursors, CaseTexts(ports.stores.vault))),
         *evidence_endpoints(EvidenceRoutes(ports)),
         *session_endpoints(SessionRoutes(ports, bodies, settings.base_url)),
         *session_list_endpoints(SessionListRoutes(ports.stores.records, cursors)),
@@ -94,10 +109,11 @@ def endpoints_of(ports: FrontPorts, settings: FrontSettings, budget: BodyBudget)
         *sign_in_endpoints(ports, bodies, settings),
         *member_endpoints(MemberRoutes(ports, bodies, cursors)),
         *key_endpoints(KeyRoutes(ports, bodies, cursors)),
-        *settings_endpoints(SettingsRoutes(ports, bodies, changing_settings(ports))),
+        *settings_endpoints(SettingsRoutes(ports, bodies, changing_settings(ports), limits)),
         *tenant_endpoints(TenantRoutes(ports, bodies, cursors)),
         *webhook_endpoints(ports, bodies, cursors, settings),
         *problem_endpoints(),
+        *verify_page_endpoints(),
         *health_endpoints(health, metrics_by_token=settings.metrics_by_token),
     )
     return with_description(endpoints, settings.base_url)

@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -78,6 +78,7 @@ from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
 from tests.builders import ACME, GLOBEX
 from tests.children import shared_forker
+from tests.http.audited import unpromised
 
 Answer = TypeVar("Answer", bound=Event)
 Json = dict[str, Any]
@@ -207,6 +208,8 @@ class Front:
     settings: FrontSettings
     sending: "Sending"
     log: "Log"
+    asked: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Method and path of each request by its id, for what the audit log says of it."""
 
     async def ask(self, method: str, path: str, key: str | None = TEST, **more: Any) -> "Told":
         """Send a request and read the whole answer."""
@@ -214,6 +217,7 @@ class Front:
         if key is not None:
             headers.setdefault("Authorization", f"Bearer {key}")
         async with self.client.request(method, self.url + path, headers=headers, **more) as response:
+            self.asked[response.headers.get("X-Request-Id", "")] = (method, path)
             return Told(response.status, response.headers.copy(), await response.read())
 
     async def sign_in(
@@ -350,11 +354,13 @@ async def open_front(
     host, port = runner.addresses[0][:2]
     client = aiohttp.ClientSession(auto_decompress=False)
     try:
-        yield Front(
+        front = Front(
             f"http://{host}:{port}", port, app, runner, client, keys, gateway, shelves, stores, ports, chosen,
             sending, written,
         )  # fmt: skip
+        yield front
         await sending.settle()
+        assert not (said := unpromised(front)), f"written to the audit log, but in no `audits`: {said}"
     finally:
         await client.close()
         await runner.cleanup()

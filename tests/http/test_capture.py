@@ -43,7 +43,7 @@ async def test_the_page_sees_what_it_needs_and_nothing_internal(page: Page) -> N
 
     assert set(view) == {
         "session_id", "status", "flow_type", "required_checks", "documents", "consent", "document",
-        "selfie", "retry_reasons", "attempts_left", "expires_at", "locale", "return_url", "result",
+        "selfie", "retry_reasons", "attempts_left", "expires_at", "locale", "locales", "return_url", "result",
     }  # fmt: skip
     assert (view["status"], view["attempts_left"], view["result"]) == ("CREATED", 3, None)
     assert view["documents"][0]["capture"] == {"document_number_required": True}
@@ -66,6 +66,27 @@ async def test_consent_names_the_notice_that_is_shown(page: Page) -> None:
     told = await page.ask("POST", "/consent", json={"notice_version": "1999-01", "accepted": True})
 
     assert (told.status, told.pointers) == (422, {"/notice_version": "VALIDATION_FAILED"})
+
+
+async def test_where_faces_are_searched_the_notice_says_so_and_what_was_agreed_to_stays(
+    owner: SignedIn, page: Page
+) -> None:
+    plain = (await page.ask("GET")).json["consent"]
+    wish = {"verification_policy": {"duplicate_faces": "review"}}
+    assert (await owner.ask("PATCH", "/v1/control/settings", json=wish)).status == 200
+    searched = (await page.ask("GET")).json["consent"]
+
+    outdated = await page.ask(
+        "POST", "/consent", json={"notice_version": plain["notice_version"], "accepted": True}
+    )
+    await page.consent()
+    await owner.ask("PATCH", "/v1/control/settings", json={"verification_policy": {"duplicate_faces": "off"}})
+    agreed = (await page.ask("GET")).json["consent"]
+
+    assert "faces of the other people" in searched["text"]
+    assert "faces of the other people" not in plain["text"]
+    assert (outdated.status, outdated.pointers) == (422, {"/notice_version": "VALIDATION_FAILED"})
+    assert (agreed["notice_version"], agreed["text"]) == (searched["notice_version"], searched["text"])
 
 
 async def test_consent_twice_starts_once(owner: SignedIn, page: Page) -> None:

@@ -83,7 +83,6 @@ def description(served: Served) -> Any:
 
 
 @pytest.mark.parametrize("mode", GenerationMode)
-@pytest.mark.timeout(600)
 def test_every_answer_is_one_the_description_promises(
     served: Served, description: Any, mode: GenerationMode, caplog: pytest.LogCaptureFixture
 ) -> None:

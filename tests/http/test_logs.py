@@ -1,5 +1,6 @@
 """Logs say what happened, in one line of JSON, and never whose, what or with which key."""
 
+import asyncio
 import io
 import json
 import logging
@@ -12,7 +13,8 @@ from typing_extensions import override
 from app.telemetry import HIDDEN, configure_logging
 from schemas.problems import StoreUnavailable, Unauthenticated
 from streams.ports import RecordKind
-from tests.builders import ACME
+from streams.runtime.tenant_scope import tenant_scope
+from tests.builders import ACME, GLOBEX
 from tests.http.support import PATH, TEST, Front, Json, build_body
 
 CANARY = "CANARY"
@@ -36,8 +38,9 @@ async def test_an_answer_is_one_line_with_these_keys(front: Front, logged: io.St
 
     assert set(line) == {
         "event", "level", "timestamp", "method", "route", "status", "duration_ms", "request_id", "key_id",
+        "tenant_id",
     }  # fmt: skip
-    assert (line["route"], line["status"]) == (PATH, 201)
+    assert (line["route"], line["status"], line["tenant_id"]) == (PATH, 201, ACME)
     assert line["request_id"] == told.headers["X-Request-Id"]
 
 
@@ -106,6 +109,7 @@ async def test_a_failure_names_its_request_and_its_place(front: Front, logged: i
     (line,) = [line for line in lines(logged) if line["event"] == "http.failed"]
 
     assert (line["error"], line["request_id"]) == ("RuntimeError", told.json["request_id"])
+    assert line["tenant_id"] == ACME
     assert any("intake.py" in place for place in line["trace"])
 
 
@@ -191,3 +195,42 @@ def test_libraries_write_into_the_same_lines_without_an_errors_words(logged: io.
         "ValueError",
     )
     assert CANARY not in logged.getvalue()
+
+
+def test_libraries_are_heard_from_warning_on_and_wholly_at_debug(logged: io.StringIO) -> None:
+    library = logging.getLogger("faust.agents.agent")
+    configure_logging("json", "info", logged, cached=False)
+    library.info("[^--Agent: x]: Starting...")
+    library.warning("it crashed")
+    at_info = [line["event"] for line in lines(logged)]
+    configure_logging("json", "debug", logged, cached=False)
+    library.info("[^--Agent: x]: Starting...")
+
+    assert at_info == ["it crashed"]
+    assert lines(logged)[-1]["event"] == "[^--Agent: x]: Starting..."
+
+
+async def test_a_line_names_the_tenant_whose_record_is_in_work(logged: io.StringIO) -> None:
+    log, go_on = structlog.get_logger("test"), asyncio.Event()
+
+    async def outlive() -> None:
+        log.info("inside")
+        await go_on.wait()
+        log.info("left over")
+
+    with tenant_scope(ACME):
+        left_over = asyncio.create_task(outlive())
+        await asyncio.sleep(0)
+        with tenant_scope(GLOBEX):
+            log.info("within")
+        logging.getLogger("aiokafka").warning("library")
+        log.info("said", tenant_id="ten_said")
+    go_on.set()
+    await left_over
+    log.info("behind")
+
+    told = {line["event"]: line.get("tenant_id") for line in lines(logged)}
+    assert told == {
+        "inside": ACME, "within": GLOBEX, "library": ACME, "said": "ten_said", "left over": None,
+        "behind": None,
+    }  # fmt: skip

@@ -34,7 +34,13 @@ async def test_what_was_never_set_has_its_default(front: Front) -> None:
     assert told.json == {
         "four_eyes": "CRITICAL",
         "require_evidence_view": False,
-        "verification_policy": {"revision": 1, "required_checks": [*USUAL_CHECKS]},
+        "verification_policy": {
+            "revision": 1,
+            "required_checks": [*USUAL_CHECKS],
+            "duplicate_faces": "off",
+        },
+        "retention": {"biometric_days": 30, "document_days": 90, "legal_hold": []},
+        "rate_limits": {},
     }
 
 
@@ -67,10 +73,11 @@ async def test_a_change_without_a_difference_writes_nothing(front: Front) -> Non
         {"four_eyes": "CRITICAL"},
         backwards,
         {"verification_policy": {}},
+        {"retention": {"biometric_days": 30, "legal_hold": []}, "rate_limits": {"key": None}},
     )
     told = [await owner.ask("PATCH", PATH, json=body) for body in bodies]
 
-    assert [(one.status, one.headers["ETag"]) for one in told] == [(200, '"0"')] * 4
+    assert [(one.status, one.headers["ETag"]) for one in told] == [(200, '"0"')] * 5
     assert await rows_of(front) == []
 
 
@@ -108,6 +115,8 @@ async def test_changes_at_once_all_count(front: Front) -> None:
         ({"verification_policy": None}, "/verification_policy"),
         ({"verification_policy": {"required_checks": None}}, "/verification_policy/required_checks"),
         ({"verification_policy": {"minimum_age": 0}}, "/verification_policy/minimum_age"),
+        ({"verification_policy": {"duplicate_faces": "block"}}, "/verification_policy/duplicate_faces"),
+        ({"verification_policy": {"duplicate_faces": None}}, "/verification_policy/duplicate_faces"),
         ({"verification_policy": {"minimum_age": 151}}, "/verification_policy/minimum_age"),
         ({"verification_policy": {"minimum_age": "18"}}, "/verification_policy/minimum_age"),
         (
@@ -125,8 +134,17 @@ async def test_changes_at_once_all_count(front: Front) -> None:
             {"verification_policy": {"required_checks": ["LIVENESS"], "revision": 9}},
             "/verification_policy/revision",
         ),
-        ({"retention": {}}, "/retention"),
-        ({"rate_limits": {}}, "/rate_limits"),
+        ({"retention": None}, "/retention"),
+        ({"retention": {"biometric_days": 0}}, "/retention/biometric_days"),
+        ({"retention": {"biometric_days": 1826}}, "/retention/biometric_days"),
+        ({"retention": {"document_days": None}}, "/retention/document_days"),
+        ({"retention": {"document_days": "90"}}, "/retention/document_days"),
+        ({"retention": {"forever": True}}, "/retention/forever"),
+        ({"retention": {"legal_hold": ["a b"]}}, "/retention/legal_hold/0"),
+        ({"retention": {"legal_hold": ["x"] * 1001}}, "/retention/legal_hold"),
+        ({"rate_limits": None}, "/rate_limits"),
+        ({"rate_limits": {"key": 5}}, "/rate_limits/key"),  # this deployment counts nothing
+        ({"rate_limits": {"sign_in": 5}}, "/rate_limits/sign_in"),
     ],
 )
 async def test_what_nothing_could_obey_is_refused_where_it_stands(
@@ -145,7 +163,7 @@ async def test_every_check_something_stands_behind_may_be_required(front: Front)
 
     told = await owner.ask("PATCH", PATH, json={"verification_policy": {"required_checks": sorted(PROVIDED)}})
 
-    policy = {"revision": 2, "required_checks": sorted(PROVIDED)}
+    policy = {"revision": 2, "required_checks": sorted(PROVIDED), "duplicate_faces": "off"}
     assert told.json["verification_policy"] == policy
 
 
@@ -160,6 +178,43 @@ async def test_a_minimum_age_is_set_and_taken_back(front: Front) -> None:
     policies = [one["verification_policy"] for one in told]
     assert [(one.get("minimum_age"), one["revision"]) for one in policies] == [(18, 2), (18, 2), (None, 3)]
     assert {tuple(one["required_checks"]) for one in policies} == {tuple(USUAL_CHECKS)}
+
+
+async def test_the_search_among_faces_is_off_until_it_is_chosen(front: Front) -> None:
+    owner = await front.sign_in()
+    before = (await owner.ask("GET", PATH)).json["verification_policy"]
+
+    told = [
+        (await owner.ask("PATCH", PATH, json={"verification_policy": {"duplicate_faces": choice}})).json
+        for choice in ("review", "review", "off")
+    ]
+
+    policies = [one["verification_policy"] for one in told]
+    assert (before["duplicate_faces"], before["revision"]) == ("off", 1)
+    assert [(one["duplicate_faces"], one["revision"]) for one in policies] == [
+        ("review", 2), ("review", 2), ("off", 3),
+    ]  # fmt: skip
+
+
+async def test_retention_is_kept_shown_and_told(front: Front) -> None:
+    owner = await front.sign_in()
+    wishes: tuple[dict[str, Any], ...] = (
+        {"biometric_days": 7, "legal_hold": ["customer-1", "customer-2", "customer-1"]},
+        {"legal_hold": ["customer-2", "customer-3"]},
+        {"legal_hold": ["customer-3", "customer-2"]},
+    )
+    told = [(await owner.ask("PATCH", PATH, json={"retention": wish})).json["retention"] for wish in wishes]
+
+    assert told[0] == {
+        "biometric_days": 7, "document_days": 90, "legal_hold": ["customer-1", "customer-2"],
+    }  # fmt: skip
+    assert told[1]["legal_hold"] == told[2]["legal_hold"] == ["customer-2", "customer-3"]
+    assert told[2] == (await owner.ask("GET", PATH)).json["retention"]
+    second, first = [row.context["changes"]["retention"] for row in await rows_of(front)]
+    assert (first["biometric_days"], first["legal_hold"]) == (
+        7, {"held": ["customer-1", "customer-2"], "released": []},
+    )  # fmt: skip
+    assert second["legal_hold"] == {"held": ["customer-3"], "released": ["customer-1"]}
 
 
 async def test_the_check_that_judges_the_age_cannot_be_dropped_while_an_age_is_set(front: Front) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from app.adapters.webhook_guard import SystemNames
-from app.adapters.webhook_sender import KEPT_MOST, WAIT_MOST_S, open_sender, strict_tls, wait_of
+from app.adapters.webhook_sender import KEPT_MOST, TOTAL_S, WAIT_MOST_S, open_sender, strict_tls, wait_of
 from schemas.webhooks import FailureKind
 from streams.webhooks.ports import Answer
 from tests.engines.certificates import Authority
@@ -34,7 +34,10 @@ from tests.http.receivers import (
 )
 
 SOON_S = 0.3
-"""How long an attempt may take where the receiver never ends it."""
+"""How long an attempt may take where nothing but its end is expected."""
+
+DRIP_S = 2.0
+"""How long an attempt may take where the receiver answers first and then never ends."""
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -154,7 +157,7 @@ async def test_an_endless_body_is_left_after_64_kilobytes(first: bytes) -> None:
 async def test_a_body_that_drips_ends_with_the_attempt_and_the_status_counts() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
     async with receiving(repeating(head, b"x", pause_s=0.01)) as receiver:
-        answer = await post(receiver.url, total_s=SOON_S)
+        answer = await post(receiver.url, total_s=DRIP_S)
 
     assert (answer.status, answer.failure) == (200, None)
     assert set(answer.text or "") == {"x"}
@@ -255,7 +258,7 @@ BROKEN: dict[str, tuple[Callable[[Receiver], Script], FailureKind]] = {
 async def test_a_receiver_that_misbehaves_is_a_failure_of_its_kind(how: str) -> None:
     script, kind = BROKEN[how]
     async with receiving(script) as receiver:
-        answer = await post(receiver.url, total_s=SOON_S)
+        answer = await post(receiver.url, total_s=SOON_S if kind is FailureKind.TIMEOUT else TOTAL_S)
 
     assert (answer.status, answer.failure) == (None, kind)
 

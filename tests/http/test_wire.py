@@ -50,7 +50,7 @@ UNFINISHED: Final = (
 
 async def until_busy(front: Front, requests: int = 1) -> None:
     """Return once so many requests are under way."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while front.ports.registry.get_sample_value("veristream_http_in_flight") != requests:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, StrictBool, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from app.http.bodies import BodyReader
-from app.http.creation import REPLAYED, name_created
+from app.http.creation import REPLAYED, created_or_replayed, name_created
 from app.http.cursors import Cursors
 from app.http.endpoints import Answer, Call, Endpoint, Handler, reviewer
 from app.http.filters import LIVEMODE, Paging, modes, parse_moment
@@ -75,7 +75,7 @@ Network = Annotated[
 
 
 class CreateKeyBody(Frozen):
-    """A new key (G88)."""
+    """A new key."""
 
     name: PlainName
     livemode: StrictBool = True
@@ -175,14 +175,11 @@ def key_endpoints(routes: KeyRoutes) -> tuple[Endpoint, ...]:
             path=PATH,
             handler=routes.create,
             summary="Make an API key",
-            answers={
-                HTTPStatus.CREATED: Answer("The key, shown this once.", IssuedKey),
-                HTTPStatus.OK: Answer(
-                    "The Idempotency-Key had been used; `api_key` is null.",
-                    IssuedKey,
-                    headers={REPLAYED: "Always `true`."},
-                ),
-            },
+            answers=created_or_replayed(
+                Answer("The key, shown this once.", IssuedKey),
+                IssuedKey,
+                "The Idempotency-Key had been used; `api_key` is null.",
+            ),
             family=_FAMILY,
             access=_ACCESS,
             headers=(IDEMPOTENCY,),

@@ -1,6 +1,7 @@
 """`/v1/asyncapi.json`: the description of the decision topic (G73)."""
 
 import json
+from functools import cache
 from http import HTTPStatus
 
 from aiohttp import web
@@ -12,7 +13,7 @@ from app.http.responses import json_answer
 
 def asyncapi_endpoints() -> tuple[Endpoint, ...]:
     """Return the route as data; its answer never changes while the process lives."""
-    document = json.dumps(describe_decisions(), ensure_ascii=False).encode()
+    document = _document()
 
     async def read(_: Call) -> web.Response:
         return json_answer(document)
@@ -27,3 +28,8 @@ def asyncapi_endpoints() -> tuple[Endpoint, ...]:
             answers={HTTPStatus.OK: Answer("An AsyncAPI 3.0 document.", {"type": "object"})},
         ),
     )
+
+
+@cache
+def _document() -> bytes:
+    return json.dumps(describe_decisions(), ensure_ascii=False).encode()

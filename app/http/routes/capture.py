@@ -19,7 +19,7 @@ from app.session_bodies import CaptureImageBody, ConsentBody, SubmitCaptureBody
 from schemas.audit import AuditAction
 from schemas.base import Frozen
 from schemas.enums import EvidenceKind, SessionStatus
-from schemas.ids import VerificationId
+from schemas.ids import TenantId, VerificationId
 from schemas.people import SentActor
 from schemas.problems import NotFound, ProblemCode, Refused
 from schemas.reasons import ReasonCode
@@ -37,11 +37,14 @@ from schemas.sessions import (
     SubmitSession,
     stored_of,
 )
+from schemas.tenant_settings import PolicyChoice
 from schemas.topics import Topic
 from schemas.verifications import DeclaredDocument, Submission
 from streams.access.acting import seal_actor
+from streams.access.settings import read_settings
 from streams.ports import RecordKind
 from streams.sessions import rules
+from streams.sessions.notices import Notice, notice_for, shown_notice
 from streams.verification.keeping import submission_label
 from streams.verification.rules import tell
 from streams.verification.sandbox import scenario_for
@@ -51,14 +54,8 @@ ANSWER_S: Final = 10.0
 BODY_LIMIT: Final = 14 * MEBIBYTE
 """An image of 10 MB in base64 and the rest (G61)."""
 
-NOTICE_VERSION: Final = "2026-11"
-NOTICE: Final = (
-    "To verify your identity we take a picture of your document and of your face, read the document and "
-    "compare the two faces. Pictures of your face are biometric data; they are kept encrypted, for 30 days, "
-    "pictures of your document for 90 days, and used for nothing else. You may decline; then nothing is "
-    "taken, and whoever sent you here will offer you another way."
-)
-"""What is agreed to; another wording is another version."""
+LOCALE: Final = "en"
+"""The language of the notice, of reasons and of results; a notice is never translated by a machine."""
 
 _IMAGE_TYPES: Final = ("image/jpeg", "image/png", "image/webp", "application/octet-stream")
 
@@ -90,15 +87,16 @@ class CaptureRoutes:
 
     async def look(self, call: Call) -> web.Response:
         """Answer how the session stands."""
-        return _answered(_view(await self._stored(call)))
+        return _answered(await self._view(call, await self._stored(call)))
 
     async def consent(self, call: Call) -> web.Response:
         """Note what the person chose about the notice."""
         body = await self.bodies.read(call, ConsentBody)
-        if body.notice_version != NOTICE_VERSION:
-            message = f"The notice has the version {NOTICE_VERSION}; show that one."
-            raise Refused.at("/notice_version", ProblemCode.VALIDATION_FAILED, message)
         page, actor = call.subject_page, await self._actor(call)
+        version = notice_for(await self._policy(page.tenant_id)).version
+        if body.notice_version != version:
+            message = f"The notice has the version {version}; show that one."
+            raise Refused.at("/notice_version", ProblemCode.VALIDATION_FAILED, message)
         wish = StartSession(
             tenant_id=page.tenant_id,
             session_id=page.session_id,
@@ -106,6 +104,7 @@ class CaptureRoutes:
             requested_at=self.ports.clock(),
             accepted=body.accepted,
             notice_version=body.notice_version,
+            locale=LOCALE,
         )
         await self._ask(wish)
         return await self.look(call)
@@ -172,7 +171,7 @@ class CaptureRoutes:
             sealed_submission=sealed,
         )
         await self._hand_in(call, wish, stored, run)
-        return _answered(_view(await self._stored(call)), HTTPStatus.ACCEPTED)
+        return _answered(await self._view(call, await self._stored(call)), HTTPStatus.ACCEPTED)
 
     async def _hand_in(
         self, call: Call, wish: SubmitSession, stored: StoredSession, run: VerificationId
@@ -199,6 +198,12 @@ class CaptureRoutes:
             raise NotFound
         return stored
 
+    async def _view(self, call: Call, stored: StoredSession) -> CaptureView:
+        return _view(stored, shown_notice(stored.consent, await self._policy(call.subject_page.tenant_id)))
+
+    async def _policy(self, tenant_id: TenantId) -> PolicyChoice:
+        return (await read_settings(self.ports.stores.records, tenant_id)).verification_policy
+
     async def _actor(self, call: Call) -> SentActor:
         return await seal_actor(self.ports.stores.vault, call.tenant_id, call.actor)
 
@@ -207,7 +212,7 @@ class CaptureRoutes:
         return await self.ports.gateway.ask(topic, wish.session_id, wish, SessionChanged, ANSWER_S)
 
 
-def _view(stored: StoredSession) -> CaptureView:
+def _view(stored: StoredSession, notice: Notice) -> CaptureView:
     row, consent = stored.session, stored.consent
     if row.expires_at is None:
         raise ValueError("a hosted session has an end")
@@ -219,13 +224,14 @@ def _view(stored: StoredSession) -> CaptureView:
         flow_type=row.flow_type,
         required_checks=stored.configuration.required_checks,
         documents=stored.configuration.documents,
-        consent=NoticeShown(notice_version=NOTICE_VERSION, text=NOTICE, accepted_at=accepted_at),
+        consent=NoticeShown(notice_version=notice.version, text=notice.text, accepted_at=accepted_at),
         document=_captured(stored.document),
         selfie=_captured(stored.selfie),
         retry_reasons=tell(stored.retry_reasons),
         attempts_left=rules.attempts_left(stored),
         expires_at=row.expires_at,
-        locale=stored.locale,
+        locale=LOCALE,
+        locales=(LOCALE,),
         return_url=stored.configuration.return_url,
         result=CaptureResult(outcome=outcome[0], message=outcome[1]) if outcome is not None else None,
     )
@@ -240,7 +246,7 @@ def _seen(reasons: Sequence[ReasonCode]) -> CaptureSeen:
 
 
 def _answered(value: Frozen, status: HTTPStatus = HTTPStatus.OK) -> web.Response:
-    return json_answer(value.model_dump_json().encode(), status)
+    return json_answer(value.model_dump_json().encode(), status, {"Content-Language": LOCALE})
 
 
 _ASKING: Final = (ProblemCode.SESSION_FINISHED, ProblemCode.DECISION_PENDING, ProblemCode.OVERLOADED)
@@ -250,14 +256,20 @@ _KEEPING: Final = (
     ProblemCode.IMAGE_UNDECODABLE,
     ProblemCode.IMAGE_NOT_EVALUABLE,
 )
-_KEPT: Final = Answer("Kept; better take it again when it was not accepted.", CaptureSeen)
-_RAW: Final = "The body is the image itself (image/jpeg, image/png, image/webp), or JSON."
+_LANGUAGE: Final = {"Content-Language": "The language of the texts; `locale` says it too."}
+_KEPT: Final = Answer("Kept; better take it again when it was not accepted.", CaptureSeen, headers=_LANGUAGE)
+_RAW: Final = (
+    "In place of JSON the body may be the image itself, sent as `image/jpeg`, `image/png`, `image/webp` or "
+    "`application/octet-stream`."
+)
 
 
 def capture_endpoints(routes: CaptureRoutes) -> tuple[Endpoint, ...]:
     """Return the routes as data."""
-    view = {HTTPStatus.OK: Answer("The session as its page sees it.", CaptureView)}
-    submitted = {HTTPStatus.ACCEPTED: Answer("Handed in; see GET for the outcome.", CaptureView)}
+    view = {HTTPStatus.OK: Answer("The session as its page sees it.", CaptureView, headers=_LANGUAGE)}
+    submitted = {
+        HTTPStatus.ACCEPTED: Answer("Handed in; see GET for the outcome.", CaptureView, headers=_LANGUAGE)
+    }
     return (
         Endpoint(
             method="GET", path=PATH, handler=routes.look, summary="See how the session stands",
@@ -276,7 +288,12 @@ def capture_endpoints(routes: CaptureRoutes) -> tuple[Endpoint, ...]:
             method="POST", path=f"{PATH}/submit", handler=routes.submit, summary="Hand the images in",
             answers=submitted, family="Capture", access=CAPTURE, body=SubmitCaptureBody,
             problems=(*_ASKING, ProblemCode.CONSENT_REQUIRED, ProblemCode.NOT_FOUND),
-            audits=(AuditAction.SESSION_SUBMITTED,), limited_as="capture",
+            audits=(
+                AuditAction.SESSION_SUBMITTED,
+                AuditAction.VERIFICATION_EVALUATED,
+                AuditAction.CASE_OPENED,
+            ),
+            limited_as="capture",
         ),
     )  # fmt: skip
 
@@ -291,7 +308,6 @@ def _put(what: str, handler: Handler, summary: str) -> Endpoint:
         family="Capture",
         access=CAPTURE,
         body=CaptureImageBody,
-        raw_bodies=_IMAGE_TYPES,
         body_limit=BODY_LIMIT,
         problems=(*_KEEPING, ProblemCode.NOT_FOUND),
         limited_as="capture",

@@ -10,8 +10,9 @@ from aiohttp import web
 from pydantic import StringConstraints, field_validator
 from pydantic_core import PydanticCustomError
 
+from app.flow_bodies import Country
 from app.http.bodies import BodyReader
-from app.http.creation import LOCATION, REPLAYED, created_at, fingerprint_of
+from app.http.creation import LOCATION, REPLAYED, created_at, created_or_replayed, fingerprint_of
 from app.http.endpoints import OPERATOR, Answer, Call, Endpoint, Handler, Parameter
 from app.http.headers import idempotency_key
 from app.http.ports import FrontPorts
@@ -35,10 +36,10 @@ Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max
 
 
 class CreateCapability(Frozen):
-    """A new entry (G88)."""
+    """A new entry."""
 
     code: Annotated[str, StringConstraints(min_length=4, max_length=MOST_CODE_CHARS)]
-    country: Annotated[str, StringConstraints(pattern="^[A-Z]{2}$")]
+    country: Country
     country_name: Name
     document_type: DocumentType
     display_name: Name
@@ -48,7 +49,7 @@ class CreateCapability(Frozen):
 
 
 class ChangeCapability(Frozen):
-    """What of an entry can change; its code, country and document type cannot (G18)."""
+    """What of an entry can change; its code, country and document type cannot."""
 
     country_name: Name | None = None
     display_name: Name | None = None
@@ -196,16 +197,14 @@ def catalog_endpoints(routes: CatalogRoutes) -> tuple[Endpoint, ...]:
 
 
 def _create(routes: CatalogRoutes) -> Endpoint:
-    replayed = Answer("The key had been used.", Capability, headers={REPLAYED: "Always `true`."})
     return Endpoint(
         method="POST",
         path=PATH,
         handler=routes.create,
         summary="Add an entry",
-        answers={
-            HTTPStatus.CREATED: Answer("The entry.", Capability, headers=_TAG | LOCATION),
-            HTTPStatus.OK: replayed,
-        },
+        answers=created_or_replayed(
+            Answer("The entry.", Capability, headers=_TAG | LOCATION), Capability, "The key had been used."
+        ),
         family="Platform",
         access=OPERATOR,
         headers=(_KEY,),

@@ -11,7 +11,7 @@ from aiohttp import web
 from pydantic import StringConstraints, model_validator
 
 from app.http.bodies import BodyReader
-from app.http.creation import REPLAYED
+from app.http.creation import REPLAYED, created_or_replayed
 from app.http.endpoints import Answer, Call, Endpoint, reviewer
 from app.http.headers import idempotency_key
 from app.http.ports import FrontPorts
@@ -29,6 +29,7 @@ from schemas.sign_in import (
     FactorStanding,
     RecoveryCodes,
 )
+from schemas.texts import TextForm
 from streams.access import factor
 from streams.access.meeting import Presented, meet
 
@@ -42,7 +43,9 @@ _FAMILY: Final = "Second factor"
 _BEFORE: Final = reviewer(before_factor=True)
 _RECENTLY: Final = "Password and factor in use must have been given within ten minutes (else 401, 403)."
 
-Code = Annotated[str, StringConstraints(pattern="^[0-9]{6}$")]
+Code = Annotated[
+    str, TextForm(pattern="^[0-9]{6}$", words="Write the six digits that the authenticator shows.")
+]
 
 
 class VerifyBody(Frozen):
@@ -161,16 +164,15 @@ def factor_endpoints(routes: FactorRoutes) -> tuple[Endpoint, ...]:
                 f"{_RECENTLY} It waits fifteen minutes for its first code; `confirm` writes the audit row."
             ),
             family=_FAMILY,
-            answers={
-                HTTPStatus.CREATED: Answer("The secret.", FactorEnrolment),
-                HTTPStatus.OK: Answer(
-                    "Answered before; the secret is null.", FactorEnrolment, headers={REPLAYED: "`true`."}
-                ),
-            },
+            answers=created_or_replayed(
+                Answer("The secret.", FactorEnrolment),
+                FactorEnrolment,
+                "Answered before; the secret is null.",
+                meaning="`true`.",
+            ),
             headers=(IDEMPOTENCY,),
             access=_BEFORE,
             problems=(ProblemCode.IDEMPOTENCY_KEY_INVALID,),
-            audits=(AuditAction.MFA_ENROLLED,),
         ),
         Endpoint(
             method="POST",

@@ -8,7 +8,7 @@ from aiohttp import web
 from pydantic import StringConstraints
 
 from app.http.bodies import BodyReader
-from app.http.creation import REPLAYED
+from app.http.creation import REPLAYED, created_or_replayed
 from app.http.endpoints import Answer, Call, Endpoint, Parameter, reviewer
 from app.http.headers import cookie_named, idempotency_key
 from app.http.ports import FrontPorts
@@ -113,14 +113,12 @@ def session_endpoints(routes: SessionRoutes) -> tuple[Endpoint, ...]:
             summary="Sign in with e-mail address and password",
             description="Failures all look the same. A sixth session of a reviewer ends the oldest.",
             family=_FAMILY,
-            answers={
-                HTTPStatus.CREATED: Answer("Signed in.", SignedInSession, headers=SETS),
-                HTTPStatus.OK: Answer(
-                    "The first answer again, without a cookie.",
-                    SignedInSession,
-                    headers={REPLAYED: "`true`."},
-                ),
-            },
+            answers=created_or_replayed(
+                Answer("Signed in.", SignedInSession, headers=SETS),
+                SignedInSession,
+                "The first answer again, without a cookie.",
+                meaning="`true`.",
+            ),
             headers=(IDEMPOTENCY,),
             body=SignInBody,
             problems=(

@@ -26,5 +26,6 @@ def with_description(endpoints: Sequence[Endpoint], base_url: str) -> tuple[Endp
         answers={HTTPStatus.OK: Answer("An OpenAPI 3.1 document.", {"type": "object"})},
     )
     everything = (*endpoints, endpoint)
-    document = json.dumps(describe(everything, base_url), ensure_ascii=False).encode()
+    described = [one for one in everything if one.described]
+    document = json.dumps(describe(described, base_url), ensure_ascii=False).encode()
     return everything

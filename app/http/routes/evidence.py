@@ -1,8 +1,9 @@
 """Evidence images and decision records of a verification (G87, G106): every look at an image is a row."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -10,7 +11,7 @@ from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, revie
 from app.http.filters import modes
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer
-from schemas.audit import AuditAction
+from schemas.audit import AuditAction, AuditEvent
 from schemas.decisions import Decision
 from schemas.enums import Scope
 from schemas.ids import EvidenceId, derive_id, encode_id
@@ -33,6 +34,24 @@ _UNKNOWN: Final = "application/octet-stream"
 _ID: Final = "[0-9a-hjkmnp-tv-z]{26}"
 
 
+def viewed_row(
+    ports: FrontPorts, call: Call, stored: StoredVerification, detail: str, changes: Mapping[str, Any]
+) -> AuditEvent:
+    """Return the row that says who looked at something personal of a verification, and at what."""
+    verification = stored.verification
+    return write_row(
+        derive_id("aud", encode_id("vw", ports.fresh_uuid())),
+        AuditAction.EVIDENCE_VIEWED,
+        call.actor,
+        verification.subject_id,
+        ports.clock(),
+        detail=detail,
+        changes={**changes, "verification_id": verification.verification_id},
+        decision_id=verification.decision_id,
+        livemode=stored.livemode,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class EvidenceRoutes:
     """What the routes of evidence and decisions do."""
@@ -53,20 +72,12 @@ class EvidenceRoutes:
             raise NotFound
         kept = await stores.evidence.describe(tenant_id, evidence_id)
         content = await stores.evidence.get(tenant_id, evidence_id)
-        row = write_row(
-            derive_id("aud", encode_id("vw", self.ports.fresh_uuid())),
-            AuditAction.EVIDENCE_VIEWED,
-            call.actor,
-            verification.subject_id,
-            self.ports.clock(),
-            detail=f"Evidence {evidence_id} of verification {verification.verification_id} was looked at.",
-            changes={
-                "evidence_id": evidence_id,
-                "kind": kept.kind,
-                "verification_id": verification.verification_id,
-            },
-            decision_id=verification.decision_id,
-            livemode=stored.livemode,
+        row = viewed_row(
+            self.ports,
+            call,
+            stored,
+            f"Evidence {evidence_id} of verification {verification.verification_id} was looked at.",
+            {"evidence_id": evidence_id, "kind": kept.kind},
         )
         looked = viewed_index(verification.verification_id, call.person.reviewer_id)
         await self.ports.commit(act(tenant_id, row, indexes=(looked,), about=evidence_id))
@@ -111,7 +122,9 @@ def evidence_endpoints(routes: EvidenceRoutes) -> tuple[Endpoint, ...]:
             handler=routes.view,
             summary="Look at a piece of evidence",
             description="Every look is a row of the audit log.",
-            answers={HTTPStatus.OK: Answer("The evidence as it is kept.", media_type="image/jpeg")},
+            answers={
+                HTTPStatus.OK: Answer("The evidence as it is kept.", media_type=_UNKNOWN, also=(*_ENDINGS,))
+            },
             family="Verifications",
             access=reviewer(Permission.EVIDENCE_READ),
             path_forms={"verification_id": f"ver_{_ID}", "evidence_id": f"evd_{_ID}"},

@@ -29,6 +29,7 @@ _READINESS: Final = {
                 "required": ["status"],
             },
         },
+        "start_id": {"type": "string", "description": "The audit row of this front's start."},
     },
     "required": ["status", "dependencies"],
 }
@@ -41,6 +42,8 @@ class HealthRoutes:
     probes: Mapping[str, Probe]
     registry: CollectorRegistry
     probe_timeout_s: float
+    start_id: str | None = None
+    """The audit row of the process's start; None where nobody asks for it."""
 
     def live(self) -> web.Response:
         """Answer that the event loop turns."""
@@ -54,13 +57,14 @@ class HealthRoutes:
             name: {"status": "up"} if cause is None else {"status": "down", "cause": cause}
             for name, cause in zip(names, causes, strict=True)
         }
+        start = {} if self.start_id is None else {"start_id": self.start_id}
         if any(cause is not None for cause in causes):
             answer = json_value(
-                {"status": "unavailable", "dependencies": found}, HTTPStatus.SERVICE_UNAVAILABLE
+                {"status": "unavailable", "dependencies": found, **start}, HTTPStatus.SERVICE_UNAVAILABLE
             )
             answer.headers["Retry-After"] = "1"
             return answer
-        return json_value({"status": "ready", "dependencies": found})
+        return json_value({"status": "ready", "dependencies": found, **start})
 
     async def _ask(self, probe: Probe) -> str | None:
         try:

@@ -9,7 +9,7 @@ from pydantic import StrictBool, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from app.http.bodies import BodyReader
-from app.http.creation import REPLAYED, name_created
+from app.http.creation import REPLAYED, created_or_replayed, name_created
 from app.http.cursors import Cursors
 from app.http.endpoints import Answer, Call, Endpoint, Handler, reviewer
 from app.http.filters import Page, Paging
@@ -151,12 +151,11 @@ def answer_invitation(ports: FrontPorts, invitation: Invitation) -> web.Response
     return json_answer(body, HTTPStatus.CREATED)
 
 
-INVITED: Final = {
-    HTTPStatus.CREATED: Answer("Invited; the token is shown this once.", InvitedMember),
-    HTTPStatus.OK: Answer(
-        "The key had been used; no token is shown.", InvitedMember, headers={REPLAYED: "Always `true`."}
-    ),
-}
+INVITED: Final = created_or_replayed(
+    Answer("Invited; the token is shown this once.", InvitedMember),
+    InvitedMember,
+    "The key had been used; no token is shown.",
+)
 """How an invitation is answered, whoever invites."""
 
 INVITING: Final = (

@@ -9,20 +9,20 @@ from aiohttp import web
 from app.asking_again import AskAgain
 from app.case_bodies import AssignBody, ConcludeBody, NoteBody, NothingSaid, TextBody
 from app.http.bodies import BodyReader
-from app.http.creation import LOCATION, created_at
+from app.http.case_texts import CaseTexts
+from app.http.creation import KEY_PROBLEMS, LOCATION, REPLAYED, created_at, created_or_replayed, name_created
 from app.http.cursors import Cursors
 from app.http.endpoints import Access, Answer, Call, Endpoint, Handler, Parameter, reviewer
 from app.http.filters import LIVEMODE, Page, Paging, modes, moment, text, word
 from app.http.listing import page_of, place_of
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer, json_list
+from app.http.routes.control_sessions import IDEMPOTENCY
 from schemas.audit import AuditAction
 from schemas.base import Frozen
 from schemas.enums import CaseStatus, RiskLevel
 from schemas.ids import (
     ReviewCaseId,
-    SubjectId,
-    TenantId,
     VerificationId,
     encode_id,
 )
@@ -31,12 +31,10 @@ from schemas.problems import ProblemCode, Refused
 from schemas.reviews import (
     AssignCase,
     CaseChanged,
-    CaseNote,
     CaseOutcome,
     CaseWish,
     ClaimCase,
     ConcludeCase,
-    Conclusion,
     EscalateCase,
     NoteCase,
     OpenAppeal,
@@ -48,7 +46,7 @@ from schemas.reviews import (
 from schemas.topics import Topic
 from schemas.verifications import StoredVerification
 from streams.access.acting import seal_actor
-from streams.ports import Erased, Record, RecordKind
+from streams.ports import Record, RecordKind
 from streams.reviews.concluding import appeal_id
 from streams.reviews.rules import UNASSIGNED, index_of
 
@@ -62,9 +60,6 @@ ANSWER_S: Final = 10.0
 
 _ROUNDS: Final = 20
 """Pages looked through for one page of cases that are due before a time; older ones come with the cursor."""
-
-_SEALED_NOTE: Final = "case-note"
-"""Vault label of everything a reviewer writes about a subject."""
 
 
 class CaseList(Frozen):
@@ -81,6 +76,7 @@ class CaseRoutes:
     ports: FrontPorts
     bodies: BodyReader
     cursors: Cursors
+    texts: CaseTexts
 
     async def list_page(self, call: Call) -> web.Response:
         """Answer a page of cases, newest first."""
@@ -107,13 +103,13 @@ class CaseRoutes:
             page = Page(page.limit, listed.following)
         rows, over = rows[: page.limit], rows[page.limit :]
         following = place_of(rows[-1]) if over else listed.following
-        shown = [await self._shown(call.tenant_id, record) for record in rows]
+        shown = [await self.texts.show(call.tenant_id, record) for record in rows]
         return json_list("review_cases", shown, self.cursors.write_next(following, scope))
 
     async def read(self, call: Call) -> web.Response:
         """Answer one case, its notes opened."""
         record = await self._get(call, ReviewCaseId(call.path_value("review_case_id")))
-        return json_answer(await self._shown(call.tenant_id, record))
+        return json_answer(await self.texts.show(call.tenant_id, record))
 
     async def claim(self, call: Call) -> web.Response:
         """Take the case for half an hour."""
@@ -162,18 +158,22 @@ class CaseRoutes:
             may_overturn=call.person.may(Permission.CASES_OVERTURN),
             outcome=body.outcome,
             reason_codes=body.reason_codes,
-            sealed_note=await self._seal(call.tenant_id, case.subject_id, body.note),
+            sealed_note=await self.texts.seal(call.tenant_id, case.subject_id, body.note),
             flow_id=asked[0],
             session_id=asked[1],
         )
 
     async def appeal(self, call: Call) -> web.Response:
-        """Ask a person to look at a final decision again."""
+        """Ask a person to look at a final decision again; answers the case as the appeal opened it."""
         body = await self.bodies.read(call, NoteBody)
         verification_id = VerificationId(call.path_value("verification_id"))
         records = self.ports.stores.records
         held = await records.get(call.tenant_id, RecordKind.VERIFICATION, verification_id)
-        verification = StoredVerification.from_bytes(held.body).verification
+        stored = StoredVerification.from_bytes(held.body)
+        verification = stored.verification
+        named = name_created(
+            "apl", call, body, self.ports.fresh_uuid, tenant_id=call.tenant_id, livemode=stored.livemode
+        )
         wish = OpenAppeal(
             tenant_id=call.tenant_id,
             review_case_id=appeal_id(call.tenant_id, verification_id, verification.decision_id),
@@ -182,21 +182,21 @@ class CaseRoutes:
             reviewer_id=call.person.reviewer_id,
             verification_id=verification_id,
             note_id=encode_id("nt", self.ports.fresh_uuid()),
-            sealed_text=await self._seal(call.tenant_id, verification.subject_id, body.note),
+            sealed_text=await self.texts.seal(call.tenant_id, verification.subject_id, body.note),
+            key=named.id if call.replayable else None,
+            fingerprint=named.fingerprint,
         )
-        await self._ask(wish)
-        record = await self._get(call, wish.review_case_id)
-        shown = await self._shown(call.tenant_id, record)
-        return json_answer(shown, HTTPStatus.CREATED, created_at(PATH, wish.review_case_id))
+        changed = await self._ask(wish)
+        record = await self._get(call, changed.review_case_id)
+        shown = await self.texts.show(call.tenant_id, replace(record, body=record.first_body))
+        if changed.replayed:
+            return json_answer(shown, headers={REPLAYED: "true"})
+        return json_answer(shown, HTTPStatus.CREATED, created_at(PATH, changed.review_case_id))
 
     async def _written(self, call: Call, written: str) -> dict[str, Any]:
         record = await self._get(call, ReviewCaseId(call.path_value("review_case_id")))
-        sealed = await self._seal(call.tenant_id, _case(record).subject_id, written)
+        sealed = await self.texts.seal(call.tenant_id, _case(record).subject_id, written)
         return {"note_id": encode_id("nt", self.ports.fresh_uuid()), "sealed_text": sealed}
-
-    async def _seal(self, tenant_id: TenantId, subject_id: SubjectId, written: str) -> str:
-        vault = self.ports.stores.vault
-        return await vault.seal(tenant_id, subject_id, _SEALED_NOTE, written.encode())
 
     async def _changed(self, call: Call, wish: type[CaseWish], **said: Any) -> web.Response:
         case_id = ReviewCaseId(call.path_value("review_case_id"))
@@ -208,36 +208,14 @@ class CaseRoutes:
             "reviewer_id": call.person.reviewer_id,
         }
         await self._ask(wish(**{**common, **said}))
-        return json_answer(await self._shown(call.tenant_id, await self._get(call, case_id)))
+        return json_answer(await self.texts.show(call.tenant_id, await self._get(call, case_id)))
 
-    async def _ask(self, wish: CaseWish) -> None:
+    async def _ask(self, wish: CaseWish) -> CaseChanged:
         topic = Topic.REVIEW_COMMANDS
-        await self.ports.gateway.ask(topic, wish.review_case_id, wish, CaseChanged, ANSWER_S)
+        return await self.ports.gateway.ask(topic, wish.review_case_id, wish, CaseChanged, ANSWER_S)
 
     async def _get(self, call: Call, case_id: ReviewCaseId) -> Record:
         return await self.ports.stores.records.get(call.tenant_id, RecordKind.REVIEW_CASE, case_id)
-
-    async def _shown(self, tenant_id: TenantId, record: Record) -> bytes:
-        """Return the case as reviewers see it: what was written is opened, unless the subject was erased."""
-        case = _case(record)
-        notes = [
-            note.model_copy(update={"text": await self._open(tenant_id, case, note.text)})
-            for note in case.notes
-        ]
-        update: dict[str, object] = {"notes": tuple[CaseNote, ...](notes)}
-        for name in ("first_conclusion", "conclusion"):
-            conclusion: Conclusion | None = getattr(case, name)
-            if conclusion is not None:
-                opened = await self._open(tenant_id, case, conclusion.note)
-                update[name] = conclusion.model_copy(update={"note": opened})
-        return case.model_copy(update=update).model_dump_json().encode()
-
-    async def _open(self, tenant_id: TenantId, case: ReviewCase, sealed: str) -> str:
-        vault = self.ports.stores.vault
-        try:
-            return (await vault.open(tenant_id, case.subject_id, _SEALED_NOTE, sealed)).decode()
-        except Erased:
-            return ""
 
 
 def _case(record: Record) -> ReviewCase:
@@ -287,11 +265,14 @@ def case_endpoints(routes: CaseRoutes) -> tuple[Endpoint, ...]:
         _write("conclude", routes.conclude, ConcludeBody, concludes, concluding, decided),
         _write("reopen", routes.reopen, NoteBody, overturns, (action.CASE_REOPENED,)),
         replace(
-            _write("appeal", routes.appeal, NoteBody, works, (action.CASE_OPENED,)),
+            _write("appeal", routes.appeal, NoteBody, works, (action.CASE_OPENED,), KEY_PROBLEMS),
             path=APPEAL_PATH,
             path_forms={"verification_id": VERIFICATION_FORM},
             summary="Open an appeal against a final decision",
-            answers={HTTPStatus.CREATED: Answer("The case.", ReviewCase, headers=LOCATION)},
+            answers=created_or_replayed(
+                Answer("The case, as it was opened.", ReviewCase, headers=LOCATION), ReviewCase
+            ),
+            headers=(IDEMPOTENCY,),
         ),
     )
 

@@ -7,7 +7,7 @@ from typing import Final
 from aiohttp import web
 
 from app.http.bodies import BodyReader
-from app.http.creation import LOCATION, REPLAYED, created_at, name_created
+from app.http.creation import LOCATION, REPLAYED, created_at, created_or_replayed, name_created
 from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Parameter
 from app.http.filters import modes
 from app.http.ports import FrontPorts
@@ -34,7 +34,7 @@ from schemas.topics import Topic
 from streams.access.acting import seal_actor
 from streams.erasure import refusing_erased
 from streams.flows.rules import is_return_url
-from streams.ports import Record, RecordKind
+from streams.ports import Erased, Record, RecordKind
 from streams.sessions.opening import opening_label
 from streams.subject_ids import seal_subject_id
 from streams.verification.sandbox import scenario_for
@@ -136,9 +136,25 @@ class SessionRoutes:
         record = await self._get(call, await self._visible(call))
         hosted = stored_of(record.body)
         row = row_of(record.body)
-        configuration = hosted.configuration if hosted is not None else None
-        detail = SessionDetail(**row.model_dump(), configuration=configuration)
+        if hosted is None:
+            return json_answer(SessionDetail(**row.model_dump()).model_dump_json().encode())
+        detail = SessionDetail(
+            **row.model_dump(),
+            configuration=hosted.configuration,
+            locale=hosted.locale,
+            metadata=(await self._opening(call, hosted)).metadata,
+        )
         return json_answer(detail.model_dump_json().encode())
+
+    async def _opening(self, call: Call, hosted: StoredSession) -> SessionOpening:
+        """Return what the tenant said at the opening; nothing once the subject was erased."""
+        row, vault = hosted.session, self.ports.stores.vault
+        label = opening_label(row.session_id)
+        try:
+            plain = await vault.open(call.tenant_id, row.subject_id, label, hosted.sealed_opening)
+        except Erased:
+            return SessionOpening()
+        return SessionOpening.from_bytes(plain)
 
     async def _visible(self, call: Call) -> SessionId:
         """Return the id in the path; raises `NotFound` when it is not of the caller's tenant and mode."""
@@ -175,12 +191,12 @@ def _open(routes: SessionRoutes) -> Endpoint:
         handler=routes.open,
         summary="Open a verification session",
         family="Sessions",
-        answers={
-            HTTPStatus.CREATED: Answer("The session, opened.", OpenedSession, headers=LOCATION),
-            HTTPStatus.OK: Answer(
-                standing, OpenedSession, headers={REPLAYED: "`true` when the key was used."}
-            ),
-        },
+        answers=created_or_replayed(
+            Answer("The session, opened.", OpenedSession, headers=LOCATION),
+            OpenedSession,
+            standing,
+            meaning="`true` when the key was used.",
+        ),
         access=WRITER,
         headers=(_KEY,),
         body=OpenSessionBody,

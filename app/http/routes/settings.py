@@ -1,24 +1,37 @@
 """`/v1/control/settings`: what a tenant decides about its own reviews and verifications (G43, G87)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from aiohttp import web
-from pydantic import Field, StrictBool, field_validator
+from pydantic import Field, StrictBool, StringConstraints, field_validator
 from pydantic_core import PydanticCustomError
 
 from app.http.bodies import BodyReader
 from app.http.endpoints import Answer, Call, Endpoint, Parameter, reviewer
 from app.http.ports import FrontPorts
 from app.http.preconditions import changed_since, etag, if_match
+from app.http.problems import refused_fields
 from app.http.responses import json_answer
+from app.http.tenant_limits import TenantLimits
 from schemas.audit import AuditAction
 from schemas.base import Frozen
 from schemas.enums import CheckKind
+from schemas.ids import SubjectId
 from schemas.people import Permission
-from schemas.problems import ProblemCode
-from schemas.tenant_settings import FourEyes, MinimumAge, TenantSettings
+from schemas.problems import FieldProblem, ProblemCode
+from schemas.tenant_settings import (
+    MOST_HELD,
+    DuplicateFaces,
+    FourEyes,
+    KeptDays,
+    MinimumAge,
+    TenantRateLimits,
+    TenantSettings,
+)
+from schemas.verifications import SUBJECT_PATTERN
 from streams.access.changing_settings import ChangeSettings, SettingsWish
 from streams.access.settings import KeptSettings, load_settings
 from streams.ports import Conflict
@@ -50,11 +63,56 @@ class ChangePolicyBody(Frozen):
     minimum_age: MinimumAge | None = Field(
         default=None, description="Whole years by the document's birth date; null: any age."
     )
+    duplicate_faces: DuplicateFaces | None = Field(
+        default=None,
+        description="review: the face of every verification is compared with those of the tenant's other "
+        "approved subjects of the mode, and one that another has is DUPLICATE_SUBJECT. This is biometric "
+        "search: have a lawful basis for it, and tell the people. off: no face is kept for it.",
+    )
 
-    @field_validator("required_checks", mode="before")
+    @field_validator("required_checks", "duplicate_faces", mode="before")
     @classmethod
     def _not_null(cls, value: object) -> object:
         return _given(value)
+
+
+HeldSubject = Annotated[SubjectId, StringConstraints(pattern=f"^{SUBJECT_PATTERN}$")]
+Quota = Annotated[int, Field(strict=True, ge=1)]
+
+
+class ChangeRetentionBody(Frozen):
+    """What changes about retention; a field that is left out stays."""
+
+    biometric_days: KeptDays | None = None
+    document_days: KeptDays | None = None
+    legal_hold: Annotated[tuple[HeldSubject, ...], Field(max_length=MOST_HELD)] | None = None
+    """The whole list: who is not in it is released."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _not_null(cls, value: object) -> object:
+        return _given(value)
+
+    def named(self) -> dict[str, Any]:
+        """Return the fields the caller named, each subject once."""
+        named = {name: getattr(self, name) for name in self.model_fields_set}
+        if self.legal_hold is not None:
+            named["legal_hold"] = tuple(dict.fromkeys(self.legal_hold))
+        return named
+
+
+class ChangeRateLimitsBody(Frozen):
+    """What changes about the tenant's own limits, requests a minute; null: the deployment's again."""
+
+    key: Quota | None = None
+    verifications: Quota | None = None
+    tenant: Quota | None = None
+    tenant_verifications: Quota | None = None
+    capture: Quota | None = None
+
+    def named(self) -> dict[str, int | None]:
+        """Return the fields the caller named."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
 
 
 class ChangeSettingsBody(Frozen):
@@ -63,6 +121,8 @@ class ChangeSettingsBody(Frozen):
     four_eyes: FourEyes | None = None
     require_evidence_view: StrictBool | None = None
     verification_policy: ChangePolicyBody | None = None
+    retention: ChangeRetentionBody | None = None
+    rate_limits: ChangeRateLimitsBody | None = None
 
     @field_validator("*", mode="before")
     @classmethod
@@ -73,7 +133,9 @@ class ChangeSettingsBody(Frozen):
         """Return what is asked for."""
         policy = self.verification_policy
         named = {} if policy is None else {name: getattr(policy, name) for name in policy.model_fields_set}
-        return SettingsWish(self.four_eyes, self.require_evidence_view, named)
+        retention = {} if self.retention is None else self.retention.named()
+        limits = {} if self.rate_limits is None else self.rate_limits.named()
+        return SettingsWish(self.four_eyes, self.require_evidence_view, named, retention, limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,28 +145,55 @@ class SettingsRoutes:
     ports: FrontPorts
     bodies: BodyReader
     change_settings: ChangeSettings
+    limits: TenantLimits
 
     async def read(self, call: Call) -> web.Response:
         """Answer the settings as they stand."""
-        return _answered(await load_settings(self.ports.stores.records, call.tenant_id))
+        return self._answered(await load_settings(self.ports.stores.records, call.tenant_id))
 
     async def change(self, call: Call) -> web.Response:
         """Change what the body names."""
         seen = if_match(call.request, required=False)
-        body = await self.bodies.read(call, ChangeSettingsBody)
+        wish = (await self.bodies.read(call, ChangeSettingsBody)).wish()
+        self._require_within(wish.rate_limits)
         try:
-            return _answered(await self.change_settings(call.tenant_id, body.wish(), seen, call.actor))
+            changed = await self.change_settings(call.tenant_id, wish, seen, call.actor)
         except Conflict:
             raise changed_since() from None
+        self.limits.tell(call.tenant_id, changed.settings.rate_limits)
+        return self._answered(changed)
+
+    def _require_within(self, wished: Mapping[str, int | None]) -> None:
+        """Refuse limits above the deployment's, and any where the deployment counts nothing.
+
+        Raises:
+            Refused: VALIDATION_FAILED at each place.
+        """
+        most = self.limits.effective(TenantRateLimits())
+        errors = [
+            FieldProblem(
+                code=ProblemCode.VALIDATION_FAILED,
+                message=f"Input should be at most {most[name]}, the limit of this deployment."
+                if name in most
+                else "This deployment limits no rates (SERVICE_RATE_LIMITS=off).",
+                pointer=f"/rate_limits/{name}",
+            )
+            for name, value in wished.items()
+            if value is not None and value > most.get(name, 0)
+        ]
+        if errors:
+            raise refused_fields(errors)
+
+    def _answered(self, kept: KeptSettings) -> web.Response:
+        """Answer with the limits that hold, the tenant's own or the deployment's."""
+        holding = TenantRateLimits(**self.limits.effective(kept.settings.rate_limits))
+        shown = kept.settings.model_copy(update={"rate_limits": holding})
+        return json_answer(shown.to_bytes(), headers={"ETag": etag(kept.version)})
 
 
 def changing_settings(ports: FrontPorts) -> ChangeSettings:
     """Return the use case over the front's ports."""
     return ChangeSettings(ports.stores.records, ports.commit, ports.people.clock, ports.people.new_id)
-
-
-def _answered(kept: KeptSettings) -> web.Response:
-    return json_answer(kept.settings.to_bytes(), headers={"ETag": etag(kept.version)})
 
 
 def settings_endpoints(routes: SettingsRoutes) -> tuple[Endpoint, ...]:
@@ -125,7 +214,9 @@ def settings_endpoints(routes: SettingsRoutes) -> tuple[Endpoint, ...]:
             handler=routes.change,
             summary="Change settings",
             description="A policy that names a check nothing stands behind is refused. Verifications and "
-            "conclusions asked for afterwards obey.",
+            "conclusions asked for afterwards obey. `rate_limits` are about the tenant's keys and client "
+            "tokens, requests a minute, at most the deployment's; they hold at once, in other fronts of the "
+            "deployment within a second. `retention` is kept and shown.",
             answers={HTTPStatus.OK: Answer("The settings.", TenantSettings, headers=_TAG)},
             family=_FAMILY,
             access=_ACCESS,

@@ -7,7 +7,7 @@ from typing import Final
 from aiohttp import web
 
 from app.http.bodies import BodyReader
-from app.http.creation import REPLAYED, name_created
+from app.http.creation import REPLAYED, created_or_replayed, name_created
 from app.http.cursors import Cursors
 from app.http.endpoints import OPERATOR, Answer, Call, Endpoint
 from app.http.filters import Paging
@@ -36,7 +36,7 @@ _SCOPE: Final = {"list": PATH, "tenant": PLATFORM}
 
 
 class CreateTenantBody(Frozen):
-    """A new tenant (G88)."""
+    """A new tenant."""
 
     name: PlainName
 
@@ -120,10 +120,7 @@ def tenant_endpoints(routes: TenantRoutes) -> tuple[Endpoint, ...]:
             path=PATH,
             handler=routes.create,
             summary="Make a tenant",
-            answers={
-                HTTPStatus.CREATED: Answer("The tenant.", Tenant),
-                HTTPStatus.OK: Answer("The key had been used.", Tenant, headers={REPLAYED: "Always `true`."}),
-            },
+            answers=created_or_replayed(Answer("The tenant.", Tenant), Tenant, "The key had been used."),
             family=_FAMILY,
             access=OPERATOR,
             headers=(IDEMPOTENCY,),

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 
 from app.http.bodies import BodyReader
-from app.http.creation import LOCATION, REPLAYED, created_at
+from app.http.creation import LOCATION, REPLAYED, created_at, created_or_replayed
 from app.http.cursors import Cursors
 from app.http.endpoints import MEBIBYTE, Access, Answer, Call, Credential, Endpoint, Parameter
 from app.http.filters import LIVEMODE, Page, Paging, modes, text, word
@@ -22,7 +23,7 @@ from app.submissions import SubmitBody
 from schemas.audit import AuditAction
 from schemas.base import Frozen
 from schemas.enums import Scope, VerificationStatus
-from schemas.ids import SubjectId, TenantId
+from schemas.ids import SubjectId, TenantId, drawn_at, is_derived
 from schemas.people import Permission
 from schemas.problems import NotFound, ProblemCode
 from schemas.verifications import SUBJECT_PATTERN, StoredVerification, Verification
@@ -35,6 +36,13 @@ PAGING: Final = Paging(usual=25, most=100)
 
 BODY_LIMIT: Final = 28 * MEBIBYTE
 """Two images of 10 MB in base64 and the rest (G61)."""
+
+PENDING: Final = timedelta(hours=1)
+"""How long a verification may wait in the log: longer than a restart or a full queue of a deployment takes.
+Afterwards the command was refused, or nobody drew the id."""
+
+RETRY_AFTER_S: Final = 2
+"""As with DECISION_PENDING: a decision by the packaged engines takes about a second."""
 
 VERIFICATION_FORM: Final = r"ver_[0-9a-hjkmnp-tv-z]{26}"
 
@@ -77,13 +85,18 @@ class VerificationRoutes:
         return json_answer(answer, HTTPStatus.CREATED, created_at(PATH, stored.verification.verification_id))
 
     async def read(self, call: Call) -> web.Response:
-        """Answer one verification of the caller's tenant and mode; any other is not found."""
-        tenant_id, verification_id = call.tenant_id, call.path_value("verification_id")
-        record = await self.ports.stores.records.get(tenant_id, RecordKind.VERIFICATION, verification_id)
-        stored = StoredVerification.from_bytes(record.body)
-        if stored.livemode not in modes(call):
-            raise NotFound
-        return json_answer(await self.presenter.present(tenant_id, stored))
+        """Answer one verification of the caller's tenant and mode; any other is not found.
+
+        Not found carries `Retry-After` while it may still be decided (R8).
+        """
+        verification_id = call.path_value("verification_id")
+        try:
+            stored = await find_stored(self.ports, call, verification_id)
+        except NotFound:
+            if may_be_pending(verification_id, self.ports.clock()):
+                call.headers["Retry-After"] = str(RETRY_AFTER_S)
+            raise
+        return json_answer(await self.presenter.present(call.tenant_id, stored))
 
     async def list_page(self, call: Call) -> web.Response:
         """Answer a page of verifications, newest first."""
@@ -106,6 +119,28 @@ class VerificationRoutes:
             for record in listed.records
         ]
         return json_list("verifications", rows, self.cursors.write_next(listed.following, scope))
+
+
+async def find_stored(ports: FrontPorts, call: Call, verification_id: str) -> StoredVerification:
+    """Return a verification of the caller's tenant and mode, or raise `NotFound`."""
+    record = await ports.stores.records.get(call.tenant_id, RecordKind.VERIFICATION, verification_id)
+    stored = StoredVerification.from_bytes(record.body)
+    if stored.livemode not in modes(call):
+        raise NotFound
+    return stored
+
+
+def may_be_pending(verification_id: str, at: datetime) -> bool:
+    """Tell whether an id that names no verification may come to name one.
+
+    Only the id is looked at, so every front answers alike, after a restart too. The id of a request without
+    a key has the time in it at which it was drawn; that of a request with one has none, and its key finds
+    out what became of the request.
+    """
+    drawn = drawn_at(verification_id)
+    if drawn is None:
+        return is_derived(verification_id)
+    return abs(at - drawn) < PENDING
 
 
 def index_of(
@@ -138,19 +173,15 @@ def _submit(routes: VerificationRoutes) -> Endpoint:
         "1 to 255 printable ASCII characters, quoted or bare; the same key answers the same verification.",
         {"type": "string", "minLength": 1, "maxLength": 257},
     )
-    replayed = Answer(
-        "The key had been used: the first answer again.", Verification, headers={REPLAYED: "Always `true`."}
-    )
     return Endpoint(
         method="POST",
         path=PATH,
         handler=routes.submit,
         summary="Evaluate a document and a selfie",
         family="Verifications",
-        answers={
-            HTTPStatus.CREATED: Answer("The verification, evaluated.", Verification, headers=LOCATION),
-            HTTPStatus.OK: replayed,
-        },
+        answers=created_or_replayed(
+            Answer("The verification, evaluated.", Verification, headers=LOCATION), Verification
+        ),
         access=WRITER,
         headers=(key,),
         body=SubmitBody,
@@ -180,6 +211,8 @@ def _read(routes: VerificationRoutes) -> Endpoint:
         answers={HTTPStatus.OK: Answer("The verification as it stands.", Verification)},
         access=READER,
         path_forms={"verification_id": VERIFICATION_FORM},
+        description="While the verification that a `DECISION_PENDING` names is not decided, this is 404 with "
+        "`Retry-After`.",
     )
 
 

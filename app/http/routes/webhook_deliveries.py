@@ -8,7 +8,7 @@ from aiohttp import web
 
 from app.case_bodies import NothingSaid
 from app.http.bodies import BodyReader
-from app.http.creation import REPLAYED, name_created
+from app.http.creation import KEY_PROBLEMS, REPLAYED, name_created
 from app.http.cursors import Cursors
 from app.http.endpoints import Answer, Call, Endpoint, Parameter
 from app.http.filters import modes, word
@@ -16,7 +16,6 @@ from app.http.ports import FrontPorts, FrontSettings
 from app.http.responses import json_answer, json_list
 from app.http.routes.webhooks import (
     KEY,
-    KEY_PROBLEMS,
     ONE,
     PAGING,
     EndpointRoutes,

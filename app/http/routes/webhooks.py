@@ -9,7 +9,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from app.http.bodies import BodyReader
-from app.http.creation import LOCATION, REPLAYED, created_at, name_created
+from app.http.creation import KEY_PROBLEMS, LOCATION, REPLAYED, created_at, created_or_replayed, name_created
 from app.http.cursors import Cursors
 from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Handler, Parameter
 from app.http.filters import LIVEMODE, Page, Paging, modes
@@ -53,7 +53,6 @@ KEY: Final = Parameter(
     "1 to 255 printable ASCII characters; the same key answers the first result again.",
     {"type": "string", "minLength": 1, "maxLength": 257},
 )
-KEY_PROBLEMS: Final = (ProblemCode.IDEMPOTENCY_KEY_INVALID, ProblemCode.IDEMPOTENCY_KEY_REUSED)
 
 
 def endpoint_of(call: Call) -> EndpointId:
@@ -163,16 +162,11 @@ def endpoint_endpoints(routes: EndpointRoutes) -> tuple[Endpoint, ...]:
     return (
         webhook_route(
             "POST", PATH, routes.create, "Register a webhook endpoint",
-            {
-                HTTPStatus.CREATED: Answer(
-                    "The endpoint, without its secret.", WebhookEndpoint, headers=LOCATION
-                ),
-                HTTPStatus.OK: Answer(
-                    "The Idempotency-Key had been used; the endpoint as first answered.",
-                    WebhookEndpoint,
-                    headers={REPLAYED: "Always `true`."},
-                ),
-            },
+            created_or_replayed(
+                Answer("The endpoint, without its secret.", WebhookEndpoint, headers=LOCATION),
+                WebhookEndpoint,
+                "The Idempotency-Key had been used; the endpoint as first answered.",
+            ),
             body=CreateEndpointBody, headers=(KEY,), problems=(unusable, *KEY_PROBLEMS),
             audits=(AuditAction.WEBHOOK_CREATED,),
             description="At most 20 endpoints of a tenant. The secret is never shown again.",

@@ -1,0 +1,44 @@
+"""What reviewers write about a subject in a case: sealed under the subject's key, opened when it is shown."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from schemas.ids import SubjectId, TenantId
+from schemas.reviews import CaseNote, Conclusion, ReviewCase, StoredCase
+from streams.evidence_ports import Vault
+from streams.ports import Erased, Record
+
+_SEALED_NOTE: Final = "case-note"
+"""Vault label of everything a reviewer writes about a subject."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseTexts:
+    """Seals and opens notes; those about an erased subject are shown empty."""
+
+    vault: Vault
+
+    async def seal(self, tenant_id: TenantId, subject_id: SubjectId, written: str) -> str:
+        """Return what was written as it is kept."""
+        return await self.vault.seal(tenant_id, subject_id, _SEALED_NOTE, written.encode())
+
+    async def show(self, tenant_id: TenantId, record: Record) -> bytes:
+        """Return the case as reviewers see it, in JSON."""
+        case = StoredCase.from_bytes(record.body).case
+        notes = [
+            note.model_copy(update={"text": await self._open(tenant_id, case, note.text)})
+            for note in case.notes
+        ]
+        update: dict[str, object] = {"notes": tuple[CaseNote, ...](notes)}
+        for name in ("first_conclusion", "conclusion"):
+            conclusion: Conclusion | None = getattr(case, name)
+            if conclusion is not None:
+                opened = await self._open(tenant_id, case, conclusion.note)
+                update[name] = conclusion.model_copy(update={"note": opened})
+        return case.model_copy(update=update).model_dump_json().encode()
+
+    async def _open(self, tenant_id: TenantId, case: ReviewCase, sealed: str) -> str:
+        try:
+            return (await self.vault.open(tenant_id, case.subject_id, _SEALED_NOTE, sealed)).decode()
+        except Erased:
+            return ""

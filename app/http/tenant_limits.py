@@ -1,0 +1,79 @@
+"""The limits tenants chose for themselves, as the gate needs them at each request (R14)."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from app.http.rate_limits import NONE_OF_ITS_OWN, RateLimits
+from schemas.ids import TenantId
+from schemas.problems import StoreUnavailable
+from schemas.tenant_settings import TenantRateLimits
+from streams.access.settings import read_settings
+from streams.ports import Records
+
+log = structlog.get_logger(__name__)
+
+FRESH_S: Final = 1.0
+"""How long limits are used before they are read again: as late as a front hears of what another admitted."""
+
+MOST_TENANTS: Final = 10_000
+"""Tenants remembered; the one asked about longest ago is forgotten first, and read again."""
+
+
+@dataclass(slots=True)
+class _Known:
+    read_at: float
+    """Monotonic, seconds."""
+    quotas: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class TenantLimits:
+    """Knows what each tenant chose; a change bites in this front at once and elsewhere within `FRESH_S`."""
+
+    records: Records
+    ceilings: RateLimits | None
+    """The deployment's; a tenant's own are never above them. None: nothing is counted."""
+    now: Callable[[], float] = time.monotonic
+    _known: OrderedDict[TenantId, _Known] = field(default_factory=OrderedDict)
+
+    async def of(self, tenant_id: TenantId) -> Mapping[str, int]:
+        """Return the quotas a tenant chose, by name of the limit; without the store those read last."""
+        known, now = self._known.get(tenant_id), self.now()
+        if known is not None:
+            if now - known.read_at < FRESH_S:
+                return known.quotas
+            known.read_at = now  # requests that come meanwhile do not read as well
+        try:
+            chosen = (await read_settings(self.records, tenant_id)).rate_limits
+        except StoreUnavailable:
+            log.warning("rate_limits.settings_unreadable", tenant_id=tenant_id)
+            return known.quotas if known is not None else NONE_OF_ITS_OWN
+        told = self._known.get(tenant_id)
+        if told is not None and told is not known:  # while this was read, and so it is newer
+            return told.quotas
+        self.tell(tenant_id, chosen)
+        return self._known[tenant_id].quotas
+
+    def tell(self, tenant_id: TenantId, chosen: TenantRateLimits) -> None:
+        """Use what a tenant chose from now on."""
+        self._known[tenant_id] = _Known(self.now(), self.effective(chosen, all_of_them=False))
+        self._known.move_to_end(tenant_id)
+        if len(self._known) > MOST_TENANTS:
+            self._known.popitem(last=False)
+
+    def effective(self, chosen: TenantRateLimits, *, all_of_them: bool = True) -> dict[str, int]:
+        """Return the limits that hold for a tenant; else only those that it chose."""
+        if self.ceilings is None:
+            return {}
+        most: dict[str, int] = self.ceilings.model_dump()
+        own: dict[str, int | None] = chosen.model_dump()
+        return {
+            name: min(value or most[name], most[name])
+            for name, value in own.items()
+            if all_of_them or value is not None
+        }

@@ -1,0 +1,41 @@
+"""Forms of texts that say in words what they are, wherever a text is refused."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import StringConstraints, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic_core import PydanticCustomError
+from typing_extensions import override
+
+_ABOUT_FORM: Final = frozenset(
+    {"string_pattern_mismatch", "string_too_short", "string_too_long", "value_error"}
+)
+"""What a text may be refused for; another type is told by pydantic's own words."""
+
+
+def in_words(words: str) -> WrapValidator:
+    """Say what the text must be in place of the pattern or the length it breaks."""
+
+    def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return handler(value)
+        except ValidationError as error:
+            if any(one["type"] not in _ABOUT_FORM for one in error.errors(include_url=False)):
+                raise
+            raise PydanticCustomError("text_form", "{words}", {"words": words}) from None
+
+    return WrapValidator(check)
+
+
+@dataclass(frozen=True)
+class TextForm(StringConstraints):
+    """The form of a text, and the words that say so to who breaks it."""
+
+    words: str = ""
+
+    @override
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the constraints, and around them the words."""
+        yield from super().__iter__()
+        yield in_words(self.words)
