@@ -66,9 +66,9 @@ class Admission:
     while others wait. A tenant that has no place need not wait for another's decision to end: as long as
     fewer than twice `places` are taken it gets one at once, and nobody else does until the excess is gone.
 
-    The log works through a partition one record after the other. So nothing is released into a partition in
-    which a verification of this front is under way: it would wait there just as long, unordered. After
-    `longest_wait_s` a request of a tenant without a place goes there all the same.
+    Each worker has some partitions of the log. So that the workers share what is released, nothing goes into
+    a partition in which a verification of this front is under way. After `longest_wait_s` a request of a
+    tenant without a place goes there all the same.
 
     A request that would wait longer than `longest_wait_s` is refused at once. The estimate is the number of
     requests released before it, times the moving average of a decision's duration, over the places.

@@ -8,6 +8,7 @@ from typing import Final
 import faust
 
 from app.adapters.crypto import Keys, Purpose
+from app.adapters.face_search import InMemoryFaceSearch
 from app.webhooks import Delivering
 from schemas.sessions import RecordOutcome
 from schemas.topics import Topic
@@ -84,6 +85,7 @@ def _verification(app: faust.App, around: Surroundings) -> None:
             around.announcer,
             tell_session=tell_session,
             tries=around.tries,
+            faces=InMemoryFaceSearch(around.stores),
         ),
     )
 

@@ -5,12 +5,14 @@ from contextlib import asynccontextmanager
 
 from app.adapters.checkpoint_files import CheckpointFiles
 from app.adapters.signing import checkpoint_key
+from app.backlog import Backlog, measuring
 from app.house import House, checkpoints_dir_of, now
 from app.settings import Settings
 from schemas.topics import Topic
 from streams.audit.checkpointing import EVERY_S, CheckpointWriter
 from streams.runtime.access import LogAccess
 from streams.runtime.checkpoint_topic import CheckpointTopic
+from streams.runtime.dead_letters import count_dead_letters
 from streams.runtime.reconciler import Reconciler, beside, reconciling, sweeping
 from streams.runtime.worker import Figure, Worker
 from streams.runtime.writer import LogWriter
@@ -30,12 +32,18 @@ def open_checkpoint_writer(
 
 @asynccontextmanager
 async def upkeep(
-    house: House, writer: LogWriter, worker: Worker, checkpoints: CheckpointWriter
+    house: House, access: LogAccess, writer: LogWriter, worker: Worker, checkpoints: CheckpointWriter
 ) -> AsyncIterator[None]:
-    """Reconcile store and log, sweep orphans, and write checkpoints in the process whose task that is.
+    """Reconcile store and log, and sweep orphans; in one process write checkpoints and count the backlog.
 
-    It is that of the one that has the first partition of the audit topic.
+    That process is the one that has the first partition of the audit topic.
     """
+
+    def is_responsible() -> bool:
+        return worker.is_assigned(Topic.AUDIT, 0)
+
+    backlog = Backlog(house.stores, lambda: count_dead_letters(access), is_responsible, now)
+    worker.figures += backlog.figures
     worker.figures.append(
         Figure(
             "veristream_audit_checkpoint_problems_total",
@@ -46,12 +54,13 @@ async def upkeep(
     )
 
     async def write() -> None:
-        await checkpoints.run(lambda: worker.is_assigned(Topic.AUDIT, 0))
+        await checkpoints.run(is_responsible)
 
     reconciler = Reconciler(house.stores.journal, house.stores.audit_log, writer, now)
     async with (
         reconciling(reconciler),
         sweeping(house.stores.evidence, now),
         beside(write, "checkpoints", EVERY_S),
+        measuring(backlog.measure),
     ):
         yield

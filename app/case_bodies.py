@@ -8,10 +8,18 @@ from schemas.base import Frozen
 from schemas.ids import UserId
 from schemas.reasons import ReasonCode
 from schemas.reviews import CaseOutcome
+from schemas.texts import TextForm
+
+
+def _id_of(prefix: str, thing: str) -> TextForm:
+    """Return the form of an id."""
+    words = f"Name a {thing} by its id, which begins with {prefix}_."
+    return TextForm(pattern=rf"^{prefix}_[0-9a-hjkmnp-tv-z]{{26}}$", words=words)
+
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4_000)]
-MemberId = Annotated[UserId, StringConstraints(pattern=r"^usr_[0-9a-hjkmnp-tv-z]{26}$")]
-FlowName = Annotated[str, StringConstraints(pattern=r"^vf_[0-9a-hjkmnp-tv-z]{26}$")]
+MemberId = Annotated[UserId, _id_of("usr", "member")]
+FlowName = Annotated[str, _id_of("vf", "flow")]
 
 
 class NothingSaid(Frozen):

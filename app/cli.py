@@ -8,17 +8,31 @@ from typing import Annotated
 import typer
 
 from app.cli_audit import audit
+from app.cli_backup import activate, backups, restore
 from app.cli_broker_users import broker_users
-from app.cli_options import AsJson, DataDir, TenantOption, settings_of
+from app.cli_calibrate import calibrate
+from app.cli_demo import demo
+from app.cli_lists import key_list, reviewer_list, tenant_list
+from app.cli_options import (
+    AsJson,
+    BrokerPort,
+    DataDir,
+    Port,
+    ShowVersion,
+    TenantOption,
+    settings_of,
+    start_settings_of,
+)
 from app.cli_people import reviewers
+from app.cli_status import status
 from app.cli_webhooks import sender_key, webhooks
 from app.console import say_json, say_pairs
-from app.settings import Settings
+from app.existing import require_store
+from app.startup import run
 from schemas.enums import Scope
 
 app = typer.Typer(
     name="veristream",
-    help="Identity verification you run yourself. Start with [bold]veristream demo[/].",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -28,27 +42,34 @@ tenants = typer.Typer(no_args_is_help=True, help="Tenants: the companies that in
 keys = typer.Typer(no_args_is_help=True, help="API keys of a tenant.")
 catalogue = typer.Typer(no_args_is_help=True, help="The documents that can be verified.")
 dead_letters = typer.Typer(no_args_is_help=True, help="Messages that could not be understood.")
+tenants.command("list")(tenant_list)
+keys.command("list")(key_list)
+reviewers.command("list")(reviewer_list)
+app.add_typer(demo, name="demo")
 app.add_typer(tenants, name="tenant")
 app.add_typer(keys, name="key")
 app.add_typer(reviewers, name="reviewer")
 app.add_typer(webhooks, name="webhook")
 app.add_typer(broker_users, name="broker-user")
 app.command("sender-key")(sender_key)
+app.command("calibrate")(calibrate)
+app.command("status")(status)
 app.add_typer(audit, name="audit")
+app.add_typer(backups, name="backup")
+app.command("restore")(restore)
+app.command("activate")(activate)
 app.add_typer(catalogue, name="catalog")
 app.add_typer(dead_letters, name="dlq")
 
-Port = Annotated[
-    int | None, typer.Option("--port", help="Port of the HTTP front \\[default: 8080; 0: a free one].")
-]
-BrokerPort = Annotated[
-    int | None,
-    typer.Option("--broker-port", help="Port of the embedded broker \\[default: a free one, remembered]."),
-]
 HealthPort = Annotated[
     int | None,
     typer.Option("--health-port", help="Loopback port of /readyz and /metrics \\[default: none]."),
 ]
+
+
+@app.callback()
+def veristream(version: ShowVersion = False) -> None:
+    """Identity verification you run yourself. Start with [bold]veristream demo[/]."""
 
 
 @app.command()
@@ -70,30 +91,8 @@ def up(
     """
     from app import commands
 
-    settings = settings_of(data_dir, port=port, broker_port=broker_port, health_port=health_port)
-    asyncio.run(commands.up(settings))
-
-
-@app.command()
-def demo(
-    data_dir: DataDir = None,
-    port: Port = None,
-    broker_port: BrokerPort = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="Stop after the verification instead of serving.")
-    ] = False,
-) -> None:
-    """Start the service, verify a specimen passport, show what came of it, and keep serving.
-
-    Try:
-
-      veristream demo
-
-      veristream demo --port 9000 --once
-    """
-    from app.demo import run_demo
-
-    asyncio.run(run_demo(settings_of(data_dir, port=port, broker_port=broker_port), once=once))
+    settings = start_settings_of(data_dir, port=port, broker_port=broker_port, health_port=health_port)
+    run(commands.up(settings))
 
 
 @app.command()
@@ -106,7 +105,7 @@ def broker(data_dir: DataDir = None, broker_port: BrokerPort = None) -> None:
     """
     from app import commands
 
-    asyncio.run(commands.broker(settings_of(data_dir, broker_port=broker_port)))
+    run(commands.broker(start_settings_of(data_dir, broker_port=broker_port)))
 
 
 @app.command()
@@ -128,8 +127,8 @@ def front(
     """
     from app import commands
 
-    settings = settings_of(data_dir, port=port, reuse_port=reuse_port, health_port=health_port)
-    asyncio.run(commands.front(settings))
+    settings = start_settings_of(data_dir, port=port, reuse_port=reuse_port, health_port=health_port)
+    run(commands.front(settings))
 
 
 @app.command()
@@ -148,8 +147,8 @@ def worker(
     """
     from app import commands
 
-    settings = settings_of(data_dir, health_port=health_port)
-    asyncio.run(commands.worker(settings, commands.chosen_streams(streams)))
+    settings = start_settings_of(data_dir, health_port=health_port)
+    run(commands.worker(settings, commands.chosen_streams(streams)))
 
 
 @tenants.command("create")
@@ -277,6 +276,10 @@ def migrate(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 def doctor(
     data_dir: DataDir = None,
     as_json: AsJson = False,
+    url: Annotated[
+        str | None,
+        typer.Option("--url", help="Address of the service \\[default: where it began to serve last]."),
+    ] = None,
     invariants: Annotated[
         bool, typer.Option("--invariants", help="Walk log and stores for what should not be.")
     ] = False,
@@ -290,43 +293,33 @@ def doctor(
         list[Path] | None, typer.Option("--log", help="A log or saved metrics to look for it in.")
     ] = None,
 ) -> None:
-    """Check settings, disk, keys, models, store, broker and audit chains; each failure names its mend.
+    """Ask the running service how it is, and check settings, disk, keys, models, store, broker and audit log.
 
-    With --invariants: hold commands, decisions, events, audit rows and evidence against each other, while
-    the service runs; each violation is one line, and the exit status is 1.
+    Each failure names its mend. Settings of the service that are not those given here are named, never shown.
+
+    With --invariants: compare commands, decisions, events, audit rows and evidence with each other, while
+    the service runs; each invariant is said in words, each violation is one line, and the exit status is 1.
 
     Try:
 
       veristream doctor --json
 
+      veristream doctor --url https://id.example
+
       veristream doctor --invariants --canary ERIKSSON --log veristream.log
     """
+    settings = settings_of(data_dir)
+    require_store(settings)
     if invariants:
-        raise typer.Exit(_examine_invariants(settings_of(data_dir), due_after, canary, log, as_json=as_json))
+        from app.invariants.examine import Question, examine_and_say
+
+        asked = Question(timedelta(seconds=due_after), tuple(canary or ()), tuple(log or ()))
+        raise typer.Exit(examine_and_say(settings, asked, as_json=as_json))
     from app.doctor import examine, say_findings
 
-    findings = asyncio.run(examine(settings_of(data_dir)))
+    findings = asyncio.run(examine(settings, url))
     if as_json:
         say_json([finding.model_dump() for finding in findings])
     else:
         say_findings(findings)
     raise typer.Exit(0 if all(finding.ok for finding in findings) else 1)
-
-
-def _examine_invariants(
-    settings: Settings,
-    due_after_s: float,
-    canaries: list[str] | None,
-    logs: list[Path] | None,
-    *,
-    as_json: bool,
-) -> int:
-    from app.invariants.examine import Question, examine_deployment, say_report
-
-    asked = Question(timedelta(seconds=due_after_s), tuple(canaries or ()), tuple(logs or ()))
-    report = asyncio.run(examine_deployment(settings, asked))
-    if as_json:
-        say_json(report.model_dump(mode="json"))
-    else:
-        say_report(report)
-    return 1 if report.violations else 0

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from app.cli_options import AsJson, DataDir, settings_of
-from app.console import out, say_error, say_json
+from app.cli_options import AsJson, DataDir, NoDataDir, TenantOption, settings_of
+from app.console import out, say_error, say_json, say_rows
 
 webhooks = typer.Typer(no_args_is_help=True, help="For receivers of webhooks.")
 
@@ -35,14 +35,17 @@ def webhook_listen(
     fail: Annotated[
         int | None, typer.Option("--fail", min=200, max=599, help="Answer this status to every delivery.")
     ] = None,
+    data_dir: DataDir = None,
     as_json: AsJson = False,  # noqa: FBT002 - an option of a command
 ) -> None:
     """Receive webhooks on this machine, verify each, and print what it tells; Ctrl-C ends it.
 
-    A good delivery is answered 204, any other 400. The service calls this machine only with
-    SERVICE_WEBHOOKS_ALLOW_INSECURE=true.
+    Without a secret one is drawn, and printed with the line that registers it. A good delivery is answered
+    204, any other 400. The service calls this machine only with SERVICE_WEBHOOKS_ALLOW_INSECURE=true.
 
     Try:
+
+      veristream webhook listen
 
       veristream webhook listen --secret-file endpoint.secret --port 9000
 
@@ -52,8 +55,9 @@ def webhook_listen(
     """
     from app import commands_webhooks as commands  # noqa: PLC0415 - `--help` must not wait for it
 
-    known = commands.read_secret(secret, secret_file, may_ask=True)
-    good = asyncio.run(commands.listen(known, port=port, once=once, fail=fail, as_json=as_json))
+    known = commands.listen_secret(secret, secret_file)
+    service = commands.service_url(settings_of(data_dir))
+    good = asyncio.run(commands.listen(known, service, port=port, once=once, fail=fail, as_json=as_json))
     raise typer.Exit(1 if once and not good else 0)
 
 
@@ -70,6 +74,7 @@ def webhook_verify(
     any_time: Annotated[  # noqa: FBT002 - an option of a command
         bool, typer.Option("--any-time", help="Accept a delivery older than five minutes.")
     ] = False,
+    data_dir: NoDataDir = None,
     as_json: AsJson = False,  # noqa: FBT002 - an option of a command
 ) -> None:
     """Tell whether one delivery can be trusted: exit status 0, or 1 with the reason.
@@ -81,6 +86,7 @@ def webhook_verify(
 
       veristream webhook verify --id evt_… --timestamp 1790000000 --signature v1,… < body.json
     """
+    del data_dir
     from app import commands_webhooks as commands  # noqa: PLC0415 - `--help` must not wait for it
 
     known = commands.read_secret(secret, secret_file, may_ask=body is not None and str(body) != "-")
@@ -93,6 +99,35 @@ def webhook_verify(
     else:
         say_error(fault)
     raise typer.Exit(0 if fault is None else 1)
+
+
+@webhooks.command("resend")
+def webhook_resend(
+    id_: Annotated[
+        str, typer.Argument(metavar="ID", help="A delivery, whd_…, or an event, evt_…: all its deliveries.")
+    ],
+    tenant: TenantOption,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,  # noqa: FBT002 - an option of a command
+) -> None:
+    """Send a delivery again, whatever became of it; the running service sends it within seconds.
+
+    Its schedule begins anew and its webhook-id stays, so a receiver knows that it had it before. The id of
+    an event stands in its webhook-id header. POST /v1/webhooks/deliveries/{id}/replay does the same.
+
+    Try:
+
+      veristream webhook resend whd_… --tenant ten_…
+
+      veristream webhook resend evt_… --tenant ten_… --json
+    """
+    from app import commands_resend  # noqa: PLC0415 - `--help` must not wait for it
+
+    again = asyncio.run(commands_resend.resend(settings_of(data_dir), tenant, id_))
+    if as_json:
+        say_json(again)
+    else:
+        say_rows(tuple(again[0]), [tuple(row.values()) for row in again])
 
 
 def sender_key(data_dir: DataDir = None) -> None:

@@ -5,14 +5,16 @@ from typing import TypeVar
 
 import structlog
 
+from app.backup.marker import refuse_marked
 from app.console import err, out, say_json, table
 from app.house import open_house, record_keys_of
 from app.kafka_log import access_of, open_broker, prepare_topics
 from app.kafka_reach import reach
-from app.listening import listen
+from app.listening import listen, refuse_taken_ports
 from app.settings import Settings
 from app.startup import CannotStart, settle_memory, until_told_to_stop
 from app.telemetry import configure_logging
+from app.unknown_variables import warn_of_unknown_variables
 from app.wiring import STREAMS, open_front, open_health, open_worker, require_keys, running_all
 from schemas.problems import StoreUnavailable
 from streams.runtime.access import LogAccess
@@ -27,6 +29,7 @@ T = TypeVar("T")
 
 async def up(settings: Settings) -> None:
     """Run everything until told to stop; the first line on stdout is the address, once ready."""
+    refuse_marked(settings.data_dir)
     _begin(settings)
     with err.status("starting broker, models and agents") as status:
         async with running_all(settings, tell=status.update) as running:
@@ -44,7 +47,8 @@ async def broker(settings: Settings) -> None:
     """
     if settings.kafka_bootstrap is not None:
         raise CannotStart("SERVICE_KAFKA_BOOTSTRAP names a Kafka; unset it to run the embedded one")
-    configure_logging(settings.log_format, settings.log_level)
+    _begin(settings)
+    refuse_taken_ports(settings, with_broker=True)
     async with open_broker(settings) as access:
         await prepare_topics(access)  # on an emptied folder too, while fronts and workers still live
         _say_ready("broker", access.bootstrap)
@@ -53,9 +57,11 @@ async def broker(settings: Settings) -> None:
 
 async def front(settings: Settings) -> None:
     """Run the HTTP front until told to stop."""
+    refuse_marked(settings.data_dir)
     _begin(settings)
     access = access_of(settings)
     with listen(settings) as listening:
+        refuse_taken_ports(settings, with_broker=False)
         async with open_house(settings) as house:
             require_keys(house, STREAMS)
             await prepare_topics(access)
@@ -69,7 +75,9 @@ async def front(settings: Settings) -> None:
 
 async def worker(settings: Settings, streams: Sequence[str]) -> None:
     """Run agents until told to stop."""
+    refuse_marked(settings.data_dir)
     _begin(settings)
+    refuse_taken_ports(settings, with_broker=False)
     access = access_of(settings)
     async with open_house(settings) as house:
         require_keys(house, streams)
@@ -77,7 +85,7 @@ async def worker(settings: Settings, streams: Sequence[str]) -> None:
         async with (
             LogWriter(access, house.record_keys) as writer,
             open_worker(settings, house, writer, access, streams) as agents,
-            open_health(settings, house, access, agents) as health,
+            open_health(settings, house, access, writer, agents) as health,
         ):
             _say_ready("worker", ",".join(streams) + (f"  ({health})" if health else ""))
             await until_told_to_stop()
@@ -85,6 +93,7 @@ async def worker(settings: Settings, streams: Sequence[str]) -> None:
 
 def _begin(settings: Settings) -> None:
     configure_logging(settings.log_format, settings.log_level)
+    warn_of_unknown_variables()
     if settings.webhooks_allow_insecure:
         log.warning("webhooks.insecure_receivers_allowed", mend="unset SERVICE_WEBHOOKS_ALLOW_INSECURE")
 

@@ -10,7 +10,7 @@ from app.adapters.crypto import Purpose
 from app.adapters.signing import checkpoint_key
 from app.commands_stores import every_tenant
 from app.console import out, say_json, table
-from app.house import House, checkpoints_dir_of, open_house
+from app.house import House, checkpoints_dir_of, open_existing
 from app.settings import Settings
 from app.startup import CannotStart
 from schemas.base import Frozen, Timestamp
@@ -72,7 +72,7 @@ async def verify_audit(
     settings: Settings, tenant: str | None = None, expected: Sequence[ChainHead] = ()
 ) -> AuditReport:
     """Walk the chain of one tenant or of all, the platform's own among them, up to every known head."""
-    async with open_house(settings) as house:
+    async with open_existing(settings) as house:
         return await walk_chains(settings, house, tenant, expected)
 
 

@@ -76,8 +76,9 @@ def create_user(settings: Settings, name: str) -> MadeUser:
 
 def list_users(settings: Settings) -> Sequence[dict[str, str]]:
     """Return every user but the service itself. Raises as `create_user` does."""
+    _address(_embedded(settings))
     try:
-        readers = _files(_embedded(settings)).readers()
+        readers = _files(settings).readers()
     except BrokerError as error:
         raise CannotStart(f"{error}; start a broker first: veristream up") from error
     return [{"user": name, "created_at": rfc3339(created_at)} for name, created_at in readers.items()]
@@ -85,8 +86,9 @@ def list_users(settings: Settings) -> Sequence[dict[str, str]]:
 
 def delete_user(settings: Settings, name: str) -> dict[str, str]:
     """Remove a user; its open connections end within a second or two. Raises as `create_user` does."""
+    _address(_embedded(settings))
     try:
-        _files(_embedded(settings)).delete(name)
+        _files(settings).delete(name)
     except BrokerError as error:
         raise CannotStart(str(error)) from error
     return {"deleted": name}

@@ -3,17 +3,14 @@
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
-
-from pydantic import TypeAdapter, ValidationError
 
 from app.adapters.passwords import open_passwords
 from app.commands_stores import known_tenant
-from app.house import House, open_house, people_of
+from app.forms import EMAIL, NAME, checked
+from app.house import House, open_existing, people_of
 from app.settings import Settings
 from app.startup import CannotStart
 from schemas.base import rfc3339
-from schemas.members import EmailAddress, PlainName
 from schemas.people import Role
 from schemas.problems import NotFound, Refused
 from streams.access.handler import OPERATOR
@@ -21,9 +18,6 @@ from streams.access.inviting import NewMember, add_with_password, give_reset_tok
 from streams.access.managing import remove_member
 from streams.access.members import find_by_email
 from streams.access.people import People
-
-_EMAIL: Final[TypeAdapter[str]] = TypeAdapter(EmailAddress)
-_NAME: Final[TypeAdapter[str]] = TypeAdapter(PlainName)
 
 
 async def create_reviewer(
@@ -34,8 +28,8 @@ async def create_reviewer(
     Raises:
         CannotStart: No such tenant, the address or name cannot be one, or somebody has the address already.
     """
-    email = _valid("--email", _EMAIL, email)
-    name = _valid("--name", _NAME, name_from(email) if name is None else name)
+    email = checked("--email", EMAIL, email)
+    name = checked("--name", NAME, name_from(email) if name is None else name)
     async with _open_people(settings) as (house, people):
         wish = NewMember(await known_tenant(house, tenant), email, name, role)
         try:
@@ -54,8 +48,9 @@ async def reset_reviewer(settings: Settings, tenant: str, email: str) -> dict[st
     """Draw a token to set a new password with; it is shown this once.
 
     Raises:
-        CannotStart: No such tenant or member, or the member is suspended.
+        CannotStart: No such tenant or member, the member is suspended, or the address cannot be one.
     """
+    email = checked("--email", EMAIL, email)
     async with _open_people(settings) as (house, people):
         tenant_id = await known_tenant(house, tenant)
         try:
@@ -77,8 +72,9 @@ async def remove_reviewer(settings: Settings, tenant: str, email: str) -> dict[s
     """Remove a member, whose address is free then.
 
     Raises:
-        CannotStart: No such tenant or member.
+        CannotStart: No such tenant or member, or the address cannot be one.
     """
+    email = checked("--email", EMAIL, email)
     async with _open_people(settings) as (house, people):
         tenant_id = await known_tenant(house, tenant)
         try:
@@ -100,12 +96,5 @@ def name_from(email: str) -> str:
 
 @asynccontextmanager
 async def _open_people(settings: Settings) -> AsyncIterator[tuple[House, People]]:
-    async with open_house(settings) as house, open_passwords() as passwords:
+    async with open_existing(settings) as house, open_passwords() as passwords:
         yield house, people_of(house, house.stores.journal.commit, passwords, settings)
-
-
-def _valid(option: str, form: TypeAdapter[str], text: str) -> str:
-    try:
-        return form.validate_python(text)
-    except ValidationError as error:
-        raise CannotStart(f"{option}: {error.errors()[0]['msg']}") from None

@@ -1,24 +1,26 @@
 """What the commands about tenants, keys and the catalogue do; they need the stores alone."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from typing import Final
 
 from app.adapters.crypto import Purpose, RootKeyRefused, load_root_key
 from app.adapters.layout import ROOT_KEY_FILE
-from app.house import House, new_id, now, open_house
+from app.existing import require_root_key
+from app.forms import NAME, checked
+from app.house import House, new_id, now, open_existing
 from app.settings import Settings
 from app.startup import CannotStart
 from schemas.enums import Scope
-from schemas.ids import PLATFORM, KeyId, TenantId, derive_id
+from schemas.ids import PLATFORM, KeyId, TenantId
 from schemas.problems import NotFound
 from streams.access.handler import TENANTS_INDEX, CreateKey, CreateTenant, RevokeKey
 from streams.catalog.handler import Catalogue
-from streams.ports import Position, RecordKind
+from streams.ports import Position, Record, RecordKind
 
-DEMO_TENANT: Final = TenantId(derive_id("ten", "demo"))
-"""The demonstration's tenant, the same at every run."""
+PAGE: Final = 100
+"""Records read at a time."""
 
 
 def chosen_scopes(text: str) -> tuple[Scope, ...]:
@@ -35,8 +37,13 @@ def chosen_scopes(text: str) -> tuple[Scope, ...]:
 
 
 async def create_tenant(settings: Settings, name: str) -> dict[str, str]:
-    """Create a tenant and return its id."""
-    async with open_house(settings) as house:
+    """Create a tenant and return its id.
+
+    Raises:
+        CannotStart: The interface would refuse the name.
+    """
+    name = checked("NAME", NAME, name)
+    async with open_existing(settings) as house:
         tenant = await CreateTenant(house.stores.journal.commit, now, new_id)(name)
         return {"tenant_id": tenant.tenant_id}
 
@@ -53,9 +60,10 @@ async def create_key(
     """Create a key of a tenant; the key itself is shown this once.
 
     Raises:
-        CannotStart: No such tenant.
+        CannotStart: No such tenant, or the interface would refuse the name.
     """
-    async with open_house(settings) as house:
+    name = checked("--name", NAME, name)
+    async with open_existing(settings) as house:
         expires_at = None if expires_days is None else now() + timedelta(days=expires_days)
         made, shown = await _create_key(house)(
             await known_tenant(house, tenant),
@@ -73,7 +81,7 @@ async def revoke_key(settings: Settings, tenant: str, key_id: str) -> dict[str, 
     Raises:
         CannotStart: The tenant has no such key.
     """
-    async with open_house(settings) as house:
+    async with open_existing(settings) as house:
         try:
             await RevokeKey(house.stores.records, house.stores.journal.commit, now)(
                 TenantId(tenant), KeyId(key_id)
@@ -109,9 +117,8 @@ async def sender_key(settings: Settings) -> str:
     Raises:
         CannotStart: There is no root key, or it cannot be used.
     """
+    require_root_key(settings)
     key_file = settings.data_dir / ROOT_KEY_FILE
-    if settings.root_key is None and not key_file.exists():
-        raise CannotStart(f"no root key: set SERVICE_ROOT_KEY_FILE, or name the folder of {ROOT_KEY_FILE}")
     try:
         root_key = await asyncio.to_thread(load_root_key, settings.root_key, key_file)
     except RootKeyRefused as error:
@@ -121,33 +128,22 @@ async def sender_key(settings: Settings) -> str:
 
 async def load_catalogue(settings: Settings) -> int:
     """Install the first catalogue; returns how many entries, 0 when it was installed before."""
-    async with open_house(settings) as house:
+    async with open_existing(settings) as house:
         return await Catalogue(house.stores.records, house.stores.journal.commit, now).install_first()
-
-
-async def demo_key(house: House) -> str:
-    """Return a test key of the demonstration's tenant, made on first use.
-
-    A key is shown once, so every demonstration makes its own; it ends after a week.
-    """
-    try:
-        await known_tenant(house, DEMO_TENANT)
-    except CannotStart:
-        await CreateTenant(house.stores.journal.commit, now, lambda _: DEMO_TENANT)("Demonstration")
-    until = now() + timedelta(days=7)
-    _, shown = await _create_key(house)(
-        DEMO_TENANT, name="demo", livemode=False, scopes=tuple(Scope), expires_at=until
-    )
-    return shown
 
 
 async def every_tenant(house: House) -> list[TenantId]:
     """Return the ids of all tenants, newest first."""
-    found: list[TenantId] = []
+    tenants = every_record(house, PLATFORM, RecordKind.TENANT, TENANTS_INDEX)
+    return [TenantId(record.id) async for record in tenants]
+
+
+async def every_record(
+    house: House, tenant_id: TenantId, kind: RecordKind, index: tuple[str, str]
+) -> AsyncIterator[Record]:
+    """Read all records under an index, newest first, a page at a time."""
     before: Position | None = None
-    while page := await house.stores.records.page(
-        PLATFORM, RecordKind.TENANT, TENANTS_INDEX, limit=100, before=before
-    ):
-        found += [TenantId(record.id) for record in page]
+    while page := await house.stores.records.page(tenant_id, kind, index, limit=PAGE, before=before):
+        for record in page:
+            yield record
         before = Position(page[-1].created_at, page[-1].id)
-    return found

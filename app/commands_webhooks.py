@@ -1,16 +1,64 @@
 """What the commands about webhooks do: a receiver to develop against, and a look at one delivery."""
 
 import asyncio
+import base64
 import getpass
+import json
+import secrets
+import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from app.console import err, out
+from app.settings import Settings
 from app.startup import CannotStart, until_told_to_stop
 from app.webhook_receiver import Heard, fault_of, open_receiver
-from streams.webhooks.signing import secret_bytes
+from streams.webhooks.signing import PREFIX, secret_bytes
 
 SECRET_VARIABLE = "SERVICE_WEBHOOK_SECRET"  # noqa: S105 - the name of one
+
+
+DRAWN_BYTES: Final = 32
+"""Of a secret drawn here; Standard Webhooks ask for 24 to 64."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListenSecret:
+    """What a receiver verifies with; `drawn` is the text to register where it was drawn for this run."""
+
+    known: bytes
+    drawn: str | None = None
+
+
+def listen_secret(given: str | None, file: Path | None) -> ListenSecret:
+    """Return the secret that was given, or draw one.
+
+    Raises:
+        CannotStart: The one given cannot be read, or cannot be one.
+    """
+    if given or file is not None:
+        return ListenSecret(read_secret(given, file, may_ask=False))
+    drawn = PREFIX + base64.b64encode(secrets.token_bytes(DRAWN_BYTES)).decode()
+    return ListenSecret(secret_bytes(drawn), drawn)
+
+
+def registration(service: str, receiver: str, secret: str) -> str:
+    """Return the line that registers a receiver; the shell puts the API key in from `API_KEY`."""
+    wish = json.dumps({"url": receiver, "event_types": ["*"], "secret": secret})
+    return (
+        f"curl -sS -X POST {shlex.quote(f'{service}/v1/webhooks/endpoints')} "
+        f'-H "Authorization: Bearer $API_KEY" -H "Content-Type: application/json" -d {shlex.quote(wish)}'
+    )
+
+
+def service_url(settings: Settings) -> str:
+    """Return where the service of these settings is called from this machine."""
+    if settings.base_url is not None:
+        return settings.base_url.rstrip("/")
+    host = "127.0.0.1" if settings.host in {"0.0.0.0", "::"} else settings.host  # noqa: S104 - compared
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 
 def read_secret(given: str | None, file: Path | None, *, may_ask: bool) -> bytes:
@@ -35,8 +83,12 @@ def read_secret(given: str | None, file: Path | None, *, may_ask: bool) -> bytes
         raise CannotStart(f"{error}; give the secret the endpoint was registered with") from None
 
 
-async def listen(secret: bytes, *, port: int, once: bool, fail: int | None, as_json: bool) -> bool:
+async def listen(
+    secret: ListenSecret, service: str, *, port: int, once: bool, fail: int | None, as_json: bool
+) -> bool:
     """Receive and tell until told to stop, or once; returns whether every signature was good.
+
+    A secret that was drawn is printed with the line that registers it at the service.
 
     Raises:
         CannotStart: The port is taken.
@@ -51,9 +103,16 @@ async def listen(secret: bytes, *, port: int, once: bool, fail: int | None, as_j
 
     ends = [asyncio.create_task(until_told_to_stop()), asyncio.create_task(heard_one.wait())]
     await asyncio.sleep(0)  # from here on a signal is heard
-    async with open_receiver(secret, tell, port=port, fail=fail) as url:
-        _say(f'{{"ready": "{url}"}}' if as_json else f"receiver is ready: {url}")
-        if not as_json:
+    async with open_receiver(secret.known, tell, port=port, fail=fail) as url:
+        line = None if secret.drawn is None else registration(service, url, secret.drawn)
+        if as_json:
+            drawn = {} if line is None else {"secret": secret.drawn, "register": line}
+            _say(json.dumps({"ready": url, **drawn}))
+        else:
+            _say(f"receiver is ready: {url}")
+            if line is not None:
+                _say(f"its secret, drawn for this run: {secret.drawn}")
+                _say(f"register it, with a key in API_KEY: {line}")
             err.print("the service calls it only with SERVICE_WEBHOOKS_ALLOW_INSECURE=true", highlight=False)
         await asyncio.wait(ends if once else ends[:1], return_when=asyncio.FIRST_COMPLETED)
     for task in ends:

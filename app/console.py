@@ -5,7 +5,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 out = Console()
@@ -17,7 +19,12 @@ err = Console(stderr=True)
 
 def say_error(message: str) -> None:
     """Say what is wrong, on stderr."""
-    err.print(f"[bold red]error:[/] {message}", highlight=False, soft_wrap=True)
+    err.print(f"[bold red]error:[/] {escape(message)}", highlight=False, soft_wrap=True)
+
+
+def say_warning(message: str) -> None:
+    """Say on stderr what may be a mistake."""
+    err.print(f"warning: {message}", markup=False, highlight=False, soft_wrap=True)
 
 
 def say_json(value: object) -> None:
@@ -33,6 +40,15 @@ def say_pairs(pairs: Mapping[str, Any], *, as_json: bool) -> None:
     width = max(map(len, pairs))
     for name, value in pairs.items():
         out.print(f"{name:<{width}}  [bold]{value}[/]", highlight=False, soft_wrap=True)
+
+
+def say_rows(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a heading and rows as plain aligned text, one line each, so that other tools can cut them."""
+    cells = [[("" if cell is None else str(cell)) for cell in row] for row in (columns, *rows)]
+    widths = [max(cell_len(row[place]) for row in cells) for place in range(len(columns))]
+    for row in cells:
+        padded = (set_cell_size(cell, width) for cell, width in zip(row, widths, strict=True))
+        out.print("  ".join(padded).rstrip(), markup=False, highlight=False, soft_wrap=True)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:

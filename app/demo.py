@@ -1,29 +1,38 @@
-"""`veristream demo`: the main job on a specimen passport, with all that came of it, read as anybody would."""
+"""`veristream demo`: the service with a demonstration: the main job on a specimen passport, and more."""
 
+import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import shlex
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
-from aiohttp import ClientSession, ClientTimeout
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # ships no types
 from PIL import Image, ImageEnhance
-from rich.panel import Panel
-from rich.syntax import Syntax
 
-from app.commands_stores import demo_key
-from app.console import err, out, table
-from app.demo_webhook import receiving_webhooks
+from app.adapters.private_files import make_private
+from app.console import err, out, say_pairs, say_rows
+from app.demo_access import DemoAccess, folder_of, make_access, read_access
+from app.demo_client import BEGIN_ANEW, Client, tenant_client
+from app.demo_seeds import (
+    OTHER_SUBJECT,
+    SUBJECTS,
+    Shown,
+    furnish,
+    submit_missing,
+    verifications,
+    with_webhooks,
+)
+from app.demo_webhook import Inbox, receiving_webhooks
 from app.settings import Settings
 from app.specimens import PassportSpecimen, draw_passport, to_jpeg
 from app.startup import CannotStart, until_told_to_stop
 from app.telemetry import configure_logging
-from app.webhook_receiver import Heard
+from app.unknown_variables import warn_of_unknown_variables
 from app.wiring import Running, running_all
 from schemas.topics import TOPICS, Topic
 from streams.runtime.access import LogAccess
@@ -32,37 +41,67 @@ DEMO_SUBJECT: Final = "demo-customer-1"
 EVENT_WAIT_S: Final = 15.0
 """How long the demonstration waits for its event; a healthy service takes milliseconds."""
 
+CLOCKS_DIFFER: Final = timedelta(minutes=1)
+"""By so much a broker's clock may be behind: the topic is read from this long before the decision."""
+
 
 async def run_demo(settings: Settings, *, once: bool) -> None:
     """Run the service and the demonstration; with `once` stop afterwards, else serve until told to stop.
+
+    What an earlier start made is shown, not made again.
 
     Raises:
         CannotStart: A part cannot start, or the `demo` extra is not installed.
     """
     configure_logging(settings.log_format, "warning")
-    body_file = write_request(settings.data_dir / "demo", packaged_portrait())
-    body = body_file.read_bytes()
+    warn_of_unknown_variables()
+    body_file = await asyncio.to_thread(write_request, folder_of(settings), packaged_portrait())
     # Its receiver of webhooks is on this machine.
     settings = settings.model_copy(update={"webhooks_allow_insecure": True})
     with err.status("starting broker, models and agents") as status:
         async with running_all(settings, tell=status.update) as running:
-            status.update("making a demo tenant")
-            key = await demo_key(running.house)
-            async with receiving_webhooks(running.url, key) as inbox:
+            status.update("making two tenants and their members")
+            access = await asyncio.to_thread(read_access, settings)
+            access = access or await make_access(settings, running.house)
+            async with (
+                tenant_client(running.url, access.bank.api_key) as client,
+                receiving_webhooks(settings, client, access) as (inbox, registered),
+            ):
                 status.update("reading the passport and comparing the faces")
-                async with _events_from_now(running.access) as events:
-                    verification = await _verify(running.url, key, body)
-                    rows = await _audit_rows(running.url, key, verification["subject_id"])
-                    event = await _event_of(events, verification["verification_id"])
-                webhook = await inbox.about(verification["verification_id"])
+                furnished = await _demonstrate(settings, running, client, registered, body_file)
+                _require_good(inbox)
                 status.stop()
-                _show(verification, rows, event)
-                _show_webhook(webhook)
-                _show_next_steps(running, key, body_file)
-                inbox.tells = True
-                if not once:
-                    await until_told_to_stop()
-                    err.print("stopping")
+                if once:
+                    out.print("To keep it running and try it yourself: veristream demo", highlight=False)
+                    return
+                _say_next_steps(running, furnished, body_file)
+                inbox.prints = True
+                await until_told_to_stop()
+                err.print("stopping")
+
+
+async def _demonstrate(
+    settings: Settings, running: Running, client: Client, access: DemoAccess, body_file: Path
+) -> DemoAccess:
+    """Do what was not done before, and print all of it."""
+    async with tenant_client(running.url, access.exchange.api_key) as other:
+        verification, access, *_ = await asyncio.gather(
+            _passport(client, body_file),
+            furnish(settings, running.url, access),
+            submit_missing(client, SUBJECTS),
+            submit_missing(other, (OTHER_SUBJECT,)),
+        )
+    rows = await client.ask("GET", "/v1/audit", subject_id=DEMO_SUBJECT, limit="9")
+    event = await _event_of(running.access, verification)
+    _say_decision(verification, rows["events"], event)
+    _say_verifications(await with_webhooks(client, access))
+    _say_access(access)
+    return access
+
+
+def _require_good(inbox: Inbox) -> None:
+    if inbox.faults:
+        raise CannotStart(f"a webhook's signature is not good: {'; '.join(inbox.faults)}; {BEGIN_ANEW}")
 
 
 def packaged_portrait() -> Image.Image:
@@ -89,8 +128,11 @@ def take_selfie(portrait: Image.Image) -> Image.Image:
 
 
 def write_request(folder: Path, portrait: Image.Image) -> Path:
-    """Draw the specimen and the selfie, and write them and the request body for the curl line."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Draw the specimen and the selfie, and write them and the request body, unless they are there."""
+    request = folder / "request.json"
+    if request.exists():
+        return request
+    make_private(folder)
     today = datetime.now(UTC).date()
     passport = PassportSpecimen(issued=today - timedelta(days=400), expires=today + timedelta(days=3250))
     document = to_jpeg(draw_passport(passport, portrait))
@@ -103,88 +145,112 @@ def write_request(folder: Path, portrait: Image.Image) -> Path:
         "document": {"image_base64": base64.b64encode(document).decode()},
         "selfie_image_base64": base64.b64encode(selfie.getvalue()).decode(),
     }
-    request = folder / "request.json"
     request.write_text(json.dumps(body), encoding="utf-8")
     return request
 
 
-async def _verify(url: str, key: str, body: bytes) -> dict[str, Any]:
-    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-    async with ClientSession(timeout=ClientTimeout(total=120)) as client:
-        sent = client.post(f"{url}/v1/verifications", data=body, headers=headers)
-        async with sent as answer:
-            told: dict[str, Any] = await answer.json(content_type=None)
-            if not answer.ok:
-                raise CannotStart(
-                    f"the verification was refused: {told.get('detail')}; see: veristream doctor"
-                )
-            return told
+async def _passport(client: Client, body_file: Path) -> dict[str, Any]:
+    """Return the verification of the passport, which the first start submits."""
+    for made in await verifications(client):
+        if made["subject_id"] == DEMO_SUBJECT:
+            return made
+    return await client.ask("POST", "/v1/verifications", await asyncio.to_thread(body_file.read_bytes))
 
 
-async def _audit_rows(url: str, key: str, subject_id: str) -> list[dict[str, Any]]:
-    headers = {"Authorization": f"Bearer {key}"}
-    async with ClientSession() as client:
-        wanted = {"subject_id": subject_id, "limit": "5"}
-        async with client.get(f"{url}/v1/audit", params=wanted, headers=headers) as answer:
-            body: dict[str, Any] = await answer.json()
-            return list(body["events"])
+async def _event_of(access: LogAccess, verification: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the event of a decision as any Kafka consumer reads it; None when the topic forgot it.
 
-
-@asynccontextmanager
-async def _events_from_now(access: LogAccess) -> AsyncIterator[AIOKafkaConsumer]:
-    """An ordinary Kafka consumer of the decision topic, from its end."""
+    Raises:
+        CannotStart: It was decided just now, and its event did not arrive.
+    """
+    decided = datetime.fromisoformat(verification["created_at"])
     consumer = AIOKafkaConsumer(**access.client())
     await consumer.start()
     try:
-        spec = next(spec for spec in TOPICS if spec.topic is Topic.DECISIONS)
-        partitions = [TopicPartition(str(spec.topic), number) for number in range(spec.partitions)]
-        consumer.assign(partitions)
-        await consumer.seek_to_end(*partitions)
-        for partition in partitions:
-            await consumer.position(partition)
-        yield consumer
+        await _seek(consumer, decided - CLOCKS_DIFFER)
+        async with asyncio.timeout(EVENT_WAIT_S):
+            while True:
+                for messages in (await consumer.getmany(timeout_ms=500)).values():
+                    for message in messages:
+                        event: dict[str, Any] = json.loads(message.value)
+                        if event["data"].get("verification_id") == verification["verification_id"]:
+                            return event
+    except TimeoutError:
+        if datetime.now(UTC) - decided > timedelta(hours=1):
+            return None
+        raise CannotStart("the decision event did not arrive on its topic; see: veristream doctor") from None
     finally:
         await consumer.stop()
 
 
-async def _event_of(consumer: AIOKafkaConsumer, verification_id: str) -> dict[str, Any]:
-    found = await consumer.getmany(timeout_ms=round(EVENT_WAIT_S * 1000))
-    for messages in found.values():
-        for message in messages:
-            event: dict[str, Any] = json.loads(message.value)
-            if event["data"].get("verification_id") == verification_id:
-                return event
-    raise CannotStart("the decision event did not arrive on its topic; see: veristream doctor")
+async def _seek(consumer: AIOKafkaConsumer, moment: datetime) -> None:
+    spec = next(spec for spec in TOPICS if spec.topic is Topic.DECISIONS)
+    partitions = [TopicPartition(str(spec.topic), number) for number in range(spec.partitions)]
+    consumer.assign(partitions)
+    await consumer.seek_to_end(*partitions)
+    found = await consumer.offsets_for_times(dict.fromkeys(partitions, round(moment.timestamp() * 1000)))
+    for partition, place in found.items():
+        if place is not None:
+            consumer.seek(partition, place.offset)
 
 
-def _show(verification: dict[str, Any], rows: list[dict[str, Any]], event: dict[str, Any]) -> None:
-    shown = {name: value for name, value in verification.items() if name != "evidence"}
-    text = json.dumps(shown, indent=2)
-    decision = f"[bold]{verification['status']}[/] / {verification['decision']}"
-    syntax = Syntax(text, "json", background_color="default", word_wrap=True)
-    out.print(Panel(syntax, title=f"The decision: {decision}", title_align="left"))
-    wanted = ("action", "actor_type", "detail")
-    cells = [[row.get(name) for name in wanted] for row in rows]
-    out.print(table("Its rows in the audit log", wanted, cells))
-    event_text = Syntax(json.dumps(event, indent=2), "json", background_color="default", word_wrap=True)
-    out.print(Panel(event_text, title=f"Its event, read from {Topic.DECISIONS}", title_align="left"))
+def _say_decision(
+    verification: dict[str, Any], rows: Sequence[dict[str, Any]], event: dict[str, Any] | None
+) -> None:
+    document = verification["document"]
+    read = document["extracted_fields"]
+    distance = verification.get("distance")
+    apart = None if distance is None else round(distance, 3)
+    said = {
+        "verification": f"{verification['verification_id']} of {verification['subject_id']}, test data",
+        "document": f"specimen passport of {read.get('issuing_state')}: {read.get('full_name')}, "
+        f"born {read.get('date_of_birth')}, expires {read.get('expiry_date')}",
+        "faces": f"distance {apart} ({verification.get('model_version')})",
+        "checks": ", ".join(f"{one['kind']} {one['verdict']}" for one in verification["checks"]),
+        "audit log": ", ".join(row["action"] for row in reversed(rows)),
+        "event": "no longer on its topic" if event is None else f"{event['type']} {event['id']}",
+    }
+    _say_heading(f"The decision: {verification['status']} / {verification['decision']}")
+    say_pairs(said, as_json=False)
 
 
-def _show_webhook(heard: Heard) -> None:
-    cells = (heard.id, heard.attempt, heard.fault or "ok")
-    title = f"Its webhook, {heard.type}"
-    out.print(table(title, ("webhook-id", "attempt", "signature"), [cells]))
-
-
-def _show_next_steps(running: Running, key: str, body_file: Path) -> None:
-    curl = (
-        f"curl -s -X POST {running.url}/v1/verifications -H 'Authorization: Bearer {key}' "
-        f"-H 'Content-Type: application/json' -d @{body_file}"
+def _say_verifications(shown: Sequence[Shown]) -> None:
+    columns = ("subject_id", "status", "decision", "review_case_id")
+    _say_heading("Verifications of the first tenant, cases in its queue, and what became of their webhooks")
+    say_rows(
+        (*columns, "webhook"),
+        [(*(one.verification.get(name) for name in columns), one.webhook) for one in shown],
     )
-    out.print(f"[bold]Serving[/] on {running.url}; Kafka consumers connect to {running.access.bootstrap}.")
-    out.print(
-        "Its key is a test key: a specimen is not accepted with a live one. With it the subject_id may also "
-        "name an outcome: sim:approved, sim:reject:DOCUMENT_EXPIRED, …"
-    )
-    out.print("Try it again:", style="bold")
-    out.print(curl, soft_wrap=True, highlight=False, markup=False)
+
+
+def _say_access(access: DemoAccess) -> None:
+    _say_heading("Tenants; a test key sees and makes only test data")
+    tenants = (access.bank, access.exchange)
+    say_rows(("tenant", "test key"), [(one.name, one.api_key) for one in tenants])
+    _say_heading(f"Members of the first tenant; its published flow is {access.flow_id}")
+    people = [(one.role, one.email, one.password, one.totp_secret) for one in access.members]
+    say_rows(("role", "e-mail", "password", "authenticator secret"), people)
+
+
+def _say_heading(text: str) -> None:
+    out.print(f"\n[bold]{text}[/]", highlight=False, soft_wrap=True)
+
+
+def _say_next_steps(running: Running, access: DemoAccess, body_file: Path) -> None:
+    url, json_type = running.url, "-H 'Content-Type: application/json'"
+    key = f"-H 'Authorization: Bearer {access.bank.api_key}'"
+    body = shlex.quote(f"@{body_file}")
+    _say_heading(f"Serving on {url}; Kafka consumers connect to {running.access.bootstrap}. Try it again:")
+    _say_line(f"curl -s -X POST {url}/v1/verifications {key} {json_type} -d {body}")
+    cookies = f"-c cookies.txt -b cookies.txt -H 'Origin: {url}' {json_type}"
+    _say_heading("Sign in as one of the members, give the code of the authenticator, and look at the queue:")
+    for member in access.members:
+        credentials = json.dumps({"email": member.email, "password": member.password})
+        _say_line(f"curl -s {cookies} {url}/v1/control/sessions -d '{credentials}'")
+    _say_line(f'curl -s {cookies} {url}/v1/control/mfa/verify -d \'{{"code": "SIX DIGITS"}}\'')
+    _say_line(f"curl -s -b cookies.txt {url}/v1/control/review-cases")
+    _say_line("\nA specimen is accepted with a test key alone. To begin anew: veristream demo reset")
+
+
+def _say_line(line: str) -> None:
+    out.print(line, soft_wrap=True, highlight=False, markup=False)

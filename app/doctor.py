@@ -15,10 +15,12 @@ from app.agents import TABLES
 from app.cassandra_look import look_at_cassandra
 from app.commands_audit import walk_chains
 from app.console import out, table
+from app.disk_room import nearest_existing
 from app.findings import Finding
-from app.house import House, open_house, record_keys_of
+from app.house import House, open_existing, record_keys_of
 from app.kafka_log import access_of
 from app.kafka_reach import reach
+from app.running_look import RunningLook
 from app.settings import Settings, SettingsRefused
 from app.startup import CannotStart
 from app.vision.faces.dlib_engine import load_core
@@ -38,18 +40,22 @@ OPEN_FILES_MIN: Final = 1024
 DEAD_LETTERS_SHOWN: Final = 1_000
 
 
-async def examine(settings: Settings) -> list[Finding]:
-    """Look at everything; a look that cannot be taken is a finding as well."""
+async def examine(settings: Settings, url: str | None = None) -> list[Finding]:
+    """Look at everything; a look that cannot be taken is a finding as well.
+
+    The service is asked at `url`, or else where it began to serve and where these settings say.
+    """
     findings = [_python(), _open_files(), _disk(settings.data_dir), _private(settings.data_dir)]
-    findings.append(_receivers(settings))
     findings.append(await asyncio.to_thread(_models))
     findings += await look_at_cassandra(settings)
     try:
-        async with open_house(settings) as house:
+        async with open_existing(settings) as house:
+            look = await RunningLook(settings, url, house)()
             findings.append(Finding(looked_at="store and root key", ok=True, found="open"))
             findings += await _chains(settings, house)
             findings.append(await _outbox(house))
     except CannotStart as error:
+        look = await RunningLook(settings, url)()
         findings.append(
             Finding(
                 looked_at="store and root key",
@@ -58,7 +64,9 @@ async def examine(settings: Settings) -> list[Finding]:
                 mend="do what the message says; a lost root key cannot be replaced",
             )
         )
-    return [*findings, *await _broker(settings)]
+    if look.insecure_receivers is not None:  # what counts is how the service runs
+        settings = settings.model_copy(update={"webhooks_allow_insecure": look.insecure_receivers})
+    return [*look.findings, *findings, _receivers(settings), *await _broker(settings)]
 
 
 def say_findings(findings: Sequence[Finding]) -> None:
@@ -83,7 +91,7 @@ def _open_files() -> Finding:
 
 
 def _disk(data_dir: Path) -> Finding:
-    existing = next(path for path in (data_dir.absolute(), *data_dir.absolute().parents) if path.exists())
+    existing = nearest_existing(data_dir)
     free = shutil.disk_usage(existing).free
     good = free >= FREE_BYTES_MIN
     mend = None if good else f"make room on the disk of {existing}, or choose another --data-dir"

@@ -8,12 +8,19 @@ from pydantic_core import PydanticCustomError
 from schemas.base import Frozen
 from schemas.enums import FlowType
 from schemas.problems import ProblemCode
+from schemas.texts import TextForm
 
 MOST_COUNTRIES: Final = 250
 MOST_DOCUMENTS: Final = 100
 
-FlowName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
-Country = Annotated[str, StringConstraints(pattern="^[A-Z]{2}$")]
+FlowName = Annotated[
+    str,
+    TextForm(strip_whitespace=True, min_length=1, max_length=80, words="Write a name of 1 to 80 characters."),
+]
+Country = Annotated[
+    str,
+    TextForm(pattern="^[A-Z]{2}$", words="Write a country as two capital letters such as NG (ISO 3166-1)."),
+]
 Code = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 Url = Annotated[str, StringConstraints(max_length=4_096)]
 """Judged by the rules of flows, which know the code for a wrong one."""
@@ -30,7 +37,7 @@ Selections = Annotated[tuple[Selection, ...], Field(max_length=MOST_COUNTRIES)]
 
 
 class CreateFlowBody(Frozen):
-    """A draft (interface section 4.1)."""
+    """A draft."""
 
     name: FlowName
     flow_type: FlowType

@@ -20,6 +20,7 @@ from schemas.topics import Topic
 from streams.runtime.access import LogAccess
 from streams.runtime.authentication import RecordKeys, Unauthentic
 from streams.runtime.delivery import Delivery
+from streams.runtime.fetch_waits import ONE_PARTITION_WAIT_MS, FetchWaits
 from streams.runtime.replays import delivery_of
 from streams.runtime.replies import Reply, ReturnAddress
 from streams.runtime.tables import partitions_of
@@ -172,6 +173,7 @@ class Gateway:
         )
         try:
             await consumer.start()
+            FetchWaits(consumer._fetcher, patient_wait_ms=ONE_PARTITION_WAIT_MS)  # noqa: SLF001  # not offered
             consumer.assign([self._answers])
             if self._position is None:
                 await consumer.seek_to_end(self._answers)

@@ -18,6 +18,8 @@ from app.adapters.layout import BLOBS_FOLDER, CHECKPOINTS_FOLDER, OURS, ROOT_KEY
 from app.adapters.passwords import Argon2Passwords
 from app.adapters.private_files import make_private, tighten
 from app.adapters.sqlite.stores import open_sqlite_stores
+from app.backup.marker import refuse_marked
+from app.existing import require_deployment, require_key
 from app.settings import Settings, SettingsRefused
 from app.startup import CannotStart
 from schemas.ids import encode_id
@@ -67,28 +69,59 @@ class House:
 
 @asynccontextmanager
 async def open_house(settings: Settings) -> AsyncIterator[House]:
-    """Open the stores of the data folder, which is made when it is not there.
+    """Open the stores of the data folder, which is made when it is not there: for a role that starts.
 
     Raises:
-        CannotStart: The folder, the root key or the store cannot be used.
+        CannotStart: The folder, the root key or the store cannot be used, or a backup rests in the folder.
     """
+    await asyncio.to_thread(refuse_marked, settings.data_dir)
+    await asyncio.to_thread(_make_folder, settings)
+    async with _opened(settings) as house:
+        yield house
+
+
+@asynccontextmanager
+async def open_existing(settings: Settings) -> AsyncIterator[House]:
+    """Open the stores of a deployment that was started before; makes no folder, store or key (R12).
+
+    Raises:
+        CannotStart: There is none, or the root key or the store cannot be used.
+    """
+    await asyncio.to_thread(require_deployment, settings)
+    async with _opened(settings) as house:
+        yield house
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[House]:
     async with AsyncExitStack() as stack:
         try:
-            await asyncio.to_thread(_make_folder_private, settings)
+            await asyncio.to_thread(_tighten, settings)
             keys = await keys_of(settings)
             stores = await stack.enter_async_context(await _open_stores(settings, keys))
         except (OSError, VeristreamError, SettingsRefused) as error:
-            raise CannotStart(f"{error}; see: veristream doctor --data-dir {settings.data_dir}") from error
+            raise _cannot_open(settings, error) from error
         yield House(seal_stores(stores, keys.derive), keys)
 
 
-def _make_folder_private(settings: Settings) -> None:
-    """Make the data folder, and close to others what an older version left open in it. Blocking.
+def _make_folder(settings: Settings) -> None:
+    """Make the data folder for its owner alone. Blocking.
 
-    The data folder itself stays as it is when it was there: it may be one that holds other things as well.
+    It stays as it is when it was there: it may be one that holds other things as well.
     """
-    make_private(settings.data_dir)
+    try:
+        make_private(settings.data_dir)
+    except OSError as error:
+        raise _cannot_open(settings, error) from error
+
+
+def _tighten(settings: Settings) -> None:
+    """Close to others what an older version left open in the data folder. Blocking."""
     tighten(settings.data_dir / name for name in OURS)
+
+
+def _cannot_open(settings: Settings, error: Exception) -> CannotStart:
+    return CannotStart(f"{error}; see: veristream doctor --data-dir {settings.data_dir}")
 
 
 async def keys_of(settings: Settings) -> Keys:
@@ -109,11 +142,12 @@ async def keys_of(settings: Settings) -> Keys:
 
 
 async def record_keys_of(settings: Settings) -> RecordKeys:
-    """Return what signs and checks records, for a command that needs no store.
+    """Return what signs and checks records, for a command that needs no store; makes no key (R12).
 
     Raises:
-        CannotStart: The key cannot be used.
+        CannotStart: There is no key, or it cannot be used.
     """
+    await asyncio.to_thread(require_key, settings)
     try:
         return RecordKeys((await keys_of(settings)).derive)
     except (OSError, VeristreamError, SettingsRefused) as error:

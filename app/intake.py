@@ -23,7 +23,15 @@ from schemas.access import TenantCaller
 from schemas.base import Command, Event
 from schemas.enums import EvidenceKind
 from schemas.ids import TenantId, VerificationId, derive_id
-from schemas.problems import FieldProblem, NotFound, Overloaded, ProblemCode, Refused, StoreUnavailable
+from schemas.problems import (
+    DecisionPending,
+    FieldProblem,
+    NotFound,
+    Overloaded,
+    ProblemCode,
+    Refused,
+    StoreUnavailable,
+)
 from schemas.topics import Topic
 from schemas.verifications import DeclaredDocument, Submission, SubmitVerification, VerificationDecided
 from streams.erasure import refusing_erased
@@ -92,7 +100,8 @@ class Intake:
 
         Raises:
             Refused: The images, the subject or the key's earlier use forbid it; or the command was refused.
-            DecisionPending: The answer did not come in time; the same key finds it later.
+            DecisionPending: The answer did not come in time; it names the verification; the same key finds it
+                later.
             Overloaded: Too much is under way.
             StoreUnavailable: Nothing is known; the same key may be sent again.
         """
@@ -120,6 +129,8 @@ class Intake:
             command = await self._keep(body, asked, verification_id, fingerprint, (document, selfie))
         try:
             return await self._ask(command, timeout_s)
+        except DecisionPending as pending:
+            raise DecisionPending(verification_id) from pending
         except (Overloaded, NeverSent):
             if asked.idempotency_key is None:
                 await self._forget(command)

@@ -1,6 +1,7 @@
 """Where the log is: the embedded broker of the data folder, or a configured Kafka, and its topics."""
 
 import asyncio
+import errno
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -18,6 +19,7 @@ from app.broker.server import Broker
 from app.broker.settings import Authentication, BrokerSettings
 from app.broker.users import OWNER, UserFiles, UsersUnusable
 from app.kafka_reach import Unreachable, reach
+from app.listening import LOOPBACK, taken
 from app.settings import Settings, SettingsRefused
 from app.startup import CannotStart
 from schemas.problems import StoreUnavailable
@@ -60,6 +62,8 @@ async def open_broker(settings: Settings) -> AsyncIterator[LogAccess]:
             password = await asyncio.to_thread(users.ensure_owner, datetime.now(UTC))
             opened = await stack.enter_async_context(Broker(wanted))
         except (OSError, BrokerError) as error:
+            if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+                raise taken(port, LOOPBACK, "--broker-port", error) from error
             raise CannotStart(f"the embedded broker cannot start: {error}") from error
         remembered.write_text(opened.address + "\n", encoding="ascii")
         yield LogAccess(opened.address, sign_in=_owner(password))
@@ -76,7 +80,7 @@ def _free_again(remembered: Path) -> int:
         port = int(remembered.read_text(encoding="ascii").strip().rpartition(":")[2])
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(("127.0.0.1", port))
+            probe.bind((LOOPBACK, port))
     except (OSError, ValueError):
         return 0
     return port

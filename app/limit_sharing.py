@@ -32,6 +32,7 @@ from schemas.problems import VeristreamError
 from schemas.topics import Topic
 from streams.runtime.access import LogAccess
 from streams.runtime.authentication import RecordKeys, Unauthentic
+from streams.runtime.fetch_waits import ONE_PARTITION_WAIT_MS, FetchWaits
 from streams.runtime.replays import delivery_of
 from streams.runtime.writer import LogWriter, Outgoing
 
@@ -45,9 +46,6 @@ REOPEN_S: Final = 1.0
 
 LONGEST_PAUSE_S: Final = 30.0
 """Pauses double up to it while the log refuses us: every failed write renews the front's one producer."""
-
-FETCH_WAIT_MS: Final = 5_000
-"""How long a broker may hold a fetch while nobody tells anything; a record ends the wait."""
 
 MOST_IN_A_RECORD: Final = 4_000
 """Counts in one record: at 100 bytes each it stays under half of what the log takes."""
@@ -150,10 +148,10 @@ class LimitSharing:
             **self._access.client(),
             auto_offset_reset="latest",
             enable_auto_commit=False,
-            fetch_max_wait_ms=FETCH_WAIT_MS,
         )
         try:
             await consumer.start()
+            FetchWaits(consumer._fetcher, patient_wait_ms=ONE_PARTITION_WAIT_MS)  # noqa: SLF001  # not offered
             place = TopicPartition(Topic.RATE_LIMITS, 0)
             consumer.assign([place])
             await consumer.seek_to_end(place)

@@ -1,14 +1,13 @@
 """`veristream migrate`: brings the store to this version, before a front or a worker of it starts."""
 
 import asyncio
-from pathlib import Path
 
 from app.adapters.cassandra.keyspace import migrate as migrate_keyspace
 from app.adapters.layout import DATABASE_FILE
-from app.adapters.private_files import make_private
 from app.adapters.sqlite.engine import prepare
 from app.adapters.sqlite.schema import NEWEST
 from app.cassandra_access import address_of, replication_of
+from app.existing import require_store
 from app.settings import Settings
 from app.startup import CannotStart
 from schemas.problems import VeristreamError
@@ -17,24 +16,26 @@ from schemas.problems import VeristreamError
 async def migrate(settings: Settings) -> dict[str, str | int]:
     """Bring the configured store up; safe to run again, and by several at once.
 
-    A file of SQLite would bring itself up at the next start as well; a Cassandra never does, for its
-    processes are not stopped and started together.
+    A file of SQLite would bring itself up at the next start as well, and is made by the first one; a
+    Cassandra never does, for its processes are not stopped and started together.
 
     Raises:
-        CannotStart: The store cannot be reached or is newer; the message names the mend.
+        CannotStart: There is no file of SQLite, or the store cannot be reached or is newer; the message names
+            the mend.
         SettingsRefused: A setting is malformed.
     """
     address = await asyncio.to_thread(address_of, settings)
     try:
         if address is None:
-            return await asyncio.to_thread(_migrate_file, settings.data_dir)
+            return await asyncio.to_thread(_migrate_file, settings)
         done = await migrate_keyspace(address, settings.cassandra_keyspace, replication_of(settings))
     except (VeristreamError, OSError) as error:
         raise CannotStart(str(error)) from error
     return {"store": f"cassandra {address}", "keyspace": done.keyspace, "from": done.before, "to": done.after}
 
 
-def _migrate_file(folder: Path) -> dict[str, str | int]:
-    make_private(folder)
-    prepare(folder / DATABASE_FILE)
-    return {"store": f"sqlite {folder / DATABASE_FILE}", "to": NEWEST}
+def _migrate_file(settings: Settings) -> dict[str, str | int]:
+    require_store(settings)
+    file = settings.data_dir / DATABASE_FILE
+    prepare(file)
+    return {"store": f"sqlite {file}", "to": NEWEST}

@@ -6,13 +6,21 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt, StringConstraint
 
 from app.submissions import Base64Image, LastFour
 from schemas.base import Frozen
-from schemas.ids import FlowId, SubjectId
-from schemas.verifications import SUBJECT_PATTERN
+from schemas.ids import FlowId
+from schemas.texts import TextForm
+from schemas.verifications import SubjectName
 
 MOST_METADATA: Final = 32
 """As for transactions (G39)."""
 
-Locale = Annotated[str, StringConstraints(pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,4}$", max_length=35)]
+Locale = Annotated[
+    str,
+    TextForm(
+        pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,4}$",
+        max_length=35,
+        words="Write a language such as en or fr-CA (BCP 47).",
+    ),
+]
 """BCP 47, such as `en` or `fr-CA`."""
 
 MetadataKey = Annotated[str, StringConstraints(min_length=1, max_length=64)]
@@ -24,7 +32,7 @@ class OpenSessionBody(Frozen):
     """Whom to verify, under which flow."""
 
     flow_id: Annotated[FlowId, StringConstraints(min_length=1, max_length=64)]
-    subject_id: Annotated[SubjectId, StringConstraints(pattern=f"^{SUBJECT_PATTERN}$")]
+    subject_id: SubjectName
     return_url: Annotated[str, StringConstraints(max_length=4_096)] | None = None
     """Instead of the flow's own; judged by the rules of flows."""
     locale: Locale | None = None

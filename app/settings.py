@@ -18,7 +18,7 @@ from pydantic_settings import (
 )
 from typing_extensions import override
 
-from app.adapters.layout import BROKER_FOLDER
+from app.adapters.layout import BROKER_FOLDER, USERS_FOLDER
 from app.broker.settings import Fsync
 from app.http.public_url import require_usable
 from app.http.rate_limits import parse_rate_limits
@@ -233,7 +233,7 @@ class Settings(BaseSettings):
     @property
     def broker_users_dir(self) -> Path:
         """Who may sign in to the embedded broker; apart from its log, which may be lost."""
-        return self.data_dir / "broker-users"
+        return self.data_dir / USERS_FOLDER
 
 
 def read_settings(**given: Any) -> Settings:

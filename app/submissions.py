@@ -4,14 +4,14 @@ import re
 from datetime import date, datetime
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from schemas.base import Frozen
 from schemas.enums import FieldKey
-from schemas.ids import SubjectId
 from schemas.problems import ProblemCode
-from schemas.verifications import SUBJECT_PATTERN
+from schemas.texts import TextForm
+from schemas.verifications import SubjectName
 
 MAX_DECLARED_CHARS: Final = 512
 """Characters of one declared value."""
@@ -43,10 +43,18 @@ def _calendar_day(value: str) -> str:
         ) from None
 
 
-Country = Annotated[str, StringConstraints(pattern=r"^[A-Z]{2,3}$")]
+Country = Annotated[
+    str,
+    TextForm(
+        pattern=r"^[A-Z]{2,3}$",
+        words="Write a country as two capital letters such as NG (ISO 3166-1), or three where it has no two.",
+    ),
+]
 """ISO 3166-1 alpha-2; alpha-3 where the document's issuer has no other (G79)."""
 
-LastFour = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z]{4}$")]
+LastFour = Annotated[
+    str, TextForm(pattern=r"^[0-9A-Za-z]{4}$", words="Write the last four letters or digits of the number.")
+]
 
 Base64Image = Annotated[
     str,
@@ -75,6 +83,6 @@ class SubmittedDocument(Frozen):
 class SubmitBody(Frozen):
     """What is asked: is this document good, and is this the face on it?"""
 
-    subject_id: Annotated[SubjectId, StringConstraints(pattern=f"^{SUBJECT_PATTERN}$")]
+    subject_id: SubjectName
     document: SubmittedDocument
     selfie_image_base64: Base64Image

@@ -17,6 +17,7 @@ from structlog.typing import Processor, WrappedLogger
 from typing_extensions import override
 
 from schemas.problems import EngineFailed, StoreUnavailable
+from streams.runtime.tenant_scope import tenant_in_work
 
 LogFormat = Literal["auto", "json", "pretty"]
 """`auto` is `pretty` on a terminal and JSON lines anywhere else."""
@@ -36,7 +37,11 @@ _SPEAKING: Final = (OSError, StoreUnavailable, EngineFailed)
 """Errors whose words are about machines, not about people; of all others only the kind is logged."""
 
 _QUIET: Final = {"aiohttp.access": logging.CRITICAL, "aiokafka": logging.WARNING, "asyncio": logging.WARNING}
-"""Libraries that say too much at the level chosen for our own lines."""
+"""Libraries that say too much at any level."""
+
+_OF_LIBRARIES: Final = logging.WARNING
+"""From here on libraries are shown, unless `debug` is asked for: at `info` the stream library alone writes
+a hundred lines at a start, tables and internal names among them. Our own lines do not pass these loggers."""
 
 Event = MutableMapping[str, Any]
 
@@ -56,6 +61,14 @@ def hide_secrets(_: WrappedLogger, __: str, event: Event) -> Event:
 @lru_cache(maxsize=1024)
 def _is_secret(key: str) -> bool:
     return any(word in key for word in _SECRET_WORDS)
+
+
+def add_tenant(_: WrappedLogger, __: str, event: Event) -> Event:
+    """Name the tenant whose record or request the line is about, unless the line names one."""
+    tenant_id = tenant_in_work()
+    if tenant_id is not None:
+        event.setdefault("tenant_id", tenant_id)
+    return event
 
 
 def tell_exception(_: WrappedLogger, __: str, event: Event) -> Event:
@@ -100,7 +113,7 @@ def configure_logging(
     out = cast("TextIO", Lossy(chosen))  # what it lacks of one, nobody who logs asks for
     threshold = logging.getLevelNamesMapping()[level.upper()]
     shared: list[Processor] = [
-        structlog.contextvars.merge_contextvars,
+        add_tenant,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         tell_exception,
@@ -128,7 +141,7 @@ def _adopt_libraries(shared: list[Processor], renderer: Processor, out: TextIO, 
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(threshold)
+    root.setLevel(threshold if threshold <= logging.DEBUG else max(threshold, _OF_LIBRARIES))
     for name, least in _QUIET.items():
         logging.getLogger(name).setLevel(max(least, threshold))
 

@@ -25,8 +25,10 @@ from app.adapters.tries import FilesystemTries
 from app.admission import Admission, open_admission
 from app.agents import AGENTS, Surroundings
 from app.audit_upkeep import open_checkpoint_writer, upkeep
+from app.backlog import DiskUsage, measuring
 from app.capture import build_capture_intake, open_image_pool
 from app.capture_tokens import CaptureTokens
+from app.disk_room import places_of
 from app.engines import open_chosen_engines, open_chosen_forker
 from app.gateway import Gateway
 from app.health import probes_of, serving_health
@@ -38,10 +40,10 @@ from app.http.server import create_app, make_runner
 from app.intake import Intake
 from app.kafka_log import open_broker, prepare_topics
 from app.limit_sharing import LimitSharing
-from app.listening import Leaving, listen
+from app.listening import Leaving, listen, listening_url, refuse_taken_ports, taken
 from app.pulse import process_registry, watching_loop
 from app.settings import Settings, SettingsRefused
-from app.starts import write_start, writing_start
+from app.starts import SettingMarks, write_front_start, writing_start
 from app.startup import READY_S, CannotStart
 from app.telemetry import build_metrics
 from app.vision.engines import open_forker
@@ -140,11 +142,14 @@ async def open_worker(
             running_worker(
                 build,
                 waited_at=lambda: guard.waited_at,
-                finished=lambda: load.finished if load is not None else 0,
+                finished=lambda: load.progress if load is not None else 0,
             )
         )
+        disks = DiskUsage(places_of(settings))
+        await stack.enter_async_context(measuring(disks.measure))
+        worker.figures += disks.figures
         if checkpoints is not None:
-            await stack.enter_async_context(upkeep(house, writer, worker, checkpoints))
+            await stack.enter_async_context(upkeep(house, access, writer, worker, checkpoints))
         if "sessions" in chosen:
             await stack.enter_async_context(sweeping_sessions(Sweeper(house.stores.records, writer, now)))
         await stack.enter_async_context(delivering.looked_after())
@@ -199,7 +204,8 @@ async def open_front(
         told = [] if worker is None else worker.figures
         registry = process_registry(worker, [*told, _gateway_figure(gateway)])
         await stack.enter_async_context(watching_loop(registry))
-        probes = {**probes_of(house.stores, access, worker), "front": leaving.probe}
+        asked = probes_of(house.stores, access, worker, writer, places_of(settings))
+        probes = {**asked, "front": leaving.probe}
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
         commit = CommitAndTell(house.stores.journal, announcer)
         if forker is None:
@@ -213,6 +219,9 @@ async def open_front(
         ports = _front_ports(
             settings, house, gateway, people, noting, probes, registry, images, writer, admission
         )
+        await Catalogue(ports.stores.records, ports.commit, now).install_first()
+        marks, address = SettingMarks.under(house.root_key), listening_url(*listening.getsockname()[:2])
+        start_id = await write_front_start(ports.commit, settings, marks, address)
         chosen = FrontSettings(
             base_url=url.rstrip("/"),
             cursor_key=house.root_key.derive(Purpose.CURSORS),
@@ -223,9 +232,8 @@ async def open_front(
             trusted_proxies=settings.trusted_proxies,
             metrics_by_token=_metrics_by_token(settings),
             connections_per_address=settings.connections_per_address,
+            start_id=start_id,
         )
-        await Catalogue(ports.stores.records, ports.commit, now).install_first()
-        await write_start(ports.commit, "front", settings)
         limiter = RateLimiter(chosen.rate_limits)
         if chosen.rate_limits is not None:
             sharing = LimitSharing(access, writer, limiter, house.record_keys, name)
@@ -241,7 +249,10 @@ async def open_front(
                 _health(settings, settings.health_port, probes, registry)
             )
             log.info("health.listening", address=health)
-        await web.SockSite(runner, listening).start()
+        try:
+            await web.SockSite(runner, listening).start()
+        except OSError as error:  # another process took the port between our two steps
+            raise taken(settings.port, settings.host, "--port", error) from error
         stack.push_async_callback(leaving, runner, listening, drain_s)
         yield url
 
@@ -284,7 +295,7 @@ def _instance(settings: Settings) -> int:
 
 @asynccontextmanager
 async def open_health(
-    settings: Settings, house: House, access: LogAccess, worker: Worker
+    settings: Settings, house: House, access: LogAccess, writer: LogWriter, worker: Worker
 ) -> AsyncIterator[str | None]:
     """Tell how a process of agents is, on the health port if one is set; yields its address.
 
@@ -294,7 +305,8 @@ async def open_health(
     if settings.health_port is None:
         yield None
         return
-    registry, probes = process_registry(worker, worker.figures), probes_of(house.stores, access, worker)
+    registry = process_registry(worker, worker.figures)
+    probes = probes_of(house.stores, access, worker, writer, places_of(settings))
     async with watching_loop(registry), _health(settings, settings.health_port, probes, registry) as url:
         yield url
 
@@ -354,6 +366,7 @@ async def running_all(settings: Settings, tell: Tell = lambda _: None) -> AsyncI
         CannotStart: A part cannot start; the message names the mend.
     """
     with listen(settings) as listening:
+        refuse_taken_ports(settings, with_broker=True)
         async with open_house(settings) as house, open_broker(settings) as access:
             tell("creating topics")
             await prepare_topics(access)

@@ -98,3 +98,12 @@ class Vault(Protocol):
         Known at once here, within seconds in other processes. A subject without a key gets none.
         """
         ...
+
+    async def erased(self, tenant_id: TenantId, *, after: int, limit: int) -> Sequence[SubjectId]:
+        """Return at most `limit` of the holders whose keys were destroyed, behind the first `after` of them.
+
+        In the order in which `destroy` named them; one may be named twice. A holder is among them by the time
+        its key is destroyed, and at once in every process: whoever keeps in memory what a key had opened asks
+        here before using it. Keys that an older version of the program destroyed are not named.
+        """
+        ...

@@ -51,6 +51,8 @@ class RecordKind(StrEnum):
     """When a session needs attention; the platform's, so that one sweep finds those of every tenant."""
     REVIEW_CASE = "review_case"
     DECISION = "decision"
+    PICTURE = "picture"
+    """For whom a picture was kept first, under the mode and the digest of its pixels."""
     FLOW = "flow"
     FLOW_REVISION = "flow_revision"
     CAPABILITY = "capability"

@@ -1,7 +1,8 @@
 """What is seen: pictures, text, faces, and the promises of the engines that see them."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
@@ -42,11 +43,49 @@ def on_behalf_of(tenant_id: str) -> Iterator[None]:
         TENANT.reset(token)
 
 
+_DEADLINE: Final = ContextVar[asyncio.Timeout | None]("engine_deadline", default=None)
+
+
+@asynccontextmanager
+async def deadline(seconds: float) -> AsyncIterator[None]:
+    """Bound what an engine takes in here, without the time it spends in `not_counted`.
+
+    Raises:
+        TimeoutError: It took longer.
+    """
+    async with asyncio.timeout(seconds) as limit:
+        token = _DEADLINE.set(limit)
+        try:
+            yield
+        finally:
+            _DEADLINE.reset(token)
+
+
+@contextmanager
+def not_counted() -> Iterator[None]:
+    """Stop the clock of the deadline for what is done inside: waiting, or work that is bounded otherwise."""
+    limit, loop = _DEADLINE.get(), asyncio.get_running_loop()
+    until = None if limit is None or limit.expired() else limit.when()
+    if limit is None or until is None:
+        yield
+        return
+    left_s = until - loop.time()
+    limit.reschedule(None)
+    try:
+        yield
+    finally:
+        if not limit.expired():
+            limit.reschedule(loop.time() + left_s)
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """A decoded image: upright, RGB, without metadata."""
 
     pixels: Pixels
+    digest: str = ""
+    """Digest of the size and the pixels, hexadecimal: equal pictures have equal digests, in whatever format
+    they came. Empty for a picture that was not decoded from an image."""
 
     @property
     def width(self) -> int:
@@ -119,7 +158,9 @@ class EngineLoad(Protocol):
         ...
 
     finished: int
-    """Jobs that ended in any way, ever; grows while there is progress."""
+    """Jobs that ended in any way, ever."""
+    progress: int
+    """Grows while there is progress: when a job ends, and while one works that takes long."""
     running: int
 
     @property
@@ -154,6 +195,10 @@ class ImageDecoder(Protocol):
 
     async def encode(self, picture: Picture, box: Box) -> bytes:
         """Return one box of the picture as a JPEG without metadata."""
+        ...
+
+    async def print_rows(self, picture: Picture) -> int:
+        """Return how many rows of print the picture seems to show; cheap, and no proof that there are any."""
         ...
 
 
@@ -205,6 +250,8 @@ class FaceEngine(Protocol):
     """Distances up to this one are the same person."""
     fail_at: float
     """Distances above this one are another person; between the two a person must look."""
+    copy_at: float
+    """Parallaxes up to this one are two copies of one photograph."""
 
     async def find(self, picture: Picture) -> tuple[Face, ...]:
         """Return the faces, best first (score, then size); small spurious ones are left out."""
@@ -216,6 +263,14 @@ class FaceEngine(Protocol):
 
     def distance(self, one: Embedding, other: Embedding) -> float:
         """Return how far apart two faces are in the engine's own metric."""
+        ...
+
+    async def parallax(self, one: Picture, one_face: Face, other: Picture, other_face: Face) -> float:
+        """Return how far two photographs of one face are from being copies of one photograph.
+
+        In pixels of the aligned face scaled to 150 pixels; smaller is more alike. May raise `Overloaded` or
+        `EngineFailed`.
+        """
         ...
 
 

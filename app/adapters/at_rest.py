@@ -43,6 +43,7 @@ SEALED_KINDS: Final[Mapping[RecordKind, Purpose]] = MappingProxyType(
     {
         RecordKind.REVIEWER: Purpose.SEALED_PEOPLE,
         RecordKind.WEBHOOK_ENDPOINT: Purpose.SEALED_ENDPOINTS,
+        RecordKind.PICTURE: Purpose.SEALED_PICTURES,
     }
 )
 """Records whose whole body is sealed, and under which key: a sender of webhooks needs only the second."""
@@ -65,6 +66,9 @@ HASHED_INDEXES: Final = frozenset({"subject", "subject_status"})
 The reviewers' list of sessions finds fragments of subject ids (interface 4.7), so their text stays.
 """
 
+HASHED_IDS: Final = frozenset({RecordKind.PICTURE})
+"""Records whose id is personal, a mode and a digest of pixels: the store gets the mode and a keyed hash."""
+
 _HASH_MARK: Final = "#"
 """Begins a hashed value; no other value of these indexes begins with it."""
 
@@ -81,6 +85,7 @@ class AtRest:
         self._kinds = kinds
         self._ciphers: dict[tuple[Purpose, TenantId], AESSIV] = {}
         self._index_key = b""
+        self._picture_key = b""
 
     def seal_change(self, change: Change) -> Change:
         """Return the change as a store may see it."""
@@ -97,8 +102,17 @@ class AtRest:
         hashed = hmac.digest(self._index_key, bind(tenant_id, name, value), "sha256")
         return name, _HASH_MARK + base64.urlsafe_b64encode(hashed[:_HASH_BYTES]).decode()
 
+    def record_id(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> str:
+        """Return the id of a record as the store knows it."""
+        mode, bar, value = record_id.partition("|")
+        if kind not in HASHED_IDS or value.startswith(_HASH_MARK):
+            return record_id
+        self._picture_key = self._picture_key or self._derive(Purpose.SEALED_PICTURES)
+        hashed = hmac.digest(self._picture_key, bind(tenant_id, kind.value, record_id), "sha256")
+        return mode + bar + _HASH_MARK + base64.urlsafe_b64encode(hashed[:_HASH_BYTES]).decode()
+
     def open_record(self, record: Record) -> Record:
-        """Return the record as it was before it was sealed.
+        """Return the record as it was before it was sealed, but for an id of `HASHED_IDS`.
 
         Raises:
             Damaged: It was altered, or is another record's.
@@ -131,6 +145,8 @@ class AtRest:
     def _seal_record(self, record: Record) -> Record:
         purpose = self._kinds.get(record.kind)
         body = record.body
+        if record.kind in HASHED_IDS:
+            record = replace(record, id=self.record_id(record.tenant_id, record.kind, record.id))
         if purpose is not None:
             body = self._seal(purpose, record.tenant_id, _names(record), body)
         elif not any(name in HASHED_INDEXES for name, _ in record.indexes):
@@ -193,6 +209,8 @@ class SealingJournal(Journal):
         record = self._at_rest.open_record(committed.record)
         if committed.won and sealed.records[0] is not change.records[0]:
             record = replace(record, indexes=change.records[0].indexes)
+        if record.kind in HASHED_IDS:
+            record = replace(record, id=change.records[0].id)
         return replace(committed, record=record)
 
     @override
@@ -217,7 +235,10 @@ class OpeningRecords(Records):
 
     @override
     async def get(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
-        return self._at_rest.open_record(await self.inner.get(tenant_id, kind, record_id))
+        known_as = self._at_rest.record_id(tenant_id, kind, record_id)
+        return replace(
+            self._at_rest.open_record(await self.inner.get(tenant_id, kind, known_as)), id=record_id
+        )
 
     @override
     async def page(

@@ -49,7 +49,7 @@ class BlobFiles:
     def write(self, tenant_id: TenantId, evidence_id: EvidenceId, sealed: bytes) -> BlobName:
         """Keep the bytes under a fresh name; after an error nothing of them is left."""
         name = BlobName(tenant_id, evidence_id, secrets.token_hex(_TOKEN_BYTES))
-        path = self._path(name)
+        path = self.path(name)
         try:
             file = self._create(path)
         except FileNotFoundError:
@@ -66,11 +66,11 @@ class BlobFiles:
 
     def read(self, name: BlobName) -> bytes:
         """Return the bytes, or raise `FileNotFoundError`."""
-        return self._path(name).read_bytes()
+        return self.path(name).read_bytes()
 
     def remove(self, name: BlobName) -> None:
         """Remove the file; one that is gone already is fine."""
-        self._path(name).unlink(missing_ok=True)
+        self.path(name).unlink(missing_ok=True)
 
     def written_before(self, moment: datetime) -> Iterator[BlobName]:
         """Return the names of all files written before the moment."""
@@ -80,7 +80,8 @@ class BlobFiles:
                     evidence_id, _, token = path.name.partition(".")
                     yield BlobName(TenantId(path.parent.name), EvidenceId(evidence_id), token)
 
-    def _path(self, name: BlobName) -> Path:
+    def path(self, name: BlobName) -> Path:
+        """Return where the file lies."""
         if name.tenant_id != PLATFORM and not _ID.fullmatch(name.tenant_id):
             raise ValueError("a tenant id has another form")
         if not _ID.fullmatch(name.evidence_id) or not name.token.isalnum():

@@ -20,6 +20,12 @@ CHECKPOINTS_FOLDER: Final = "audit-checkpoints"
 SEALED_UNDER_ROOT_KEY: Final = (DATABASE_FILE, BLOBS_FOLDER)
 """What is lost without the root key; a folder that holds any of it is never given a new key."""
 
+RESTORED_FILE: Final = "restored.json"
+"""Marks a folder that a backup was restored into, until `veristream activate`."""
+
+USERS_FOLDER: Final = "broker-users"
+"""Who may sign in to the embedded broker."""
+
 BROKER_FOLDER: Final = "broker"
 """The embedded broker's log."""
 

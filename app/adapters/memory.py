@@ -50,6 +50,7 @@ class Shelves:
     heads: dict[TenantId, tuple[ChainLink, str]] = field(default_factory=dict)
     evidence: dict[tuple[TenantId, EvidenceId], tuple[EvidenceRow, bytes]] = field(default_factory=dict)
     keys: dict[tuple[TenantId, SubjectId], bytes] = field(default_factory=dict)
+    erasures: dict[TenantId, list[SubjectId]] = field(default_factory=dict)
 
 
 def open_memory_stores(keys: Keys, shelves: Shelves | None = None) -> Stores:
@@ -285,8 +286,14 @@ class MemoryVault(Vault):
 
     @override
     async def destroy(self, tenant_id: TenantId, subject_id: SubjectId) -> None:
+        if self._kept.keys.get((tenant_id, subject_id)) != TOMBSTONE:
+            self._kept.erasures.setdefault(tenant_id, []).append(subject_id)
         self._kept.keys[tenant_id, subject_id] = TOMBSTONE
         self._ring.bury(tenant_id, subject_id)
+
+    @override
+    async def erased(self, tenant_id: TenantId, *, after: int, limit: int) -> Sequence[SubjectId]:
+        return self._kept.erasures.get(tenant_id, [])[after:][: max(limit, 0)]
 
 
 def _key_of(shelves: Shelves, ring: KeyRing, tenant_id: TenantId, subject_id: SubjectId) -> SubjectKey:

@@ -84,7 +84,11 @@ class Listener:
 
 
 class Connection(asyncio.Protocol):
-    """Serves one client; a request that must wait holds up only this connection."""
+    """Serves one client; a request that must wait holds up only this connection.
+
+    A fetch that waits for records is answered as soon as its client sends more: what follows on the
+    connection, such as the first fetch of another assignment, would wait for it.
+    """
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -164,7 +168,10 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._buffer += data
         self._listener.buffered += len(data)
-        self._serve()
+        if isinstance(self._waiting, LongPoll):
+            self._waiting.finish()  # which serves what came
+        else:
+            self._serve()
         if self._listener.buffered > self._settings.max_buffered_bytes and self._buffer:
             self._refuse("broker.buffer_limit", buffered=len(self._buffer))
 

@@ -100,6 +100,9 @@ class Parked(Protocol):
     def cancel(self) -> None:
         """Forget it: the client is gone."""
 
+    def finish(self) -> None:
+        """Answer at once with what there is: the client asks for something else already."""
+
 
 @dataclass(frozen=True, slots=True)
 class Api:

@@ -122,7 +122,7 @@ class TopicDirectory:
         async with self._changing:
             stored = self.check_new(name, partitions, configs)
             topic = self._topics[name] = await self._keep(stored)
-        log.info("broker.topic_created", topic=name, partitions=stored.partitions)
+        log.debug("broker.topic_created", topic=name, partitions=stored.partitions)
         return topic
 
     async def extend(self, name: str, partitions: int) -> None:

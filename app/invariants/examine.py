@@ -12,8 +12,8 @@ from rich.markup import escape
 from app.adapters.blobs import BlobFiles
 from app.adapters.crypto import Purpose
 from app.commands_stores import every_tenant
-from app.console import out, table
-from app.house import House, blobs_dir_of, now, open_house
+from app.console import out, say_json
+from app.house import House, blobs_dir_of, now, open_existing
 from app.invariants.delivered import walk_deliveries
 from app.invariants.held import TELLS_FOR_MS, Held
 from app.invariants.log_walk import read_topics
@@ -26,7 +26,7 @@ from schemas.ids import PLATFORM
 from schemas.problems import StoreUnavailable
 from schemas.topics import TOPICS, Topic
 from streams.invariants import rules
-from streams.invariants.rules import NOT_BUILT, Invariant, Violation
+from streams.invariants.rules import COUNTED, MEANING, NOT_BUILT, Invariant, Violation
 from streams.runtime.access import LogAccess
 from streams.runtime.app import GROUP
 
@@ -54,8 +54,12 @@ class Look(Frozen):
     """How an invariant fared."""
 
     invariant: Invariant
+    meaning: str
+    """What must hold, as a sentence."""
+    counted: str
+    """What `looked_at` is a number of."""
     looked_at: int
-    """Commands, rows, events or pieces of evidence; 0: there was nothing to look at."""
+    """0: there was nothing to look at."""
     violations: int
     not_built: str | None = None
     """What it also speaks of and could not be looked at."""
@@ -68,6 +72,20 @@ class Report(Frozen):
     violations: tuple[Violation, ...]
 
 
+def examine_and_say(settings: Settings, asked: Question, *, as_json: bool) -> int:
+    """Look at every invariant and print the report; returns the exit status.
+
+    Raises:
+        CannotStart: Store or broker cannot be reached.
+    """
+    report = asyncio.run(examine_deployment(settings, asked))
+    if as_json:
+        say_json(report.model_dump(mode="json"))
+    else:
+        say_report(report)
+    return 1 if report.violations else 0
+
+
 async def examine_deployment(settings: Settings, asked: Question) -> Report:
     """Open the deployment's stores and look at every invariant.
 
@@ -75,7 +93,7 @@ async def examine_deployment(settings: Settings, asked: Question) -> Report:
         CannotStart: Store or broker cannot be reached.
     """
     access = access_of(settings)
-    async with open_house(settings) as house:
+    async with open_existing(settings) as house:
         try:
             return await examine_invariants(house, access, blobs_dir_of(settings), asked)
         except StoreUnavailable as error:
@@ -135,6 +153,8 @@ def _report(held: Held, violations: Sequence[Violation]) -> Report:
     looks = [
         Look(
             invariant=invariant,
+            meaning=MEANING[invariant],
+            counted=COUNTED[invariant],
             looked_at=held.looked_at[invariant],
             violations=sum(violation.invariant is invariant for violation in violations),
             not_built=NOT_BUILT.get(invariant),
@@ -145,15 +165,28 @@ def _report(held: Held, violations: Sequence[Violation]) -> Report:
 
 
 def say_report(report: Report) -> None:
-    """Print the report for a person: what was looked at, then one line for each violation."""
-    rows = [(look.invariant, _verdict(look), look.looked_at, look.not_built) for look in report.looks]
-    out.print(table("Invariants", ("", "verdict", "looked at", "not built yet"), rows))
+    """Print each invariant in words with what was counted, then one line for each violation."""
+    for look in report.looks:
+        out.print(
+            f"{look.invariant:<4}{_verdict(look)}  {escape(look.meaning)}", soft_wrap=True, highlight=False
+        )
+        out.print(f"    {escape(_counted(look))}", soft_wrap=True, highlight=False, style="dim")
     for violation in report.violations:
         line = f"{violation.invariant} {violation.about}: {violation.found}"
         out.print(escape(line), soft_wrap=True, highlight=False)
+    broken = sum(look.violations > 0 for look in report.looks)
+    said = f"{len(report.violations)} violations of {broken} invariants." if broken else "No violations."
+    out.print(said, style="bold", highlight=False)
 
 
 def _verdict(look: Look) -> str:
     if look.violations:
-        return f"[bold red]{look.violations} violations[/]"
-    return "[green]holds[/]" if look.looked_at else "not looked at"
+        return "[bold red]BROKEN[/]     "
+    return "[green]holds[/]      " if look.looked_at else "not checked"
+
+
+def _counted(look: Look) -> str:
+    checked = f"{look.looked_at} {look.counted}" if look.looked_at else f"no {look.counted}"
+    if look.invariant is Invariant.I9 and not look.looked_at:
+        checked = "no value was given to look for: --canary"
+    return checked if look.not_built is None else f"{checked}; not covered: {look.not_built}"

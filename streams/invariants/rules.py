@@ -26,33 +26,55 @@ _TENANT: Final = re.compile(rb"ten_[0-9a-hjkmnp-tv-z]{26}")
 
 
 class Invariant(StrEnum):
-    """What must hold."""
+    """What must hold; `MEANING` says it in words."""
 
     I1 = "I1"
-    """A command that was taken has its one decision once it is due."""
     I2 = "I2"
-    """A command sent again leads to the same record."""
     I3 = "I3"
-    """A decision has each of its audit rows once, and the chain holds."""
     I4 = "I4"
-    """What was decided was told, in the same words at every repetition: in the topic and to each endpoint."""
     I5 = "I5"
-    """A status moves only along allowed edges."""
     I6 = "I6"
-    """Nothing carries another tenant's id."""
     I7 = "I7"
-    """What was answered can be read."""
     I8 = "I8"
-    """Evidence that is referred to opens, and nothing lies about that nobody knows of."""
     I9 = "I9"
-    """A planted value is found nowhere outside the store."""
     I10 = "I10"
-    """Walking the audit log's pages meets each row once, in order."""
 
+
+MEANING: Final[Mapping[Invariant, str]] = MappingProxyType(
+    {
+        Invariant.I1: "Every accepted command came to an end: one decision, a refusal or a dead letter.",
+        Invariant.I2: "A command that is sent again leads to the same record.",
+        Invariant.I3: "Every decision has each of its audit rows once, and the audit chains are unbroken.",
+        Invariant.I4: "Every decision was published, in the same words each time, and sent to each endpoint.",
+        Invariant.I5: "A status moved only along allowed edges, and a final one never changed.",
+        Invariant.I6: "Nothing of one tenant carries the id of another.",
+        Invariant.I7: "Every verification that was answered can be read, with its session and case.",
+        Invariant.I8: "Every piece of evidence opens, and no file of evidence is without a row.",
+        Invariant.I9: "A planted value is in no topic, record, audit row or log.",
+        Invariant.I10: "Reading the audit log page by page returns each row once, in order.",
+    }
+)
+"""Each invariant as a sentence."""
+
+COUNTED: Final[Mapping[Invariant, str]] = MappingProxyType(
+    {
+        Invariant.I1: "commands in the log",
+        Invariant.I2: "commands sent again",
+        Invariant.I3: "decisions",
+        Invariant.I4: "decisions and deliveries to endpoints",
+        Invariant.I5: "verifications",
+        Invariant.I6: "verifications and deliveries to endpoints",
+        Invariant.I7: "verifications and answers",
+        Invariant.I8: "references to evidence and files of evidence",
+        Invariant.I9: "comparisons with records of the log and files",
+        Invariant.I10: "audit rows",
+    }
+)
+"""What is counted as checked."""
 
 NOT_BUILT: Final[Mapping[Invariant, str]] = MappingProxyType(
     {
-        Invariant.I2: "answers over HTTP are looked at by whoever resends a key",
+        Invariant.I2: "it shows only when a request is sent again with its Idempotency-Key",
         Invariant.I3: "signed checkpoints",
         Invariant.I5: "flows, hosted sessions, conclusions of reviewers",
         Invariant.I6: "exports",

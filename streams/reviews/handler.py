@@ -15,6 +15,7 @@ from schemas.ids import DecisionId, TenantId, UserId
 from schemas.people import PERMISSIONS_OF, Permission, Reviewer
 from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.reviews import (
+    AppealKey,
     AssignCase,
     CaseChanged,
     CaseCommand,
@@ -34,6 +35,7 @@ from streams.reviews import concluding, rules
 from streams.reviews.telling import (
     Move,
     case_events,
+    keyed,
     moved,
     note_of,
     row_of,
@@ -44,6 +46,7 @@ from streams.reviews.telling import (
 )
 from streams.verification import keeping
 from streams.verification.policy import VerificationPolicy
+from streams.verification.refusing import key_reused
 
 REMEMBERED: Final = 64
 """Requests kept with a case; a worker that died is behind by far fewer."""
@@ -91,7 +94,8 @@ class ChangeCase:
 
         Raises:
             Refused: NOT_FOUND, CASE_ALREADY_CONCLUDED, CASE_CLAIMED, SECOND_REVIEWER_MUST_DIFFER,
-                EVIDENCE_NOT_VIEWED, PERMISSION_DENIED, or what is wrong with the wish.
+                EVIDENCE_NOT_VIEWED, PERMISSION_DENIED, IDEMPOTENCY_KEY_REUSED, or what is wrong with the
+                wish.
             StoreUnavailable: Nothing is known; the same command may be given again.
         """
         wish = command.root
@@ -102,9 +106,8 @@ class ChangeCase:
         while True:
             try:
                 if isinstance(wish, OpenAppeal):
-                    await self._appeal(wish)
-                else:
-                    await self._change(wish)
+                    return await self._appeal(wish)
+                await self._change(wish)
             except Conflict:
                 continue  # something moved meanwhile: look again
             return answered
@@ -195,7 +198,12 @@ class ChangeCase:
             return None
         return Reviewer.from_bytes(record.body)
 
-    async def _appeal(self, wish: OpenAppeal) -> None:
+    async def _appeal(self, wish: OpenAppeal) -> CaseChanged:
+        """Open the case, or answer with the one that the key or the decision has already."""
+        used = await self._used(wish)
+        if used is not None:
+            replayed = used.request_id != _id(wish)
+            return CaseChanged(review_case_id=used.review_case_id, replayed=replayed)
         held = await self._find(wish.tenant_id, RecordKind.VERIFICATION, wish.verification_id)
         stored = StoredVerification.from_bytes(held.body)
         now = to_milliseconds(self._clock())
@@ -207,15 +215,37 @@ class ChangeCase:
         except NotFound:
             standing = None
         if standing is not None:
+            if wish.key is not None:
+                await self._stores.journal.commit(Change(wish.tenant_id, keyed(wish, now)))
             self._remember(wish, StoredCase.from_bytes(standing.body))
-            return
+            return CaseChanged(review_case_id=wish.review_case_id)
         case = concluding.appeal_of(stored, wish.review_case_id, now, due)
         opened = StoredCase(case=case.model_copy(update={"notes": (note_of(wish, now),)}))
         record = Record(wish.tenant_id, RecordKind.REVIEW_CASE, case.review_case_id, b"", now, version=0)
         detail = f"Review case {case.review_case_id} was opened by an appeal."
-        await self._commit(wish, Move(opened, AuditAction.CASE_OPENED, detail, EventType.CASE_OPENED), record)
+        move = Move(opened, AuditAction.CASE_OPENED, detail, EventType.CASE_OPENED)
+        await self._commit(wish, move, record, keyed(wish, now))
+        return CaseChanged(review_case_id=wish.review_case_id)
 
-    async def _commit(self, wish: CaseWish, move: Move, record: Record) -> None:
+    async def _used(self, wish: OpenAppeal) -> AppealKey | None:
+        """Return what the request's key was answered with, None before its first use.
+
+        Raises:
+            Refused: IDEMPOTENCY_KEY_REUSED.
+        """
+        if wish.key is None:
+            return None
+        try:
+            record = await self._stores.records.get(wish.tenant_id, RecordKind.TOKEN, wish.key)
+        except NotFound:
+            return None
+        if record.fingerprint != wish.fingerprint:
+            raise key_reused()
+        return AppealKey.from_bytes(record.body)
+
+    async def _commit(
+        self, wish: CaseWish, move: Move, record: Record, more: tuple[Record, ...] = ()
+    ) -> None:
         """Commit the case with what it makes of its verification, and tell."""
         stored = move.stored.model_copy(update={"requests": (*move.stored.requests, _id(wish))[-REMEMBERED:]})
         version = record.version + 1
@@ -224,7 +254,7 @@ class ChangeCase:
         actor = await open_actor(self._stores.vault, wish.tenant_id, wish.actor)
         change = Change(
             wish.tenant_id,
-            (changed, *effects.records),
+            (changed, *effects.records, *more),
             (row_of(wish, move, actor, version, effects.decision_id),),
             (*case_events(wish.tenant_id, move, version, effects.decision_id), *effects.events),
         )

@@ -35,6 +35,7 @@ def open_case(tenant_id: TenantId, stored: StoredVerification, due_after: timede
         recommendation=stored.recommendation or Recommendation.REJECTED,
         review_status=ReviewStatus.PENDING,
         reasons=verification.reasons,
+        risk=stored.risk,
         due_at=verification.created_at + due_after,
         livemode=stored.livemode,
         created_at=verification.created_at,

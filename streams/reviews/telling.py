@@ -10,6 +10,7 @@ from schemas.enums import SessionStatus
 from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import AuditEventId, DecisionId, EventId, TenantId, derive_id
 from schemas.reviews import (
+    AppealKey,
     AssignCase,
     CaseNote,
     CaseWish,
@@ -74,6 +75,18 @@ def moved(wish: CaseWish, stored: StoredCase, now: datetime) -> Move:
             return Move(after, AuditAction.CASE_REOPENED, f"{name} was reopened.", EventType.CASE_REOPENED)
         case _:
             raise TypeError(f"no such command: {type(wish).__name__}")
+
+
+def keyed(wish: OpenAppeal, now: datetime) -> tuple[Record, ...]:
+    """Return the record by which the request's Idempotency-Key finds its case; none without a key."""
+    if wish.key is None:
+        return ()
+    used = AppealKey(review_case_id=wish.review_case_id, request_id=wish.actor.request_id)
+    return (
+        Record(
+            wish.tenant_id, RecordKind.TOKEN, wish.key, used.to_bytes(), now, fingerprint=wish.fingerprint
+        ),
+    )
 
 
 def session_after(held: Record, stored: StoredVerification, now: datetime) -> Record:

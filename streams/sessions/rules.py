@@ -24,6 +24,7 @@ from schemas.sessions import (
     VerificationSession,
 )
 from schemas.verifications import AcceptedDocument, StoredVerification, SubmitVerification
+from streams.sessions.notices import agreed_to_search
 
 LIFETIME: Final = timedelta(hours=24)
 """G34, G36: a session that was not handed in by then expires, and its token with it."""
@@ -126,7 +127,7 @@ def decided_on_notice(stored: StoredSession, wish: StartSession, now: datetime) 
     if wish.accepted and stored.consent is not None and stored.consent.accepted:
         return stored
     consent = Consent(
-        accepted=wish.accepted, notice_version=wish.notice_version, locale=stored.locale, decided_at=now
+        accepted=wish.accepted, notice_version=wish.notice_version, locale=wish.locale, decided_at=now
     )
     status = SessionStatus.STARTED if wish.accepted else stored.session.status
     return moved(stored.model_copy(update={"consent": consent}), now, status=status)
@@ -324,6 +325,7 @@ def command_of(tenant_id: TenantId, stored: StoredSession) -> SubmitVerification
         flow_type=row.flow_type,
         required_checks=stored.configuration.required_checks,
         accepted_documents=_accepted(stored.configuration),
+        face_search_agreed=agreed_to_search(stored.consent),
     )
 
 

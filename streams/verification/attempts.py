@@ -13,16 +13,15 @@ from schemas.enums import CheckKind, CheckVerdict, FlowType, ReaderClass
 from schemas.problems import ProblemCode, Refusal, Refused
 from schemas.reasons import CATALOGUE, VERDICT_OF, ReasonCategory, ReasonCode
 from schemas.sessions import RecordOutcome
+from schemas.tenant_settings import PolicyChoice
 from schemas.verifications import CheckResult, SubmitVerification
 from streams.access.acting import NOBODY
 from streams.verification.checks import SELFIE_POINTER
 from streams.verification.findings import Evaluation
 from streams.verification.outcome import DOCUMENT_TYPE_OF
 from streams.verification.policy import VerificationPolicy
+from streams.verification.reuse import SPECIMENS
 from streams.verification.rules import Finding, found, gravest, usual
-
-SPECIMENS: Final = "UTO"
-"""Utopia, the fictional issuer of ICAO's specimens and of ours (G75); no catalogue can name it."""
 
 CARRIES_ISSUER: Final = (
     CheckKind.DOCUMENT_CONSISTENCY,
@@ -46,12 +45,13 @@ class TakeAgain(Refused):
 
 
 def policy_of(
-    policy: VerificationPolicy, command: SubmitVerification, minimum_age: int | None = None
+    policy: VerificationPolicy, command: SubmitVerification, choice: PolicyChoice
 ) -> VerificationPolicy:
-    """Return the policy of the run: a session's checks come from its revision, the age from the tenant."""
+    """Return the policy of the run: a session's checks come from its revision, the rest from the tenant."""
     if not command.required_checks:
         return policy
-    return policy.model_copy(update={"required_checks": command.required_checks, "minimum_age": minimum_age})
+    tenants = {"minimum_age": choice.minimum_age, "duplicate_faces": choice.duplicate_faces}
+    return policy.model_copy(update={"required_checks": command.required_checks, **tenants})
 
 
 def to_take_again(command: SubmitVerification, results: Sequence[CheckResult]) -> tuple[ReasonCode, ...]:

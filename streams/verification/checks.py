@@ -17,6 +17,7 @@ import structlog
 from schemas.enums import CheckKind
 from schemas.problems import EngineFailed, ImageNotEvaluable, ProblemCode, Refused
 from schemas.reasons import ReasonCode
+from schemas.tenant_settings import DuplicateFaces
 from schemas.verifications import CheckResult, DeclaredDocument
 from streams.sight import (
     Box,
@@ -29,8 +30,15 @@ from streams.sight import (
     Picture,
     Sharpness,
     TextReader,
+    deadline,
 )
-from streams.verification.findings import DocumentFindings, DocumentPicture, Evaluation, FacesSeen
+from streams.verification.findings import (
+    DocumentFindings,
+    DocumentPicture,
+    Evaluation,
+    FacesSeen,
+    ReuseFacts,
+)
 from streams.verification.judging import (
     judge_authenticity,
     judge_consistency,
@@ -38,7 +46,8 @@ from streams.verification.judging import (
     judge_faces,
 )
 from streams.verification.policy import FaceBands, LivenessBands, VerificationPolicy
-from streams.verification.rules import broken, found, is_number, liveness_findings, usual
+from streams.verification.reuse import is_page, worth_reading
+from streams.verification.rules import Match, broken, found, is_number, liveness_findings, match, usual
 
 DOCUMENT_POINTER: Final = "/document/image_base64"
 SELFIE_POINTER: Final = "/selfie_image_base64"
@@ -111,6 +120,8 @@ class Seen:
     distance: float | None
     """None without two faces to compare; it may be no number when the engine answered nonsense."""
     liveness: float | None
+    reuse: ReuseFacts | None = None
+    """What tells a selfie of its own from a picture of a picture; None without a selfie."""
 
 
 class RequiredChecks:
@@ -141,7 +152,9 @@ class RequiredChecks:
         """
         shown, own = await self._look_at_both(portrait, selfie)
         liveness = await unless_broken("liveness", self._liveness(selfie, own))
-        seen = Seen(None, shown, own, self._distance(shown, own), liveness)
+        distance = self._distance(shown, own)
+        reuse = await self._reuse((portrait, shown), (selfie, own), distance, today)
+        seen = Seen(None, shown, own, distance, liveness, reuse)
         return self._judge(seen, DeclaredDocument(), today)
 
     def _judge(self, seen: Seen, declared: DeclaredDocument, today: date) -> Evaluation:
@@ -151,8 +164,33 @@ class RequiredChecks:
             findings=seen.page.findings if seen.page else None,
             distance=distance if distance is not None and is_number(distance) else None,
             engine_version=self._engines.faces.model_version,
+            reuse=seen.reuse,
+            face=_face_of(seen),
             portrait=seen.page.portrait if seen.page else None,
+            bands=self._bands(),
         )
+
+    def _bands(self) -> dict[str, Any]:
+        """Return the thresholds of the engines the policy asks, as they stand in the explanation."""
+        bands: dict[str, Any] = {}
+        if CheckKind.FACE_MATCH in self._policy.required_checks:
+            shown = self.face_bands().model_dump(exclude={"duplicate_at"})
+            if self._policy.duplicate_faces is not DuplicateFaces.OFF:
+                shown["duplicate_at"] = self.face_bands().same_among_many
+            bands["face_bands"] = {name_of(self._engines.faces.model_version): shown}
+        liveness = self._engines.liveness
+        if liveness is not None and CheckKind.LIVENESS in self._policy.required_checks:
+            shown = self._liveness_bands(liveness).model_dump()
+            bands["liveness_bands"] = {name_of(liveness.model_version): shown}
+        return bands
+
+    def face_bands(self) -> FaceBands:
+        """Return the thresholds of the face engine: those the policy names for it, or else its own."""
+        return face_bands(self._policy, self._engines.faces)
+
+    def _liveness_bands(self, engine: LivenessEngine) -> LivenessBands:
+        own_bands = LivenessBands(pass_at=engine.pass_at, fail_below=engine.fail_at)
+        return self._policy.liveness_bands.get(name_of(engine.model_version), own_bands)
 
     def unseen(self) -> Evaluation:
         """Return the evaluation of images that nothing could be seen of: every check is broken."""
@@ -163,8 +201,8 @@ class RequiredChecks:
     ) -> tuple[FaceView | None, FaceView | None]:
         """Look for faces; a selfie without one is refused before anything else is asked."""
         if own is None:
-            return await unless_broken("faces", self._look(shown)), None
-        views = await both(unless_broken("faces", self._look(shown)), unless_broken("faces", self._look(own)))
+            return await unless_broken("faces", self.look(shown)), None
+        views = await both(unless_broken("faces", self.look(shown)), unless_broken("faces", self.look(own)))
         if views[1] is not None and views[1].face is None:
             raise Refused.at(
                 SELFIE_POINTER, ProblemCode.IMAGE_NOT_EVALUABLE, "No face was found on the selfie."
@@ -181,10 +219,56 @@ class RequiredChecks:
             raise Refused.at(
                 DOCUMENT_POINTER, ProblemCode.DOCUMENT_UNUSABLE, "No document was found on the image."
             )
-        return Seen(page, shown, own, self._distance(shown, own), liveness)
+        distance = self._distance(shown, own)
+        reuse = await self._reuse((document, shown), (selfie, own), distance, today)
+        return Seen(page, shown, own, distance, liveness, reuse)
 
-    async def _look(self, picture: Picture) -> FaceView:
-        """Find the best face, measure it and take its vector."""
+    async def _reuse(
+        self,
+        shown: tuple[Picture, FaceView | None],
+        own: tuple[Picture | None, FaceView | None],
+        distance: float | None,
+        today: date,
+    ) -> ReuseFacts | None:
+        """Tell whether the selfie is a picture of its own; without its face nothing else is told either."""
+        if own[0] is None or own[1] is None or own[1].face is None:
+            return None
+        same = bool(own[0].digest) and own[0].digest == shown[0].digest
+        if same:
+            return ReuseFacts(same_pixels=True)
+        seen = self._look_for_reuse(shown, (own[0], own[1], own[1].face), distance, today)
+        return await unless_broken("reuse", seen) or ReuseFacts(broken=True)
+
+    async def _look_for_reuse(
+        self,
+        shown: tuple[Picture, FaceView | None],
+        own: tuple[Picture, FaceView, Face],
+        distance: float | None,
+        today: date,
+    ) -> ReuseFacts:
+        """Compare two faces of one person as photographs, and look for print on the selfie."""
+        engines, bands = self._engines, self.face_bands()
+        (document, view), (selfie, own_view, face) = shown, own
+        alike = distance is not None and match(distance, bands) is not Match.DIFFERENT
+        parallax = None
+        if alike and view is not None and view.face is not None:
+            parallax = await self.ask(engines.faces.parallax(document, view.face, selfie, face))
+        rows = await self.ask(engines.decoder.print_rows(selfie))
+        shows_document = False
+        if worth_reading(rows, own_view.seen.width_px, min(selfie.width, selfie.height)):
+            read = engines.read_document(engines.text, selfie, today)
+            findings = await self.ask(read, self._policy.reading_deadline_s)
+            shows_document = is_page(findings, rows)
+        copy_at = engines.faces.copy_at if bands.copy_at is None else bands.copy_at
+        return ReuseFacts(shows_document=shows_document, parallax=parallax, copy_at=copy_at)
+
+    async def look(self, picture: Picture) -> FaceView:
+        """Find the best face, measure it and take its vector.
+
+        Raises:
+            EngineFailed: An engine broke or ran out of time.
+            Overloaded: An engine has no room.
+        """
         engines = self._engines
         faces = await self.ask(engines.faces.find(picture))
         if not faces:
@@ -234,7 +318,7 @@ class RequiredChecks:
             EngineFailed: The answer did not come in time.
         """
         try:
-            async with asyncio.timeout(deadline_s or self._policy.engine_deadline_s):
+            async with deadline(deadline_s or self._policy.engine_deadline_s):
                 return await answer
         except TimeoutError as error:
             raise EngineFailed("an engine ran out of time") from error
@@ -264,10 +348,7 @@ class RequiredChecks:
     def _face_match(self, shown: FaceView, own: FaceView, distance: float | None) -> CheckResult:
         if distance is not None and not is_number(distance):
             return broken(CheckKind.FACE_MATCH)
-        engine = self._engines.faces
-        own_bands = FaceBands(accept_at=engine.pass_at, reject_above=engine.fail_at)
-        bands = self._policy.face_bands.get(name_of(engine.model_version), own_bands)
-        return judge_faces(self._policy, shown.seen, own.seen, distance, bands)
+        return judge_faces(self._policy, shown.seen, own.seen, distance, self.face_bands())
 
     def _alive(self, score: float | None) -> CheckResult:
         engine = self._engines.liveness
@@ -279,8 +360,7 @@ class RequiredChecks:
             )
         if score is None or not is_number(score):
             return broken(CheckKind.LIVENESS)
-        own_bands = LivenessBands(pass_at=engine.pass_at, fail_below=engine.fail_at)
-        bands = self._policy.liveness_bands.get(name_of(engine.model_version), own_bands)
+        bands = self._liveness_bands(engine)
         detail = f"Scored by {engine.model_version}; a still image stops no injected video."
         return found(CheckKind.LIVENESS, liveness_findings(score, bands), score=score, detail=detail)
 
@@ -302,6 +382,18 @@ async def unless_broken(engine: str, answer: Awaitable[One]) -> One | None:
     except EngineFailed as error:
         log.warning("engine.failed", engine=engine, cause=type(error.__cause__ or error).__name__)
         return None
+
+
+def face_bands(policy: VerificationPolicy, engine: FaceEngine) -> FaceBands:
+    """Return the thresholds of an engine: the policy's, or else its own."""
+    own_bands = FaceBands(accept_at=engine.pass_at, reject_above=engine.fail_at, copy_at=engine.copy_at)
+    return policy.face_bands.get(name_of(engine.model_version), own_bands)
+
+
+def _face_of(seen: Seen) -> Embedding | None:
+    """Return the vector of the subject's face: on the selfie, of which a document has none."""
+    view = seen.own or seen.shown
+    return view.embedding if view is not None else None
 
 
 def name_of(model_version: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from schemas.enums import ExtractionStatus, ReaderClass
 from schemas.verifications import CheckResult, PersonalFields
-from streams.sight import Sharpness
+from streams.sight import Embedding, Quad, Sharpness
 
 
 class Agreement(StrEnum):
@@ -16,6 +16,26 @@ class Agreement(StrEnum):
     MATCH = "MATCH"
     MISMATCH = "MISMATCH"
     NOT_FOUND = "NOT_FOUND"
+
+
+class Source(StrEnum):
+    """Which part of a document says something."""
+
+    ZONE = "ZONE"
+    """The machine-readable zone."""
+    PAGE = "PAGE"
+    """What is printed for the eye."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a field was read. Its text never shows in its representation."""
+
+    source: Source
+    quad: Quad
+    """Corners on the upright picture, 0-1 across and down, clockwise from the text's own top left."""
+    text: str = field(default="", repr=False)
+    """As it was recognised there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +63,8 @@ class DocumentFindings:
     """How the printed fields speak of those in the machine-readable zone."""
     code: Agreement = Agreement.NOT_FOUND
     """How a QR code speaks of the printed number; an unreadable one is NOT_FOUND."""
+    places: Mapping[str, tuple[Place, ...]] = field(default_factory=dict, repr=False)
+    """Where each field was read; `document_number` speaks of `number`."""
 
     @property
     def digits_hold(self) -> bool:
@@ -74,6 +96,22 @@ class FacesSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class ReuseFacts:
+    """What was seen of a selfie beside its document."""
+
+    same_pixels: bool = False
+    """The two upright pictures are equal, pixel by pixel."""
+    shows_document: bool = False
+    """The selfie has a machine-readable zone, or a printed page around the face."""
+    parallax: float | None = None
+    """Between the two aligned faces (`FaceEngine.parallax`); None when the faces are not of one person."""
+    copy_at: float = 0.0
+    """Parallaxes up to this one are copies of one photograph."""
+    broken: bool = False
+    """An engine broke, so that nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """All that evaluating brought to light, whether by engines or by a sandbox scenario."""
 
@@ -83,8 +121,16 @@ class Evaluation:
     distance: float | None = None
     engine_version: str | None = None
     """The face engine's, when it was asked."""
+    reuse: ReuseFacts | None = None
+    """What was seen of the selfie beside the document; None without both, and in a sandbox scenario."""
+    exempt: bool = False
+    """Whether its pictures may have been used before: a specimen in test mode (R2)."""
+    face: Embedding | None = field(default=None, repr=False, compare=False)
+    """The vector of the face on the selfie, or else on the document; None when none was measured."""
     portrait: bytes | None = field(default=None, repr=False)
     """The face cut from the document as a JPEG."""
+    bands: Mapping[str, Any] = field(default_factory=dict)
+    """The thresholds of each engine that was asked, by its name: those of the policy or its own."""
 
     @property
     def personal(self) -> PersonalFields:

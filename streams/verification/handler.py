@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 import structlog
-from pydantic import ValidationError
 
 from schemas.base import to_milliseconds
 from schemas.enums import FlowType
@@ -35,7 +34,7 @@ from streams.erasure import no_longer_kept
 from streams.ports import Announcer, Damaged, Erased, RecordKind, Stores, WorkingState
 from streams.sight import Condition, Picture, on_behalf_of
 from streams.subject_ids import open_subject_id
-from streams.verification import attempts, keeping, outcome, telling
+from streams.verification import attempts, keeping, outcome, reuse, telling
 from streams.verification.checks import (
     DOCUMENT_POINTER,
     SELFIE_POINTER,
@@ -44,14 +43,18 @@ from streams.verification.checks import (
     both,
     unless_broken,
 )
+from streams.verification.face_search import FaceSearch
 from streams.verification.findings import Evaluation
+from streams.verification.known_faces import KnownFaces
 from streams.verification.outcome import Decided, Remembered
+from streams.verification.pictures import KnownPictures
 from streams.verification.policy import VerificationPolicy
 from streams.verification.refusing import key_reused, unusable_images
 from streams.verification.rules import decide
 from streams.verification.sandbox import Scenario, scenario_for, simulate
 from streams.verification.tenant_policy import policy_for, without_policy
 from streams.verification.tries import Tries, counted
+from streams.verification.turns import Turns
 
 _UNSEEN: Final = Picture(np.empty((0, 0, 3), np.uint8))
 """Stands for an image that is sound and whose pixels nobody wants."""
@@ -81,9 +84,9 @@ class EvaluateVerification:
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         tell_session: TellSession | None = None,
         tries: Tries | None = None,
+        faces: FaceSearch | None = None,
     ) -> None:
         self._stores = stores
-        self._decoder = engines.decoder
         self._policy = policy
         self._engines = engines
         self._tell_session = tell_session
@@ -93,6 +96,9 @@ class EvaluateVerification:
         self._announcer = announcer
         self._pause = pause
         self._checks = RequiredChecks(engines, policy)
+        self._known_pictures = KnownPictures(stores)
+        self._turns = Turns()
+        self._known_faces = KnownFaces(faces, engines.faces, stores.vault)
 
     async def __call__(self, command: SubmitVerification) -> VerificationDecided:
         """Return the decision; `replayed` when another request had already made it.
@@ -121,9 +127,8 @@ class EvaluateVerification:
             await self._discard(command)
             memo = self._state.get(command.verification_id)
             if memo is not None and memo.refusal is not None and memo.is_about(command):
-                raise Refused(
-                    memo.refusal
-                ) from error  # sent together with it, by a front whose clock is ahead
+                # sent together with it, by a front whose clock is ahead
+                raise Refused(memo.refusal) from error
             raise no_longer_kept(error) from error
         except Refused as error:
             reasons = attempts.reasons_of(error)
@@ -160,15 +165,11 @@ class EvaluateVerification:
             raise key_reused()
         replayed = known.request_id != command.request_id
         if not replayed:
-            record = await self._stores.records.get(
-                command.tenant_id, RecordKind.VERIFICATION, command.verification_id
-            )
+            tenant_id, kind = command.tenant_id, RecordKind.VERIFICATION
+            record = await self._stores.records.get(tenant_id, kind, command.verification_id)
             first = outcome.first_stored(record)
-            await self._announce(
-                command,
-                telling.events(command.tenant_id, first),
-                telling.audit_ids(command.tenant_id, first),
-            )
+            events, rows = telling.events(tenant_id, first), telling.audit_ids(tenant_id, first)
+            await self._announce(command, events, rows)
             await self._tell_outcome(command)
         return VerificationDecided(verification_id=command.verification_id, replayed=replayed)
 
@@ -180,15 +181,13 @@ class EvaluateVerification:
             keeping.submission_label(command.verification_id),
             command.sealed_submission,
         )
-        submission, chosen = (
-            _submission(sealed),
-            await policy_for(self._stores.records, self._policy, command),
-        )
-        policy = chosen or self._policy
+        submission = keeping.submission_of(sealed)
+        chosen = await policy_for(self._stores.records, self._policy, command)
+        policy, pictures = chosen or self._policy, None
         try:
-            tries = self._tries if scenario is None else None
+            tries, real = (self._tries, True) if scenario is None else (None, False)
             with on_behalf_of(command.tenant_id):
-                async with counted(tries, command.verification_id) as may:
+                async with self._turns.taken(wanted=real), counted(tries, command.verification_id) as may:
                     pictures = await self._pictures(command, scenario) if may else None
                     evaluation = await self._evaluate(command, scenario, submission, chosen, pictures)
         except Refused as refused:
@@ -198,12 +197,16 @@ class EvaluateVerification:
         again = attempts.to_take_again(command, evaluation.results)
         if again:
             raise attempts.TakeAgain(again)
+        at = to_milliseconds(self._clock())
+        evaluation = await self._known_pictures.unless_known(command, evaluation, pictures, at)
+        if scenario is None:
+            evaluation = await self._known_faces.unless_known(command, evaluation, policy, at)
         decided = Decided(
             command=command,
             evaluation=evaluation,
             judgement=decide(policy, evaluation.results),
             policy=policy,
-            at=to_milliseconds(self._clock()),
+            at=at,
             ip=submission.ip,
         )
         return decided, await self._keep(decided)
@@ -220,12 +223,13 @@ class EvaluateVerification:
             Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE, naming every image it is true of.
         """
         evidence, tenant_id = self._stores.evidence, command.tenant_id
-        shown = await evidence.get(tenant_id, command.document_evidence_id)
-        own = await evidence.get(tenant_id, command.selfie_evidence_id)
-        if scenario is None:
-            document, selfie = await both(self._decoded(shown), self._decoded(own))
-        else:
-            document, selfie = await self._examined((shown, own))
+        async with self._turns.taken(wanted=scenario is not None):
+            shown = await evidence.get(tenant_id, command.document_evidence_id)
+            own = await evidence.get(tenant_id, command.selfie_evidence_id)
+            if scenario is None:
+                document, selfie = await both(self._decoded(shown), self._decoded(own))
+            else:
+                document, selfie = await self._examined((shown, own))
         sent = [(DOCUMENT_POINTER, document), (SELFIE_POINTER, selfie)]
         refusal = unusable_images(sent if command.flow_type is not FlowType.BIOMETRIC else sent[1:])
         if refusal is not None:
@@ -236,12 +240,12 @@ class EvaluateVerification:
 
     async def _decoded(self, image: bytes) -> Picture | Condition | None:
         try:
-            return await unless_broken("images", self._checks.ask(self._decoder.decode(image)))
+            return await unless_broken("images", self._checks.ask(self._engines.decoder.decode(image)))
         except (ImageUndecodable, ImageNotEvaluable) as condition:
             return condition
 
     async def _examined(self, images: tuple[bytes, bytes]) -> tuple[Picture | Condition | None, ...]:
-        conditions = await unless_broken("images", self._checks.ask(self._decoder.examine(images)))
+        conditions = await unless_broken("images", self._checks.ask(self._engines.decoder.examine(images)))
         if conditions is None:
             return None, None
         return tuple(condition or _UNSEEN for condition in conditions)
@@ -276,9 +280,12 @@ class EvaluateVerification:
         """Run the checks on the images that this kind of journey has."""
         document, selfie = pictures
         if command.flow_type is FlowType.BIOMETRIC:
-            return await checks.against(document, selfie, today)
-        own = selfie if command.flow_type is not FlowType.DOCUMENT else None
-        return attempts.accepted_only(command, await checks(document, own, declared, today))
+            evaluation = await checks.against(document, selfie, today)
+        else:
+            own = selfie if command.flow_type is not FlowType.DOCUMENT else None
+            evaluation = attempts.accepted_only(command, await checks(document, own, declared, today))
+        exempt = await self._known_pictures.is_exempt(command, evaluation)
+        return reuse.judged(evaluation, exempt=exempt)
 
     async def _keep(self, decided: Decided) -> StoredVerification:
         """Keep the evidence the evaluation made and seal what it told about the person."""
@@ -290,7 +297,7 @@ class EvaluateVerification:
             keeping.fields_label(command.verification_id),
             personal.to_bytes(),
         )
-        return outcome.stored_verification(decided, sealed)
+        return outcome.stored_verification(decided, sealed, await self._known_faces.seal(decided))
 
     async def _commit(
         self, command: SubmitVerification, decided: Decided, stored: StoredVerification
@@ -340,11 +347,3 @@ class EvaluateVerification:
         spare = [one for one in outcome.brought_and_made(command) if one not in keep]
         if spare:
             await self._stores.evidence.discard(command.tenant_id, spare)
-
-
-def _submission(opened: bytes) -> Submission:
-    """Read what the front sealed; what is wrong with it is not told, because it is personal."""
-    try:
-        return Submission.from_bytes(opened)
-    except ValidationError:
-        raise Damaged("the sealed submission is not one") from None

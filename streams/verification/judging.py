@@ -4,8 +4,9 @@ AUTHENTICITY claims only what can be shown on paper: check digits, dates a calen
 A passed check says that no inconsistency was found, never that the document is genuine.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from typing import Final
 
 from schemas.enums import CheckKind, CheckVerdict, ExtractionStatus, ReaderClass
 from schemas.reasons import ReasonCode
@@ -14,8 +15,15 @@ from streams.sight import Sharpness
 from streams.verification.declared import code_at, disagreements
 from streams.verification.findings import Agreement, DocumentFindings, DocumentPicture, FacesSeen
 from streams.verification.policy import FaceBands, ImageThresholds, SharpnessFloor, VerificationPolicy
+from streams.verification.readers import nin_slip, td3_mrz
+from streams.verification.readers.grading import unread
 from streams.verification.rules import Finding, Match, found, match, usual
 
+REQUIRED: Final[Mapping[ReaderClass, Sequence[str]]] = {
+    ReaderClass.TD3_MRZ: td3_mrz.REQUIRED,
+    ReaderClass.NG_NIN_SLIP: nin_slip.REQUIRED,
+}
+"""What each reader must read for a document to count as read."""
 NIN_DIGITS = 11
 """Length of a Nigerian National Identification Number."""
 
@@ -26,6 +34,10 @@ def judge_extraction(
     """DOCUMENT_EXTRACTION: was everything read that this kind of document tells, on a fair image?"""
     reasons = [*_unread(findings), *document_image_findings(policy.images, findings, picture)]
     detail = f"Reader {findings.reader or 'none'}, {findings.status}, {findings.repairs} characters repaired."
+    if findings.reader is not None and findings.status is not ExtractionStatus.EXTRACTED:
+        detail += (
+            f" Missing or in doubt: {', '.join(unread(findings.confidence, REQUIRED[findings.reader]))}."
+        )
     return found(CheckKind.DOCUMENT_EXTRACTION, reasons, detail=detail)
 
 
@@ -65,11 +77,14 @@ def judge_consistency(
         reasons += usual(ReasonCode.IMAGE_CROPPED)
     if findings.code is Agreement.MISMATCH:
         reasons += usual(ReasonCode.QR_MISMATCH)
+    differing = [name for name, said in findings.printed.items() if said is Agreement.MISMATCH]
     pointers = tuple(disagreements(declared, findings))
     reasons += usual(*dict.fromkeys(map(code_at, pointers)))
     detail = (
         f"{agreeing} of {len(findings.printed)} printed fields agree with the zone, QR code {findings.code}."
     )
+    if differing:
+        detail += f" Printed otherwise: {', '.join(differing)}."
     result = found(CheckKind.DOCUMENT_CONSISTENCY, reasons, detail=detail)
     return result.model_copy(update={"pointers": pointers})
 

@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from pydantic import ValidationError
+
 from schemas.enums import EvidenceKind, RetentionPolicy
 from schemas.ids import DecisionId, EvidenceId, SubjectId, TenantId, VerificationId, derive_id
-from schemas.verifications import Evidence, PersonalFields, StoredVerification, Verification
+from schemas.verifications import Evidence, PersonalFields, StoredVerification, Submission, Verification
+from streams.ports import Damaged
 
 Index = tuple[str, str]
 """An index name and the value to look up under it."""
@@ -42,9 +45,26 @@ def submission_label(verification_id: VerificationId) -> str:
     return f"submission:{verification_id}"
 
 
+def submission_of(opened: bytes) -> Submission:
+    """Read what the front sealed; what is wrong with it is not told, because it is personal.
+
+    Raises:
+        Damaged: It is no submission.
+    """
+    try:
+        return Submission.from_bytes(opened)
+    except ValidationError:
+        raise Damaged("the sealed submission is not one") from None
+
+
 def fields_label(verification_id: VerificationId) -> str:
     """Return the vault label under which `PersonalFields` are sealed."""
     return f"fields:{verification_id}"
+
+
+def face_label(verification_id: VerificationId) -> str:
+    """Return the vault label under which the subject's face is sealed."""
+    return f"face:{verification_id}"
 
 
 def mode(livemode: bool) -> str:  # noqa: FBT001 - the interface's own word for it
@@ -75,6 +95,11 @@ def by_subject_and_status(livemode: bool, subject_id: SubjectId, status: str) ->
 def by_decision(decision_id: DecisionId) -> Index:
     """The verification whose standing decision this is."""
     return "decision", decision_id
+
+
+def picture_id(livemode: bool, digest: str) -> str:  # noqa: FBT001
+    """Return the id of a picture's record; the store gets a keyed hash of the digest."""
+    return f"{mode(livemode)}|{digest}"
 
 
 def indexes(livemode: bool, subject_id: SubjectId, status: str) -> tuple[Index, ...]:  # noqa: FBT001

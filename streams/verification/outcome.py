@@ -136,7 +136,9 @@ def _draft(decided: Decided, kind: EvidenceKind) -> EvidenceDraft:
     return EvidenceDraft(row, to_json(evaluation.findings) if read else evaluation.portrait or b"")
 
 
-def stored_verification(decided: Decided, sealed_fields: str | None) -> StoredVerification:
+def stored_verification(
+    decided: Decided, sealed_fields: str | None, sealed_face: str | None = None
+) -> StoredVerification:
     """Build the verification as it is kept: the document without its personal fields."""
     command, judgement = decided.command, decided.judgement
     return StoredVerification(
@@ -149,6 +151,9 @@ def stored_verification(decided: Decided, sealed_fields: str | None) -> StoredVe
         risk_terms=judgement.risk_terms,
         recommendation=judgement.recommendation,
         policy_revision=decided.policy.revision,
+        thresholds=decided.policy.thresholds() | dict(decided.evaluation.bands),
+        sealed_submission=command.sealed_submission,
+        sealed_face=sealed_face,
         request_id=command.request_id,
     )
 

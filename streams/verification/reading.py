@@ -13,8 +13,10 @@ from typing import Any, Final
 
 from schemas.enums import ExtractionStatus, ReaderClass
 from streams.sight import Detail, Picture, Quad, TextLine, TextPage, TextReader, Turn
+from streams.verification.agreeing_print import find_agreeing
 from streams.verification.findings import Agreement, DocumentFindings
-from streams.verification.readers import nin_slip, visual_zone
+from streams.verification.picture_text import PictureText, machine_lines
+from streams.verification.readers import nin_slip, printed_fields, td3_strips, visual_zone
 from streams.verification.readers.layout import (
     TURNS,
     facing,
@@ -22,17 +24,18 @@ from streams.verification.readers.layout import (
     is_lengthwise,
     length,
     turn_back,
-    turn_page,
 )
 from streams.verification.readers.nin_slip import SlipReading
+from streams.verification.readers.places import Places, merged, printed_places, zone_places
 from streams.verification.readers.td3_mrz import Td3Reading, read_td3
+from streams.verification.readers.td3_witness import could_be_settled, settle
 
-MACHINE_LINES_MAX: Final = 6
-"""Longest lines looked at for a zone: its two, and what else runs over the width of a page."""
-MACHINE_ASPECT_MIN: Final = 10.0
-"""A line of 44 characters is some 25 times as long as high; perspective and loose boxes take half."""
-MACHINE_SHARE_MIN: Final = 0.6
-"""A line of the zone is the longest or not much shorter."""
+STRIP_SCORE_MIN: Final = 0.95
+"""Recogniser's score from which a strip nobody found text in counts: cut too high or low it is misread."""
+JOINED_LINES_MAX: Final = 3
+"""Lines made of pieces that are looked at for a zone."""
+JOINED_SHARE_MIN: Final = 0.85
+"""One of them is the longest line of its page or not much shorter."""
 PROBES: Final = 5
 """Lines read in both directions to tell which way a page without a zone is up."""
 PROBE_ASPECT_MAX: Final = 10.0
@@ -71,6 +74,8 @@ class DocumentReading:
     """Texts of the QR codes of a slip."""
     code: Agreement = Agreement.NOT_FOUND
     """How those codes agree with the printed number."""
+    places: Places = field(default_factory=dict, repr=False)
+    """Where each field was read."""
     text_score: float = 0.0
     """Mean score of the legible lines, 0-1; the best single sign of an image's quality."""
     model_version: str = ""
@@ -151,6 +156,7 @@ def findings_of(reading: DocumentReading) -> DocumentFindings:
         repairs=zone.repairs if zone else 0,
         printed=reading.printed,
         code=reading.code,
+        places=reading.places,
     )
 
 
@@ -161,8 +167,7 @@ class _Desk:
         self._reader = reader
         self._picture = picture
         self._today = today
-        self._quads: dict[Detail, tuple[Quad, ...]] = {}
-        self._lines: dict[Quad, TextLine] = {}
+        self._text = PictureText(reader, picture)
         self._page: TextPage | None = None
 
     async def find_zone(self) -> tuple[Td3Reading, Turn] | None:
@@ -174,6 +179,7 @@ class _Desk:
                 best = found, turn
             if found is not None and found.holds:
                 break
+        best = best if best and best[0].holds else await self._joined_zone() or best
         if best is None:
             page = await self.read_page()
             found = read_td3(page, self._today)
@@ -182,14 +188,38 @@ class _Desk:
         if not (zone.holds and zone.status is ExtractionStatus.EXTRACTED):
             closer = await self._zone(Detail.FINE, turn)
             zone = max(zone, closer or zone, key=_rank)
-        return zone, turn
+        return await self._with_names(zone, turn), turn
+
+    async def _joined_zone(self) -> tuple[Td3Reading, Turn] | None:
+        """Look for a zone whose lines the detector found in pieces."""
+        quads = await self._text.find(Detail.FINE)
+        for turn in TURNS:
+            lines = _joined_lines(quads, turn)
+            found = read_td3(await self._text.read(lines, turn), self._today) if lines else None
+            if found is not None and found.holds:
+                return found, turn
+        return None
+
+    async def _with_names(self, zone: Td3Reading, turn: Turn) -> Td3Reading:
+        """Read the strip above a second line that holds and whose first line was not found."""
+        if not zone.holds or zone.lines[0] or zone.second_quad is None:
+            return zone
+        second = turn_back(zone.second_quad, self._text.turned((), turn))
+        quads = [facing(quad, turn) for quad in await self._text.find(Detail.FINE)]
+        strips = td3_strips.first_line_strips(second, quads)
+        await self._text.read([*strips, second], turn)  # in one batch
+        read = [await self._text.read([strip, second], turn) for strip in strips]
+        pages = [page for page in read if page.lines[0].score >= STRIP_SCORE_MIN]
+        zones = [(page.lines[0].score, read_td3(page, self._today)) for page in pages]
+        named = [(score, one) for score, one in zones if one is not None and one.holds and one.lines[0]]
+        return max(named, key=lambda pair: pair[0])[1] if named else zone
 
     async def read_page(self) -> TextPage:
         """Read every line, turned the way in which the longer ones make most sense."""
         if self._page is None:
-            quads = await self._find(Detail.FINE)
+            quads = await self._text.find(Detail.FINE)
             turn = await self._upright(quads)
-            self._page = await self._read([facing(quad, turn) for quad in quads], turn)
+            self._page = await self._text.read([facing(quad, turn) for quad in quads], turn)
         return self._page
 
     async def finish_passport(self, zone: Td3Reading, turn: Turn, *, compare_print: bool) -> DocumentReading:
@@ -200,17 +230,26 @@ class _Desk:
         """
         printed: Mapping[str, Agreement] = {}
         page = self._page or TextPage((), self._picture.width, self._picture.height, turn)
-        if zone.holds and compare_print:
-            page = await self._print(turn)
+        if compare_print and could_be_settled(zone):
+            page = await self._print(zone, turn)
+            zone = settle(zone, visual_zone.witness(page, zone), self._today)
+        if compare_print and zone.holds:
             printed = visual_zone.compare(page, zone)
             if Agreement.MISMATCH in (printed["surname"], printed["given_names"]):
                 again = await self._zone(Detail.FINE, turn)
-                if again is not None and again.holds and again.number == zone.number:
+                if again is not None and again.holds and again.lines[0] and again.number == zone.number:
+                    again = settle(again, visual_zone.witness(page, again), self._today)
                     second_look = visual_zone.compare(page, again)
                     if Agreement.MISMATCH not in second_look.values():
                         zone, printed = again, second_look
         reading = self.reading(DocumentClass.TD3_PASSPORT, zone.status, page)
-        return replace(reading, passport=zone, printed=printed)
+        return replace(reading, passport=zone, printed=printed, places=self._places(zone, page))
+
+    def _places(self, zone: Td3Reading, page: TextPage) -> Places:
+        """Return where the zone and the print were read."""
+        everything = self._text.everything(page.turn)
+        printed = printed_fields.lines_of(page, zone)
+        return merged(zone_places(zone, everything), printed_places(page, printed))
 
     async def finish_slip(self, page: TextPage, slip: SlipReading) -> DocumentReading:
         """Read a number whose groups were not all found once more, then compare it with the QR codes."""
@@ -219,7 +258,8 @@ class _Desk:
             slip = nin_slip.read_slip(page, [(line.text, line.score) for line in again]) or slip
         codes = await self._reader.read_codes(self._picture)
         reading = self.reading(DocumentClass.NIN_SLIP, slip.status, page)
-        return replace(reading, slip=slip, codes=codes, code=nin_slip.compare_codes(slip.number, codes))
+        code, found = nin_slip.compare_codes(slip.number, codes), printed_places(page, slip.lines)
+        return replace(reading, slip=slip, codes=codes, code=code, places=found)
 
     def reading(
         self, document_class: DocumentClass, status: ExtractionStatus, page: TextPage
@@ -234,30 +274,23 @@ class _Desk:
             model_version=self._reader.model_version,
         )
 
-    async def _print(self, turn: Turn) -> TextPage:
-        """Read what is not the zone, unless the whole page was read already."""
+    async def _print(self, zone: Td3Reading, turn: Turn) -> TextPage:
+        """Read of the print what says that it agrees with the zone, or else all of it."""
         if self._page is not None and self._page.turn == turn:
             return self._page
-        quads = [facing(quad, turn) for quad in await self._find(Detail.FINE)]
-        zone_lines = set(_machine_lines(quads, 0))
-        return await self._read([quad for quad in quads if quad not in zone_lines], turn)
+        for detail in Detail if zone.holds else ():
+            page, near = await find_agreeing(self._text, zone, turn, detail)
+            if page is not None:
+                return page
+            if not near:
+                break
+        quads = [facing(quad, turn) for quad in await self._text.find(Detail.FINE)]
+        zone_lines = set(machine_lines(quads, 0))
+        return await self._text.read([quad for quad in quads if quad not in zone_lines], turn)
 
     async def _zone(self, detail: Detail, turn: Turn) -> Td3Reading | None:
-        page = await self._read(_machine_lines(await self._find(detail), turn), turn)
+        page = await self._text.read(machine_lines(await self._text.find(detail), turn), turn)
         return read_td3(page, self._today)
-
-    async def _find(self, detail: Detail) -> tuple[Quad, ...]:
-        if detail not in self._quads:
-            self._quads[detail] = await self._reader.find_lines(self._picture, detail)
-        return self._quads[detail]
-
-    async def _read(self, quads: Sequence[Quad], turn: Turn) -> TextPage:
-        new = [quad for quad in quads if quad not in self._lines]
-        if new:
-            read = await self._reader.read_lines(self._picture, new)
-            self._lines.update(zip(new, read, strict=True))
-        lines = [self._lines[quad] for quad in quads]
-        return turn_page(lines, (self._picture.width, self._picture.height), turn)
 
     async def _upright(self, quads: Sequence[Quad]) -> Turn:
         """Tell the turn of the page: by the direction most lines run in, then by which way they read."""
@@ -269,16 +302,17 @@ class _Desk:
         opposite: dict[Turn, Turn] = {turns[0]: 0, turns[1]: 180}
         sense: dict[Turn, float] = {}
         for turn in turns:
-            page = await self._read([facing(quad, opposite[turn]) for quad in longest], turn)
+            page = await self._text.read([facing(quad, opposite[turn]) for quad in longest], turn)
             sense[turn] = sum(line.score * len(line.text) for line in page.lines)
         return max(turns, key=lambda turn: sense[turn])
 
 
-def _machine_lines(quads: Sequence[Quad], turn: Turn) -> list[Quad]:
-    """Return the lines that may be a zone's on the page turned by `turn`, longest first."""
-    turned = sorted((facing(quad, turn) for quad in quads), key=length, reverse=True)
-    long = [quad for quad in turned if length(quad) > MACHINE_ASPECT_MIN * height(quad)][:MACHINE_LINES_MAX]
-    return [quad for quad in long if length(quad) > MACHINE_SHARE_MIN * length(long[0])]
+def _joined_lines(quads: Sequence[Quad], turn: Turn) -> list[Quad]:
+    """Return the pieces joined that may be a zone's second line: nothing on its page is longer."""
+    running = [facing(quad, turn) for quad in quads if is_lengthwise(quad, turn)]
+    longest = max(map(length, running), default=0.0)
+    whole = [line for line in td3_strips.joined(running) if length(line) > JOINED_SHARE_MIN * longest]
+    return whole[:JOINED_LINES_MAX]
 
 
 def _rank(zone: Td3Reading) -> tuple[int, bool, bool]:

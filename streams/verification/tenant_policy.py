@@ -19,14 +19,15 @@ log = structlog.get_logger(__name__)
 async def policy_for(
     records: Records, base: VerificationPolicy, command: SubmitVerification
 ) -> VerificationPolicy | None:
-    """Return the policy of the run; a session takes its checks from its revision and only the age from here.
+    """Return the policy of the run; a session takes its checks from its revision, not from here.
 
     None: the tenant's policy does not load, for example because it names a check nothing stands behind.
     """
     try:
         settings = await read_settings(records, command.tenant_id)
+        base = base.model_copy(update={"faces_kept_days": settings.retention.biometric_days})
         if command.required_checks:
-            return attempts.policy_of(base, command, settings.verification_policy.minimum_age)
+            return attempts.policy_of(base, command, settings.verification_policy)
         return with_choice(base, settings.verification_policy)
     except ValidationError:
         log.error("policy.not_loaded", tenant_id=command.tenant_id)  # noqa: TRY400 - it may quote a value

@@ -17,6 +17,7 @@ from schemas.ids import DeliveryId, EndpointId, TenantId
 from schemas.problems import StoreUnavailable
 from schemas.webhooks import Deliver
 from streams.runtime.guard import trace
+from streams.runtime.tenant_scope import tenant_scope
 from streams.webhooks.delivering import Outcome, Tried
 
 log = structlog.get_logger(__name__)
@@ -168,10 +169,14 @@ class Dispatcher:
         lane.under_way += 1
         self._suspects_under_way += suspect
         wish = Deliver(tenant_id=lane.tenant_id, endpoint_id=lane.endpoint_id, delivery_id=delivery_id)
-        task = asyncio.create_task(self._make(wish), name=f"webhook-{delivery_id}")
+        task = asyncio.create_task(self._make_in_scope(wish), name=f"webhook-{delivery_id}")
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._end(lane, delivery_id, done, suspect=suspect))
         self._line_up(lane)
+
+    async def _make_in_scope(self, wish: Deliver) -> None:
+        with tenant_scope(wish.tenant_id):
+            await self._make(wish)
 
     async def _make(self, wish: Deliver) -> None:
         try:
@@ -203,7 +208,9 @@ class Dispatcher:
         error = None if done.cancelled() else done.exception()
         if error is not None:
             self.ends["broke"] += 1
-            log.error("webhooks.attempt_broke", delivery_id=delivery_id, **trace(error))
+            log.error(
+                "webhooks.attempt_broke", tenant_id=lane.tenant_id, delivery_id=delivery_id, **trace(error)
+            )
         self._line_up(lane)
         if not lane.waiting and not lane.under_way:
             self._lanes.pop(lane.endpoint_id, None)

@@ -1,10 +1,12 @@
 """Makes a delivery of an event for every endpoint that asks for it, once, and then says so."""
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Protocol
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -72,6 +74,9 @@ class FanOut:
     clock: Callable[[], datetime]
     lost_after: timedelta = LOST_AFTER
     _readings: dict[tuple[TenantId, bool], _Reading] = field(default_factory=dict)
+    _locks: WeakValueDictionary[tuple[TenantId, bool], asyncio.Lock] = field(
+        default_factory=WeakValueDictionary
+    )
 
     async def __call__(self, event: DecisionEvent) -> None:
         """Commit a delivery for each endpoint in force, then ask for each to be attempted.
@@ -87,14 +92,19 @@ class FanOut:
     async def _endpoints_for(self, event: DecisionEvent) -> list[StoredEndpoint]:
         """Return the endpoints that may want it, read once for a decision's events or a backlog."""
         asked = (event.tenant_id, event.livemode)
-        reading = self._readings.get(asked)
-        if reading is None or not reading.serves(event):
-            as_of, read_at = self.clock(), time.monotonic()
-            found = await self.endpoints(event.tenant_id, livemode=event.livemode)
-            if len(self._readings) >= MOST_READINGS:
-                self._readings.clear()
-            reading = self._readings[asked] = _Reading(as_of, read_at, found)
-        return reading.endpoints
+        async with self._locks.setdefault(asked, asyncio.Lock()):  # events that come together share a reading
+            reading = self._readings.get(asked)
+            if reading is None or not reading.serves(event):
+                reading = await self._read(asked)
+            return reading.endpoints
+
+    async def _read(self, asked: tuple[TenantId, bool]) -> _Reading:
+        as_of, read_at = self.clock(), time.monotonic()
+        found = await self.endpoints(asked[0], livemode=asked[1])
+        if len(self._readings) >= MOST_READINGS:
+            self._readings.clear()
+        reading = self._readings[asked] = _Reading(as_of, read_at, found)
+        return reading
 
     async def endpoints(self, tenant_id: TenantId, *, livemode: bool) -> list[StoredEndpoint]:
         """Return the endpoints of a mode that are in force now."""

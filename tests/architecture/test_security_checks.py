@@ -19,6 +19,13 @@ ATTACKS = (36, 42, 46, 51, 58, 59, 61, 62, 66, 67, 68, 69, 70, 71, 72, 75)
 FINDINGS = ROOT / "tests" / "security" / "FINDINGS.md"
 CITED = re.compile(r"`([\w/]+\.py|…)::(test_\w+)`")
 
+SHOWN = "## What each test shows"
+"""Begins the table of what was switched off."""
+
+ROW = re.compile(r"^\| (\d+) \| (.+) \| (.+) \|$", re.MULTILINE)
+PLACE = re.compile(r"`([\w/.-]+\.[a-z]+)(?::(\w+))?`")
+"""A file, and a name that stands in it."""
+
 
 def numbers() -> set[int]:
     """The numbers that tests bear."""
@@ -39,10 +46,15 @@ def test_a_check_has_a_test_of_its_number(number: int) -> None:
     assert number in numbers()
 
 
-def cited() -> list[tuple[Path, str]]:
-    """File and name of every test that a finding names; an ellipsis stands for the file before it."""
+def cited(*, shown: bool | None = None) -> list[tuple[Path, str]]:
+    """File and name of every test that is named; an ellipsis stands for the file before it.
+
+    `shown` chooses the table of what was switched off, or the one before it.
+    """
+    text = FINDINGS.read_text(encoding="utf-8")
+    parts = text.partition(SHOWN)
     found: list[tuple[Path, str]] = []
-    for name, test in CITED.findall(FINDINGS.read_text(encoding="utf-8")):
+    for name, test in CITED.findall(text if shown is None else parts[2] if shown else parts[0]):
         file = found[-1][0] if name == "…" else ROOT / name if "/" in name else FINDINGS.parent / name
         found.append((file, test))
     return found
@@ -65,6 +77,32 @@ def test_every_finding_has_a_test() -> None:
 
     assert {int(number) for row in rows for number in row[:2] if number} == {*range(1, 23)}
     assert [row for row in rows if ".py" not in row[2] and "::test_" not in row[2]] == []
+
+
+def switched_off() -> list[tuple[int, str, str]]:
+    """Number of a finding, what was switched off, and which tests failed without it."""
+    rows = ROW.findall(FINDINGS.read_text(encoding="utf-8").partition(SHOWN)[2])
+    return [(int(number), what, fails) for number, what, fails in rows]
+
+
+def test_every_finding_was_switched_off_and_every_test_of_it_seen_to_fail() -> None:
+    rows = switched_off()
+
+    assert {number for number, _, _ in rows} == {*range(1, 23)}
+    assert [row for row in rows if not PLACE.search(row[1]) or not CITED.search(row[2])] == []
+    assert {*cited(shown=False)} - {*cited(shown=True)} == set()
+
+
+def test_what_was_switched_off_is_still_there() -> None:
+    places = [place for _, what, _ in switched_off() for place in PLACE.findall(what)]
+    missing = [
+        (file, name)
+        for file, name in places
+        if not (ROOT / file).is_file()
+        or not re.search(rf"\b{name}\b", (ROOT / file).read_text(encoding="utf-8"))
+    ]
+
+    assert (missing, len(places) > 80) == ([], True)
 
 
 def test_the_security_file_lists_checks_by_their_numbers() -> None:

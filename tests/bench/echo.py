@@ -94,6 +94,7 @@ async def serve(folder: Path, *, laden: bool) -> None:
             NewTopic("echo.commands", PARTITIONS, 1),
             NewTopic("echo.replies", 1, 1),
             NewTopic(EVENTS, PARTITIONS, 1),
+            NewTopic("echo-counts-changelog", PARTITIONS, 1),  # agents declare no topic themselves
         ]
         await admin.create_topics(wanted)
         await admin.close()

@@ -103,8 +103,8 @@ class Talk:
     async def receive(self, request: Any) -> Any:
         """Read the next answer, which is to `request`; nothing may be left over."""
         answer = load_response_from_request(request)
-        (length,) = struct.unpack(">i", await asyncio.wait_for(self._reader.readexactly(4), 20))
-        frame = await asyncio.wait_for(self._reader.readexactly(length), 20)
+        (length,) = struct.unpack(">i", await asyncio.wait_for(self._reader.readexactly(4), 60))
+        frame = await asyncio.wait_for(self._reader.readexactly(length), 60)
         _, position = entity_reader(answer.__header_schema__)(frame, 0)
         value, size = entity_reader(answer)(frame, position)
         assert position + size == length
@@ -113,6 +113,6 @@ class Talk:
     async def closed(self) -> bool:
         """Wait until the broker closes the connection."""
         try:
-            return await asyncio.wait_for(self._reader.read(), 20) == b""
+            return await asyncio.wait_for(self._reader.read(), 60) == b""
         except ConnectionResetError:
             return True

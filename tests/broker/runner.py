@@ -35,7 +35,7 @@ class BrokerProcess:
             cwd=Path(__file__).parents[2],
         )
         assert self._process.stdout is not None
-        self.address = (await asyncio.wait_for(self._process.stdout.readline(), 30)).decode().strip()
+        self.address = (await asyncio.wait_for(self._process.stdout.readline(), 60)).decode().strip()
         assert self.address
         return self
 
@@ -44,7 +44,7 @@ class BrokerProcess:
     ) -> None:
         if self._process.returncode is None:
             self._process.terminate()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await self._process.wait()
 
     @property
@@ -55,7 +55,7 @@ class BrokerProcess:
     async def kill(self) -> None:
         """End it as a power switch would end a process."""
         self._process.send_signal(signal.SIGKILL)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await self._process.wait()
 
     def give_space(self) -> None:

@@ -44,7 +44,7 @@ def reader(broker: Broker, *topics: str, **options: Any) -> AIOKafkaConsumer:
 async def read(consumer: AIOKafkaConsumer, wanted: int) -> list[Any]:
     """Read until there are as many records as wanted."""
     found: list[Any] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(found) < wanted:
             for records in (await consumer.getmany(timeout_ms=1000)).values():
                 found += records
@@ -72,7 +72,7 @@ async def test_a_waiting_consumer_is_woken_by_a_producer(broker: Broker, produce
         await consumer.seek_to_beginning()
         await producer.send_and_wait("t", b"wake up")
 
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert (await waiting).value == b"wake up"
 
 
@@ -87,7 +87,7 @@ async def test_min_bytes_holds_the_answer_back_until_there_is_enough(
         assert not done
 
         await producer.send_and_wait("t", b"x" * 10_000)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert len((await waiting)[TopicPartition("t", 0)]) == 2
 
 
@@ -151,7 +151,7 @@ async def test_a_producer_outlives_a_restart_of_the_broker_without_repeats(setti
     after = [await producer.send("t", b"%d" % number) for number in range(200, 400)]
 
     async with Broker(BrokerSettings(settings.directory, port=port)) as broker:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await asyncio.gather(*before, *after)
         await producer.stop()
         async with reader(broker, "t") as consumer:
@@ -164,7 +164,7 @@ async def test_transactions_are_refused_clearly(broker: Broker) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=broker.address, transactional_id="tx")
 
     with pytest.raises((TransactionalIdAuthorizationFailed, KafkaError)):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await producer.start()
     await producer.stop()
 

@@ -37,7 +37,7 @@ async def everything(address: str, topic: str, partitions: int) -> list[int]:
         ends = await consumer.end_offsets(places)
         await consumer.seek_to_beginning()
         found: list[int] = []
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while len(found) < sum(ends.values()):
                 for records in (await consumer.getmany(timeout_ms=500)).values():
                     found += [int(record.value.split()[0]) for record in records]

@@ -13,6 +13,9 @@ from app.broker.members import Joined, JoinRequest, MemberIdRequired
 
 RANGE = {"range": b"subscription"}
 
+WAIT_S = 60.0
+"""For what takes a moment; only a failure takes this long."""
+
 
 def wish(
     member_id: str = "",
@@ -57,7 +60,7 @@ def now() -> float:
 async def together(group: Group, *wishes: JoinRequest) -> list[Joined]:
     """Join at the same time and wait for the generation."""
     waiting = [group.join(one, now()) for one in wishes]
-    return list(await asyncio.wait_for(asyncio.gather(*waiting), 5))
+    return list(await asyncio.wait_for(asyncio.gather(*waiting), WAIT_S))
 
 
 async def stable(group: Group, joined: list[Joined]) -> list[bytes]:
@@ -68,7 +71,7 @@ async def stable(group: Group, joined: list[Joined]) -> list[bytes]:
         group.sync(one.member_id, one.generation, given if one.member_id == one.leader else {}, now())
         for one in ordered
     ]
-    return list(await asyncio.wait_for(asyncio.gather(*waiting), 5))
+    return list(await asyncio.wait_for(asyncio.gather(*waiting), WAIT_S))
 
 
 def refusal(refused: pytest.ExceptionInfo[Refused]) -> ErrorCode:
@@ -151,7 +154,7 @@ async def test_a_leader_that_never_syncs_makes_room(group: Group) -> None:
     follower = next(one for one in joined if one.member_id != one.leader)
 
     with pytest.raises(Refused) as refused:
-        await asyncio.wait_for(group.sync(follower.member_id, 1, {}, now()), 5)
+        await asyncio.wait_for(group.sync(follower.member_id, 1, {}, now()), WAIT_S)
     (again,) = await together(group, wish(follower.member_id))
 
     assert refusal(refused) is ErrorCode.rebalance_in_progress

@@ -22,7 +22,7 @@ from tests.broker.conftest import create_topic
 
 T = TypeVar("T")
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 
 
 async def aside(work: Callable[[], T]) -> T:

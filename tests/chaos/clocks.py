@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Self
 
 from tests.chaos import clocked_role
-from tests.chaos.fleet import Fleet, start
-from tests.journeys.service import Role
+from tests.chaos.fleet import Fleet
+from tests.journeys.service import Role, start_preloaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,9 @@ class Clock:
 async def start_clocked(fleet: Fleet, clock: Clock, *arguments: str, **more: str) -> Role:
     """Start a role of the fleet that lives by this clock; `more` goes into its environment."""
     given = fleet.given(**more)
-    role = await start(fleet.data_dir, str(clock.file), *arguments, given=given, run=clocked_role.run)
+    role = await start_preloaded(
+        fleet.data_dir, str(clock.file), *arguments, given=given, run=clocked_role.run
+    )
     assert role.said, role.log.read_text()
     fleet.roles.append(role)
     return role

@@ -9,11 +9,11 @@ from uuid import uuid4
 
 from streams.runtime.access import LogAccess
 from tests.chaos.doom import Point
-from tests.chaos.fleet import command
 from tests.chaos.proxy import Proxy
 from tests.chaos.sizes import is_thorough
 from tests.engines.cassandra_server import CassandraServer
 from tests.engines.kafka_server import KafkaServer
+from tests.journeys.service import run_preloaded
 
 ONLY_HERE: Final = (Point.RECORD_WRITTEN, Point.BATCH_WRITTEN)
 """Deaths within a commit, which is several requests here; the others are the same on any engines."""
@@ -59,7 +59,7 @@ class Engines:
     async def _make_keyspace(self) -> None:
         if not self.cassandra.is_running():
             await self.cassandra.start()
-        status, _, err = await command(self._data_dir, "migrate", given=self.settings)
+        status, _, err = await run_preloaded(self._data_dir, "migrate", given=self.settings)
         assert status == 0, err
 
     async def start_broker(self) -> None:

@@ -19,41 +19,15 @@ from streams.runtime.access import LogAccess
 from streams.runtime.authentication import RecordKeys
 from tests.chaos import doomed_worker
 from tests.chaos.doom import Point
-from tests.chaos.prefork import Run, fork, run_veristream
 from tests.chaos.store_lock import nobody_reads_or_writes, nobody_writes
-from tests.journeys.service import START_S, Role, environment, new_log
+from tests.journeys.service import Role, begin_deployment, run_preloaded, start_preloaded
+from tests.prefork import Run
 
 SETTINGS: Final = {"SERVICE_ANSWER_TIMEOUT_S": "25", "SERVICE_WORKER_SESSION_TIMEOUT_S": "6"}
 """A dead worker is replaced within the patience of a request."""
 
 LAST_LINES: Final = 40
 """How much of each log a failing test shows."""
-
-
-async def start(
-    data_dir: Path, *arguments: str, given: Mapping[str, str] | None = None, run: Run = run_veristream
-) -> Role:
-    """Start `veristream <arguments>`, or what runs instead of it, and wait until it says that it is ready.
-
-    A role that ends before has said nothing.
-    """
-    log = new_log(data_dir, arguments[0])
-    process = await fork(run, [*arguments, "--data-dir", str(data_dir)], environment(given), log)
-    async with asyncio.timeout(START_S):
-        said = (await process.stdout.readline()).decode()
-    assert not said or "is ready" in said, log.read_text()
-    return Role(process, log, said)
-
-
-async def command(
-    data_dir: Path, *arguments: str, given: Mapping[str, str] | None = None, within_s: float = START_S
-) -> tuple[int, str, str]:
-    """Run one command to its end: exit status, stdout, stderr."""
-    log = new_log(data_dir, "-".join(arguments[:2]))
-    process = await fork(run_veristream, [*arguments, "--data-dir", str(data_dir)], environment(given), log)
-    async with asyncio.timeout(within_s):
-        said = (await process.stdout.read()).decode()
-        return await process.wait(), said, log.read_text()
 
 
 class Profile(Protocol):
@@ -136,7 +110,7 @@ class Embedded:
 
     async def start_broker(self) -> None:
         """Start it on the port it had."""
-        self._broker = await start(self._data_dir, "broker")
+        self._broker = await start_preloaded(self._data_dir, "broker")
 
     async def kill_broker(self) -> None:
         """End it with SIGKILL."""
@@ -191,27 +165,30 @@ class Fleet:
         """
         given = self.given(**more)
         return self._kept(
-            await start(self.data_dir, "doomed", point, str(nth), given=given, run=doomed_worker.run)
+            await start_preloaded(
+                self.data_dir, "doomed", point, str(nth), given=given, run=doomed_worker.run
+            )
         )
 
     async def odd_worker(self, run: Run, *arguments: str) -> Role:
         """Start one of the other workers of `doomed_worker.py`."""
-        return self._kept(await start(self.data_dir, *arguments, given=self.given(), run=run))
+        return self._kept(await start_preloaded(self.data_dir, *arguments, given=self.given(), run=run))
 
     async def command(self, *arguments: str) -> Any:
         """Run one command with --json and return what it prints."""
-        status, out, err = await command(self.data_dir, *arguments, "--json", given=self.given())
+        status, out, err = await run_preloaded(self.data_dir, *arguments, "--json", given=self.given())
         assert status == 0, err
         return json.loads(out)
 
     async def make_tenant(self) -> None:
         """Create the tenant, a live key and a test key."""
+        begin_deployment(self.data_dir, self.given())
         self.tenant = (await self.command("tenant", "create", "Acme"))["tenant_id"]
         self.live_key = (await self.command("key", "create", "--tenant", self.tenant))["api_key"]
         self.test_key = (await self.command("key", "create", "--tenant", self.tenant, "--test"))["api_key"]
 
     async def _start(self, *arguments: str, given: Mapping[str, str]) -> Role:
-        role = self._kept(await start(self.data_dir, *arguments, given=given))
+        role = self._kept(await start_preloaded(self.data_dir, *arguments, given=given))
         assert role.said, role.log.read_text()
         return role
 

@@ -32,7 +32,6 @@ async def until_ready(crowd: Crowd) -> None:
 
 @pytest.mark.on_engines
 @pytest.mark.kills_store
-@pytest.mark.timeout(400)
 async def test_a_store_that_was_away_is_told_and_everything_finishes_after_it(
     tmp_path: Path, profile: Profile
 ) -> None:
@@ -71,7 +70,6 @@ async def test_a_store_that_was_away_is_told_and_everything_finishes_after_it(
     assert Counter(rows.values()) == {1: before.commands + during.commands}
 
 
-@pytest.mark.timeout(400)
 async def test_a_slow_store_slows_nobody_who_does_not_need_it(tmp_path: Path, profile: Profile) -> None:
     """F8: each write waits seconds; liveness is answered meanwhile, deadlines are told, all is decided."""
     seeded("F8")

@@ -26,7 +26,6 @@ PARTED_S = 6.0
 """Longer than a request waits for Cassandra."""
 
 
-@pytest.mark.timeout(400)
 async def test_a_store_that_answers_after_seconds_is_waited_for_or_told(
     tmp_path: Path, engines: Engines
 ) -> None:
@@ -55,7 +54,6 @@ async def test_a_store_that_answers_after_seconds_is_waited_for_or_told(
     assert Counter(rows.values()) == {1: crowd.commands}
 
 
-@pytest.mark.timeout(400)
 async def test_a_decision_whose_acknowledgement_is_lost_stands_and_is_not_made_again(
     tmp_path: Path, engines: Engines
 ) -> None:
@@ -82,7 +80,6 @@ async def test_a_decision_whose_acknowledgement_is_lost_stands_and_is_not_made_a
     assert Counter(rows.values()) == {1: crowd.commands}
 
 
-@pytest.mark.timeout(400)
 async def test_a_one_way_partition_between_store_and_front_or_worker_heals_without_loss(
     tmp_path: Path, engines: Engines
 ) -> None:

@@ -19,7 +19,6 @@ async def told(crowd: Crowd, path: str) -> tuple[int, dict[str, Any]]:
 
 
 @pytest.mark.on_engines
-@pytest.mark.timeout(400)
 async def test_what_is_posted_while_the_broker_is_away_is_told_so_and_decided_once_it_is_back(
     tmp_path: Path, profile: Profile
 ) -> None:

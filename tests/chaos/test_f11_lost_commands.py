@@ -9,7 +9,6 @@ import asyncio
 import shutil
 from pathlib import Path
 
-import pytest
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]  # ships no types
 
 from app.adapters.layout import BROKER_ADDRESS_FILE
@@ -43,7 +42,6 @@ async def lose_commands(access: LogAccess) -> None:
     await prepare_topics(access)
 
 
-@pytest.mark.timeout(400)
 async def test_commands_the_broker_lost_are_decided_when_their_keys_come_again(
     tmp_path: Path, profile: Profile
 ) -> None:
@@ -73,7 +71,6 @@ async def test_commands_the_broker_lost_are_decided_when_their_keys_come_again(
         await check(fleet)
 
 
-@pytest.mark.timeout(400)
 async def test_a_broker_that_lost_everything_takes_new_commands_and_loses_no_decision(
     tmp_path: Path,
 ) -> None:

@@ -4,8 +4,6 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from streams.runtime.access import LogAccess
 from tests.chaos.crowd import LATER, Crowd, open_client
 from tests.chaos.fleet import Profile, running_fleet
@@ -29,7 +27,6 @@ def behind(proxy: Proxy, access: LogAccess) -> dict[str, str]:
     return given
 
 
-@pytest.mark.timeout(400)
 async def test_a_partition_between_broker_and_front_or_worker_heals_without_loss(
     tmp_path: Path, profile: Profile
 ) -> None:

@@ -119,7 +119,6 @@ async def test_the_day_a_document_is_judged_by_is_the_day_in_utc(moment: str, da
     assert (await stage.stored()).verification.created_at.date() == day
 
 
-@pytest.mark.timeout(180)
 async def test_front_and_workers_of_different_times_lose_nothing_and_keep_the_order(
     tmp_path: Path, profile: Profile
 ) -> None:
@@ -156,7 +155,6 @@ async def test_front_and_workers_of_different_times_lose_nothing_and_keep_the_or
         await check(fleet)
 
 
-@pytest.mark.timeout(120)
 async def test_a_quota_is_not_given_anew_when_the_clock_jumps(tmp_path: Path) -> None:
     async with running_fleet(tmp_path, SERVICE_RATE_LIMITS='{"key": 3}') as fleet, open_client() as client:
         clock = Clock.ahead(tmp_path, "front", 0.0)

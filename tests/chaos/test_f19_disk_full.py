@@ -1,48 +1,38 @@
 """F19: a disk fills up, under the log lines, the blobs, the store or the broker; room again is enough.
 
-A full disk is played by a limit on the size of files: writing fails in the same calls, and the limit can
-be put on one process from outside and taken off again, without being root.
+`/readyz` names what is full, and is well again by itself. How a full disk is played stands in `room`.
 """
 
 import asyncio
 import errno
 import io
 import logging
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 import structlog
+from aiohttp import ClientSession
 from typing_extensions import override
 
 from app.adapters.crypto import RootKey
 from app.adapters.sqlite.stores import open_sqlite_stores
+from app.health import TAKES_NONE
 from app.telemetry import configure_logging
 from schemas.problems import NotFound, StoreUnavailable
+from tests.agents.support import until
 from tests.builders import ACME, build_evidence_draft
 from tests.chaos.crowd import LATER, Crowd, open_client
 from tests.chaos.fleet import Embedded, running_fleet
+from tests.chaos.room import no_room
 from tests.chaos.sizes import commands, seeded
 from tests.chaos.verdict import check
 from tests.journeys.service import Role
 
 ROOM_FOR_LITTLE = 256 * 1024
 """Bytes; the database of a test is smaller, its picture larger."""
-
-
-@contextmanager
-def no_room(*processes: int, limit: int = 0) -> Iterator[None]:
-    """Let these processes (0: this one) write no file beyond the limit, for the length of the context."""
-    before = {pid: resource.prlimit(pid, resource.RLIMIT_FSIZE) for pid in processes}
-    try:
-        for pid, (_, hard) in before.items():
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (limit, hard))
-        yield
-    finally:
-        for pid, limits in before.items():
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
 
 
 class FullDisk(io.StringIO):
@@ -90,7 +80,33 @@ async def test_a_blob_without_room_leaves_no_row_and_no_file(tmp_path: Path) -> 
         assert await stores.evidence.get(ACME, evidence_id) == draft.content
 
 
-@pytest.mark.timeout(400)
+async def readiness(client: ClientSession, url: str) -> tuple[int, dict[str, Any]]:
+    """Ask `/readyz`: the status, and each dependency."""
+    async with client.get(f"{url}/readyz") as answer:
+        return answer.status, (await answer.json())["dependencies"]
+
+
+async def is_ready(client: ClientSession, url: str) -> bool:
+    """Tell whether all is well again."""
+    return (await readiness(client, url))[0] == 200
+
+
+async def is_down(client: ClientSession, url: str, wanted: Mapping[str, str]) -> bool:
+    """Tell whether these dependencies and no others are down for these causes."""
+    status, told = await readiness(client, url)
+    found = {name: one["cause"] for name, one in told.items() if one["status"] == "down"}
+    assert (status == 503) == bool(found)
+    return found.keys() == wanted.keys() and all(cause in found[name] for name, cause in wanted.items())
+
+
+TOLD_BY_FRONT: Final[Mapping[str, Mapping[str, str]]] = {
+    "front": {"store": "", "disk": "store: the disk cannot be written"},
+    "broker": {"broker": TAKES_NONE},
+    "worker": {},  # its own health port says that
+}
+"""What the front's `/readyz` says is down, by who has no room."""
+
+
 async def test_a_full_disk_is_answered_as_a_failing_store_and_room_again_is_enough(tmp_path: Path) -> None:
     """First the front has no room, then the worker, then the broker; nobody is started again."""
     chance = seeded("F19")
@@ -109,17 +125,15 @@ async def test_a_full_disk_is_answered_as_a_failing_store_and_room_again_is_enou
             with no_room(places[name].process.pid):
                 await crowds[name].post_all()
                 read = await before.post(0)
-                if name == "front":
-                    async with client.get(f"{front.url}/readyz") as answer:
-                        ready = answer.status, (await answer.json())["dependencies"]["store"]["status"]
+                await until(partial(is_down, client, front.url, TOLD_BY_FRONT[name]))
             assert {(status, code in LATER) for status, code in crowds[name].outcomes} <= {
                 (500, True),
                 (503, True),
             }, name
             assert read[0] == 200, name
             await crowds[name].settle_all()
+            await until(lambda: is_ready(client, front.url))
 
-        assert ready == (503, "down")
         rows = await before.audit_rows()
         assert (len(rows), set(rows.values())) == (count * (1 + len(places)), {1})
         assert [role.process.returncode for role in places.values()] == [None] * len(places)

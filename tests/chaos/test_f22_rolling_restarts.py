@@ -4,15 +4,12 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from tests.chaos.crowd import LATER, Crowd, open_client
 from tests.chaos.fleet import Profile, running_fleet
 from tests.chaos.sizes import commands, seeded
 from tests.chaos.verdict import check
 
 
-@pytest.mark.timeout(400)
 async def test_rolling_restarts_under_load_lose_nothing(tmp_path: Path, profile: Profile) -> None:
     """Callers are led to the front that stays, as a balancer does; who is cut off asks again."""
     chance = seeded("F22")

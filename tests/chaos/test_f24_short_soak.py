@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from schemas.topics import Topic
@@ -41,7 +40,6 @@ class Size:
         return cls(pages * os.sysconf("SC_PAGE_SIZE"), len(list((folder / "fd").iterdir())))
 
 
-@pytest.mark.timeout(400)
 async def test_a_steady_load_leaves_the_processes_as_they_were(tmp_path: Path, profile: Profile) -> None:
     seeded("F24")
     count = commands(250)

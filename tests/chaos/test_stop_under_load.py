@@ -4,13 +4,13 @@ import asyncio
 from pathlib import Path
 
 from tests.chaos.crowd import Crowd, open_client
-from tests.journeys.service import Role, make_tenant, veristream_json
+from tests.journeys.service import make_tenant, start_preloaded, veristream_json
 
 COMMANDS = 300
 
 
 async def test_a_stop_under_load_loses_nothing(tmp_path: Path) -> None:
-    role = await Role.start(tmp_path, "up", "--port", "0")
+    role = await start_preloaded(tmp_path, "up", "--port", "0")
     tenant, _, key = await make_tenant(tmp_path)
     async with open_client() as client:
         crowd = Crowd(client, role.url, key, COMMANDS)
@@ -18,7 +18,7 @@ async def test_a_stop_under_load_loses_nothing(tmp_path: Path) -> None:
         await crowd.until(1 / 3)
         status = await role.stop()
         await posting
-        role = await Role.start(tmp_path, "up", "--port", "0")
+        role = await start_preloaded(tmp_path, "up", "--port", "0")
         try:
             crowd.url = role.url
             settled = await crowd.settle_all()

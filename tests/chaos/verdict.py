@@ -4,9 +4,10 @@ import asyncio
 import json
 from typing import Final
 
-from tests.chaos.fleet import Fleet, command
+from tests.chaos.fleet import Fleet
 from tests.chaos.sizes import patience
 from tests.chaos.tally import add, answer_of
+from tests.journeys.service import run_preloaded
 
 BOUND_S: Final = 60.0
 """I1: an accepted command has its decision this long after the quiet period starts."""
@@ -44,7 +45,9 @@ async def violations(fleet: Fleet, *canaries: str) -> list[object]:
     """Ask `veristream doctor --invariants` once."""
     arguments = [part for canary in canaries for part in ("--canary", canary)]
     arguments += [part for log in fleet.logs for part in ("--log", str(log))]
-    status, out, err = await command(fleet.data_dir, *ASKED, *arguments, given=fleet.given(), within_s=LOOK_S)
+    status, out, err = await run_preloaded(
+        fleet.data_dir, *ASKED, *arguments, given=fleet.given(), within_s=LOOK_S
+    )
     assert status in {0, 1}, err
     report = json.loads(out)
     unseen = [

@@ -105,7 +105,7 @@ async def test_what_is_healed_stands_behind_every_place_that_was_given(
 
 async def goes_on(stores: Stores, place: str, wanted: Sequence[DecisionEvent]) -> Sequence[FedEvent]:
     """Read behind a place until the wanted are there."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             rows = await page(stores, place)
             if {one.id for one in wanted} <= {fed.event.id for fed in rows}:

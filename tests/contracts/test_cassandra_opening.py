@@ -17,7 +17,6 @@ from app.adapters.cassandra.schema import NEWEST, TABLES, settings_table
 from app.adapters.cassandra.session import Statement
 from app.adapters.cassandra.stores import open_cassandra_stores
 from app.adapters.crypto import RootKey, RootKeyRefused
-from app.adapters.layout import DATABASE_FILE
 from app.adapters.refusals import SchemaRefused, StoreRefused
 from app.cassandra_access import address_of
 from app.cassandra_look import look_at_cassandra
@@ -30,6 +29,7 @@ from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.cassandra_adapter import DATACENTER
 from tests.engines.cassandra_server import CassandraServer
 from tests.engines.certificates import Authority
+from tests.journeys.service import begin_deployment
 
 pytestmark = pytest.mark.engines
 
@@ -213,10 +213,14 @@ async def test_migrating_by_the_settings_says_what_was_done(
     assert (done["keyspace"], done["to"]) == (first_migration.keyspace, NEWEST)
 
 
-async def test_migrating_a_data_folder_makes_its_file(tmp_path: Path) -> None:
-    done = await migrate_store(Settings(data_dir=tmp_path / "new"))
+async def test_a_data_folder_is_migrated_where_a_start_has_made_one_and_nowhere_else(tmp_path: Path) -> None:
+    with pytest.raises(CannotStart, match="this command makes none"):
+        await migrate_store(Settings(data_dir=tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
 
-    assert (tmp_path / "new" / DATABASE_FILE).exists()
+    begin_deployment(tmp_path)
+    done = await migrate_store(Settings(data_dir=tmp_path))
+
     assert str(done["store"]).startswith("sqlite")
 
 

@@ -13,7 +13,7 @@ from schemas.problems import NotFound
 from streams.ports import Change, FedEvent, Stores
 from tests.builders import ACME, GLOBEX, build_decision_event, build_record
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 """An event may take a moment to become visible; nothing rests on how long."""
 
 NONSENSE = ["x", "-1.1", "1", "1.1.1", "1.ü", "evt_1", "9" * 30 + ".1", "1.\n", " 1.1"]

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -144,3 +146,52 @@ async def test_walking_while_writers_append_meets_what_was_there_once_in_order(s
 
     assert walked == sorted(set(walked), reverse=True)
     assert [name for name in walked if name < "ver_0100"] == [f"ver_{n:04}" for n in reversed(range(30))]
+
+
+def picture(digest: str, mode: str = "live", **changes: Any) -> Record:
+    """For whom a picture was kept first."""
+    values = {
+        "kind": RecordKind.PICTURE,
+        "id": f"{mode}|{digest}",
+        "body": b'{"holder":"one"}',
+        "indexes": (),
+    }
+    return build_record(**values | changes)
+
+
+async def test_a_picture_is_claimed_once_and_the_second_is_told_by_whom(stores: Stores) -> None:
+    claims = [picture("ab" * 32, body=f'{{"holder":"{name}"}}'.encode()) for name in ("one", "two")]
+
+    first, second = [await stores.journal.commit(Change(ACME, (claim,))) for claim in claims]
+
+    assert (first.won, second.won) == (True, False)
+    assert (second.record.body, second.record.id) == (claims[0].body, claims[0].id)
+    assert (await stores.records.get(ACME, RecordKind.PICTURE, claims[0].id)).body == claims[0].body
+
+
+async def test_of_two_claims_at_once_one_wins(stores: Stores) -> None:
+    claims = [picture("cd" * 32, body=f'{{"holder":"{n}"}}'.encode()) for n in range(4)]
+
+    done = await asyncio.gather(*(stores.journal.commit(Change(ACME, (claim,))) for claim in claims))
+
+    assert sum(one.won for one in done) == 1
+    assert len({one.record.body for one in done}) == 1
+
+
+async def test_a_picture_is_known_in_its_mode_and_tenant_only(stores: Stores) -> None:
+    await keep(stores, picture("ef" * 32))
+
+    for tenant_id, mode in ((ACME, "test"), (GLOBEX, "live")):
+        with pytest.raises(NotFound):
+            await stores.records.get(tenant_id, RecordKind.PICTURE, f"{mode}|{'ef' * 32}")
+
+
+async def test_a_claim_is_taken_over_by_one_alone(stores: Stores) -> None:
+    first = (await stores.journal.commit(Change(ACME, (picture("01" * 32),)))).record
+    heirs = [replace(first, version=2, body=f'{{"holder":"{n}"}}'.encode()) for n in range(3)]
+
+    done = await asyncio.gather(
+        *(stores.journal.commit(Change(ACME, (heir,))) for heir in heirs), return_exceptions=True
+    )
+
+    assert sorted(type(one).__name__ for one in done) == ["Committed", "Conflict", "Conflict"]

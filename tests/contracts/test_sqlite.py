@@ -399,6 +399,18 @@ async def test_a_newer_schema_is_refused(folder: Path) -> None:
             pass
 
 
+async def test_a_store_of_schema_2_gets_the_list_of_erasures_and_keeps_what_it_has(folder: Path) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        sealed = await stores.vault.seal(ACME, SUBJECT, "fields", b"plain")
+    SqliteBreaker(folder).run("DROP TABLE erasures")
+    SqliteBreaker(folder).run("PRAGMA user_version = 2")
+
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        assert await stores.vault.open(ACME, SUBJECT, "fields", sealed) == b"plain"
+        await stores.vault.destroy(ACME, SUBJECT)
+        assert list(await stores.vault.erased(ACME, after=0, limit=9)) == [SUBJECT]
+
+
 async def test_a_schema_of_before_the_first_release_is_refused(folder: Path) -> None:
     async with open_sqlite_stores(folder, ROOT_KEY):
         pass

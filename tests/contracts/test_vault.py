@@ -104,3 +104,34 @@ async def test_values_sealed_at_once_for_a_new_subject_all_open(stores: Stores) 
     sealed = await asyncio.gather(*(stores.vault.seal(ACME, SUBJECT, "fields", value) for value in values))
 
     assert [await stores.vault.open(ACME, SUBJECT, "fields", one) for one in sealed] == values
+
+
+async def test_destroyed_keys_are_listed_in_their_order_for_their_tenant_alone(stores: Stores) -> None:
+    await stores.vault.seal(ACME, SUBJECT, "fields", b"plain")
+
+    await stores.vault.destroy(ACME, SUBJECT)
+    await stores.vault.destroy(GLOBEX, SUBJECT)
+    await stores.vault.destroy(ACME, SOMEBODY_ELSE)
+    await stores.vault.destroy(ACME, SUBJECT)
+
+    assert list(await stores.vault.erased(ACME, after=0, limit=10)) == [SUBJECT, SOMEBODY_ELSE]
+    assert list(await stores.vault.erased(GLOBEX, after=0, limit=10)) == [SUBJECT]
+
+
+async def test_the_list_of_destroyed_keys_goes_on_behind_what_was_seen(stores: Stores) -> None:
+    for number in range(5):
+        await stores.vault.destroy(ACME, SubjectId(f"customer-{number}"))
+
+    first = await stores.vault.erased(ACME, after=0, limit=3)
+    rest = await stores.vault.erased(ACME, after=3, limit=3)
+
+    assert [*first, *rest] == [f"customer-{number}" for number in range(5)]
+    assert list(await stores.vault.erased(ACME, after=5, limit=3)) == []
+
+
+async def test_keys_destroyed_at_once_are_all_listed(stores: Stores) -> None:
+    subjects = {SubjectId(f"customer-{number}") for number in range(8)}
+
+    await asyncio.gather(*(stores.vault.destroy(ACME, subject) for subject in subjects))
+
+    assert set(await stores.vault.erased(ACME, after=0, limit=20)) == subjects

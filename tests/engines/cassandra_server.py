@@ -169,7 +169,7 @@ class CassandraServer(JvmServer):
         auth = provider(*role) if role else None
         context = self._context()
         return driver(
-            [self.host], port=self.port, auth_provider=auth, ssl_context=context, connect_timeout=20
+            [self.host], port=self.port, auth_provider=auth, ssl_context=context, connect_timeout=60
         )
 
     def stranger(self) -> Any:

@@ -13,7 +13,7 @@ from aiohttp import ClientSession, ClientTimeout
 
 from tests.engines.cassandra_server import CassandraServer
 from tests.engines.kafka_server import KafkaServer
-from tests.journeys.service import Role, Service, make_tenant, veristream, veristream_json
+from tests.journeys.service import Role, Service, make_tenant, start_preloaded, veristream, veristream_json
 
 
 @dataclass(slots=True)
@@ -66,9 +66,9 @@ def settings(folder: Path, kafka: KafkaServer, cassandra: CassandraServer) -> di
 
 async def start_roles(folder: Path, given: dict[str, str]) -> tuple[Role, Role]:
     """Start a front and a worker."""
-    front = await Role.start(folder / "front", "front", "--port", "0", given=given)
+    front = await start_preloaded(folder / "front", "front", "--port", "0", given=given)
     try:
-        return front, await Role.start(folder / "worker", "worker", given=given)
+        return front, await start_preloaded(folder / "worker", "worker", given=given)
     except BaseException:
         await front.kill()
         raise

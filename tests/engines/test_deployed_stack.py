@@ -34,7 +34,7 @@ from tests.journeys.service import (
 )
 from tests.journeys.test_sender_apart import SECRET, command_of
 
-pytestmark = [pytest.mark.engines, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.engines
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - the word in the file, not an address to bind
 USERS = ("admin", *GRANTS)

@@ -105,7 +105,7 @@ async def test_the_whole_service_runs_on_a_kafka_behind_tls_and_a_password(
     doors: Doors, tmp_path: Path
 ) -> None:
     given = exported(doors.sasl, tmp_path)
-    async with running_service(tmp_path / "data", given) as service:
+    async with running_service(tmp_path / "data", given, preloaded=True) as service:
         status, body, _ = await service.post(small_request("sim:approved"), key=service.test_key)
         ready, dependencies = await service.get("/readyz")
         found = await veristream_json(tmp_path / "data", "doctor", given=given)
@@ -121,7 +121,9 @@ async def test_the_whole_service_runs_on_a_kafka_behind_tls_and_a_password(
 async def test_the_whole_service_runs_on_a_kafka_that_asks_for_a_certificate(
     doors: Doors, tmp_path: Path
 ) -> None:
-    async with running_service(tmp_path / "data", exported(doors.certificate, tmp_path)) as service:
+    async with running_service(
+        tmp_path / "data", exported(doors.certificate, tmp_path), preloaded=True
+    ) as service:
         status, body, _ = await service.post(small_request("sim:approved"), key=service.test_key)
 
     assert (status, body["status"]) == (201, "APPROVED")
@@ -301,7 +303,7 @@ async def test_a_topic_with_too_few_partitions_is_refused_with_the_mend(doors: D
 async def test_readyz_names_why_the_broker_is_down(tmp_path: Path) -> None:
     async with KafkaServer(tmp_path / "kafka") as kafka:
         given = {"SERVICE_KAFKA_BOOTSTRAP": kafka.bootstrap}
-        async with running_service(tmp_path / "data", given) as service:
+        async with running_service(tmp_path / "data", given, preloaded=True) as service:
             await kafka.kill()
             status, body = await service.get("/readyz")
 

@@ -499,3 +499,19 @@ async def test_r7_a_verification_says_its_mode_its_checks_and_which_declared_fie
         "DOCUMENT_CONSISTENCY": "UNCLEAR",
         "FACE_MATCH": "PASSED",
     }
+
+
+async def test_g16_the_thresholds_of_the_engines_that_were_asked_are_kept() -> None:
+    bands = {"scene-faces": FaceBands(accept_at=0.1, reject_above=0.2, copy_at=0.3)}
+    stages = (
+        Stage(),
+        Stage(policy=VerificationPolicy(face_bands=bands, required_checks=LIVE_CHECKS)),
+    )
+    for stage in stages:
+        await stage.submit()
+
+    usual, chosen = [(await stage.stored()).thresholds for stage in stages]
+    assert usual["face_bands"] == {"scene-faces": {"accept_at": 0.5, "reject_above": 0.6, "copy_at": 0.45}}
+    assert chosen["face_bands"] == {"scene-faces": {"accept_at": 0.1, "reject_above": 0.2, "copy_at": 0.3}}
+    assert usual["liveness_bands"] == {}
+    assert chosen["liveness_bands"] == {"scene-liveness": {"pass_at": 0.8, "fail_below": 0.4}}

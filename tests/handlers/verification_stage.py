@@ -9,12 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from typing_extensions import override
 
 from app.adapters.crypto import RootKey
+from app.adapters.face_search import InMemoryFaceSearch
 from app.adapters.memory import Shelves, open_memory_stores
 from schemas.enums import CheckKind, EvidenceKind
 from schemas.events import DecisionEvent
@@ -40,6 +42,7 @@ from streams.sight import (
 )
 from streams.verification import keeping
 from streams.verification.checks import DocumentReader, Engines
+from streams.verification.face_search import FaceSearch
 from streams.verification.findings import DocumentFindings
 from streams.verification.handler import EvaluateVerification
 from streams.verification.outcome import Remembered
@@ -77,6 +80,12 @@ class Scene:
     document_faces: tuple[Face, ...] = (Face(FACE_BOX, 1.1, ()),)
     selfie_faces: tuple[Face, ...] = (Face(FACE_BOX, 1.2, ()),)
     distance: float = 0.31
+    face: Sequence[float] = (0.0,) * 128
+    """The vector of every face; those of two scenes are as far apart as they are."""
+    parallax: float = 1.4
+    digests: bool = False
+    """Whether pictures have digests; most tests submit the same two images for every subject."""
+    print_rows: int = 0
     liveness: float = 0.9
     sharpness: Sharpness = field(default_factory=build_sharpness)
     trouble: dict[str, Trouble] = field(default_factory=dict)
@@ -124,7 +133,8 @@ class SceneDecoder(ImageDecoder):
             raise ImageUndecodable("no image")
         if image == TINY:
             raise ImageNotEvaluable("too small")
-        return Picture(np.full((600, 500, 3), 1 if image == DOCUMENT else 2, np.uint8))
+        digest = sha256(image).hexdigest() if self._scene.digests else ""
+        return Picture(np.full((600, 500, 3), 1 if image.startswith(DOCUMENT) else 2, np.uint8), digest)
 
     @override
     async def sharpness(self, picture: Picture, box: Box | None = None) -> Sharpness:
@@ -135,6 +145,11 @@ class SceneDecoder(ImageDecoder):
     async def encode(self, picture: Picture, box: Box) -> bytes:
         await self._scene.play("encode")
         return f"portrait {box}".encode()
+
+    @override
+    async def print_rows(self, picture: Picture) -> int:
+        await self._scene.play("print rows")
+        return self._scene.print_rows
 
 
 class SceneText(TextReader):
@@ -176,6 +191,7 @@ class SceneFaces(FaceEngine):
         self.model_version = "scene-faces@12345678"
         self.pass_at = 0.5
         self.fail_at = 0.6
+        self.copy_at = 0.45
 
     @override
     async def find(self, picture: Picture) -> tuple[Face, ...]:
@@ -186,11 +202,17 @@ class SceneFaces(FaceEngine):
     @override
     async def embed(self, picture: Picture, face: Face) -> Embedding:
         await self._scene.play("embed")
-        return np.zeros(128, np.float32)
+        return np.array(self._scene.face, np.float32)
 
     @override
     def distance(self, one: Embedding, other: Embedding) -> float:
-        return self._scene.distance
+        apart = float(np.linalg.norm(one - other))
+        return apart or self._scene.distance
+
+    @override
+    async def parallax(self, one: Picture, one_face: Face, other: Picture, other_face: Face) -> float:
+        await self._scene.play("parallax")
+        return self._scene.parallax
 
 
 class SceneLiveness(LivenessEngine):
@@ -281,6 +303,7 @@ class Stage:
         self.announcer: Any = Loudspeaker()
         self.pauses: list[float] = []
         self.now = NOW
+        self.faces: FaceSearch = InMemoryFaceSearch(self.stores)
         self._with_liveness = with_liveness
 
     @property
@@ -296,7 +319,14 @@ class Stage:
             liveness=SceneLiveness(scene) if self._with_liveness else None,
         )
         return EvaluateVerification(
-            self.stores, engines, self.policy, self._clock, self.state, self.announcer, self._pause
+            self.stores,
+            engines,
+            self.policy,
+            self._clock,
+            self.state,
+            self.announcer,
+            self._pause,
+            faces=self.faces,
         )
 
     def _clock(self) -> datetime:

@@ -189,10 +189,16 @@ class WebhookStage:
         return len(self.shelves.records[PLATFORM, RecordKind.DELIVERY_WATCH, delivery].indexes)
 
 
+PATIENCE_S: Final = 60.0
+"""How long a post may take; a machine may stand still for longer than the sender waits by default."""
+
+
 @asynccontextmanager
 async def open_stage() -> AsyncIterator[WebhookStage]:
     """A stage whose sender posts to loopback receivers."""
-    async with open_sender(insecure=True, version="0.1.0", tls=TRUSTING_NOBODY) as sender:
+    async with open_sender(
+        insecure=True, version="0.1.0", tls=TRUSTING_NOBODY, connect_s=PATIENCE_S, total_s=PATIENCE_S
+    ) as sender:
         stage = WebhookStage(sender)
         async with stage.dispatcher:
             yield stage

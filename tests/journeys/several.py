@@ -16,7 +16,14 @@ from app.commands_stores import create_key, create_tenant
 from app.settings import Settings
 from schemas.enums import Scope
 from tests.engines.jvm import free_ports
-from tests.journeys.service import METRICS, SHOW_METRICS, Role, small_request
+from tests.journeys.service import (
+    METRICS,
+    SHOW_METRICS,
+    Role,
+    begin_deployment,
+    small_request,
+    start_preloaded,
+)
 
 CALLERS: Final = 8
 REST_S: Final = 0.4
@@ -45,20 +52,20 @@ class Deployment:
     async def start_front(self) -> Role:
         """Start a front on the shared port."""
         arguments = ("front", "--port", str(self.port), "--reuse-port")
-        front = await Role.start(self.data_dir, *arguments, given=self.given)
+        front = await start_preloaded(self.data_dir, *arguments, given=self.given)
         self.fronts.append(front)
         return front
 
     async def start_worker(self) -> Role:
         """Start a worker of all streams."""
-        worker = await Role.start(self.data_dir, "worker", given=self.given)
+        worker = await start_preloaded(self.data_dir, "worker", given=self.given)
         self.workers.append(worker)
         return worker
 
     @asynccontextmanager
     async def another_front(self, **given: str) -> AsyncIterator[Role]:
         """Run one more front, on a port of its own and with settings of its own."""
-        front = await Role.start(self.data_dir, "front", "--port", "0", given={**self.given, **given})
+        front = await start_preloaded(self.data_dir, "front", "--port", "0", given={**self.given, **given})
         try:
             yield front
         finally:
@@ -96,6 +103,7 @@ class Deployment:
 
 async def a_test_key(data_dir: Path) -> str:
     """Make a tenant and return a test key of it, without a process for each step."""
+    begin_deployment(data_dir)
     settings = Settings(data_dir=data_dir)
     tenant = (await create_tenant(settings, "Acme"))["tenant_id"]
     made = await create_key(
@@ -108,12 +116,12 @@ async def a_test_key(data_dir: Path) -> str:
 async def deployed(data_dir: Path, given: Mapping[str, str] | None = None) -> AsyncIterator[Deployment]:
     """Run two fronts and two workers; without settings of a Kafka, on an embedded broker of their own."""
     chosen = {**SETTINGS, **(given or {})}
-    broker = None if "SERVICE_KAFKA_BOOTSTRAP" in chosen else await Role.start(data_dir, "broker")
+    broker = None if "SERVICE_KAFKA_BOOTSTRAP" in chosen else await start_preloaded(data_dir, "broker")
     deployment = Deployment(data_dir, chosen, free_ports(1)[0], "")
     try:
         deployment.key = await a_test_key(data_dir)
         fronts, workers = (
-            [start() for _ in "ab"] for start in (deployment.start_front, deployment.start_worker)
+            [begin() for _ in "ab"] for begin in (deployment.start_front, deployment.start_worker)
         )
         await asyncio.gather(*fronts, *workers)
         yield deployment

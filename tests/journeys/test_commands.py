@@ -3,51 +3,103 @@
 import asyncio
 import json
 import socket
-import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from app.cli import app as cli
+from app.commands_lists import list_keys, list_reviewers, list_tenants
 from app.commands_people import name_from
-from tests.journeys.service import Role, Service, running_service, veristream, veristream_json
+from app.demo_access import FILE, FOLDER, make_access, reset
+from app.house import open_house
+from app.kafka_log import open_broker
+from app.settings import Settings
+from app.startup import CannotStart
+from app.wiring import running_all
+from schemas.enums import VerificationStatus
+from tests.engines.jvm import free_ports
+from tests.journeys.service import (
+    Role,
+    Service,
+    begin_deployment,
+    entries,
+    running_service,
+    veristream,
+    veristream_json,
+)
 from tests.vision import onnx_models
 
 COMMANDS = (
-    ("up",), ("demo",), ("broker",), ("front",), ("worker",), ("tenant", "create"), ("key", "create"),
+    ("up",), ("demo",), ("demo", "reset"), ("broker",), ("front",), ("worker",), ("tenant", "create"),
+    ("key", "create"),
+    ("tenant", "list"), ("key", "list"), ("reviewer", "list"), ("webhook", "resend"),
     ("key", "revoke"), ("reviewer", "create"), ("reviewer", "reset"), ("catalog", "load"),
-    ("doctor",), ("audit", "verify"), ("dlq", "list"), ("dlq", "redrive"),
+    ("doctor",), ("calibrate",), ("status",), ("audit", "verify"), ("dlq", "list"), ("dlq", "redrive"),
     ("webhook", "listen"), ("webhook", "verify"),
     ("broker-user", "create"), ("broker-user", "list"), ("broker-user", "delete"),
+    ("backup", "create"), ("backup", "verify"), ("restore",), ("activate",),
 )  # fmt: skip
 
 
-async def plain(*arguments: str) -> tuple[int, str]:
-    """Run a command that takes no data folder; exit status and output."""
-    pipe = asyncio.subprocess.PIPE
-    command = (sys.executable, "-m", "app", *arguments)
-    run = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
-    out, err = await run.communicate()
-    return run.returncode or 0, (out + err).decode()
-
-
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-async def test_every_command_explains_itself_with_an_example(command: tuple[str, ...]) -> None:
-    status, told = await plain(*command, "--help")
+def test_every_command_explains_itself_with_an_example(command: tuple[str, ...]) -> None:
+    told = CliRunner().invoke(cli, [*command, "--help"])
 
-    assert status == 0
-    assert f"veristream {' '.join(command)}" in told.split("Try:")[1]
+    assert told.exit_code == 0
+    assert f"veristream {' '.join(command)}" in told.output.split("Try:")[1]
 
 
-async def test_the_demonstration_shows_an_approved_passport_twice_in_a_row(tmp_path: Path) -> None:
+async def test_the_demonstration_shows_every_status_and_another_start_makes_nothing_again(
+    tmp_path: Path,
+) -> None:
+    told, settings = [], Settings(data_dir=tmp_path)
     for _ in range(2):
         status, out, err = await veristream(tmp_path, "demo", "--once", "--port", "0")
-
         assert status == 0, err
-        assert "The decision: APPROVED / ALLOW" in out
-        assert "verification.evaluated" in out
-        assert "verification.completed" in out
-        assert "Its webhook, verification.completed" in out
-        assert "curl -s -X POST" in out
+        told.append(out)
+
+    keys, people = await list_keys(settings, None), await list_reviewers(settings, None)
+    assert told[0] == told[1]
+    assert "The decision: APPROVED / ALLOW" in out
+    assert "verification.evaluated" in out
+    assert "verification.completed" in out
+    assert [status for status in VerificationStatus if f" {status} " not in out] == []
+    assert (out.count(" rc_"), out.count(" DELIVERED"), out.count("its published flow is vf_")) == (2, 8, 1)
+    assert out.count("idv_test_") == len(keys) == len(await list_tenants(settings)) == 2
+    assert {key["mode"] for key in keys} == {"test"}
+    assert {(one["role"], one["mfa_enrolled"]) for one in people} == {
+        (role, True) for role in ("OWNER", "COMPLIANCE_LEAD", "REVIEWER")
+    }
+    assert [one["email"] for one in people if one["email"] not in out] == []
+    assert "Serving" not in out
+
+    ended = [await reset(settings) for _ in range(2)]
+
+    assert [sum(one.values()) for one in ended] == [6, 0]
+    assert {key["state"] for key in await list_keys(settings, None)} == {"revoked"}
+    assert await list_reviewers(settings, None) == []
+
+
+async def test_a_demonstration_whose_file_was_lost_begins_anew(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path)
+    async with open_house(settings) as house:
+        first = await make_access(settings, house)
+        (tmp_path / FOLDER / FILE).unlink()
+        second = await make_access(settings, house)
+    people = await list_reviewers(settings, None)
+
+    assert first.bank.tenant_id != second.bank.tenant_id
+    assert {one["reviewer_id"] for one in people} == {one.reviewer_id for one in second.members}
+    assert (tmp_path / FOLDER / FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_reset_without_a_demonstration_makes_nothing(tmp_path: Path) -> None:
+    begin_deployment(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    ended = asyncio.run(reset(Settings(data_dir=tmp_path)))
+
+    assert (sum(ended.values()), sorted(tmp_path.iterdir())) == (0, before)
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -82,6 +134,7 @@ async def test_a_member_made_while_the_service_runs_signs_in(service: Service) -
 
 
 async def test_a_member_is_added_once_reset_with_a_token_and_removed(tmp_path: Path) -> None:
+    begin_deployment(tmp_path)
     tenant = (await veristream_json(tmp_path, "tenant", "create", "Acme"))["tenant_id"]
     made = await veristream_json(tmp_path, "reviewer", "create", "--tenant", tenant, *MEMBER)
     again, _, err = await veristream(tmp_path, "reviewer", "create", "--tenant", tenant, *MEMBER)
@@ -104,6 +157,7 @@ async def test_a_member_is_added_once_reset_with_a_token_and_removed(tmp_path: P
 
 
 async def test_s28_no_two_members_get_the_same_password_and_none_is_a_default(tmp_path: Path) -> None:
+    begin_deployment(tmp_path)
     tenant = (await veristream_json(tmp_path, "tenant", "create", "Acme"))["tenant_id"]
     made = [
         await veristream_json(
@@ -125,6 +179,7 @@ async def test_s28_no_two_members_get_the_same_password_and_none_is_a_default(tm
 
 
 async def test_a_member_is_added_as_the_table_of_commands_shows(tmp_path: Path) -> None:
+    begin_deployment(tmp_path)
     tenant = (await veristream_json(tmp_path, "tenant", "create", "Acme"))["tenant_id"]
     made = await veristream_json(
         tmp_path,
@@ -153,6 +208,7 @@ def test_a_name_is_read_from_the_address(email: str, name: str) -> None:
 
 
 async def test_an_address_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
+    begin_deployment(tmp_path)
     tenant = (await veristream_json(tmp_path, "tenant", "create", "Acme"))["tenant_id"]
     status, _, err = await veristream(
         tmp_path, "reviewer", "create", "--tenant", tenant, "--email", "nobody", "--name", "Nobody"
@@ -162,6 +218,7 @@ async def test_an_address_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
 
 
 async def test_the_first_catalogue_is_loaded_once(tmp_path: Path) -> None:
+    begin_deployment(tmp_path)
     first = await veristream_json(tmp_path, "catalog", "load")
     again = await veristream_json(tmp_path, "catalog", "load")
 
@@ -169,6 +226,7 @@ async def test_the_first_catalogue_is_loaded_once(tmp_path: Path) -> None:
 
 
 async def test_a_key_for_an_unknown_tenant_is_refused_with_the_mend(tmp_path: Path) -> None:
+    begin_deployment(tmp_path)
     status, _, err = await veristream(tmp_path, "key", "create", "--tenant", "ten_nobody")
 
     assert status == 2
@@ -184,6 +242,41 @@ async def test_a_taken_port_is_named_with_the_mend(tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_start_says_little_and_nothing_of_a_library(service: Service) -> None:
+    await service.get("/v1/verifications")
+    logged = [json.loads(line) for line in service.role.log.read_text().splitlines()]
+    events = [line["event"] for line in logged]
+    start = events[: events.index("http.answered")]
+
+    assert len(start) < 10, start  # with the line of the address on stdout ten at the most
+    assert [line for line in logged[: len(start)] if "logger" in line] == []
+
+
+@pytest.mark.parametrize("option", ["--port", "--broker-port", "--health-port"])
+async def test_a_taken_port_refuses_the_start_before_anything_is_made_or_loaded(
+    tmp_path: Path, option: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = taken.getsockname()[1]
+        given = {"port": 0, option.removeprefix("--").replace("-", "_"): number}
+        with pytest.raises(CannotStart, match=rf"port {number} .* choose another with {option} "):
+            async with running_all(Settings(data_dir=tmp_path / "data", **given)):
+                pytest.fail("it runs")
+
+    assert entries(tmp_path) == []
+
+
+async def test_a_port_taken_while_a_start_is_under_way_is_named_with_the_mend(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, broker_port=free_ports(1)[0])
+    with (
+        socket.create_server(("127.0.0.1", settings.broker_port)),
+        pytest.raises(CannotStart, match=r"choose another with --broker-port"),
+    ):
+        async with open_broker(settings):
+            pytest.fail("it runs")
+
+
 async def test_a_second_service_on_the_same_folder_is_refused(tmp_path: Path) -> None:
     first = await Role.start(tmp_path, "broker")
     try:
@@ -197,7 +290,7 @@ async def test_a_second_service_on_the_same_folder_is_refused(tmp_path: Path) ->
 
 
 async def test_a_lost_root_key_is_never_replaced(tmp_path: Path) -> None:
-    await veristream_json(tmp_path, "tenant", "create", "Acme")
+    begin_deployment(tmp_path)
     (tmp_path / "root.key").unlink()
 
     status, _, err = await veristream(tmp_path, "tenant", "create", "Globex")
@@ -212,6 +305,7 @@ async def test_a_worker_without_a_broker_is_told_to_start_one(tmp_path: Path) ->
 
     assert status == 2
     assert "veristream broker" in err
+    assert entries(tmp_path) == []
 
 
 async def test_a_model_that_is_not_the_pinned_one_refuses_the_start(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.journeys.service import begin_deployment
+
 HEAVY = {
     "onnxruntime", "cv2", "rapidocr", "numpy", "PIL", "faust", "mode", "kio", "hypothesis", "aiokafka",
     "aiohttp", "cassandra", "matplotlib",
@@ -35,7 +37,9 @@ async def imports(*arguments: str) -> tuple[int, str, set[str]]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--help",), ("up", "--help"), ("key", "create", "--help")], ids=" ".join
+    "arguments",
+    [("--help",), ("up", "--help"), ("key", "create", "--help"), ("calibrate", "--help")],
+    ids=" ".join,
 )
 async def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
     status, said, imported = await imports(*arguments)
@@ -45,6 +49,7 @@ async def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
 
 
 async def test_commands_over_the_stores_import_nothing_heavy(tmp_path: Path) -> None:
+    begin_deployment(tmp_path)
     given = ("--data-dir", str(tmp_path), "--json")
     status, said, imported = await imports("tenant", "create", "Acme", *given)
     tenant = json.loads(said)["tenant_id"]
@@ -52,7 +57,7 @@ async def test_commands_over_the_stores_import_nothing_heavy(tmp_path: Path) -> 
     member = ("--tenant", tenant, "--email", "ada@acme.example")
     for command in (
         ("key", "create", *member[:2]), ("reviewer", "create", *member), ("reviewer", "reset", *member),
-        ("catalog", "load"), ("audit", "verify"),
+        ("catalog", "load"), ("audit", "verify"), ("reviewer", "list"),
     ):  # fmt: skip
         status, _, imported = await imports(*command, *given)
         told[" ".join(command[:2])] = (status, imported & HEAVY)

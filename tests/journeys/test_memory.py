@@ -60,6 +60,25 @@ del pairs
 print(resident() - before < 20_000_000)
 """
 
+RECEIVED: Final = """
+import resource, socket
+from app.startup import settle_memory
+
+ours, theirs = socket.socketpair()
+settle_memory()
+
+def faults_of_receiving(messages):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(messages):
+        ours.send(b"x" * 300)
+        theirs.recv(256 * 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+faults_of_receiving(10)
+print(faults_of_receiving(1_000) < 100)
+"""
+"""asyncio receives into blocks of that size; each page fault is memory the system has given anew."""
+
 
 def told_by(program: str) -> str:
     """Run a program and return what it printed."""
@@ -79,3 +98,8 @@ def test_garbage_that_grew_old_is_collected_however_much_start_up_left() -> None
 )
 def test_what_was_freed_is_given_back_to_the_system(program: str) -> None:
     assert told_by(program) == "True"
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these limits")
+def test_receiving_a_small_message_asks_the_system_for_no_memory() -> None:
+    assert told_by(RECEIVED) == "True"

@@ -10,7 +10,7 @@ from aiohttp import ClientSession
 
 from app.adapters.layout import ROOT_KEY_FILE
 from app.webhook_receiver import Heard, open_receiver
-from tests.journeys.service import START_S, Role, small_request, veristream
+from tests.journeys.service import START_S, Role, small_request, start_preloaded, veristream
 from tests.journeys.several import a_test_key
 
 SECRET = "a secret of the tests, as text"  # noqa: S105 - of an endpoint that dies with its test
@@ -26,7 +26,7 @@ def command_of(service: str) -> list[str]:
 
 async def start(stack: AsyncExitStack, data_dir: Path, *arguments: str, **given: str) -> Role:
     """Start one role; it ends with the stack."""
-    role = await Role.start(data_dir, *arguments, given={**ALLOWED, **given})
+    role = await start_preloaded(data_dir, *arguments, given={**ALLOWED, **given})
     stack.push_async_callback(role.stop)
     return role
 

@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import date
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,8 +14,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-unt
 from app.specimens import Alterations, PassportSpecimen, SlipSpecimen, draw_long_slip, draw_passport
 from schemas.topics import TOPICS, Topic
 from tests.journeys.decision_topic import client_of, new_reader
+from tests.journeys.people import Person, sign_in
 from tests.journeys.service import (
     Service,
+    another_photograph_of_hopper,
     astronaut,
     blurred,
     encoded,
@@ -110,12 +115,68 @@ async def test_a_nin_slip_and_its_holder_are_approved(service: Service) -> None:
     person = hopper()
     body = request_for(person, subject_id="slip-1")
     body["document"]["image_base64"] = encoded(draw_long_slip(SlipSpecimen(), person.portrait))
+    body["selfie_image_base64"] = encoded(another_photograph_of_hopper(1))
 
     _, answer, _ = await service.post(body)
 
     assert answer["status"] == "APPROVED", answer
     assert answer["document"]["document_type"] == "NIN_SLIP"
     assert answer["document"]["extracted_fields"]["surname"] == "SPECIMEN"
+
+
+async def test_r2_pictures_that_were_used_before_are_never_approved(service: Service) -> None:
+    """A copy of the portrait as the selfie, then an honest selfie, and both pictures for somebody else."""
+    genuine = PassportSpecimen(issuer="NGA", nationality="NGA", number="A01234567")
+    body = request_for(hopper(), genuine, subject_id="reuse-1")
+    honest = body | {"selfie_image_base64": encoded(another_photograph_of_hopper(2))}
+
+    _, copied, _ = await service.post(body, key=service.live_key)
+    _, taken, _ = await service.post(honest, key=service.live_key)
+    _, another, _ = await service.post(honest | {"subject_id": "reuse-2"}, key=service.live_key)
+
+    assert (copied["status"], codes(copied)) == ("REVIEW_REQUIRED", {"SELFIE_REUSED"})
+    assert (taken["status"], codes(taken)) == ("APPROVED", set())
+    assert (another["status"], codes(another)) == ("REVIEW_REQUIRED", {"DUPLICATE_SUBJECT"})
+
+
+@asynccontextmanager
+async def searching_faces(owner: Person) -> AsyncIterator[None]:
+    """Switch the tenant's search among faces on, and off again for the other journeys."""
+    await choose_search(owner, "review")
+    try:
+        yield
+    finally:
+        await choose_search(owner, "off")
+
+
+async def choose_search(owner: Person, choice: str) -> None:
+    """Set `duplicate_faces`."""
+    wish = {"verification_policy": {"duplicate_faces": choice}}
+    assert (await owner.ask("PATCH", "/v1/control/settings", json=wish))[0] == 200
+
+
+async def test_one_face_under_two_names_goes_to_a_person_where_the_tenant_asked_for_it(
+    service: Service,
+) -> None:
+    """A passport, then a slip with other photographs of the same person; a reviewer sees why."""
+    command = partial(veristream_json, service.data_dir)
+    owner = await sign_in(service.client, service.url, command, service.tenant_id)
+    genuine = PassportSpecimen(issuer="NGA", nationality="NGA", number="A07654321")
+    first = request_for(hopper(), genuine, subject_id="twice-1")
+    first["selfie_image_base64"] = encoded(another_photograph_of_hopper(3))
+    second = request_for(hopper(), subject_id="twice-2")
+    second["document"]["image_base64"] = encoded(draw_long_slip(SlipSpecimen(), hopper().portrait))
+    second["selfie_image_base64"] = encoded(another_photograph_of_hopper(4))
+
+    async with searching_faces(owner):
+        _, taken, _ = await service.post(first, key=service.live_key)
+        _, again, _ = await service.post(second, key=service.live_key)
+    _, explained = await owner.ask("GET", f"/v1/verifications/{again['verification_id']}/explanation")
+
+    assert (taken["status"], codes(taken)) == ("APPROVED", set())
+    assert (again["status"], codes(again)) == ("REVIEW_REQUIRED", {"DUPLICATE_SUBJECT"})
+    said = " ".join(check["detail"] for check in explained["checks"])
+    assert f"Among 1 faces of other approved subjects that of {taken['verification_id']} lies at" in said
 
 
 @pytest.mark.parametrize(
@@ -174,7 +235,7 @@ async def test_the_decision_is_on_its_topic_for_an_ordinary_consumer(service: Se
     consumer.assign([TopicPartition(str(Topic.DECISIONS), number) for number in range(partitions)])
     await consumer.seek_to_beginning()
     found: dict[str, dict[str, Any]] = {}
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while len(found) < 2:
             message = await consumer.getone()
             event = json.loads(message.value)
@@ -251,7 +312,13 @@ async def test_the_audit_chains_hold_while_the_service_runs(service: Service) ->
     assert reports[service.tenant_id]["rows"] > 0
 
 
-async def test_the_doctor_finds_nothing_wrong_with_a_running_service(service: Service) -> None:
+async def test_the_doctor_asks_the_running_service_and_finds_only_that_it_calls_insecure_receivers(
+    service: Service,
+) -> None:
     status, out, err = await veristream(service.data_dir, "doctor", "--json")
 
-    assert status == 0, out + err
+    found = {finding["looked_at"]: finding for finding in json.loads(out)}
+    assert status == 1, out + err
+    assert {name for name, finding in found.items() if not finding["ok"]} == {"settings", "webhooks"}
+    assert found["service"]["found"] == f"ready at {service.url}"
+    assert "SERVICE_WEBHOOKS_ALLOW_INSECURE (set there alone)" in found["settings"]["found"]

@@ -9,15 +9,29 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import ClientSession
 
+from app.commands_resend import resend
+from app.commands_webhooks import service_url
 from app.doctor import _receivers
+from app.house import new_id, now, open_house
 from app.settings import Settings
+from app.startup import CannotStart
 from app.webhook_receiver import fault_of
+from schemas.audit import AuditFilter
+from schemas.events import DecisionEvent
+from schemas.ids import derive_id
+from schemas.webhooks import DeliveryStatus, StoredDelivery, StoredEndpoint
+from streams.access.handler import OPERATOR, CreateTenant
+from streams.ports import Change
+from streams.webhooks.keeping import delivery_records, endpoint_record
+from streams.webhooks.rearming import fresh
 from streams.webhooks.signing import secret_bytes, signatures, timestamp
-from tests.journeys.service import START_S, Service, environment, veristream
+from tests.builders import NOW, build_decision_event, build_endpoint
+from tests.journeys.service import START_S, Service, environment, veristream, veristream_json
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 - of Standard Webhooks' published example
 BODY = b'{"test": 2432232314}'
@@ -81,9 +95,9 @@ class Listener:
 
 
 @asynccontextmanager
-async def listening(*arguments: str) -> AsyncIterator[Listener]:
+async def listening(*arguments: str, given: Mapping[str, str] = KNOWN) -> AsyncIterator[Listener]:
     """Run `veristream webhook listen`, ready."""
-    process = await begin("listen", *arguments, given=KNOWN)
+    process = await begin("listen", *arguments, given=given)
     try:
         listener = Listener(process, "")
         listener.ready = await listener.line()
@@ -140,18 +154,112 @@ async def test_during_a_rotation_either_secret_is_enough() -> None:
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_a_running_service_reaches_it_with_a_ping(service: Service) -> None:
+async def test_a_running_service_reaches_it_by_the_line_it_printed(service: Service) -> None:
     routes, key = f"{service.url}/v1/webhooks/endpoints", {"Authorization": f"Bearer {service.test_key}"}
-    async with listening("--once", "--json") as listener:
-        wish = {"url": json.loads(listener.ready)["ready"], "secret": SECRET, "event_types": ["*"]}
-        async with service.client.post(routes, json=wish, headers=key) as answer:
-            endpoint = f"{routes}/{(await answer.json())['endpoint_id']}"
+    async with listening("--once", "--json", given={"SERVICE_BASE_URL": service.url}) as listener:
+        shell = await asyncio.create_subprocess_shell(
+            json.loads(listener.ready)["register"],
+            env={**environment(), "API_KEY": service.test_key},
+            stdout=asyncio.subprocess.PIPE,
+        )
+        made = json.loads((await shell.communicate())[0])
+        endpoint = f"{routes}/{made['endpoint_id']}"
         await service.client.post(f"{endpoint}/test", headers=key)
         told = json.loads(await listener.line())
         code = await listener.ended()
     await service.client.delete(endpoint, headers=key)
 
+    assert (made["url"], made["event_types"]) == (json.loads(listener.ready)["ready"], ["*"])
     assert (told["type"], told["signature"], told["attempt"], code) == ("ping", "ok", "1", 0)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_what_is_resent_arrives_again_under_the_same_id(service: Service) -> None:
+    routes, key = f"{service.url}/v1/webhooks/endpoints", {"Authorization": f"Bearer {service.test_key}"}
+    async with listening("--json") as listener:
+        wish = {"url": json.loads(listener.ready)["ready"], "secret": SECRET, "event_types": ["*"]}
+        async with service.client.post(routes, json=wish, headers=key) as answer:
+            endpoint = f"{routes}/{(await answer.json())['endpoint_id']}"
+        await service.client.post(f"{endpoint}/test", headers=key)
+        first = json.loads(await listener.line())
+        resent = await veristream_json(
+            service.data_dir, "webhook", "resend", first["id"], "--tenant", service.tenant_id
+        )
+        second = json.loads(await listener.line())
+    await service.client.delete(endpoint, headers=key)
+
+    assert (first["again"], second["again"]) == (False, True)
+    assert (second["id"], second["signature"]) == (first["id"], "ok")
+    assert [(one["event_id"], one["status"]) for one in resent] == [(first["id"], "PENDING")]
+
+
+async def test_a_delivery_is_resent_by_either_id_and_the_operator_is_audited(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path)
+    async with open_house(settings) as house:
+        tenant = await CreateTenant(house.stores.journal.commit, now, new_id)("Acme")
+        paused = derive_id("whe", "paused")
+        endpoints = [
+            build_endpoint(tenant_id=tenant.tenant_id),
+            build_endpoint(tenant_id=tenant.tenant_id, endpoint_id=paused, active=False),
+        ]
+        event = build_decision_event(tenant_id=tenant.tenant_id)
+        ended = [delivered(event, endpoint) for endpoint in endpoints]
+        for endpoint, delivery in zip(endpoints, ended, strict=True):
+            records = (endpoint_record(endpoint, 1), *delivery_records(delivery, None))
+            await house.stores.journal.commit(Change(tenant.tenant_id, records))
+
+    by_id = await resend(settings, tenant.tenant_id, ended[0].delivery.delivery_id)
+    by_event = await resend(settings, tenant.tenant_id, event.id)
+    async with open_house(settings) as house:
+        rows = await house.stores.audit_log.page(
+            tenant.tenant_id, AuditFilter(action="webhook.replayed"), limit=9
+        )
+
+    assert by_id == by_event
+    assert [(one["delivery_id"], one["status"]) for one in by_id] == [
+        (ended[0].delivery.delivery_id, "PENDING")
+    ]
+    assert [(row.actor_type, row.actor_id) for row in rows] == [(OPERATOR.actor_type, OPERATOR.actor_id)] * 2
+    for id_, said in (
+        (ended[1].delivery.delivery_id, "not active"),
+        (derive_id("whd", "none"), "has no delivery"),
+        (derive_id("evt", "none"), "sent to no endpoint"),
+    ):
+        with pytest.raises(CannotStart, match=said):
+            await resend(settings, tenant.tenant_id, id_)
+
+
+def delivered(event: DecisionEvent, endpoint: StoredEndpoint) -> StoredDelivery:
+    """A delivery that arrived."""
+    begun = fresh(event, endpoint, NOW)
+    done = begun.delivery.model_copy(update={"status": DeliveryStatus.DELIVERED, "next_attempt_at": None})
+    return begun.model_copy(update={"delivery": done})
+
+
+async def test_a_secret_is_drawn_for_each_run_and_printed_once_with_its_registration() -> None:
+    said = []
+    for _ in range(2):
+        async with listening(given={"SERVICE_PORT": "8123"}) as listener:
+            drawn, line = await listener.line(), await listener.line()
+            secret = drawn.rpartition(" ")[2]
+            status = await listener.deliver("evt_1", event(), [secret])
+            said.append((secret, line))
+            assert (status, await listener.line() != "") == (204, True)
+
+    assert said[0][0] != said[1][0]
+    assert all(secret.startswith("whsec_") and secret in line for secret, line in said)
+    assert "http://127.0.0.1:8123/v1/webhooks/endpoints" in said[0][1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "url"),
+    [
+        ({}, "http://127.0.0.1:8080"), ({"host": "0.0.0.0", "port": 9}, "http://127.0.0.1:9"),  # noqa: S104
+        ({"host": "::1"}, "http://[::1]:8080"), ({"base_url": "https://id.example/"}, "https://id.example"),
+    ],
+)  # fmt: skip
+def test_the_line_names_the_service_of_the_settings(settings: dict[str, Any], url: str) -> None:
+    assert service_url(Settings(**settings)) == url
 
 
 async def test_it_can_answer_as_a_receiver_that_fails() -> None:
@@ -224,10 +332,11 @@ async def test_a_secret_that_cannot_be_one_is_refused_and_never_shown() -> None:
 async def test_a_start_that_allows_insecure_receivers_warns_of_it(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    given = {"SERVICE_WEBHOOKS_ALLOW_INSECURE": "true"}
+    given = {"SERVICE_WEBHOOKS_ALLOW_INSECURE": "true", "SERVICE_DATADIR": "elsewhere"}
     _, out, err = await veristream(tmp_path, *command, given=given)  # it ends: there is no broker
 
     assert "webhooks.insecure_receivers_allowed" in out + err
+    assert '"variable": "SERVICE_DATADIR", "nearest": "SERVICE_DATA_DIR"' in out + err
 
 
 def test_the_doctor_names_insecure_receivers_and_the_mend() -> None:

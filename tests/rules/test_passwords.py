@@ -1,6 +1,7 @@
-"""Which passwords are accepted (G50, S26)."""
+"""Which passwords are accepted (G50, R5, S26)."""
 
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,6 @@ from schemas.problems import ProblemCode, Refused
 from streams.access.password_rules import (
     MAX_LENGTH,
     MIN_LENGTH,
-    is_common,
     normal_password,
     password_bytes,
     require_acceptable,
@@ -50,7 +50,6 @@ def test_s26_any_characters_make_a_password(password: str) -> None:
 
 @pytest.mark.parametrize("length", [MIN_LENGTH, MAX_LENGTH])
 def test_s26_the_shortest_and_the_longest_password_are_accepted(length: int) -> None:
-    assert complaint("k7#Qz!w" * 20, "a@b.example") is not None
     assert complaint(("k7#Qz!wPm2$x" + "ärger und freude " * 8)[:length]) is None
 
 
@@ -59,47 +58,51 @@ def test_s26_a_password_of_another_length_is_refused(length: int) -> None:
     assert complaint(("k7#Qz!wPm2$x" + "ärger und freude " * 80)[:length]) is not None
 
 
+@pytest.mark.parametrize("spelled", [str.lower, str.upper, str.title])
+def test_s26_every_listed_password_is_refused_whatever_its_case(spelled: Callable[[str], str]) -> None:
+    listed = FREQUENCY_LISTS["passwords"]
+
+    assert len(listed) > 20_000
+    assert [one for one in listed if complaint(spelled(one)) is None] == []
+
+
+@pytest.mark.parametrize("listed", ["123qweasdzxc", "1q2w3e4r5t6y", "Qwerty123456", "QAZWSXEDCRFV"])
+def test_s26_a_listed_password_of_enough_characters_is_called_common(listed: str) -> None:
+    assert "too common" in (complaint(listed) or "")
+
+
 @pytest.mark.parametrize(
     "password",
     [
-        "password1234", "P@ssw0rd2024!", "welcomewelcome", "123456789012", "abcdefghijkl", "zyxwvutsrqpo",
-        "aaaaaaaaaaaa", "abcabcabcabc", "qwertyuiop[]", "1q2w3e4r5t6y", "Iloveyou1234", "letmein12345!",
-        "Admin@123456", "changeme2026!!", "correcthorsebatterystaple", "MonkeyDragon1", "aaaaaabbbbbb",
-        "1qaz2wsx3edc", "Summer2026!!!", "passwordpasswordpassword", "12345qwertasd", "147258369147",
-        "zaq1xsw2cde3x", "asdf;lkjqwer", "international!", "jessica-michael-85",
+        "aaaaaaaaaaaa", "abcabcabcabc", "abcdefghijkl", "passwordpasswordpassword", "Summer2026!!!",
+        "147258369147", "correcthorsebatterystaple", "old navy boats ahoy", "hopper of the example",
+        "navy.example navy.example",
     ],
 )  # fmt: skip
-def test_s26_a_common_password_is_refused(password: str) -> None:
-    assert complaint(password) is not None
-
-
-def test_s26_none_of_the_three_thousand_commonest_is_accepted_nor_said_twice() -> None:
-    commonest = FREQUENCY_LISTS["passwords"][:3000]
-
-    assert len(set(commonest)) == 3000
-    assert [one for one in commonest if complaint(one) is None] == []
-    assert [one for one in commonest if 2 * len(one) >= MIN_LENGTH and complaint(one + one) is None] == []
-
-
-@pytest.mark.parametrize("decoration", ["2026!!", "123456", "-----1", "!1!2!3"])
-def test_s26_a_common_word_with_digits_and_signs_is_refused(decoration: str) -> None:
-    enough = MIN_LENGTH - len(decoration)
-    words = [one for one in FREQUENCY_LISTS["passwords"][:3000] if one.isalpha() and len(one) >= enough]
-
-    assert len(words) > 1000
-    assert [one for one in words if complaint(one.title() + decoration) is None] == []
+def test_no_rule_is_about_repetition_patterns_words_or_the_domain(password: str) -> None:
+    assert complaint(password) is None
 
 
 @pytest.mark.parametrize(
     "password",
-    ["my grace.hopper+x@navy.example", "XX GRACE.HOPPER XX", "i love Veristream", "old navy boats ahoy"],
+    [
+        "my grace.hopper+x@navy.example",
+        "XX GRACE.HOPPER+X XX",
+        "i love Veristream",
+        "VERISTREAM 2026",
+    ],
 )
 def test_s26_a_password_with_the_address_or_the_service_in_it_is_refused(password: str) -> None:
     assert complaint(password) is not None
 
 
-def test_a_short_part_of_the_address_may_be_in_a_password() -> None:
-    assert complaint("nine green umbrellas", "en@gr.example") is None
+@pytest.mark.parametrize(("local", "refused"), [("ing", False), ("ming", True), ("MING", True)])
+def test_the_part_before_the_at_sign_counts_from_four_characters_on(local: str, refused: bool) -> None:  # noqa: FBT001
+    assert (complaint("nine swimming pools", f"{local}@gr.example") is not None) is refused
+
+
+def test_a_short_address_counts_as_a_whole() -> None:
+    assert complaint("nine ab@c.de umbrellas", "ab@c.de") is not None
 
 
 def test_s26_composed_and_decomposed_forms_are_one_password() -> None:
@@ -127,4 +130,3 @@ def test_s26_nothing_of_a_password_is_cut_off(password: str) -> None:
 @given(st.text(max_size=200))
 def test_every_text_can_be_judged(password: str) -> None:
     assert complaint(password, password) is None or complaint(password, password)
-    assert is_common(password.casefold()) in {True, False}

@@ -9,6 +9,7 @@ from schemas.reasons import ReasonCode
 from schemas.verifications import CheckResult
 from streams.verification.findings import Agreement, DocumentFindings
 from streams.verification.judging import (
+    REQUIRED,
     completed_years,
     judge_authenticity,
     judge_consistency,
@@ -62,6 +63,17 @@ def test_a_document_not_read_whole_passes_no_document_check(status: ExtractionSt
 
     assert {result.verdict for result in results} == {CheckVerdict.UNCLEAR}
     assert all(ReasonCode.EXTRACTION_INCOMPLETE in result.reasons for result in results)
+
+
+def test_the_checks_name_the_fields_that_are_in_doubt_or_contradicted() -> None:
+    sure = dict.fromkeys(REQUIRED[ReaderClass.TD3_MRZ], 0.99)
+    doubted = build_findings(status=ExtractionStatus.PARTIAL, confidence=sure | {"document_number": 0.45})
+    contradicted = build_findings(printed={"surname": Agreement.MISMATCH, "sex": Agreement.MATCH})
+
+    assert judge_extraction(POLICY, doubted, build_page_picture()).detail.endswith(
+        "Missing or in doubt: document_number."
+    )
+    assert consistency(contradicted).detail.endswith("Printed otherwise: surname.")
 
 
 def test_an_image_with_a_face_and_no_text_is_no_document() -> None:

@@ -15,7 +15,7 @@ from app.adapters.crypto import RootKey
 from app.adapters.layout import DATABASE_FILE
 from app.adapters.memory import Shelves, open_memory_stores
 from schemas.audit import Actor, AuditAction, AuditEvent, AuditFilter, SealAudit
-from schemas.ids import derive_id
+from schemas.ids import TenantId, derive_id
 from schemas.people import Reviewer
 from schemas.sessions import OpenSession
 from schemas.topics import Topic
@@ -23,7 +23,7 @@ from schemas.verifications import SubmitVerification
 from streams.access.members import load_member, reviewer_record
 from streams.audit.acts import act, write_row
 from streams.audit.handler import SealChain, verify_chain
-from streams.ports import Change, Damaged, RecordKind, Stores
+from streams.ports import Change, Damaged, Record, RecordKind, Stores
 from tests.builders import ACME, GLOBEX, NOW
 from tests.handlers.people_stage import EMAIL, staged
 from tests.http.session_steps import open_page, publish_flow
@@ -71,7 +71,43 @@ async def test_a_member_is_stored_sealed_and_read_in_the_clear(stores: Stores, s
         assert Reviewer.from_bytes(listed.first_body).open_sessions == ()
     stored = shelves.records[ACME, RecordKind.REVIEWER, member.reviewer_id]
     assert stored.version == 2
-    assert b"ada" not in (stored.body + stored.first_body).lower()
+    assert b"ada@" not in (stored.body + stored.first_body).lower()
+
+
+def claim(digest: str, tenant_id: TenantId = ACME, mode: str = "live") -> Record:
+    """For whom a picture is kept."""
+    body = b'{"subject_id":"' + SUBJECT_CANARY.encode() + b'","evidence_id":"evd_1"}'
+    return Record(tenant_id, RecordKind.PICTURE, f"{mode}|{digest}", body, NOW)
+
+
+async def test_the_digest_of_a_picture_is_stored_as_a_hash_of_its_tenant(
+    stores: Stores, shelves: Shelves
+) -> None:
+    """A digest tells whoever has the picture that somebody brought it (R2)."""
+    digest = "ab" * 32
+    for record in (claim(digest), claim(digest, GLOBEX), claim(digest, mode="test")):
+        committed = await stores.journal.commit(Change(record.tenant_id, (record,)))
+        found = await stores.records.get(record.tenant_id, RecordKind.PICTURE, record.id)
+        assert committed.record.id == found.id == record.id
+        assert found.body == record.body
+
+    ids = [record_id for _, kind, record_id in shelves.records if kind is RecordKind.PICTURE]
+    assert sorted(one.partition("|")[0] for one in ids) == ["live", "live", "test"]
+    assert len({one.partition("|")[2] for one in ids}) == 3
+    assert not any(digest[:8] in one for one in ids)
+    stored = shelves.records[ACME, RecordKind.PICTURE, next(iter(ids))].body
+    assert SUBJECT_CANARY.encode() not in stored
+
+
+async def test_a_claim_that_is_sealed_is_won_once_and_taken_over(stores: Stores) -> None:
+    first = await stores.journal.commit(Change(ACME, (claim("cd" * 32),)))
+    again = await stores.journal.commit(Change(ACME, (claim("cd" * 32),)))
+    later = replace(again.record, version=2, body=b"{}")
+
+    taken = await stores.journal.commit(Change(ACME, (later,)))
+
+    assert (first.won, again.won, taken.won) == (True, False, True)
+    assert (await stores.records.get(ACME, RecordKind.PICTURE, later.id)).body == b"{}"
 
 
 async def test_a_sealed_record_opens_only_in_its_own_place(stores: Stores, shelves: Shelves) -> None:
@@ -248,7 +284,7 @@ async def use_everything(use: Use) -> None:
 async def test_s60_a_copy_of_the_data_folder_shows_no_people_and_no_receivers(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     given = {"SERVICE_TRUSTED_PROXIES": "127.0.0.0/8", "SERVICE_WEBHOOKS_ALLOW_INSECURE": "true"}
-    async with running_service(folder, given) as service:
+    async with running_service(folder, given, preloaded=True) as service:
         await use_everything(Use(service))
         under_way = dict(files_of(folder))
     left = dict(files_of(folder))

@@ -14,7 +14,7 @@ from app.adapters.sqlite.stores import open_sqlite_stores
 from app.house import open_house
 from app.http.denials import DENIALS
 from app.settings import Settings
-from app.starts import write_start
+from app.starts import SettingMarks, write_front_start
 from schemas.audit import AuditFilter, SealAudit
 from schemas.ids import PLATFORM, SubjectId, TenantId
 from schemas.people import Role
@@ -190,7 +190,8 @@ async def test_s59_a_start_is_a_row_that_names_settings_and_no_value(tmp_path: P
     token = secrets.token_urlsafe(48)
     settings = Settings(data_dir=tmp_path, platform_operator_token=SecretStr(token), answer_timeout_s=12.5)
     async with open_house(settings) as house:
-        await write_start(house.stores.journal.commit, "front", settings)
+        marks = SettingMarks.under(house.root_key)
+        await write_front_start(house.stores.journal.commit, settings, marks, "http://127.0.0.1:8080")
         (row,) = await house.stores.audit_log.page(PLATFORM, AuditFilter(action="service.started"), limit=9)
 
     assert (row.actor_type.value, row.subject_id) == ("SYSTEM", "front")

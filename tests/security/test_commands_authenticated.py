@@ -35,7 +35,7 @@ from tests.journeys.test_sessions import publish_flow
 from tests.security.intruder import Intruder, forgeries, open_intruder
 from tests.webhook_receiver import Receiver, open_receiver
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(240)]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 ACTED_ON: Final = (
     Topic.VERIFICATION_COMMANDS, Topic.FLOW_COMMANDS, Topic.SESSION_COMMANDS, Topic.REVIEW_COMMANDS,
@@ -106,7 +106,7 @@ class Scene:
         _, audit = await self.with_key("GET", "/v1/audit?limit=200")
         told["acts"] = Counter(row["action"] for row in audit["events"])
         told["received"] = len(self.receiver.hits)
-        return told
+        return {name: _without_request_id(one) for name, one in told.items()}
 
     async def ends(self) -> Counter[str]:
         """How the records ended that the worker met, by its metrics."""
@@ -126,6 +126,12 @@ class Scene:
         """Which records were buried, by where they stood, and why."""
         letters = await list_dead_letters(self.access, self.fleet.record_keys, 10_000)
         return {(d.topic, d.partition, d.offset): one.reason for one in letters for d in [one.delivery]}
+
+
+def _without_request_id(told: Any) -> Any:
+    """What an answer says; a refusal names its own request, so two that say the same would differ."""
+    own = {"request_id", "instance"}
+    return {n: v for n, v in told.items() if n not in own} if type(told) is dict else told
 
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("engines", marks=pytest.mark.engines)])

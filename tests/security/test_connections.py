@@ -154,11 +154,16 @@ def unread_connection(front: Front, path: str) -> socket.socket:
     return asking
 
 
+def dropped(front: Front) -> float | None:
+    """How many connections the front cut off."""
+    return front.ports.registry.get_sample_value("veristream_http_dropped_connections_total")
+
+
 async def until_none(front: Front) -> None:
     """Return once the front has no connection left."""
     server = front.runner.server
     assert server is not None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while server.connections or len(server._open):  # type: ignore[attr-defined]  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
@@ -167,23 +172,23 @@ async def until_none(front: Front) -> None:
 async def test_s48_a_client_that_does_not_read_is_cut_off(path: str) -> None:
     async with big_front(write_timeout_s=0.5) as front:
         with unread_connection(front, path):
-            await asyncio.sleep(0.2)
-            assert front.runner.server is not None
-            assert len(front.runner.server.connections) == 1
+            async with asyncio.timeout(60):
+                while not dropped(front):  # noqa: ASYNC110 - a metric
+                    await asyncio.sleep(0.02)
             await until_none(front)
 
-        assert front.ports.registry.get_sample_value("veristream_http_dropped_connections_total") == 1
+        assert dropped(front) == 1
 
 
 @pytest.mark.parametrize("path", ["/whole", "/pieces"])
 async def test_s48_a_client_that_reads_slowly_but_steadily_is_answered_in_full(path: str) -> None:
     received = 0
-    async with big_front(write_timeout_s=0.5) as front:
+    async with big_front(write_timeout_s=2.0) as front:
         with unread_connection(front, path) as asking:
             loop = asyncio.get_running_loop()
             while piece := await loop.sock_recv(asking, 65536):
                 received += len(piece)
-                await asyncio.sleep(0.008)  # 256 pieces and more: over four times the timeout
+                await asyncio.sleep(0.016)  # 256 pieces and more: over twice the timeout
 
     assert received > BIG
 

@@ -21,7 +21,7 @@ from app.settings import Settings
 from schemas.ids import EvidenceId, derive_id
 from tests.agents.support import until
 from tests.builders import ACME
-from tests.journeys.service import Role, veristream
+from tests.journeys.service import Role, begin_deployment
 
 EVIDENCE = EvidenceId(derive_id("evd", "private"))
 
@@ -50,7 +50,7 @@ async def test_13_processes_make_nothing_that_others_can_read(tmp_path: Path) ->
         return (folder / CHECKPOINTS_FOLDER).exists()
 
     with careless():
-        await veristream(folder, "tenant", "create", "Acme")
+        begin_deployment(folder)
         broker = await Role.start(folder, "broker")
         worker = await Role.start(folder, "worker", "--streams", "audit")
         await until(written)

@@ -112,6 +112,8 @@ async def test_failed_sign_ins_are_told_to_no_tenant_that_only_invited_the_addre
     await squatter.ask("POST", MEMBERS, json=VICTIM)
 
     unknown = await sign_in(office, "a wrong password")
+    told = [await failures(office, tenant_id) for tenant_id in (GLOBEX, PLATFORM)]
+    assert told == [0, 1]
     member = await office.add(VICTIM["email"])
     known = await sign_in(office, "a wrong password")
 

@@ -16,8 +16,8 @@ from streams.verification.findings import Agreement
 from tests.specimens.hostile_corpus import qr_page
 from tests.specimens.people import TODAY
 
-CODES_CPU_S = 1.0
-"""Searching 256 patterns for codes took 27 s, 841 over two minutes."""
+CODES_CPU_S = 3.0
+"""Searching 256 patterns for codes took 27 s, 841 over two minutes; 40, which are searched, take 0.4 s."""
 
 
 @pytest.mark.parametrize("count", [9, 40, 41, 256, 841])
@@ -29,11 +29,11 @@ def test_s42_finder_patterns_are_counted_before_they_are_searched(count: int) ->
 
 async def test_s42_searching_a_page_for_codes_is_bounded() -> None:
     reader, pages = RapidTextReader(), [decode(qr_page(count, 3)) for count in (40, 256, 841)]
-    began = time.thread_time()
     for page in pages:
+        began = time.thread_time()
         await reader.read_codes(page)
 
-    assert time.thread_time() - began < CODES_CPU_S * len(pages)
+        assert time.thread_time() - began < CODES_CPU_S  # before the next page, which would take minutes
 
 
 async def test_s42_a_slip_whose_codes_cannot_be_read_in_time_is_one_without_a_code(

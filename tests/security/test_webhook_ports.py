@@ -7,7 +7,7 @@ from app.settings import Settings, SettingsRefused, read_settings
 from schemas.problems import Refused
 from schemas.webhooks import FailureKind
 from streams.webhooks.urls import USUAL_PORTS, receiver_url
-from tests.http.receivers import names, post, receiving
+from tests.http.receivers import post, receiving
 from tests.http.support import open_front
 
 PATH = "/v1/webhooks/endpoints"
@@ -52,12 +52,21 @@ async def test_s36_a_setting_allows_more_ports() -> None:
 
 
 async def test_s36_what_was_registered_before_is_judged_again_at_delivery() -> None:
-    """Nothing reaches a receiver at a port that is not allowed any more, whatever the store says."""
+    """At a port that is not allowed any more not even the receiver's name is looked up."""
+    asked: list[str] = []
+
+    async def look_up(name: str) -> list[str]:
+        asked.append(name)
+        return ["127.0.0.1"]
+
     async with receiving(everywhere=True) as receiver:
         url = f"https://hooks.acme.example:{receiver.port}/in"
-        answer = await post(url, insecure=False, ports=USUAL_PORTS, resolver=names(["127.0.0.1"]))
+        answer = await post(url, insecure=False, ports=USUAL_PORTS, resolver=look_up)
+        before = len(asked)
+        await post(url, insecure=False, ports={receiver.port}, resolver=look_up)
 
     assert (answer.failure, receiver.connections) == (FailureKind.ADDRESS_REFUSED, 0)
+    assert (before, asked) == (0, ["hooks.acme.example"])
 
 
 async def test_s36_for_development_any_port_is_allowed() -> None:

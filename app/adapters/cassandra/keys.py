@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from collections.abc import Sequence
 from typing import Final
 
 from typing_extensions import override
@@ -20,6 +21,11 @@ _CLAIM: Final = Statement(
 _BURY: Final = Statement(
     "UPDATE subject_keys SET wrapped = ? WHERE tenant = ? AND subject_id = ? IF wrapped != ?"
 )
+
+_LAST: Final = Statement("SELECT number FROM erasures WHERE tenant = ? ORDER BY number DESC LIMIT 1")
+_LIST: Final = Statement("INSERT INTO erasures (tenant, number, subject_id) VALUES (?, ?, ?) IF NOT EXISTS")
+_LISTED_AT: Final = Statement("SELECT subject_id FROM erasures WHERE tenant = ? AND number = ?")
+_LISTED: Final = Statement("SELECT subject_id FROM erasures WHERE tenant = ? AND number > ? LIMIT ?")
 
 VALUE_KIND: Final = "VALUE"
 """The kind under which the vault seals, beside the kinds of evidence."""
@@ -64,11 +70,36 @@ class SubjectKeys:
         return self._ring.recall(tenant_id, subject_id) or await self.find(tenant_id, subject_id)
 
     async def destroy(self, tenant_id: TenantId, subject_id: SubjectId) -> None:
-        """Overwrite the key for good; there is no other way from a key to a key."""
+        """Overwrite the key for good; there is no other way from a key to a key.
+
+        The holder is listed first: whoever asked for the list before keeps nothing that only this key opened,
+        whenever this process dies. It may be listed twice, by processes that destroy its key at once.
+        """
+        rows = await self._session.execute(_SELECT, (tenant_id, subject_id))
+        if not rows or bytes(rows[0][0] or b"") != TOMBSTONE:
+            await self._list(tenant_id, subject_id)
         write: Write = _BURY, (TOMBSTONE, tenant_id, subject_id, TOMBSTONE)
         standing: Write = _SELECT, (tenant_id, subject_id)
         await self._session.lwt(Attempt(write, standing, {"wrapped": TOMBSTONE}))
         self._ring.bury(tenant_id, subject_id)
+
+    async def erased(self, tenant_id: TenantId, after: int, limit: int) -> Sequence[SubjectId]:
+        """Return the holders listed behind the first `after`."""
+        if limit < 1:
+            return []
+        rows = await self._session.execute(_LISTED, (tenant_id, after, limit))
+        return [SubjectId(subject_id) for (subject_id,) in rows]
+
+    async def _list(self, tenant_id: TenantId, subject_id: SubjectId) -> None:
+        """Take the next number of the list; of several that want one the losers take the next."""
+        rows = await self._session.execute(_LAST, (tenant_id,))
+        number = rows[0][0] if rows else 0
+        applied = False
+        while not applied:
+            number += 1
+            write: Write = _LIST, (tenant_id, number, subject_id)
+            standing: Write = _LISTED_AT, (tenant_id, number)
+            applied = (await self._session.lwt(Attempt(write, standing, {"subject_id": subject_id}))).applied
 
 
 class CassandraVault(Vault):
@@ -100,3 +131,7 @@ class CassandraVault(Vault):
     @override
     async def destroy(self, tenant_id: TenantId, subject_id: SubjectId) -> None:
         await self._keys.destroy(tenant_id, subject_id)
+
+    @override
+    async def erased(self, tenant_id: TenantId, *, after: int, limit: int) -> Sequence[SubjectId]:
+        return await self._keys.erased(tenant_id, after, limit)

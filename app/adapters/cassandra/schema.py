@@ -1,7 +1,7 @@
 """The tables of the keyspace, each made for the questions it answers, and how a keyspace gets them.
 
 Times are whole numbers: microseconds since 1970 where a column says so, else milliseconds. Rows of
-`records`, `audit_heads`, `subject_keys`, `evidence` and `settings` are written by lightweight
+`records`, `audit_heads`, `subject_keys`, `erasures`, `evidence` and `settings` are written by lightweight
 transactions only; all others by plain writes only, each such that writing it again changes nothing.
 
 What must not come back after it was taken away, and what must not be overwritten by somebody later,
@@ -165,6 +165,14 @@ _EVIDENCE: Final = (
     )""",
 )
 
+_ERASURES: Final = (
+    # The holders whose keys were destroyed, numbered from 1 for each tenant in the order they were named.
+    """
+    CREATE TABLE IF NOT EXISTS erasures (
+        tenant text, number bigint, subject_id text, PRIMARY KEY ((tenant), number)
+    )""",
+)
+
 _TABLES_OF: Final = UUID("5d9f2d60-7a4e-41f0-8c3e-5f6b1d2a9c47")
 """Names of keyspaces are hashed under it."""
 
@@ -183,7 +191,7 @@ def settings_table(keyspace: str) -> str:
 OLDEST: Final = 2
 """What went before was never released, and had members and endpoints in the clear: it is refused."""
 
-MIGRATIONS: Final[Sequence[Sequence[str]]] = ((*_RECORDS, *_EVENTS, *_AUDIT, *_EVIDENCE),)
+MIGRATIONS: Final[Sequence[Sequence[str]]] = ((*_RECORDS, *_EVENTS, *_AUDIT, *_EVIDENCE), _ERASURES)
 """The first makes version `OLDEST`, each other one leads to the next; what was released is never edited."""
 
 NEWEST: Final = OLDEST + len(MIGRATIONS) - 1
@@ -208,6 +216,7 @@ TABLES: Final = (
     "audit_chain",
     "audit_heads",
     "subject_keys",
+    "erasures",
     "evidence",
     "evidence_homes",
 )

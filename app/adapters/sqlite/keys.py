@@ -25,7 +25,14 @@ SELECT k.tenant, k.subject_id, k.wrapped
 FROM (VALUES (?, ?, ?)) asked
 CROSS JOIN subject_keys k ON k.tenant = asked.column1 AND k.subject_id = asked.column2
 WHERE k.wrapped <> asked.column3"""
-_BURY: Final = "INSERT OR REPLACE INTO subject_keys (tenant, subject_id, wrapped) VALUES (?, ?, ?)"
+_BURY: Final = """
+INSERT INTO subject_keys (tenant, subject_id, wrapped) VALUES (?, ?, ?)
+ON CONFLICT (tenant, subject_id) DO UPDATE SET wrapped = excluded.wrapped WHERE wrapped <> excluded.wrapped"""
+_LIST: Final = """
+INSERT INTO erasures (tenant, number, subject_id)
+SELECT ?, coalesce((SELECT max(number) FROM erasures WHERE tenant = ?), 0) + 1, ?"""
+_LISTED: Final = """
+SELECT subject_id FROM erasures WHERE tenant = ? AND number > ? ORDER BY number LIMIT ?"""
 
 Owner: TypeAlias = tuple[TenantId, SubjectId]
 """Whose key it is."""
@@ -146,11 +153,19 @@ class SqliteVault(Vault):
 
     @override
     async def destroy(self, tenant_id: TenantId, subject_id: SubjectId) -> None:
-        await self._engine.write(
-            lambda writer: writer.execute(_BURY, (tenant_id, subject_id, TOMBSTONE)).rowcount
-        )
+        def bury(writer: sqlite3.Connection) -> None:
+            if writer.execute(_BURY, (tenant_id, subject_id, TOMBSTONE)).rowcount:
+                writer.execute(_LIST, (tenant_id, tenant_id, subject_id))
+
+        await self._engine.write(bury)
         self._ring.bury(tenant_id, subject_id)
         await self._engine.fold()
+
+    @override
+    async def erased(self, tenant_id: TenantId, *, after: int, limit: int) -> Sequence[SubjectId]:
+        asked = (tenant_id, after, max(limit, 0))
+        rows = await self._engine.find(lambda reader: reader.execute(_LISTED, asked).fetchall())
+        return [SubjectId(subject_id) for (subject_id,) in rows]
 
     async def _read(self, tenant_id: TenantId, subject_id: SubjectId) -> SubjectKey | None:
         return await self._engine.find(_Read(self._ring, (tenant_id, subject_id)))

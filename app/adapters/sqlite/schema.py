@@ -119,10 +119,18 @@ CREATE TABLE subject_keys (
 ) WITHOUT ROWID;
 """
 
+_VERSION_3: Final = """
+-- The holders whose keys were destroyed, numbered from 1 for each tenant in the order of the commits.
+CREATE TABLE erasures (
+    tenant TEXT NOT NULL, number INTEGER NOT NULL, subject_id TEXT NOT NULL,
+    PRIMARY KEY (tenant, number)
+) WITHOUT ROWID;
+"""
+
 OLDEST: Final = 2
 """What went before was never released, and had members and endpoints in the clear: it is refused."""
 
-MIGRATIONS: Final = (_VERSION_2,)
+MIGRATIONS: Final = (_VERSION_2, _VERSION_3)
 """The first makes version `OLDEST`, each other one leads to the next; what was released is never edited."""
 
 NEWEST: Final = OLDEST + len(MIGRATIONS) - 1

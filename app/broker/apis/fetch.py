@@ -131,7 +131,7 @@ class LongPoll:
         self._min_bytes = min_bytes
         self._max_bytes = max_bytes
         self._deliver: Callable[[object], None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(wait_s, self._time_is_up)
+        self._timer = asyncio.get_running_loop().call_later(wait_s, self.finish)
         self._wake = self._woke
         for want in wanted:
             if want.partition is not None:
@@ -159,7 +159,8 @@ class LongPoll:
             if urgent or found >= self._min_bytes:
                 self._finish(answer)
 
-    def _time_is_up(self) -> None:
+    def finish(self) -> None:
+        """Answer with what there is: the time is up, or the client asks for something else already."""
         self._finish(_read(self._wanted, self._max_bytes)[0])
 
     def _finish(self, answer: Fetched) -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import cache, lru_cache
 from typing import Final
 
 from streams.verification.readers.layout import Placed, share_row
@@ -15,12 +16,15 @@ LabelWords = Mapping[str, tuple[str, ...]]
 
 _SHORT: Final = 4
 """Labels up to this long must be the whole of their part: `SEX` is no label in `ESSEX`."""
+_SLIP_LETTERS: Final = 6
+"""Letters of a keyword for each slip that `begins_with` allows."""
 _BELOW_MAX: Final = 3.2
 """How far below its label a value begins at most, in heights of the label."""
 _LEFT_MAX: Final = 1.5
 """How far a value's left edge may stand from its label's, in heights of the label."""
 _RIGHT_MAX: Final = 8.0
 """How far to the right of its label a value begins at most, in heights of the label."""
+_STROKES: Final = str.maketrans("MV", "NN")
 _LATIN: Final = re.compile(r"[A-Z0-9]", re.IGNORECASE)
 """What a value must have: pictures read as text give signs and scripts these documents do not use."""
 
@@ -82,7 +86,24 @@ def values(lines: Sequence[Placed], labels: LabelWords, sides: Sequence[Side]) -
 
 
 def _names(plain: str, keyword: str) -> bool:
-    return plain == keyword if len(keyword) <= _SHORT else begins_with(plain, keyword)
+    if len(keyword) <= _SHORT:
+        return plain == keyword
+    seen, wanted = _blurred(plain), _blurred(keyword)
+    return any(piece in seen for piece in _pieces(wanted)) and begins_with(seen, wanted)
+
+
+@lru_cache(maxsize=1024)
+def _blurred(text: str) -> str:
+    """Return a label as motion leaves it: strokes side by side run together, so M, N, V and RN are one."""
+    return text.replace("RN", "M").translate(_STROKES)
+
+
+@cache
+def _pieces(keyword: str) -> tuple[str, ...]:
+    """Part a keyword so that one part stands in every text `begins_with` takes for it; quickly asked."""
+    slips = len(keyword) // _SLIP_LETTERS
+    size = -(-len(keyword) // (slips + 1))
+    return tuple(keyword[start : start + size] for start in range(0, len(keyword), size))
 
 
 def _beside(
@@ -117,22 +138,29 @@ def _cells(line: Placed, labels: LabelWords) -> list[Placed]:
     return [line]
 
 
-def _below(label: Placed, lines: Sequence[Placed]) -> Placed | None:
-    reach = [
-        line
-        for line in lines
-        if 0.5 * label.height < line.middle - label.middle < _BELOW_MAX * label.height
+def stands_below(label: Placed, line: Placed) -> bool:
+    """Tell whether a line may be the value of a label above it."""
+    down = line.middle - label.middle
+    return (
+        0.5 * label.height < down < _BELOW_MAX * label.height
         and abs(line.left - label.left) < _LEFT_MAX * label.height
-    ]
+    )
+
+
+def stands_right(label: Placed, line: Placed) -> bool:
+    """Tell whether a line may be the value of a label to its left."""
+    return (
+        share_row(label, line)
+        and line.left > label.left + 0.5 * label.width
+        and line.left - label.right < _RIGHT_MAX * label.height
+    )
+
+
+def _below(label: Placed, lines: Sequence[Placed]) -> Placed | None:
+    reach = [line for line in lines if stands_below(label, line)]
     return min(reach, key=lambda line: line.middle, default=None)
 
 
 def _right(label: Placed, lines: Sequence[Placed]) -> Placed | None:
-    reach = [
-        line
-        for line in lines
-        if share_row(label, line)
-        and line.left > label.left + 0.5 * label.width
-        and line.left - label.right < _RIGHT_MAX * label.height
-    ]
+    reach = [line for line in lines if stands_right(label, line)]
     return min(reach, key=lambda line: line.left, default=None)

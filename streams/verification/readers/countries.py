@@ -31,7 +31,7 @@ ALPHA_2: Final = dict(pair.split(":") for pair in _ISO_3166_1.split()) | _OTHER_
 
 WITHOUT_ISO: Final = frozenset(
     {"UTO", "UNO", "UNA", "UNK", "EUE", "RKS", "XAA", "XBA", "XCC", "XCE", "XCO", "XDC", "XEC", "XES", "XIM"}
-    | {"XMP", "XOM", "XPO", "XXA", "XXB", "XXC", "XXX", "IAO", "XCT", "NTZ"}
+    | {"XMP", "XOM", "XPO", "XXA", "XXB", "XXC", "XXX", "XEX", "XAU", "IAO", "XCT", "NTZ"}
 )
 """Issuers and nationalities of Doc 9303 part 3 section 5 that ISO cannot express; they stay three letters."""
 

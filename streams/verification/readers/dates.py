@@ -28,7 +28,7 @@ _MONTHS: Final = {
 """Abbreviations of Doc 9303 part 3 section 4.8 and of French, Spanish, Portuguese, Italian and German."""
 
 _WORDED: Final = re.compile(
-    r"(\d{1,2})[\s.\-/]*([^\W\d_]{3,9})(?:[\s./]+[^\W\d_]{3,9})?[\s.\-/]*(\d{4}|\d{2})(?!\d)"
+    r"(\d{1,2})[\s.\-/]*([^\W\d_]{3,9})(?:[\s./]+([^\W\d_]{3,9}))?[\s.\-/]*(\d{4}|\d{2})(?!\d)"
 )
 _YEAR_FIRST: Final = re.compile(r"(?<!\d)(\d{4})[\-./ ](\d{1,2})[\-./ ](\d{1,2})(?!\d)")
 _YEAR_LAST: Final = re.compile(r"(?<!\d)(\d{1,2})[\-./ ](\d{1,2})[\-./ ](\d{4})(?!\d)")
@@ -78,8 +78,10 @@ def printed_dates(text: str) -> tuple[date, ...]:
     return ()
 
 
-def _worded(day: str, name: str, year: str) -> tuple[date, ...]:
-    month = _MONTHS.get(name) or _MONTHS.get(name[:3])
+def _worded(day: str, name: str, other: str | None, year: str) -> tuple[date, ...]:
+    """Return the date of a month named in one language or two, of which one is known."""
+    names = (name, name[:3], other or "", (other or "")[:3])
+    month = next((number for one in names if (number := _MONTHS.get(one))), None)
     if month is None:
         return ()
     years = (int(year),) if len(year) == 4 else (1900 + int(year), 2000 + int(year))  # noqa: PLR2004 - digits

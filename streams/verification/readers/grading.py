@@ -11,7 +11,12 @@ ENOUGH: Final = 0.5
 
 def grade(confidence: Mapping[str, float], required: Sequence[str]) -> ExtractionStatus:
     """Return EXTRACTED when every required field was read, FAILED when none was, else PARTIAL."""
-    read = [name for name in required if confidence.get(name, 0.0) >= ENOUGH]
-    if len(read) == len(required):
+    missing = unread(confidence, required)
+    if not missing:
         return ExtractionStatus.EXTRACTED
-    return ExtractionStatus.PARTIAL if read else ExtractionStatus.FAILED
+    return ExtractionStatus.PARTIAL if len(missing) < len(required) else ExtractionStatus.FAILED
+
+
+def unread(confidence: Mapping[str, float], required: Sequence[str]) -> tuple[str, ...]:
+    """Return the required fields that are missing or in doubt."""
+    return tuple(name for name in required if confidence.get(name, 0.0) < ENOUGH)

@@ -109,6 +109,11 @@ def tilt(quads: Sequence[Quad]) -> float:
 
 def level(page: TextPage) -> tuple[Placed, ...]:
     """Take the page's tilt out, and return its lines from top to bottom."""
+    return tuple(sorted(levelled(page), key=lambda line: line.middle))
+
+
+def levelled(page: TextPage) -> tuple[Placed, ...]:
+    """Take the page's tilt out, and return its lines in the page's own order."""
     angle = tilt([line.quad for line in page.lines])
     across, down = cos(angle), sin(angle)
 
@@ -116,8 +121,18 @@ def level(page: TextPage) -> tuple[Placed, ...]:
         x, y = point
         return x * across + y * down, y * across - x * down
 
-    placed = [Placed(line.text, line.score, _frame(_map(line.quad, place)), line.quad) for line in page.lines]
-    return tuple(sorted(placed, key=lambda line: line.middle))
+    return tuple(
+        Placed(line.text, line.score, _frame(_map(line.quad, place)), line.quad) for line in page.lines
+    )
+
+
+def shortened(quad: Quad, aspect: float) -> Quad:
+    """Return the beginning of a line: at most `aspect` times as long as high."""
+    share = aspect * height(quad) / max(length(quad), 1.0)
+    if share >= 1:
+        return quad
+    one, two, three, four = quad
+    return one, between(one, two, share), between(four, three, share), four
 
 
 def turn_back(quad: Quad, page: TextPage) -> Quad:
@@ -130,6 +145,11 @@ def turn_back(quad: Quad, page: TextPage) -> Quad:
 def share_row(one: Placed, other: Placed) -> bool:
     """Tell whether two lines stand side by side."""
     return abs(one.middle - other.middle) < 0.5 * min(one.height, other.height)
+
+
+def between(one: Point, other: Point, share: float) -> Point:
+    """Return the point that lies a share of the way from one to the other."""
+    return one[0] + share * (other[0] - one[0]), one[1] + share * (other[1] - one[1])
 
 
 def _map(quad: Quad, place: Callable[[Point], Point]) -> Quad:

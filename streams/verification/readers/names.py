@@ -4,6 +4,8 @@ import re
 import unicodedata
 from typing import Final
 
+from streams.verification.readers.likeness import latin
+
 _TRANSLITERATIONS: Final = {
     "Ä": "AE",
     "Å": "AA",
@@ -23,6 +25,8 @@ _TRANSLITERATIONS: Final = {
     "Ü": "UE",
 }
 """Part 3 section 6.A, where it is more than dropping a mark."""
+_SHORTENED: Final = 3
+"""Letters left of a name that is cut in the middle of the field."""
 _NOT_LETTERS: Final = re.compile(r"[^A-Z]+")
 _DROPPED: Final = re.compile("['`.\u2019\u00b4]")
 """Apostrophes and full stops disappear (section 4.6), anything else between letters becomes a filler."""
@@ -49,3 +53,22 @@ def _plain(text: str) -> tuple[str, ...]:
     decomposed = unicodedata.normalize("NFD", text)
     base = "".join(character for character in decomposed if not unicodedata.combining(character))
     return tuple(word for word in _NOT_LETTERS.split(base) if word)
+
+
+def in_latin(name: str) -> str:
+    """Return a name with Greek and Cyrillic look-alikes as Latin letters; a name of that script stays."""
+    mapped = latin(name)
+    letters = (character for character in mapped if character.isalpha())
+    return mapped if all(unicodedata.name(letter, "").startswith("LATIN") for letter in letters) else name
+
+
+def is_cut_from(name: tuple[str, ...], whole: tuple[str, ...]) -> bool:
+    """Tell whether a name is another cut at its end, words before it shortened to three letters at most.
+
+    Part 4 section 4.2.3 lets issuers choose; a longer word that differs is another name.
+    """
+    if not name or len(name) > len(whole):
+        return False
+    *before, last = zip(name, whole, strict=False)
+    shortened = (part == word or (len(part) <= _SHORTENED and word.startswith(part)) for part, word in before)
+    return last[1].startswith(last[0]) and all(shortened)

@@ -34,7 +34,7 @@ LABELS: Final[LabelWords] = {
     "first_name": ("FIRSTNAME",),
     "middle_name": ("MIDDLENAME",),
     "given_names": ("GIVENNAME",),
-    "gender": ("GENDER", "SEX", "SEXE"),
+    "gender": ("GENDER", "SEX", "SEXE", "SEXISEXE", "SEXVSEXE"),  # a slash may be read as a letter
     "date_of_birth": ("DATEOFBIRTH",),
     "": ("ISSUEDATE", "NATIONALIDENTIFICATIONNUMBER", "NOTE", "ADDRESS"),
 }
@@ -47,6 +47,8 @@ _MARKS: Final = ("NATIONALIDENTITYMANAGEMENT", "IDENTIFICATIONNUMBERSLIP", "DIGI
 """Headings only a slip has; two of the marks of both lists make a page one."""
 _WEAK_MARKS: Final = ("FEDERALREPUBLICOFNIGERIA", "NATIONALIDENTIFICATIONNUMBER", "TRUSTBUTVERIFY")
 _DIGIT_OF: Final = str.maketrans("OQDILZSBG", "000112586")
+_GROUP: Final = 3
+"""Digits of the number's shortest group."""
 _ROW_MIN, _ROW_MAX = 7, 14
 """Digits found in a row that may be the number's: one group lost, or boxes that share digits."""
 
@@ -75,6 +77,8 @@ class SlipReading:
     """Whether several different numbers were read: a question for a person, not a guess."""
     birth: date | None = field(repr=False)
     """As the card prints it; kept for comparing, not a field of G11."""
+    lines: Mapping[str, tuple[Placed, ...]] = field(default_factory=dict, repr=False)
+    """Where each field stands on the page; `document_number` speaks of `number`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,7 @@ def read_slip(page: TextPage, extra: Sequence[tuple[str, float]] = ()) -> SlipRe
         number=number.digits if number else None,
         ambiguous=ambiguous,
         birth=births[0] if len(births) == 1 else None,
+        lines=_lines_of(at_labels, lines, number.digits if number else ""),
     )
 
 
@@ -176,8 +181,33 @@ def _name(text: str) -> str:
     return " ".join(re.sub(r"[^\w' -]|[\d_]", " ", text.upper()).split()).strip("-' ")
 
 
+def _lines_of(
+    at_labels: Mapping[str, Value], lines: Sequence[Placed], number: str
+) -> dict[str, tuple[Placed, ...]]:
+    """Return the lines of each field; the number's are its groups, or the line of its label."""
+    found: dict[str, tuple[Placed, ...]] = {
+        name: (value.line,) for name, value in at_labels.items() if name and name != "document_number"
+    }
+    if (given := found.pop("given_names", None)) is not None:
+        found |= {"first_name": given, "middle_name": given}
+    if value := at_labels.get("address"):
+        found["address"] = _block(value, lines)
+    groups = [line for line in lines if len(digits := _digits(line.text)) >= _GROUP and digits in number]
+    labelled = at_labels.get("document_number")
+    if not groups and labelled and number:
+        groups = [labelled.line]
+    return found | {"document_number": tuple(groups)}
+
+
 def _address(value: Value, lines: Sequence[Placed]) -> tuple[str, float]:
-    """Join the lines of an address: those below one another at the first one's left edge."""
+    """Join the lines of an address."""
+    block = _block(value, lines)
+    texts = [value.text, *(line.text for line in block[1:])]
+    return ", ".join(text.strip(" ,") for text in texts), min(line.score for line in block)
+
+
+def _block(value: Value, lines: Sequence[Placed]) -> tuple[Placed, ...]:
+    """Return a value's line and those below one another at its left edge."""
     block = [value.line]
     for line in lines:
         last = block[-1]
@@ -187,8 +217,7 @@ def _address(value: Value, lines: Sequence[Placed]) -> tuple[str, float]:
             and abs(line.left - value.line.left) < 1.5 * last.height
         ):
             block.append(line)
-    texts = [value.text, *(line.text for line in block[1:])]
-    return ", ".join(text.strip(" ,") for text in texts), min(line.score for line in block)
+    return tuple(block)
 
 
 def _number(

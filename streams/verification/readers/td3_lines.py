@@ -23,7 +23,8 @@ OPTIONAL: Final = slice(28, 42)
 _WEIGHTS: Final = (7, 3, 1)
 _VALUES: Final = {FILLER: 0} | {character: index for index, character in enumerate("0123456789")}
 _LETTERS: Final = {chr(ord("A") + index): 10 + index for index in range(26)}
-_VALUE_OF: Final = _VALUES | _LETTERS
+VALUE_OF: Final = _VALUES | _LETTERS
+"""What each character counts in a check digit (part 3 section 4.9)."""
 
 CHECKED: Final[Mapping[str, tuple[tuple[slice, ...], int]]] = {
     "document_number": ((NUMBER,), 9),
@@ -41,7 +42,7 @@ def check_digit(text: str) -> str:
     Raises:
         KeyError: The text holds another character.
     """
-    total = sum(_VALUE_OF[character] * _WEIGHTS[index % 3] for index, character in enumerate(text))
+    total = sum(VALUE_OF[character] * _WEIGHTS[index % 3] for index, character in enumerate(text))
     return str(total % 10)
 
 

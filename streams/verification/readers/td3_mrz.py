@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any, Final
 
 from schemas.enums import ExtractionStatus
-from streams.sight import TextPage
+from streams.sight import Quad, TextPage
 from streams.verification.readers.countries import country, is_known
 from streams.verification.readers.dates import birth_date, expiry_date, has_unknown_part
 from streams.verification.readers.grading import grade
@@ -43,16 +43,18 @@ REQUIRED: Final = (
 )
 """Without one of these a passport is read in part only (G10)."""
 
-_PROVEN: Final = 0.99
+PROVEN: Final = 0.99
 """Its own check digit and the composite one hold, as it was read."""
-_PROVEN_TYPED: Final = 0.95
+PROVEN_TYPED: Final = 0.95
 """The same after look-alikes were put right by position."""
 _CHOSEN: Final = 0.45
 """The check digits themselves chose a character; one wrong choice in ten would pass too: not `ENOUGH`."""
 _BROKEN: Final = 0.3
 """Its check digit contradicts it."""
-_UNUSUAL: Final = 0.45
-"""A code no list knows: no check digit guards it, so it is rather misread."""
+DOUBTED: Final = 0.45
+"""A code no list knows, an expiry decades ahead, or a spelling that two readings tell differently."""
+_AHEAD_MAX: Final = 20
+"""Years a document may be valid for; an expiry farther ahead is rather of the last century."""
 _CANDIDATES_MAX: Final = 12
 """Lines looked at as lines of a zone; a page has two, and repairing near ones takes 6 ms each."""
 _GAP_MIN, _GAP_MAX = 0.6, 4.0
@@ -84,6 +86,8 @@ class Td3Reading:
     """Look-alikes put right because the position holds only letters or only digits."""
     lines: tuple[str, str] = field(repr=False)
     """Both lines at 44 characters; the first is empty when none was found."""
+    second_quad: Quad | None = field(default=None, compare=False)
+    """Where the second line stands on the turned page."""
 
     @property
     def holds(self) -> bool:
@@ -116,6 +120,7 @@ class _First:
 class _Second:
     line: SecondLine
     score: float
+    quad: Quad
 
 
 def _pairs(lines: Sequence[Placed]) -> Iterator[tuple[_First | None, _Second]]:
@@ -135,7 +140,7 @@ def _pairs(lines: Sequence[Placed]) -> Iterator[tuple[_First | None, _Second]]:
             if _is_above(upper, lower) and (first := first_line(upper_text)) is not None
         ]
         if above or second.holds:
-            yield (above[-1] if above else None), _Second(second, lower.score)
+            yield (above[-1] if above else None), _Second(second, lower.score, lower.quad)
 
 
 def _is_above(upper: Placed, lower: Placed) -> bool:
@@ -169,6 +174,8 @@ def _interpret(first: _First | None, second: _Second, today: date) -> Td3Reading
     }
     told = {name: value for name, value in fields.items() if value is not None}
     confidence = _confidence(first, second, told, number)
+    if expires is not None and expires.year - today.year > _AHEAD_MAX:
+        confidence["expiry_date"] = min(confidence["expiry_date"], DOUBTED)
     kinds = [repair.kind for repair in line.repairs]
     typed = kinds.count(RepairKind.ALPHABET)
     return Td3Reading(
@@ -183,6 +190,7 @@ def _interpret(first: _First | None, second: _Second, today: date) -> Td3Reading
         repairs=len(kinds) - typed,
         typed=typed,
         lines=(first.text if first else "", text),
+        second_quad=second.quad,
     )
 
 
@@ -212,13 +220,13 @@ def _confidence(
         "date_of_birth": _proof(line, "date_of_birth", BIRTH),
         "expiry_date": _proof(line, "expiry_date", EXPIRY),
         "sex": second.score,
-        "nationality": second.score if is_known(nationality) else _UNUSUAL,
+        "nationality": second.score if is_known(nationality) else DOUBTED,
         "personal_number_present": _proof(line, "personal_number", OPTIONAL),
     }
     if first is not None:
         issuer = first.text[2:5].rstrip(FILLER)
         weights |= dict.fromkeys(("document_code", "surname", "given_names", "full_name"), first.score)
-        weights["issuing_state"] = first.score if is_known(issuer) else _UNUSUAL
+        weights["issuing_state"] = first.score if is_known(issuer) else DOUBTED
     return {
         name: round(weight, 4)
         for name, weight in weights.items()
@@ -233,4 +241,4 @@ def _proof(line: SecondLine, name: str, part: slice) -> float:
     inside = [repair.kind for repair in line.repairs if part.start <= repair.position <= part.stop]
     if RepairKind.CHECK_DIGITS in inside:
         return _CHOSEN
-    return _PROVEN_TYPED if inside else _PROVEN
+    return PROVEN_TYPED if inside else PROVEN

@@ -12,6 +12,7 @@ from enum import StrEnum
 from itertools import combinations, islice, product
 from typing import Final
 
+from streams.verification.readers.likeness import latin
 from streams.verification.readers.td3_lines import (
     FILLER,
     LENGTH,
@@ -84,7 +85,7 @@ class SecondLine:
 
 def normalise(text: str) -> str:
     """Return a recognised line in the zone's alphabet; what has no place in it is dropped."""
-    return _NOISE.sub("", text.upper().translate(_FILLERS))
+    return _NOISE.sub("", latin(text).translate(_FILLERS))
 
 
 def likeness(text: str) -> int:

@@ -6,7 +6,7 @@ nothing.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Final
 
@@ -16,10 +16,19 @@ from streams.verification.readers.anchors import LabelWords, Side, Value, values
 from streams.verification.readers.dates import printed_dates
 from streams.verification.readers.layout import Placed, level
 from streams.verification.readers.likeness import compact, distance, fold
-from streams.verification.readers.names import plain_words, words
-from streams.verification.readers.td3_lines import LENGTH
+from streams.verification.readers.names import in_latin, is_cut_from, plain_words, words
+from streams.verification.readers.td3_lines import FILLER, LENGTH
 from streams.verification.readers.td3_mrz import Td3Reading
 from streams.verification.readers.td3_text import normalise
+from streams.verification.readers.td3_witness import (
+    CLEAR,
+    VERY_CLEAR,
+    Printed,
+    Spelling,
+    Spelt,
+    best_spelt,
+    windows,
+)
 
 LABELS: Final[LabelWords] = {
     "document_number": ("PASSPORTNO", "PASSPORTNUMBER", "DOCUMENTNO", "DOCUMENTNUMBER", "PASSEPORTNO"),
@@ -48,10 +57,6 @@ LABELS: Final[LabelWords] = {
 }
 """Labels of Doc 9303 part 4 section 4.1 in English, French and Spanish; the nameless ones are no values."""
 
-CLEAR: Final = 0.93
-"""Recogniser's score from which a print counts as clearly read."""
-VERY_CLEAR: Final = 0.98
-"""The same where a single letter makes the difference."""
 _NUMBER_SHAPE: Final = re.compile(r"(?=.*\d)[A-Z0-9]{6,12}")
 _SEX: Final = re.compile(r"([MFX])(?:\s*/\s*[A-Z])?")
 _LETTERS_A_SLIP: Final = 5
@@ -60,6 +65,8 @@ _LETTER_OF: Final = str.maketrans("012568", "OIZSGB")
 """Digits a recogniser sees among the letters of a name."""
 _CUT_FROM: Final = 30
 """Letters from which a name may have been cut: 39 places hold both names and what parts them."""
+_BESIDE_MIN, _BESIDE_MAX = 0.5, 2.2
+"""How far below a name its transliteration stands, in heights of it."""
 
 
 def compare(page: TextPage, zone: Td3Reading) -> Mapping[str, Agreement]:
@@ -67,46 +74,91 @@ def compare(page: TextPage, zone: Td3Reading) -> Mapping[str, Agreement]:
 
     `page` holds every line of the page, turned as the zone was read.
     """
-    lines = [line for line in level(page) if len(normalise(line.text)) < LENGTH - 6 or "<" not in line.text]
+    lines = _lines(page)
     at_labels = values(lines, LABELS, (Side.BELOW, Side.RIGHT))
     return {
-        "document_number": _number(at_labels.get("document_number"), lines, zone.number),
-        "surname": _name(at_labels.get("surname"), lines, zone.fields.get("surname")),
-        "given_names": _name(at_labels.get("given_names"), lines, zone.fields.get("given_names")),
+        "document_number": _number(at_labels.get("document_number"), lines, zone),
+        "surname": _name(at_labels.get("surname"), lines, zone, "surname"),
+        "given_names": _name(at_labels.get("given_names"), lines, zone, "given_names"),
         "date_of_birth": _date(at_labels.get("date_of_birth"), lines, zone.birth),
         "expiry_date": _date(at_labels.get("expiry_date"), lines, zone.expires),
         "sex": _sex(at_labels.get("sex"), zone.fields.get("sex")),
     }
 
 
-def _number(value: Value | None, lines: Sequence[Placed], number: str | None) -> Agreement:
+def witness(page: TextPage, zone: Td3Reading) -> Printed:
+    """Return what the page prints of what check digits do not prove, where it was clearly read."""
+    lines = _lines(page)
+    at_labels = values(lines, LABELS, (Side.BELOW, Side.RIGHT))
+    dates = {name: value for name, value in at_labels.items() if value.score >= CLEAR}
+    births, expiries = (
+        printed_dates(dates[name].text) if name in dates else () for name in ("date_of_birth", "expiry_date")
+    )
+    return Printed(tuple(_spellings(lines, zone.number)), births, expiries)
+
+
+def _lines(page: TextPage) -> Sequence[Placed]:
+    """Return the lines that are not of the zone."""
+    return [line for line in level(page) if len(normalise(line.text)) < LENGTH - 6 or "<" not in line.text]
+
+
+def _spellings(lines: Sequence[Placed], number: str | None) -> Iterator[Spelling]:
+    """Yield every reading of the number on the page, wherever it stands."""
+    for line in lines:
+        for part in windows(compact(line.text), number or ""):
+            if part:
+                yield Spelling(part, line.score)
+
+
+def _number(value: Value | None, lines: Sequence[Placed], zone: Td3Reading) -> Agreement:
+    """Compare the number exactly: a print that differs in look-alikes agrees only by the digits."""
+    number = zone.number
     if not number:
         return Agreement.NOT_FOUND
-    wanted = fold(number)
-    if value is None:
-        return _anywhere(lines, lambda text: wanted in fold(text))
-    if wanted in fold(value.text):
-        return Agreement.MATCH
-    printed = compact(value.text)
-    other = len(printed) == len(number) or distance(fold(printed), wanted) > 2  # noqa: PLR2004 - two slips
-    clear = value.score >= CLEAR and _NUMBER_SHAPE.fullmatch(printed) is not None
-    return Agreement.MISMATCH if clear and other else Agreement.NOT_FOUND
+    if value is not None and not windows(printed := compact(value.text), number):
+        other = len(printed) == len(number) or distance(fold(printed), fold(number)) > 2  # noqa: PLR2004 - slips
+        if other and value.score >= CLEAR and _NUMBER_SHAPE.fullmatch(printed):
+            return Agreement.MISMATCH
+    how = best_spelt(zone.lines[1], tuple(_spellings(lines, number)))
+    return Agreement.MATCH if how is Spelt.SAME else Agreement.NOT_FOUND
 
 
-def _name(value: Value | None, lines: Sequence[Placed], name: str | None) -> Agreement:
+def _name(value: Value | None, lines: Sequence[Placed], zone: Td3Reading, key: str) -> Agreement:
+    """Compare a name; `key` is surname or given_names."""
+    name = zone.fields.get(key)
     if not name:
         return Agreement.NOT_FOUND
     if value is None:
         return _anywhere(lines, lambda text: _unlikeness(text, name) == 0)
-    text = value.text.translate(_LETTER_OF)
-    printed = plain_words(text)
-    unlike = _unlikeness(text, name)
-    if unlike == 0:
+    text = in_latin(value.text).translate(_LETTER_OF)
+    if _is_name(text, zone, key) or any(_unlikeness(one, name) == 0 for one in _beside(value, lines)):
         return Agreement.MATCH
+    printed = plain_words(text)
     continued = tuple(name.split())[: len(printed)] == printed  # the rest may stand on the next line
-    needed = VERY_CLEAR if unlike <= len(name) // _LETTERS_A_SLIP else CLEAR
+    needed = VERY_CLEAR if _unlikeness(text, name) <= len(name) // _LETTERS_A_SLIP else CLEAR
     contradicts = printed and not continued and value.score >= needed
     return Agreement.MISMATCH if contradicts else Agreement.NOT_FOUND
+
+
+def _is_name(text: str, zone: Td3Reading, key: str) -> bool:
+    """Tell whether a print is the name, or the whole name, where line 1 is full with its end cut off."""
+    name, both = zone.fields[key], [zone.fields.get(one, "") for one in ("surname", "given_names")]
+    if any(_unlikeness(text, one) == 0 for one in (name, " ".join(both), " ".join(reversed(both)))):
+        return True
+    if len(zone.lines[0].rstrip(FILLER)) < LENGTH - 1:
+        return False
+    last = key == "given_names" or not both[1]  # what stands at the end of the line
+    cut = [tuple(" ".join(both).split()), *([tuple(name.split())] if last else [])]
+    return any(is_cut_from(one, whole) for one in cut for whole in (words(text), plain_words(text)))
+
+
+def _beside(value: Value, lines: Sequence[Placed]) -> Iterator[str]:
+    """Yield the ways a name may be written beside its national spelling: in its line, or below it."""
+    yield from re.split("[/|]", value.text)
+    for line in lines:
+        gap = (line.middle - value.line.middle) / max(value.line.height, 1.0)
+        if _BESIDE_MIN < gap < _BESIDE_MAX and abs(line.left - value.line.left) < 1.5 * value.line.height:
+            yield line.text
 
 
 def _unlikeness(printed: str, name: str) -> int:

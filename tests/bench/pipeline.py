@@ -1,0 +1,249 @@
+"""What a request costs, stage by stage, beside a bare echo: `python -m tests.bench.pipeline`.
+
+In one run, for each layout and kind of request: the echo of `tests.bench.echo`, the requests at 64 under way,
+the echo again, the same requests sampled for their stages, and an open load at 70 % of the rate reached. What
+travels from one machine to another are the ratios to the echo; milliseconds do not. The stages are shares
+of the processor time seen by a sampler inside the processes (`tests.bench.staged`), which is off while the
+cost is measured. With --engines once more on Kafka and Cassandra, with their statements; it needs Java.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from tests.bench.load import Measured, load
+from tests.bench.open_loop import OpenLoad
+from tests.bench.raw_client import RawClient
+from tests.bench.sandbox import running_echo
+from tests.bench.staged_fleets import ENGINES, LAYOUTS, Sampled, StagedFleet, running_fleet
+from tests.journeys.service import small_request
+
+AT_ONCE: Final = 64
+SHARE: Final = 0.7
+"""Of the rate reached at `AT_ONCE`, for the open load."""
+
+IDLE_S: Final = 5.0
+MARK: Final = "(number)"
+FLOW: Final = "(flow)"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of request."""
+
+    name: str
+    path: str
+    template: bytes
+
+    def body(self, run: str, number: int) -> bytes:
+        """Return the body of one request, different from every other."""
+        return self.template.replace(MARK.encode(), f"{run}-{number}".encode())
+
+    def on(self, fleet: StagedFleet) -> "Kind":
+        """Return the kind with the fleet's own flow in it."""
+        return replace(self, template=self.template.replace(FLOW.encode(), fleet.flow_id.encode()))
+
+
+VERIFICATION: Final = Kind(
+    "sim: verification", "/v1/verifications", json.dumps(small_request(f"sim:approved@{MARK}")).encode()
+)
+COMMAND: Final = Kind(
+    "minimal command",
+    "/v1/verification-sessions",
+    json.dumps({"flow_id": FLOW, "subject_id": f"bench-{MARK}"}).encode(),
+)
+"""Opens a session: no images, one record, one audit row."""
+
+ECHO: Final = Kind("echo", "/echo", json.dumps({"subject": MARK, "text": "x" * 360}).encode())
+"""About as many bytes as the command of a verification."""
+
+KINDS: Final = {"verification": VERIFICATION, "command": COMMAND}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One load and what it cost."""
+
+    measured: Measured
+    cpu_ms: dict[str, float]
+    """Processor milliseconds per request by process."""
+
+    @property
+    def ms(self) -> float:
+        """Processor milliseconds per request, engines not counted."""
+        return sum(ms for name, ms in self.cpu_ms.items() if name not in {"kafka", "cassandra"})
+
+
+@dataclass(slots=True)
+class Target:
+    """Something that answers a kind of request."""
+
+    kind: Kind
+    client: RawClient
+    spent_s: Callable[[], dict[str, float]]
+    runs: int = 0
+
+    def _send(self) -> Callable[[int], Any]:
+        self.runs += 1
+        run = f"{time.monotonic_ns()}-{self.runs}"
+        return lambda number: self.client.post(self.kind.body(run, number))
+
+    async def cost(self, requests: int) -> Cost:
+        """Send so many, `AT_ONCE` under way, and return what they cost."""
+        before = self.spent_s()
+        measured = await load(self._send(), requests, AT_ONCE)
+        after = self.spent_s()
+        if set(measured.answers) != {201}:
+            raise RuntimeError(f"{self.kind.name}: {dict(measured.answers)}")
+        return Cost(measured, {name: (after[name] - before[name]) / requests * 1e3 for name in after})
+
+    async def open_load(self, per_second: float, seconds: float) -> OpenLoad:
+        """Send at a rate for so long."""
+        opened = OpenLoad(self._send(), per_second, random.Random(1))
+        await opened.run(seconds)
+        return opened
+
+
+@dataclass(slots=True)
+class Bench:
+    """Measures and tells."""
+
+    echo: Target
+    requests: int
+    open_s: float
+    places: int
+    ratios: list[tuple[str, str, float]] = field(default_factory=list)
+
+    async def measure(self, fleet: StagedFleet, kind: Kind) -> None:
+        """Measure one kind of request on one fleet."""
+        target = Target(kind.on(fleet), RawClient(f"{fleet.url}{kind.path}", fleet.key), fleet.spent_s)
+        await target.cost(max(200, self.requests // 4))
+        before = await self.echo.cost(self.requests)
+        cost = await target.cost(self.requests)
+        after = await self.echo.cost(self.requests)
+        echo_ms = (before.ms + after.ms) / 2
+        say(f"\n{fleet.layout}, {kind.name}: {cost.ms:.2f} ms a request, {cost.ms / echo_ms:.2f} x echo")
+        say(f"  echo before {before.ms:.2f} ms, after {after.ms:.2f} ms")
+        say("  by process: " + ", ".join(f"{name} {ms:.2f}" for name, ms in cost.cpu_ms.items()))
+        say(cost.measured.line(f"  at {AT_ONCE} under way"))
+        self.ratios.append((fleet.layout, kind.name, cost.ms / echo_ms))
+        await self._sample(fleet, target, cost)
+        rate = SHARE * cost.measured.per_second
+        opened = await target.open_load(rate, self.open_s)
+        p50, p99 = (_quantile(opened.latencies_s, share) for share in (0.5, 0.99))
+        say(f"  at {rate:.0f}/s ({SHARE:.0%}): p50 {p50:.1f} ms, p99 {p99:.1f} ms, {dict(opened.answers)}")
+
+    async def _sample(self, fleet: StagedFleet, target: Target, cost: Cost) -> None:
+        for member in fleet.members:
+            member.begin()
+        await target.cost(self.requests)
+        sampled = [await member.end() for member in fleet.members]
+        for member, one in zip(fleet.members, sampled, strict=True):
+            say(f"  {member.name}: " + _stages(one, cost.cpu_ms[member.name]))
+            for place, seconds in one.places_s.most_common(self.places):
+                say(f"      {seconds / one.process_s:5.1%}  {place}")
+        say("  " + _counts(sampled, self.requests))
+
+
+def _stages(one: Sampled, cpu_ms: float) -> str:
+    """Return the milliseconds of each stage; what no Python thread spent is `native`."""
+    stages = one.stages_s + Counter({"native": max(0.0, one.process_s - one.stages_s.total())})
+    told = [f"{stage} {seconds / one.process_s * cpu_ms:.2f}" for stage, seconds in stages.most_common()]
+    return ", ".join(told)
+
+
+def _counts(sampled: Sequence[Sampled], requests: int) -> str:
+    """Return statements, records and batches per request."""
+    counts: Counter[str] = Counter()
+    for one in sampled:
+        counts.update(one.counts)
+    whole: Counter[str] = Counter()
+    for name, many in counts.items():
+        whole[name.partition(" ")[0]] += many if "statements of" not in name else 0
+    summed = ", ".join(f"{name} {many / requests:.2f}" for name, many in whole.most_common())
+    told = ", ".join(f"{name} {many / requests:.2f}" for name, many in sorted(counts.items()))
+    return f"per request: {summed}\n    {told}"
+
+
+def _quantile(seconds: Sequence[float], share: float) -> float:
+    ordered = sorted(seconds) or [float("nan")]
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)] * 1e3
+
+
+async def idle(fleet: StagedFleet) -> None:
+    """Tell what the fleet takes while nobody asks anything."""
+    await asyncio.sleep(2.0)
+    before, began = fleet.spent_s(), time.monotonic()
+    await asyncio.sleep(IDLE_S)
+    after, took_s = fleet.spent_s(), time.monotonic() - began
+    each = {name: (after[name] - before[name]) / took_s * 1e3 for name in after}
+    told = ", ".join(f"{name} {ms:.1f}" for name, ms in each.items())
+    say(f"\n{fleet.layout}, idle: {sum(each.values()):.1f} ms of processor time a second ({told})")
+
+
+def say(line: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+async def run(
+    layouts: Sequence[str], kinds: Sequence[Kind], requests: int, open_s: float, places: int
+) -> None:
+    """Measure every kind on every layout, one layout after the other."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+        url = await stack.enter_async_context(running_echo(folder / "echo"))
+        echo = Target(ECHO, RawClient(url + ECHO.path, "none"), _spent_by_echo)
+        bench = Bench(echo, requests, open_s, places)
+        await bench.echo.cost(requests)
+        for number, layout in enumerate(layouts):
+            async with running_fleet(folder / str(number), layout) as fleet:
+                await idle(fleet)
+                for kind in kinds:
+                    await bench.measure(fleet, kind)
+        say("\nratios to the echo:")
+        for layout, name, ratio in bench.ratios:
+            say(f"  {layout:<20} {name:<20} {ratio:6.2f}")
+
+
+def _spent_by_echo() -> dict[str, float]:
+    find: Any = psutil.Process  # untyped
+    echoes = [one for one in find().children() if "tests.bench.echo" in one.cmdline()]
+    return {"echo": float(sum(sum(one.cpu_times()[:2]) for one in echoes))}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    embedded = [name for name in LAYOUTS if name != ENGINES]
+    parser.add_argument("--layouts", default=",".join(embedded), help="separated by commas")
+    parser.add_argument("--engines", action="store_true", help="Kafka and Cassandra as well")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="separated by commas")
+    parser.add_argument("--requests", type=int, default=2_000, help="per measurement")
+    parser.add_argument("--open-s", type=float, default=10.0, help="seconds of open load")
+    parser.add_argument("--places", type=int, default=0, help="functions told per process")
+    chosen = parser.parse_args()
+    wanted = [name.strip() for name in chosen.layouts.split(",") if name.strip()]
+    asyncio.run(
+        run(
+            [*wanted, *([ENGINES] if chosen.engines else [])],
+            [KINDS[name] for name in chosen.kinds.split(",")],
+            chosen.requests,
+            chosen.open_s,
+            chosen.places,
+        )
+    )

@@ -1,0 +1,101 @@
+"""What waits is counted by one process; the last counts stay while store or log are away."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from app.adapters.layout import DATABASE_FILE
+from app.adapters.memory import open_memory_stores
+from app.backlog import Backlog, DiskUsage
+from schemas.ids import AuditEventId, derive_id
+from schemas.problems import StoreUnavailable
+from streams.ports import Change, Stores
+from tests.builders import ACME, GLOBEX, NOW, build_audit_event, build_decision_event, build_record
+from tests.contracts.adapters import ROOT_KEY, Opened
+
+
+@pytest.fixture
+def stores(opened: Opened) -> Stores:
+    """The stores of every adapter in turn."""
+    return opened.stores
+
+
+class Log:
+    """Dead letters that are there, until the broker goes away."""
+
+    def __init__(self, letters: int) -> None:
+        self.letters = letters
+        self.away = False
+
+    async def count(self) -> int:
+        """How many there are."""
+        if self.away:
+            raise StoreUnavailable("no broker answers")
+        return self.letters
+
+
+async def write_some(stores: Stores) -> None:
+    """Commit audit rows of two tenants, and an event of one that nobody has sent."""
+    event = build_decision_event(timestamp=NOW - timedelta(seconds=40))
+    await stores.journal.commit(Change(ACME, (build_record(),), (build_audit_event(),), (event,)))
+    theirs = build_audit_event(event_id=AuditEventId(derive_id("aud", "theirs")))
+    await stores.journal.commit(Change(GLOBEX, (build_record(tenant_id=GLOBEX),), (theirs,)))
+
+
+async def test_what_waits_is_counted_with_the_age_of_the_oldest_event(stores: Stores) -> None:
+    await write_some(stores)
+    backlog = Backlog(stores, Log(3).count, lambda: True, lambda: NOW)
+
+    await backlog.measure()
+
+    assert backlog.waiting == {"events": 1, "audit_chains": 2, "dead_letters": 3}
+    assert backlog.oldest_s == {"events": 40.0}
+
+
+async def test_nothing_that_waits_has_no_age(stores: Stores) -> None:
+    backlog = Backlog(stores, Log(0).count, lambda: True, lambda: NOW)
+
+    await backlog.measure()
+
+    assert backlog.waiting == {"events": 0, "audit_chains": 0, "dead_letters": 0}
+    assert backlog.oldest_s == {"events": 0.0}
+
+
+async def test_a_process_that_is_not_responsible_any_more_tells_nothing() -> None:
+    turns = iter((True, False))
+    backlog = Backlog(open_memory_stores(ROOT_KEY), Log(1).count, lambda: next(turns), lambda: NOW)
+
+    await backlog.measure()
+    counted = dict(backlog.waiting)
+    await backlog.measure()
+
+    assert counted["dead_letters"] == 1
+    assert (backlog.waiting, backlog.oldest_s) == ({}, {})
+
+
+async def test_while_the_broker_is_away_the_last_counts_stay_and_the_failure_is_counted() -> None:
+    log = Log(2)
+    backlog = Backlog(open_memory_stores(ROOT_KEY), log.count, lambda: True, lambda: NOW)
+    await backlog.measure()
+    log.away = True
+
+    await backlog.measure()
+
+    assert backlog.waiting["dead_letters"] == 2
+    assert backlog.failures == 1
+
+
+async def test_a_folder_that_is_made_later_has_the_room_of_the_one_above_it(tmp_path: Path) -> None:
+    (tmp_path / DATABASE_FILE).write_bytes(bytes(1000))
+    (tmp_path / f"{DATABASE_FILE}-wal").write_bytes(bytes(24))
+    segment = tmp_path / "broker" / "topic" / "0.log"
+    segment.parent.mkdir(parents=True)
+    segment.write_bytes(bytes(300))
+    disks = DiskUsage({"store": tmp_path, "broker": tmp_path / "broker", "evidence": tmp_path / "blobs"})
+
+    await disks.measure()
+
+    assert disks.used == {"store": 1024, "broker": 300}
+    assert set(disks.free) == {"store", "broker", "evidence"}
+    assert min(disks.free.values()) > 0

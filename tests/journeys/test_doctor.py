@@ -1,0 +1,149 @@
+"""What `veristream doctor` says of the service it asks, and of the invariants, in words."""
+
+import asyncio
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from app.findings import Finding
+from app.house import House, open_house
+from app.invariants.examine import Look, Report, say_report
+from app.running_look import RunningLook, address_of
+from app.settings import Settings
+from app.starts import SettingMarks, write_front_start
+from app.version import installed_version
+from streams.invariants.rules import COUNTED, MEANING, Invariant, Violation
+from tests.http.support import open_front
+
+
+async def down() -> str | None:
+    """A dependency that cannot be used."""
+    return "connection refused"
+
+
+@asynccontextmanager
+async def running(house: House, **given: Any) -> AsyncIterator[str]:
+    """A front that began to serve under these settings and wrote so into the store; yields its address."""
+    probes = {"broker": down} if given.pop("broken", False) else {}
+    marks = SettingMarks.under(house.root_key)
+    settings = Settings(data_dir=Path("elsewhere"), port=1, **given)
+    commit = house.stores.journal.commit
+    start_id = await write_front_start(commit, settings, marks, "http://127.0.0.1:1")
+    async with open_front(probes=probes, start_id=start_id) as front:
+        yield front.url
+
+
+async def look(house: House, url: str, **given: Any) -> tuple[dict[str, Finding], bool | None]:
+    """What the doctor finds about the service at an address, under these settings."""
+    settings = Settings(data_dir=Path("here"), port=2, **given)
+    found = await RunningLook(settings, url, house)()
+    return {one.looked_at: one for one in found.findings}, found.insecure_receivers
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    """The stores of a deployment."""
+    async with open_house(Settings(data_dir=tmp_path)) as opened:
+        yield opened
+
+
+async def test_a_service_under_the_settings_given_here_is_ready_and_the_same(house: House) -> None:
+    token = SecretStr(secrets.token_urlsafe(32))
+    async with running(house, answer_timeout_s=30.0, platform_operator_token=token) as url:
+        found, insecure = await look(house, url, platform_operator_token=token)
+
+    assert [one.ok for one in found.values()] == [True, True, True]
+    assert found["service"].found == f"ready at {url}"
+    assert (found["version"].found, insecure) == (installed_version(), False)
+
+
+async def test_settings_that_differ_are_named_and_never_shown(house: House) -> None:
+    async with running(house, answer_timeout_s=12.5, webhooks_allow_insecure=True) as url:
+        found, insecure = await look(house, url, answer_timeout_s=13.5, rate_limits="off")
+
+    differing = found["settings"]
+    assert (differing.ok, insecure) == (False, True)
+    assert differing.found.partition(": ")[2].split("; ") == [
+        "SERVICE_RATE_LIMITS (set here alone)",
+        "SERVICE_ANSWER_TIMEOUT_S (another value)",
+        "SERVICE_WEBHOOKS_ALLOW_INSECURE (set there alone)",
+    ]
+    assert not [value for value in ("12.5", "13.5", "off") if value in differing.found]
+
+
+async def test_a_dependency_that_is_down_is_named_with_its_cause(house: House) -> None:
+    async with running(house, broken=True) as url:
+        found, _ = await look(house, url)
+
+    assert (found["service"].ok, "broker: connection refused" in found["service"].found) == (False, True)
+
+
+async def test_where_no_service_runs_the_address_is_said(house: House) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        free = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    found, insecure = await look(house, free)
+
+    assert list(found) == ["service"]
+    assert (found["service"].ok, insecure) == (False, None)
+    assert found["service"].found == f"no service runs at {free}"
+    assert "veristream up" in (found["service"].mend or "")
+
+
+async def test_without_an_address_both_the_last_start_and_these_settings_are_asked(house: House) -> None:
+    async with running(house):
+        settings = Settings(host="0.0.0.0", port=2)  # noqa: S104 - nothing is bound
+        (found,) = (await RunningLook(settings, None, house)()).findings
+
+    assert address_of(settings) == "http://127.0.0.1:2"
+    assert found.found == "no service runs at http://127.0.0.1:1 or at http://127.0.0.1:2"
+
+
+async def test_a_service_over_another_store_is_told_apart(house: House, tmp_path: Path) -> None:
+    async with open_house(Settings(data_dir=tmp_path / "another")) as another, running(another) as url:
+        found, _ = await look(house, url)
+
+    assert "keeps its records elsewhere than here" in found["service"].found
+    assert "--data-dir" in (found["service"].mend or "")
+
+
+async def test_what_is_not_veristream_is_not_taken_for_it(house: House) -> None:
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n[1]")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        found, _ = await look(house, url)
+
+    assert found["service"].found == f"what answers at {url} is not Veristream"
+
+
+def test_each_invariant_is_said_in_words_with_what_was_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    looks = [
+        Look(
+            invariant=invariant,
+            meaning=MEANING[invariant],
+            counted=COUNTED[invariant],
+            looked_at=number,
+            violations=int(invariant is Invariant.I5),
+        )
+        for number, invariant in enumerate(Invariant)
+    ]
+    broken = Violation(invariant=Invariant.I5, about="ver_1", found="went from [APPROVED] to REJECTED")
+
+    say_report(Report(looks=tuple(looks), violations=(broken,)))
+
+    told = capsys.readouterr().out
+    assert [invariant for invariant in Invariant if MEANING[invariant] not in told] == []
+    assert "7 references to evidence and files of evidence" in told
+    assert "I5  BROKEN" in told
+    assert "I5 ver_1: went from [APPROVED] to REJECTED" in told
+    assert told.endswith("1 violations of 1 invariants.\n")
