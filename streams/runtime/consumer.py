@@ -21,6 +21,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, ConsumerMessage, Message
 from faust.types.transports import ConsumerT, ProducerT
 from mode import ServiceT
+from mode.threads import ServiceThread, WorkerThread
 from typing_extensions import override
 
 from streams.runtime.bookkeeping import UnwatchedConsumer
@@ -33,8 +34,18 @@ _REST_S: Final = 1.0
 _IDLE_S: Final = 0.05
 
 
+class _DaemonThread(WorkerThread):
+    """A thread that does not keep the process alive: one that does not end is left behind."""
+
+    def __init__(self, service: ServiceThread, **kwargs: Any) -> None:
+        super().__init__(service, **kwargs)
+        self.daemon = True
+
+
 class MendedThread(driver.AIOKafkaConsumerThread):
     """The thread that talks to the broker, asking for fetches that return in time."""
+
+    Worker: type[WorkerThread] = _DaemonThread
 
     @override
     def _create_worker_consumer(self, transport: driver.Transport) -> Any:
@@ -66,6 +77,11 @@ class MendedThread(driver.AIOKafkaConsumerThread):
             consumer = cast("Any", self._consumer)
             await consumer._client.close()  # noqa: SLF001  # all that is left of its `stop`
 
+    def begin_stop(self) -> None:
+        """Let the thread leave the group and end, without waiting for it."""
+        with suppress(RuntimeError):  # its loop is closed: it has ended
+            self._stopped_set()
+
 
 class MendedConsumer(UnwatchedConsumer):
     """Delivers a batch wholly before or wholly after a seek, and commits what `acknowledge` was told."""
@@ -86,6 +102,13 @@ class MendedConsumer(UnwatchedConsumer):
     @override
     def _new_consumer_thread(self) -> MendedThread:
         return MendedThread(self, loop=self.loop, beacon=self.beacon)
+
+    def begin_stop(self) -> None:
+        """Let the thread that talks to the broker end, after a stop that was cut short before that.
+
+        It would stay in the group, and hold the partitions given to it.
+        """
+        cast("MendedThread", self._thread).begin_stop()
 
     def is_steady(self) -> bool:
         """Tell whether records flow: no rebalance and no recovery is under way. For the consumer's thread."""

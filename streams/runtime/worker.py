@@ -209,6 +209,7 @@ class Worker:
         if not stop.done():
             log.error("worker.stop_cut_short", after_s=STOP_S)
             stop.cancel()
+            mended(app.consumer).begin_stop()
         life.cancel()
         await asyncio.wait({life}, timeout=1.0)
         left = await end_handlers(app, STOP_S)

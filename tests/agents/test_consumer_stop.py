@@ -1,7 +1,10 @@
-"""A worker that stops while its consumer waits to fetch again stops cleanly."""
+"""A worker that stops ends its consumer, also while that waits to fetch again or the stop is cut short."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from app.broker.server import Broker
 from schemas.verifications import SubmitVerification, VerificationDecided
@@ -37,3 +40,29 @@ async def test_a_stop_while_a_failed_fetch_waits_closes_the_consumer(
 
     connected = [connection for connection in consumer._client._conns.values() if connection.connected()]
     assert (connected, consumer._client._sync_task) == ([], None)
+
+
+async def test_a_stop_that_is_cut_short_ends_the_thread_that_talks_to_the_broker(
+    broker: Broker, writer: LogWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it stays in the group with its partitions, and the process cannot end before it."""
+
+    async def decide(command: SubmitVerification) -> VerificationDecided:
+        return decided(command)
+
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    async def ended() -> bool:
+        return not thread.is_alive()
+
+    app = verification_app(writer, quick_settings(broker.address, tmp_path), lambda _: decide)
+    monkeypatch.setattr("streams.runtime.worker.STOP_S", 0.5)
+    async with running_worker(lambda: app) as worker:
+        await worker.wait_ready()
+        thread: Any = mended(app.consumer)._thread._thread
+        monkeypatch.setattr(app.consumer, "wait_empty", never)
+        assert thread.is_alive()
+        assert thread.daemon
+
+    await until(ended)
