@@ -113,13 +113,13 @@ class Crowd:
             for status, code in self.outcomes
         )
 
-    async def settle(self, number: int, within_s: float = 90) -> Answer:
+    async def settle(self, number: int, within_s: float = 240) -> Answer:
         """Send a command again until it is answered; the service has this long to come back."""
         async with asyncio.timeout(within_s):
             while True:
                 try:
                     status, body = await self.post(number)
-                except ClientError:
+                except (ClientError, TimeoutError):
                     status, body = CUT[0], {}
                 if status in {200, 201}:
                     return status, body

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -222,19 +221,28 @@ async def running_fleet(
     engines = profile or Embedded(data_dir)
     fleet = Fleet(data_dir, engines, {**SETTINGS, **settings})
     try:
-        await engines.prepare()
-        await fleet.make_tenant()
-        yield fleet
+        try:
+            await engines.prepare()
+            await fleet.make_tenant()
+            yield fleet
+        finally:
+            await end_all(fleet.roles, engines)
     except BaseException:
         fleet.tell()
         raise
-    finally:
-        await asyncio.gather(*(end(role) for role in fleet.roles))
-        await engines.aclose()
+
+
+async def end_all(roles: Sequence[Role], engines: Profile) -> None:
+    """End every role and then the engines, whatever fails meanwhile; raise what failed."""
+    ended = await asyncio.gather(*(end(role) for role in roles), return_exceptions=True)
+    ended += await asyncio.gather(engines.aclose(), return_exceptions=True)
+    failures = [one for one in ended if isinstance(one, BaseException)]
+    if failures:
+        raise BaseExceptionGroup("what did not end as it should", failures)
 
 
 async def end(role: Role) -> None:
     """Stop a role; one that was stopped by SIGSTOP is let go on first."""
     if role.process.returncode is None:
-        os.kill(role.process.pid, signal.SIGCONT)
+        role.process.send_signal(signal.SIGCONT)
     await role.stop()

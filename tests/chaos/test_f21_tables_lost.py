@@ -218,7 +218,7 @@ async def test_readiness_is_lost_with_the_broker_and_comes_back_with_it(tmp_path
 
                 with proxy.refusing():
                     away, _ = await readiness(client, url)
-                await until(ready, within_s=60)
+                await until(ready, within_s=180)
 
     assert away == HTTPStatus.SERVICE_UNAVAILABLE
 

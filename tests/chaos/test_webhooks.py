@@ -73,7 +73,7 @@ class Tenant:
 
         A feed may show what happened some seconds later.
         """
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while len(found := await self._feed()) < 2 * verifications:  # noqa: ASYNC110 - over HTTP
                 await asyncio.sleep(0.5)
         return found

@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 SUBJECTS = ("sim:approved", "sim:warn", "sim:review", "sim:reject:DOCUMENT_EXPIRED", "sim:fail")
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -26,12 +26,18 @@ from app.adapters.sqlite.engine import prepare
 from app.demo import packaged_portrait, take_selfie
 from app.specimens import Alterations, PassportSpecimen, draw_passport, to_jpeg
 from streams.sight import Face
-from tests.prefork import Run, fork, run_veristream
+from tests.prefork import ALL_TASKS, Run, fork, run_veristream
 from tests.specimens import degrade
 from tests.specimens.photographs import a_shot, another_photograph
 
 START_S = 240.0
 """How long a start may take on a busy machine before the test gives up."""
+
+LAST_LINES: Final = 200
+"""How much of its log is shown of a process that hung; its stacks are among them."""
+
+STACKS_S: Final = 30.0
+"""How long a process that hung may take to print its stacks before it is killed without."""
 
 
 async def veristream(
@@ -96,9 +102,10 @@ SHOW_METRICS: Final = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
 
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The caller's environment without its SERVICE_* settings, limits off."""
+    """The caller's environment without its SERVICE_* settings, limits off, stacks printed at SIGABRT."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SERVICE_")}
-    return {**kept, "SERVICE_RATE_LIMITS": "off", "SERVICE_LOG_FORMAT": "json", **(given or {})}
+    own = {"SERVICE_RATE_LIMITS": "off", "SERVICE_LOG_FORMAT": "json", "PYTHONFAULTHANDLER": "1"}
+    return {**kept, **own, **(given or {})}
 
 
 def new_log(data_dir: Path, role: str) -> Path:
@@ -147,6 +154,8 @@ class Role:
     process: OsProcess
     log: Path
     said: str = ""
+    prints_tasks: bool = False
+    """Whether SIGUSR1 makes it print its tasks."""
 
     @classmethod
     async def start(cls, data_dir: Path, *arguments: str, given: Mapping[str, str] | None = None) -> Self:
@@ -158,18 +167,25 @@ class Role:
                 stdout=asyncio.subprocess.PIPE, stderr=sink, env=environment(given),
             )  # fmt: skip
         role = cls(process, log)
-        try:
-            role.said = await role._first_words()
-        except BaseException:
-            await role.kill()
-            raise
+        await role._until_ready(may_end=False)
         return role
+
+    async def _until_ready(self, *, may_end: bool) -> None:
+        """Wait until it says that it is ready, or ends if it may; otherwise it is killed."""
+        try:
+            self.said = await self._first_words()
+            assert "is ready" in self.said or (may_end and not self.said), self.log.read_text()
+        except BaseException:
+            await self.kill()
+            raise
 
     async def _first_words(self) -> str:
         assert self.process.stdout is not None
-        async with asyncio.timeout(START_S):
-            line = await self.process.stdout.readline()
-        assert b"is ready" in line, self.log.read_text()
+        try:
+            async with asyncio.timeout(START_S):
+                line = await self.process.stdout.readline()
+        except TimeoutError:
+            raise await self._hung(f"was not ready after {START_S:.0f} s") from None
         return line.decode()
 
     @property
@@ -178,11 +194,34 @@ class Role:
         return self.said.partition(": ")[2].split()[0]
 
     async def stop(self) -> int:
-        """Ask it to end, and return its exit status."""
+        """Ask it to end, and return its exit status; one that does not end shows why and is killed."""
         if self.process.returncode is None:
             self.process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(START_S):
-            return await self.process.wait()
+        try:
+            async with asyncio.timeout(START_S):
+                return await self.process.wait()
+        except TimeoutError:
+            raise await self._hung(f"has not ended {START_S:.0f} s after SIGTERM") from None
+
+    async def _hung(self, how: str) -> AssertionError:
+        """Kill it once it has printed its tasks and threads; return an error that shows them."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STACKS_S):
+                await self._print_tasks()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STACKS_S):
+                self.process.send_signal(signal.SIGABRT)
+                await self.process.wait()
+        await self.kill()
+        last = self.log.read_text(errors="replace").splitlines()[-LAST_LINES:]
+        return AssertionError("\n".join([f"{self.log.stem} (process {self.process.pid}) {how}:", *last]))
+
+    async def _print_tasks(self) -> None:
+        """Let it print its tasks, if it is a process that does."""
+        if self.prints_tasks:
+            self.process.send_signal(signal.SIGUSR1)
+            while ALL_TASKS not in self.log.read_text(errors="replace"):  # noqa: ASYNC110 - of a process
+                await asyncio.sleep(0.05)
 
     async def kill(self) -> None:
         """End it the hard way."""
@@ -200,10 +239,9 @@ async def start_preloaded(
     """
     log = new_log(data_dir, arguments[0])
     process = await fork(run, [*arguments, "--data-dir", str(data_dir)], environment(given), log)
-    async with asyncio.timeout(START_S):
-        said = (await process.stdout.readline()).decode()
-    assert not said or "is ready" in said, log.read_text()
-    return Role(process, log, said)
+    role = Role(process, log, prints_tasks=True)
+    await role._until_ready(may_end=True)
+    return role
 
 
 @dataclass(slots=True)
@@ -234,6 +272,17 @@ class Service:
         asked = self.client.get(f"{self.url}{path}", params=parameters, headers=headers)
         async with asked as answer:
             return answer.status, await _body(answer)
+
+
+async def readiness(client: ClientSession, url: str, status: int = 200) -> dict[str, Any]:
+    """Return what `/readyz` tells once it has this status; a probe may take too long on a busy machine."""
+    async with asyncio.timeout(START_S):
+        while True:
+            async with client.get(f"{url}/readyz") as answer:
+                told: dict[str, Any] = await answer.json()
+                if answer.status == status:
+                    return told
+            await asyncio.sleep(0.2)
 
 
 async def _body(answer: ClientResponse) -> Any:

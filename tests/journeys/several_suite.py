@@ -47,7 +47,7 @@ class SeveralProcesses:
         self, deployment: Deployment
     ) -> None:
         """A front on its own port, so that every question reaches it."""
-        async with deployment.another_front(SERVICE_FRONT_DRAIN_S="3") as front, caller() as client:
+        async with deployment.another_front(SERVICE_FRONT_DRAIN_S="6") as front, caller() as client:
             slow = asyncio.create_task(deployment.post(client, "sim:slow:6s", "slow", front.url))
             await until_under_way(client, front.url)
             front.process.send_signal(signal.SIGTERM)

@@ -19,6 +19,7 @@ from app.adapters.layout import ROOT_KEY_FILE
 from app.adapters.private_files import open_to_others
 from app.backup.marker import read_mark
 from tests.chaos.crowd import Crowd, open_client
+from tests.chaos.verdict import BOUND_S
 from tests.journeys.service import (
     Role,
     encoded,
@@ -32,9 +33,6 @@ from tests.journeys.service import (
 ROOT = Path(__file__).parents[2]
 BEFORE, AT_ONCE = 24, 2
 ONE_CHILD = {"SERVICE_VISION_WORKERS": "1"}
-
-LOOKS = 20
-"""How often what is under way is waited for; a look takes a second."""
 
 INVARIANTS = ("doctor", "--invariants", "--due-after", "0", "--json")
 
@@ -69,11 +67,12 @@ async def read(client: ClientSession, url: str, key: str, verification_id: str) 
 
 async def violations(data_dir: Path, given: Mapping[str, str]) -> list[Any]:
     """What `veristream doctor --invariants` finds once nothing is under way any more."""
-    for _ in range(LOOKS):
+    deadline = asyncio.get_running_loop().time() + BOUND_S
+    while True:
         status, out, err = await veristream(data_dir, *INVARIANTS, given=given)
         assert status in {0, 1}, err
         report = json.loads(out)
-        if not report["violations"]:
+        if not report["violations"] or asyncio.get_running_loop().time() > deadline:
             break
         await asyncio.sleep(0.5)
     looked_at = {look["invariant"] for look in report["looks"] if look["looked_at"]}

@@ -1,6 +1,5 @@
 """A worker in a process of its own tells truly whether it works; a container engine asks it nothing else."""
 
-import asyncio
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession
 
-from tests.journeys.service import Role, veristream
+from tests.journeys.service import Role, readiness, veristream
 
 
 @pytest.fixture
@@ -26,18 +25,15 @@ async def test_a_worker_is_ready_by_its_own_word_and_not_once_its_broker_is_gone
     url = worker.said.partition("(")[2].partition(")")[0]
     try:
         async with ClientSession() as client:
-            async with client.get(f"{url}/readyz") as ready:
-                first = await ready.json()
+            first = await readiness(client, url)
             await broker.kill()
-            async with asyncio.timeout(60), client.get(f"{url}/readyz") as unready:
-                second = await unready.json()
+            second = await readiness(client, url, 503)
     finally:
         await worker.kill()
 
     assert {name: told["status"] for name, told in first["dependencies"].items()} == {
         "store": "up", "broker": "up", "disk": "up", "agents": "up",
     }  # fmt: skip
-    assert (ready.status, unready.status) == (200, 503)
     assert second["dependencies"]["broker"]["status"] == "down"
 
 
