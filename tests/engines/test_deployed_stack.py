@@ -29,8 +29,8 @@ from tests.journeys.service import (
     environment,
     make_tenant,
     readiness,
+    run_preloaded,
     small_request,
-    veristream,
     veristream_json,
 )
 from tests.journeys.test_sender_apart import SECRET, command_of
@@ -111,7 +111,7 @@ async def deployed(folder: Path) -> AsyncIterator[Deployed]:
             sys.executable, str(DEPLOY / "kafka_roles.py"), env=environment(made.given("principals"))
         )
         assert await principals.wait() == 0
-        migrated, _, err = await veristream(folder / "migrate", "migrate", given=made.given("migrate"))
+        migrated, _, err = await run_preloaded(folder / "migrate", "migrate", given=made.given("migrate"))
         assert migrated == 0, err
         yield made
 

@@ -33,9 +33,9 @@ from tests.journeys.service import (
     START_S,
     Service,
     readiness,
+    run_preloaded,
     running_service,
     small_request,
-    veristream,
     veristream_json,
 )
 
@@ -218,7 +218,7 @@ async def test_a_start_is_refused_for_a_missing_certificate_of_ours(doors: Doors
 @pytest.mark.parametrize("role", ["up --port 0", "front --port 0", "worker"])
 async def test_a_refused_process_says_one_line_and_no_secret(doors: Doors, role: str, tmp_path: Path) -> None:
     wrong = doors.sasl | {"kafka_password": SecretStr("not the password")}
-    status, out, err = await veristream(
+    status, out, err = await run_preloaded(
         tmp_path / "data",
         *role.split(),
         given=exported(wrong, tmp_path),
