@@ -23,7 +23,7 @@ Answer = tuple[int, dict[str, Any]]
 
 def open_client() -> ClientSession:
     """Return a client that waits long enough for any answer."""
-    return ClientSession(timeout=ClientTimeout(total=60))
+    return ClientSession(timeout=ClientTimeout(total=300))
 
 
 class Crowd:

@@ -25,6 +25,9 @@ from tests.prefork import Run
 SETTINGS: Final = {"SERVICE_ANSWER_TIMEOUT_S": "25", "SERVICE_WORKER_SESSION_TIMEOUT_S": "6"}
 """A dead worker is replaced within the patience of a request."""
 
+UNHURRIED: Final = {"SERVICE_ANSWER_TIMEOUT_S": "120", "SERVICE_WORKER_SESSION_TIMEOUT_S": "60"}
+"""Where nobody dies: a busy machine makes no worker count as dead and no request give up."""
+
 LAST_LINES: Final = 40
 """How much of each log a failing test shows."""
 

@@ -29,7 +29,7 @@ CALLERS: Final = 8
 REST_S: Final = 0.4
 """Some 15 to 20 verifications a second, and no more than a busy machine can take."""
 
-SETTINGS: Final = {"SERVICE_FRONT_INSTANCE": "3", **METRICS}
+SETTINGS: Final = {"SERVICE_FRONT_INSTANCE": "3", "SERVICE_ANSWER_TIMEOUT_S": "120", **METRICS}
 """Both fronts read the same partition of answers, and must not mix them up."""
 
 
@@ -136,7 +136,7 @@ async def deployed(data_dir: Path, given: Mapping[str, str] | None = None) -> As
 async def caller(*, keep_alive: bool = True) -> AsyncIterator[ClientSession]:
     """A client with connections of its own; without `keep_alive` one for each request."""
     connector = TCPConnector(limit=0, force_close=not keep_alive)
-    async with ClientSession(connector=connector, timeout=ClientTimeout(total=60)) as client:
+    async with ClientSession(connector=connector, timeout=ClientTimeout(total=300)) as client:
         yield client
 
 

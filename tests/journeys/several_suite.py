@@ -87,10 +87,13 @@ class SeveralProcesses:
             caller() as client,
         ):
             asked = [await reads(deployment, client, first.url) for _ in range(5)]
-            heard = [await reads(deployment, client, second.url, after_s=1.5) for _ in range(3)]
+            for pause_s in (0.5, 2.0, 30.0):  # on a busy machine the word may take its time
+                heard = await reads(deployment, client, second.url, pause_s)
+                if heard == 429:
+                    break
 
         assert asked == [200] * 4 + [429]
-        assert heard[-1] == 429
+        assert heard == 429
 
 
 async def reads(deployment: Deployment, client: ClientSession, url: str, after_s: float = 0.0) -> int:
