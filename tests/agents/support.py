@@ -83,7 +83,7 @@ def decided(command: SubmitVerification, *, replayed: bool = False) -> Verificat
     return VerificationDecided(verification_id=command.verification_id, replayed=replayed)
 
 
-async def ask(gateway: Gateway, name: str, timeout_s: float = 60) -> VerificationDecided:
+async def ask(gateway: Gateway, name: str, timeout_s: float = 120) -> VerificationDecided:
     """Ask for the verification of that name to be decided."""
     command = submission(name)
     topic = Topic.VERIFICATION_COMMANDS

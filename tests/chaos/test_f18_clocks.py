@@ -58,7 +58,7 @@ async def test_an_answer_arrives_whatever_the_clocks_of_front_and_worker_say(
             running_worker(lambda: verification_app(writer, settings, lambda _: decide)),
             Gateway(LogAccess(broker.address), writer, KEYS, name="front", now=clock) as gateway,
         ):
-            await ask(gateway, "answered", timeout_s=30)
+            await ask(gateway, "answered", timeout_s=120)
 
 
 async def test_an_event_of_a_worker_that_is_ahead_is_told_at_the_second_round(tmp_path: Path) -> None:

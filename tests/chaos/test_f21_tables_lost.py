@@ -117,7 +117,7 @@ async def ask_all(gateway: Gateway, asked: list[SubmitVerification]) -> list[Ver
     """Ask for all of them at once."""
     topic = Topic.VERIFICATION_COMMANDS
     return await asyncio.gather(
-        *(gateway.ask(topic, one.verification_id, one, VerificationDecided, 30) for one in asked)
+        *(gateway.ask(topic, one.verification_id, one, VerificationDecided, 120) for one in asked)
     )
 
 

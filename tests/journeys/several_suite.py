@@ -32,11 +32,11 @@ class SeveralProcesses:
 
         assert set(load.answers) == {(201, "")}
 
-    async def test_the_partitions_of_a_killed_worker_answer_again_within_15_seconds(
+    async def test_the_partitions_of_a_killed_worker_answer_again_while_requests_wait(
         self, deployment: Deployment
     ) -> None:
-        """Who waits longer than 15 s is told 503, so that the statuses tell the time."""
-        async with deployment.another_front(SERVICE_ANSWER_TIMEOUT_S="15") as front:
+        """Who waits for more than the time a worker may be silent, and much more, is told 503."""
+        async with deployment.another_front(SERVICE_ANSWER_TIMEOUT_S="60") as front:
             await deployment.workers.pop().kill()
             try:
                 assert await ask_all_partitions(deployment, "takeover", front.url) == ALL_CREATED
