@@ -63,10 +63,10 @@ class Tenant:
         return endpoint
 
     async def rotate(self, moody: Moody, endpoint: Registered, secret: str) -> None:
-        """Rotate an endpoint's secret; its receiver follows when nothing older can be on its way."""
+        """Rotate an endpoint's secret; its receiver follows for what is signed some time later."""
         body = {"secret": secret, "overlap_seconds": 3_600}
         await self.ask("POST", f"/v1/webhooks/endpoints/{endpoint.endpoint_id}/rotate-secret", json=body)
-        await moody.rotate(endpoint.path, secret, after_s=2 * BRISK.answer_within_s)
+        moody.rotate(endpoint.path, secret, after_s=2 * BRISK.answer_within_s)
 
     async def events(self, verifications: int) -> dict[str, str]:
         """Every event of the tenant's feed, with its type; each verification tells two or more.
