@@ -19,7 +19,14 @@ from streams.runtime.authentication import RecordKeys
 from tests.chaos import doomed_worker
 from tests.chaos.doom import Point
 from tests.chaos.store_lock import nobody_reads_or_writes, nobody_writes
-from tests.journeys.service import Role, begin_deployment, run_preloaded, start_preloaded
+from tests.journeys.service import (
+    Role,
+    begin_deployment,
+    make_tenant,
+    print_last,
+    run_preloaded,
+    start_preloaded,
+)
 from tests.prefork import Run
 
 SETTINGS: Final = {"SERVICE_ANSWER_TIMEOUT_S": "25", "SERVICE_WORKER_SESSION_TIMEOUT_S": "6"}
@@ -27,9 +34,6 @@ SETTINGS: Final = {"SERVICE_ANSWER_TIMEOUT_S": "25", "SERVICE_WORKER_SESSION_TIM
 
 UNHURRIED: Final = {"SERVICE_ANSWER_TIMEOUT_S": "120", "SERVICE_WORKER_SESSION_TIMEOUT_S": "60"}
 """Where nobody dies: a busy machine makes no worker count as dead and no request give up."""
-
-LAST_LINES: Final = 40
-"""How much of each log a failing test shows."""
 
 
 class Profile(Protocol):
@@ -185,9 +189,7 @@ class Fleet:
     async def make_tenant(self) -> None:
         """Create the tenant, a live key and a test key."""
         begin_deployment(self.data_dir, self.given())
-        self.tenant = (await self.command("tenant", "create", "Acme"))["tenant_id"]
-        self.live_key = (await self.command("key", "create", "--tenant", self.tenant))["api_key"]
-        self.test_key = (await self.command("key", "create", "--tenant", self.tenant, "--test"))["api_key"]
+        self.tenant, self.live_key, self.test_key = await make_tenant(self.data_dir, given=self.given())
 
     async def _start(self, *arguments: str, given: Mapping[str, str]) -> Role:
         role = self._kept(await start_preloaded(self.data_dir, *arguments, given=given))
@@ -211,9 +213,7 @@ class Fleet:
     def tell(self) -> None:
         """Print the last of what every process said, which a test that fails shows."""
         for log in self.logs:
-            last = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
-            if last:
-                print(f"--- {log.name}", *last, sep="\n")  # noqa: T201 - shown only where the test fails
+            print_last(log)
 
 
 @asynccontextmanager

@@ -23,8 +23,11 @@ from app.adapters.crypto import load_root_key
 from app.adapters.layout import DATABASE_FILE, ROOT_KEY_FILE
 from app.adapters.private_files import make_private
 from app.adapters.sqlite.engine import prepare
+from app.commands_stores import create_key, create_tenant
 from app.demo import packaged_portrait, take_selfie
+from app.settings import Settings
 from app.specimens import Alterations, PassportSpecimen, draw_passport, to_jpeg
+from schemas.enums import Scope
 from streams.sight import Face
 from tests.prefork import ALL_TASKS, Run, fork, run_veristream
 from tests.specimens import degrade
@@ -33,11 +36,21 @@ from tests.specimens.photographs import a_shot, another_photograph
 START_S = 240.0
 """How long a start may take on a busy machine before the test gives up."""
 
-LAST_LINES: Final = 200
+LAST_LINES: Final = 40
+"""How much of each log a failing test shows."""
+
+LAST_LINES_HUNG: Final = 400
 """How much of its log is shown of a process that hung; its stacks are among them."""
 
 STACKS_S: Final = 30.0
 """How long a process that hung may take to print its stacks before it is killed without."""
+
+
+def print_last(log: Path) -> None:
+    """Print the last lines of what a process said, which a test that fails shows."""
+    last = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
+    if last:
+        print(f"--- {log.name}", *last, sep="\n")  # noqa: T201 - shown only where the test fails
 
 
 async def veristream(
@@ -99,6 +112,12 @@ METRICS: Final = {"SERVICE_METRICS": "token", "SERVICE_PLATFORM_OPERATOR_TOKEN":
 
 SHOW_METRICS: Final = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
 """Headers that open those."""
+
+
+ELSEWHERE: Final = frozenset(
+    {"SERVICE_CASSANDRA_CONTACT_POINTS", "SERVICE_ROOT_KEY", "SERVICE_ROOT_KEY_FILE"}
+)
+"""Settings by which a deployment's store or root key lies elsewhere than in its data folder."""
 
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -213,7 +232,7 @@ class Role:
                 self.process.send_signal(signal.SIGABRT)
                 await self.process.wait()
         await self.kill()
-        last = self.log.read_text(errors="replace").splitlines()[-LAST_LINES:]
+        last = self.log.read_text(errors="replace").splitlines()[-LAST_LINES_HUNG:]
         return AssertionError("\n".join([f"{self.log.stem} (process {self.process.pid}) {how}:", *last]))
 
     async def _print_tasks(self) -> None:
@@ -303,6 +322,9 @@ async def running_service(
         tenant, live_key, test_key = await make_tenant(data_dir)
         async with ClientSession(timeout=ClientTimeout(total=120)) as client:
             yield Service(data_dir, role.url, tenant, live_key, test_key, client, role)
+    except BaseException:
+        print_last(role.log)
+        raise
     finally:
         await role.stop()
 
@@ -310,12 +332,28 @@ async def running_service(
 async def make_tenant(
     data_dir: Path, name: str = "Acme", given: Mapping[str, str] | None = None
 ) -> tuple[str, str, str]:
-    """Create a tenant with the command line: its id, a live key, a test key."""
+    """Create a tenant as the command line does: its id, a live key, a test key.
+
+    Without processes of their own where all that is needed lies in the data folder.
+    """
+    if ELSEWHERE.isdisjoint(given or {}):
+        return await _make_tenant_here(Settings(data_dir=data_dir), name)
     tenant = (await veristream_json(data_dir, "tenant", "create", name, given=given))["tenant_id"]
     live, test = await asyncio.gather(
         veristream_json(data_dir, "key", "create", "--tenant", tenant, given=given),
         veristream_json(data_dir, "key", "create", "--tenant", tenant, "--test", given=given),
     )
+    return tenant, live["api_key"], test["api_key"]
+
+
+async def _make_tenant_here(settings: Settings, name: str) -> tuple[str, str, str]:
+    tenant = (await create_tenant(settings, name))["tenant_id"]
+    live, test = [
+        await create_key(
+            settings, tenant, name="tests", livemode=livemode, scopes=tuple(Scope), expires_days=None
+        )
+        for livemode in (True, False)
+    ]
     return tenant, live["api_key"], test["api_key"]
 
 

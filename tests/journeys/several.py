@@ -12,15 +12,13 @@ from typing import Any, Final
 
 from aiohttp import ClientConnectionError, ClientSession, ClientTimeout, TCPConnector
 
-from app.commands_stores import create_key, create_tenant
-from app.settings import Settings
-from schemas.enums import Scope
 from tests.engines.jvm import free_ports
 from tests.journeys.service import (
     METRICS,
     SHOW_METRICS,
     Role,
     begin_deployment,
+    make_tenant,
     small_request,
     start_preloaded,
 )
@@ -102,14 +100,10 @@ class Deployment:
 
 
 async def a_test_key(data_dir: Path) -> str:
-    """Make a tenant and return a test key of it, without a process for each step."""
+    """Make a tenant and return a test key of it."""
     begin_deployment(data_dir)
-    settings = Settings(data_dir=data_dir)
-    tenant = (await create_tenant(settings, "Acme"))["tenant_id"]
-    made = await create_key(
-        settings, tenant, name="load", livemode=False, scopes=tuple(Scope), expires_days=None
-    )
-    return made["api_key"]
+    _, _, key = await make_tenant(data_dir)
+    return key
 
 
 @asynccontextmanager
