@@ -29,8 +29,8 @@ RECOGNISER_SHA256: Final = "6f327246b50388f3c176ae304bd95767ea6dc0c9ae92153ef8cb
 
 MAX_LINES: Final = 200
 """Most boxes recognised on one picture: bounds the time a hostile page can take."""
-MAX_TEXT_LENGTH: Final = 1000.0
-"""All lines of a page end to end, in line heights: a full page is some 400; 1000 take 6 s to recognise."""
+MAX_TEXT_LENGTH: Final = 800.0
+"""All lines of a page end to end, in line heights: a full page is some 400; 800 take 5 s to recognise."""
 MAX_ASPECT: Final = 60.0
 """Longer boxes are rules and borders; a line of 44 characters is about 25 times as long as high."""
 
