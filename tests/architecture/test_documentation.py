@@ -24,6 +24,9 @@ NOT_RUN: Final = "needs docker"
 NUMBER: Final = re.compile(r"(?<![\w.-])(?:[GS][1-9]\d{0,2}|[PR][1-9]\d?)(?![\w.-])")
 """A rule or a check, as code and tests cite it."""
 
+EXPLAINED: Final = re.compile(r"^\| ([GSPR]\d+(?:, [GSPR]\d+)*) \|", re.MULTILINE)
+"""The first cell of a row that says what one or more of them ask for."""
+
 TREES: Final = ("app", "streams", "schemas", "tests", "deploy")
 FILE: Final = re.compile(rf"`((?:{'|'.join(TREES)})/[\w./-]*)`")
 ROW: Final = re.compile(r"^\| `([\w/.-]+\.py)` \| (.+?) \|", re.MULTILINE)
@@ -175,7 +178,7 @@ def cited() -> dict[str, str]:
 def explained() -> set[str]:
     """Every number that begins a row of the pages of rules and checks."""
     texts = [(DOCS / name).read_text(encoding="utf-8") for name in ("interface.md", "security-checks.md")]
-    rows = [row for text in texts for row in re.findall(r"^\| ([GSPR]\d+(?:, [GSPR]\d+)*) \|", text, re.MULTILINE)]
+    rows = [row for text in texts for row in EXPLAINED.findall(text)]
     return {number for row in rows for number in row.split(", ")}
 
 
