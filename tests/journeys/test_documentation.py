@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -46,7 +47,7 @@ async def run(folder: Path, script: str) -> tuple[int | None, str, str]:
         async with asyncio.timeout(2 * START_S):
             out, err = await shell.communicate()
     finally:
-        if shell.returncode is None:
+        with suppress(ProcessLookupError):  # what a block that failed left running
             os.killpg(shell.pid, signal.SIGKILL)
     return shell.returncode, out.decode(), err.decode()
 
