@@ -44,6 +44,8 @@ def choice_of(settings: Settings) -> EngineChoice:
         return EngineChoice.model_validate(
             {
                 "faces": settings.faces,
+                "face_accept_at": settings.face_accept_at,
+                "face_reject_above": settings.face_reject_above,
                 "liveness": settings.liveness,
                 "workers": settings.vision_workers,
                 "waiting": settings.vision_queue,

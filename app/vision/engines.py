@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from app.vision.faces.operator import OperatorFaces
+from app.vision.faces.thresholds import FAIL_AT, PASS_AT
 from app.vision.forker import Forker
 from app.vision.liveness import LivenessFiles
 from app.vision.pool import VisionPool
@@ -30,6 +31,10 @@ class EngineChoice(Frozen):
 
     faces: OperatorFaces | None = None
     """None: the default engine."""
+    face_accept_at: float = PASS_AT
+    """Distances of the default engine up to this one are the same person."""
+    face_reject_above: float = FAIL_AT
+    """Distances of the default engine above this one are another person."""
     liveness: LivenessFiles | None = None
     """None: LIVENESS is not evaluated."""
     workers: int

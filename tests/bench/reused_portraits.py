@@ -27,8 +27,9 @@ from PIL import Image
 
 from app.specimens import PassportSpecimen, draw_passport, to_jpeg
 from app.vision.faces.core import FaceCore
-from app.vision.faces.dlib_engine import COPY_AT, FAIL_AT, load_core
+from app.vision.faces.dlib_engine import COPY_AT, load_core
 from app.vision.faces.parallax import parallax
+from app.vision.faces.thresholds import FAIL_AT
 from app.vision.images import decode
 from schemas.problems import Refused
 from schemas.reasons import ReasonCode
