@@ -19,6 +19,7 @@ from app.listening import LOOPBACK, taken
 from schemas.problems import StoreUnavailable
 from streams.ports import Stores
 from streams.runtime.access import LogAccess
+from streams.runtime.background import probe_background_tasks
 from streams.runtime.worker import Worker
 from streams.runtime.writer import LogWriter
 
@@ -115,14 +116,18 @@ def probes_of(
     writer: LogWriter | None = None,
     places: Mapping[str, Path] | None = None,
 ) -> dict[str, Probe]:
-    """Return what `/readyz` asks: store, broker, the disks of the places, and the agents of this process."""
+    """Return what `/readyz` asks: store, broker, disks, and the tasks and agents of this process."""
 
     async def agents() -> str | None:
         if worker is None or not worker.ready:
             return "partitions are being assigned or tables recovered"
         return None if worker.healthy else "records wait and none is finished"
 
-    probes: dict[str, Probe] = {"store": StoreProbe(stores), "broker": BrokerProbe(access, writer)}
+    probes: dict[str, Probe] = {
+        "store": StoreProbe(stores),
+        "broker": BrokerProbe(access, writer),
+        "tasks": probe_background_tasks,
+    }
     if places is not None:
         probes["disk"] = DiskProbe(places)
     return probes if worker is None else {**probes, "agents": agents, **worker.probes}
