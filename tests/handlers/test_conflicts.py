@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from schemas.people import SentActor
 from schemas.reviews import CaseCommand, OpenAppeal
 from schemas.sessions import CancelSession, SessionCommand
 from schemas.tenant_settings import TenantSettings
+from schemas.webhooks import ANY_TYPE, NoteAttempt, ReplayEvents, StoredEndpoint
 from streams.aggregate import ATTEMPTS, FIRST_PAUSE_S, LONGEST_PAUSE_S, AnsweredRequests, retry_conflicts
 from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
@@ -19,9 +21,12 @@ from streams.ports import Change, Committed, Conflict
 from streams.reviews.handler import ChangeCase
 from streams.sessions.handler import ChangeSession
 from streams.verification.policy import VerificationPolicy
+from streams.webhooks.health import KeepHealth
+from streams.webhooks.replaying import DeliverAgain
 from tests.builders import ACME, build_command
 from tests.handlers.session_stage import FLOW, SESSION, SessionStage
 from tests.handlers.verification_stage import DictState
+from tests.handlers.webhook_stage import WebhookStage, open_stage
 
 FOR_EVER = 1_000
 """Commits after which the journal takes a change, so that a handler without a bound ends too."""
@@ -137,6 +142,76 @@ async def test_a_handler_carries_its_command_out_after_a_conflict_that_passes(
 
     assert contest.journal.commits == 2
     assert len(contest.memory.kept) == 1
+
+
+class WebhookContest:
+    """The actor of an endpoint over stores whose journal meets so many conflicts."""
+
+    def __init__(self, stage: WebhookStage, endpoint: StoredEndpoint, conflicts: int) -> None:
+        self.stage = stage
+        self.endpoint_id = endpoint.endpoint.endpoint_id
+        self.journal = ContestedJournal(stage.stores.journal, conflicts)
+        self.pauses: list[float] = []
+
+    async def pause(self, seconds: float) -> None:
+        """Note how long it would take."""
+        self.pauses.append(seconds)
+
+    async def note_that_it_is_gone(self) -> None:
+        """Note an attempt after which the endpoint is disabled."""
+        stage = self.stage
+        keep = KeepHealth(stage.stores.records, self.journal.commit, stage.clock, stage.health, self.pause)
+        await keep(
+            NoteAttempt(
+                tenant_id=ACME, endpoint_id=self.endpoint_id, at=stage.now, succeeded=False, gone=True
+            )
+        )
+
+    async def note_that_it_failed(self) -> None:
+        """Note an attempt that changes nothing but the endpoint's health."""
+        stage = self.stage
+        keep = KeepHealth(stage.stores.records, self.journal.commit, stage.clock, stage.health, self.pause)
+        await keep(NoteAttempt(tenant_id=ACME, endpoint_id=self.endpoint_id, at=stage.now, succeeded=False))
+
+    async def deliver_again(self) -> None:
+        """Deliver the event of the last hour again."""
+        stage = self.stage
+        stores = replace(stage.stores, journal=self.journal)
+        wish = ReplayEvents(
+            tenant_id=ACME, endpoint_id=self.endpoint_id, since=stage.now - timedelta(hours=1),
+            until=stage.now + timedelta(hours=1), event_types=(ANY_TYPE,),
+        )  # fmt: skip
+        await DeliverAgain(stores, stage.log.write, stage.clock, self.pause)(wish)
+
+
+WEBHOOK_ACTS = pytest.mark.parametrize(
+    "act",
+    [
+        WebhookContest.note_that_it_is_gone,
+        WebhookContest.note_that_it_failed,
+        WebhookContest.deliver_again,
+    ],
+)
+
+
+@WEBHOOK_ACTS
+@pytest.mark.parametrize("conflicts", [1, FOR_EVER])
+async def test_an_endpoints_actor_gives_up_only_on_a_conflict_that_stays(
+    act: Callable[[WebhookContest], Awaitable[None]], conflicts: int
+) -> None:
+    async with open_stage() as stage:
+        endpoint = await stage.register("https://shop.example/hooks")
+        await stage.happen()
+        contest = WebhookContest(stage, endpoint, conflicts)
+        if conflicts == FOR_EVER:
+            with pytest.raises(Conflict):
+                await act(contest)
+            assert contest.journal.commits == ATTEMPTS
+        else:
+            await act(contest)
+            assert contest.journal.commits > conflicts
+
+    assert len(contest.pauses) == (ATTEMPTS - 1 if conflicts == FOR_EVER else 1)
 
 
 async def test_pauses_between_attempts_grow_to_a_longest_one() -> None:
