@@ -84,6 +84,15 @@ async def test_a_child_without_models_says_so(pool: VisionPool) -> None:
         await pool.run(jobs.FIND_FACES, picture=Picture(np.zeros((200, 200, 3), np.uint8)))
 
 
+async def test_a_photograph_that_must_be_turned_is_refused_when_the_pool_is_full(pool: VisionPool) -> None:
+    """Turning encodes again: a job of the pool, not of the threads that read and write evidence."""
+    waiting = [asyncio.create_task(pool.run(jobs.DECODE, file=SLOW)) for _ in range(3)]
+    await asyncio.sleep(0)
+    with pytest.raises(Overloaded):
+        await PooledImageDecoder(pool).strip_metadata(png(200, 200))
+    await asyncio.gather(*waiting)
+
+
 async def test_beyond_children_and_queue_it_is_overloaded(pool: VisionPool) -> None:
     waiting = [asyncio.create_task(pool.run(jobs.DECODE, file=SLOW)) for _ in range(3)]
     await asyncio.sleep(0)
