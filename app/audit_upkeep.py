@@ -13,6 +13,7 @@ from streams.audit.checkpointing import EVERY_S, CheckpointWriter
 from streams.runtime.access import LogAccess
 from streams.runtime.checkpoint_topic import CheckpointTopic
 from streams.runtime.dead_letters import count_dead_letters
+from streams.runtime.lag import measure_waiting
 from streams.runtime.reconciler import Reconciler, beside, reconciling, sweeping
 from streams.runtime.worker import Figure, Worker
 from streams.runtime.writer import LogWriter
@@ -42,7 +43,13 @@ async def upkeep(
     def is_responsible() -> bool:
         return worker.is_assigned(Topic.AUDIT, 0)
 
-    backlog = Backlog(house.stores, lambda: count_dead_letters(access), is_responsible, now)
+    backlog = Backlog(
+        house.stores,
+        lambda: count_dead_letters(access),
+        lambda: measure_waiting(access),
+        is_responsible,
+        now,
+    )
     worker.figures += backlog.figures
     worker.figures.append(
         Figure(

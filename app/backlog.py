@@ -14,6 +14,7 @@ from app.adapters.layout import DATABASE_FILE
 from app.disk_room import nearest_existing
 from schemas.problems import StoreUnavailable
 from streams.ports import Stores
+from streams.runtime.lag import COMMANDS, Waiting
 from streams.runtime.reconciler import beside
 from streams.runtime.worker import Figure
 
@@ -38,6 +39,13 @@ async def count_in_store(stores: Stores, now: datetime) -> tuple[dict[str, int],
     return {"events": len(events), "audit_chains": len(chains)}, max(0.0, age)
 
 
+def ages_of(waiting: Waiting, now: datetime) -> dict[str, float]:
+    """Return how many seconds the oldest undecided command of every topic has waited, 0 without any."""
+    since = waiting.commands_since
+    ages = {topic: (now - since[topic]).total_seconds() if topic in since else 0.0 for topic in COMMANDS}
+    return {str(topic): max(0.0, age) for topic, age in ages.items()}
+
+
 class Backlog:
     """Counts what waits in the store and the log, in the one process whose task it is.
 
@@ -48,32 +56,38 @@ class Backlog:
         self,
         stores: Stores,
         count_dead_letters: Callable[[], Awaitable[int]],
+        measure_waiting: Callable[[], Awaitable[Waiting]],
         is_responsible: Callable[[], bool],
         now: Callable[[], datetime],
     ) -> None:
         self._stores = stores
         self._count_dead_letters = count_dead_letters
+        self._measure_waiting = measure_waiting
         self._is_responsible = is_responsible
         self._now = now
         self.waiting: Mapping[str, float] = {}
         """By what waits; empty in a process that does not count."""
         self.oldest_s: Mapping[str, float] = {}
         """Seconds since the oldest event that was not sent was made, 0 without any."""
+        self.commands_oldest_s: Mapping[str, float] = {}
+        """Seconds since the oldest undecided command came, by topic, 0 without any."""
         self.failures = 0
 
     async def measure(self) -> None:
         """Count once."""
         if not self._is_responsible():
-            self.waiting = self.oldest_s = {}
+            self.waiting = self.oldest_s = self.commands_oldest_s = {}
             return
         try:
             waiting, oldest_s = await count_in_store(self._stores, self._now())
             letters = await self._count_dead_letters()
+            commands = await self._measure_waiting()
         except StoreUnavailable:
             self.failures += 1
             return
         self.waiting = {**waiting, "dead_letters": letters}
         self.oldest_s = {"events": oldest_s}
+        self.commands_oldest_s = ages_of(commands, self._now())
 
     @property
     def figures(self) -> tuple[Figure, ...]:
@@ -91,6 +105,12 @@ class Backlog:
                 "How long the oldest event that was not sent has waited.",
                 "kind",
                 lambda: self.oldest_s,
+            ),
+            Figure(
+                "veristream_commands_oldest_seconds",
+                "How long the oldest undecided command of a topic has waited.",
+                "topic",
+                lambda: self.commands_oldest_s,
             ),
             Figure(
                 "veristream_backlog_failures_total",

@@ -37,6 +37,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     add_completion=True,
+    epilog="The documentation is in the folder app/docs of the package.",
 )
 tenants = typer.Typer(no_args_is_help=True, help="Tenants: the companies that integrate this service.")
 keys = typer.Typer(no_args_is_help=True, help="API keys of a tenant.")

@@ -7,6 +7,7 @@ import typer
 
 from app.cli_options import AsJson, BrokerPort, DataDir, Port, settings_of, start_settings_of
 from app.console import say_pairs
+from app.startup import stoppable
 
 demo = typer.Typer(invoke_without_command=True)
 
@@ -39,7 +40,8 @@ def demo_run(
         return
     from app.demo import run_demo  # noqa: PLC0415 - `--help` must not wait for it
 
-    asyncio.run(run_demo(start_settings_of(data_dir, port=port, broker_port=broker_port), once=once))
+    settings = start_settings_of(data_dir, port=port, broker_port=broker_port)
+    asyncio.run(stoppable(run_demo(settings, once=once)))
 
 
 @demo.command("reset")

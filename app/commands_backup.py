@@ -95,9 +95,9 @@ def _require_embedded(settings: Settings) -> None:
     used = " and ".join(name for name, is_used in engines.items() if is_used)
     if used:
         raise CannotStart(
-            f"the settings name a {used}, whose data this command does not see; see 'Backups' in the README "
-            "for what to do with its own tools. For the embedded engines name their folder with --data-dir "
-            "and unset those settings"
+            f"the settings name a {used}, whose data this command does not see; 'Backups' in "
+            "app/docs/operations.md says what to do with its own tools. For the embedded engines name "
+            "their folder with --data-dir and unset those settings"
         )
 
 

@@ -24,7 +24,7 @@ from app.engines import open_chosen_engines
 from app.settings import Settings
 from app.telemetry import configure_logging
 from streams.verification.checks import RequiredChecks
-from streams.verification.policy import VerificationPolicy
+from streams.verification.policy import FaceBands, VerificationPolicy
 
 OUTPUT: Final = "calibration"
 """The folder of the results, in that of the photographs unless another one is named."""
@@ -46,6 +46,16 @@ class Wanted:
 
     max_fmr: float
     max_fnmr: float
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The face engine whose distances were measured."""
+
+    model_version: str
+    default: bool
+    bands: FaceBands
+    """In force now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +85,10 @@ async def calibrate(settings: Settings, folder: Path, wanted: Wanted) -> Calibra
         with _progress(len(labelled.photographs)) as tell:
             seen = await Photographer(engines, policy, at_once).look_at(labelled, tell)
         compared = [*compare(engines, labelled.pairs, seen)]
-    checks = RequiredChecks(engines, policy)
-    return _evaluate(labelled, [*seen.values()], compared, wanted, checks, engines.faces.model_version)
+    engine = Engine(
+        engines.faces.model_version, settings.faces is None, RequiredChecks(engines, policy).face_bands()
+    )
+    return _evaluate(labelled, [*seen.values()], compared, wanted, engine)
 
 
 def refuse_output(output: Path) -> None:
@@ -108,8 +120,7 @@ def _evaluate(
     seen: Sequence[Photograph],
     compared: Sequence[Comparison],
     wanted: Wanted,
-    checks: RequiredChecks,
-    model_version: str,
+    engine: Engine,
 ) -> Calibration:
     """Count the errors, recommend a band and draw both."""
     comparisons = _counted(seen, compared, wanted)
@@ -119,10 +130,10 @@ def _evaluate(
             f"no threshold accepts at most {wanted.max_fmr:.3g} of the different people and rejects at most "
             f"{wanted.max_fnmr:.3g} of the same: this engine does not tell these photographs apart"
         )
-    bands = checks.face_bands()
-    in_force = Band(bands.accept_at, bands.reject_above)
+    in_force = Band(engine.bands.accept_at, engine.bands.reject_above)
     report = make_report(
-        model_version=model_version,
+        model_version=engine.model_version,
+        default_engine=engine.default,
         people=labelled.people,
         seen=seen,
         compared=compared,

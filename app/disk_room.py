@@ -4,8 +4,7 @@ import asyncio
 import os
 import shutil
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,47 +14,23 @@ from app.settings import Settings
 LEAST_FREE_BYTES: Final = 32 << 20
 """One verification writes two images of at most 10 MB each, their rows and its records."""
 
-LOOK_EVERY_S: Final = 1.0
-"""How old the last look may be: `/readyz` is open to anybody, and a look writes a block."""
-
 _BLOCK: Final = bytes(4096)
 
 
 class DiskProbe:
-    """Says what is full; looks in a thread, one look at a time, and not oftener than each second.
+    """Says what is full; looks in a thread.
 
     It asks how much is free, and writes one block into a file without a name: a quota, a limit of the
     process or a disk that turned read-only leave room that cannot be used.
     """
 
-    def __init__(
-        self,
-        places: Mapping[str, Path],
-        *,
-        least_free_bytes: int = LEAST_FREE_BYTES,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, places: Mapping[str, Path], *, least_free_bytes: int = LEAST_FREE_BYTES) -> None:
         self._places = dict(places)
         self._least = least_free_bytes
-        self._clock = clock
-        self._looking: asyncio.Task[str | None] | None = None
-        self._found: tuple[float, str | None] | None = None
 
     async def __call__(self) -> str | None:
         """Return what cannot be written and why, or None."""
-        if self._found is not None and self._clock() - self._found[0] < LOOK_EVERY_S:
-            return self._found[1]
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._look(), name="disk-probe")
-        return await asyncio.shield(self._looking)
-
-    async def _look(self) -> str | None:
-        try:
-            causes = await asyncio.to_thread(lambda: "; ".join(self._causes()))
-        finally:
-            self._looking = None
-        self._found = (self._clock(), causes or None)
-        return causes or None
+        return await asyncio.to_thread(lambda: "; ".join(self._causes())) or None
 
     def _causes(self) -> Iterator[str]:
         for name, folder in self._places.items():

@@ -46,7 +46,7 @@ async def examine(settings: Settings, url: str | None = None) -> list[Finding]:
     The service is asked at `url`, or else where it began to serve and where these settings say.
     """
     findings = [_python(), _open_files(), _disk(settings.data_dir), _private(settings.data_dir)]
-    findings.append(await asyncio.to_thread(_models))
+    findings += [await asyncio.to_thread(_models), _face_band(settings)]
     findings += await look_at_cassandra(settings)
     try:
         async with open_existing(settings) as house:
@@ -126,6 +126,13 @@ def _models() -> Finding:
         mend = "install the pinned packages again: pip install --require-hashes -r requirements.lock"
         return Finding(looked_at="models", ok=False, found=str(error), mend=mend)
     return Finding(looked_at="models", ok=True, found=f"all hashes hold ({version}, dlib)")
+
+
+def _face_band(settings: Settings) -> Finding:
+    if settings.faces is not None:
+        return Finding(looked_at="faces", ok=True, found="models and thresholds of SERVICE_FACES")
+    found = f"accepted up to {settings.face_accept_at:g}, rejected above {settings.face_reject_above:g}"
+    return Finding(looked_at="faces", ok=True, found=found)
 
 
 async def _chains(settings: Settings, house: House) -> list[Finding]:

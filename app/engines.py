@@ -7,6 +7,7 @@ from app.settings import Settings, refused_settings
 from app.startup import CannotStart
 from app.vision.engines import EngineChoice, open_engines, open_forker
 from app.vision.forker import CannotFork, Forker
+from app.vision.job_times import JobTimes
 from schemas.problems import VeristreamError
 from streams.verification.checks import Engines
 
@@ -26,11 +27,13 @@ async def open_chosen_forker(settings: Settings) -> AsyncIterator[Forker]:
 
 
 @asynccontextmanager
-async def open_chosen_engines(settings: Settings, forker: Forker | None = None) -> AsyncIterator[Engines]:
+async def open_chosen_engines(
+    settings: Settings, forker: Forker | None = None, times: JobTimes | None = None
+) -> AsyncIterator[Engines]:
     """Open the engines of the settings, in children of a forker that has their models; raises as it does."""
     async with AsyncExitStack() as stack:
         with _refused_models():
-            engines = await stack.enter_async_context(open_engines(choice_of(settings), forker))
+            engines = await stack.enter_async_context(open_engines(choice_of(settings), forker, times))
         yield engines
 
 
@@ -44,6 +47,8 @@ def choice_of(settings: Settings) -> EngineChoice:
         return EngineChoice.model_validate(
             {
                 "faces": settings.faces,
+                "face_accept_at": settings.face_accept_at,
+                "face_reject_above": settings.face_reject_above,
                 "liveness": settings.liveness,
                 "workers": settings.vision_workers,
                 "waiting": settings.vision_queue,

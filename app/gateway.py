@@ -19,6 +19,7 @@ from schemas.problems import DecisionPending, Overloaded, Refused, StoreUnavaila
 from schemas.topics import Topic
 from streams.runtime.access import LogAccess
 from streams.runtime.authentication import RecordKeys, Unauthentic
+from streams.runtime.background import BackgroundTask
 from streams.runtime.delivery import Delivery
 from streams.runtime.fetch_waits import ONE_PARTITION_WAIT_MS, FetchWaits
 from streams.runtime.replays import delivery_of
@@ -65,7 +66,8 @@ class Gateway:
         self._counter = itertools.count()
         self._pending: dict[str, asyncio.Future[Reply]] = {}
         self._position: int | None = None
-        self._reader: asyncio.Task[None] | None = None
+        self._opened: Any = None
+        self._reader = BackgroundTask(self._read, "gateway", needed=True)
         self.late_answers = 0
         """Answers nobody waited for any more; for metrics."""
         self.forged_answers = 0
@@ -83,20 +85,17 @@ class Gateway:
             StoreUnavailable: No broker answers.
         """
         try:
-            consumer = await self._open()
+            self._opened = await self._open()
         except (KafkaError, OSError) as error:
             raise StoreUnavailable("no broker answers") from error
-        self._reader = asyncio.create_task(self._read(consumer), name="gateway")
+        self._reader.start()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop reading; who still waits is told that the decision is pending."""
-        if self._reader is not None:
-            self._reader.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._reader
+        await self._reader.stop()
         self._give_up()
 
     async def release(self, grace_s: float) -> None:
@@ -151,21 +150,25 @@ class Gateway:
         except TimeoutError:
             raise (DecisionPending() if sent else StoreUnavailable("the log is away")) from None
 
-    async def _read(self, consumer: Any) -> None:
+    async def _read(self) -> None:
+        consumer, self._opened = self._opened, None
         while True:
+            if consumer is None:
+                consumer = await self._reopen()
             try:
                 await self._pump(consumer)
             except (KafkaError, OSError) as error:
                 log.warning("gateway.reader_lost", error=type(error).__name__)
             finally:
                 await consumer.stop()
-            consumer = await self._reopen()
+            consumer = None
+            await asyncio.sleep(REOPEN_S)
 
     async def _reopen(self) -> Any:
         while True:
-            await asyncio.sleep(REOPEN_S)
             with suppress(KafkaError, OSError):
                 return await self._open()
+            await asyncio.sleep(REOPEN_S)
 
     async def _open(self) -> Any:
         consumer = AIOKafkaConsumer(

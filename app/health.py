@@ -4,7 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -13,12 +13,13 @@ from prometheus_client import CollectorRegistry
 
 from app.disk_room import DiskProbe
 from app.http.ports import Probe
-from app.http.routes.health import HealthRoutes
+from app.http.routes.health import LATE, HealthRoutes
 from app.kafka_reach import reach
 from app.listening import LOOPBACK, taken
 from schemas.problems import StoreUnavailable
 from streams.ports import Stores
 from streams.runtime.access import LogAccess
+from streams.runtime.background import probe_background_tasks
 from streams.runtime.worker import Worker
 from streams.runtime.writer import LogWriter
 
@@ -27,6 +28,9 @@ PROBE_S: Final = 2.0
 
 BROKER_S: Final = 1.5
 """A broker that has not greeted by then counts as down; what is left of the probe finds out why."""
+
+CACHED_S: Final = 1.0
+"""How old an answer of a dependency may be."""
 
 WRITE_EVERY_S: Final = 5.0
 """How old the last proof that the store can be written may be; each costs one flush to the disk."""
@@ -108,6 +112,39 @@ class BrokerProbe:
         return None
 
 
+class CachedProbe:
+    """Asks a probe at most once a second; callers meanwhile get its last answer, or wait for the same one.
+
+    `/readyz` is open to anybody, and a probe dials every broker, reads the store or writes to a disk.
+    """
+
+    def __init__(self, probe: Probe, clock: Callable[[], float] = time.monotonic) -> None:
+        self._probe = probe
+        self._clock = clock
+        self._asking: asyncio.Task[str | None] | None = None
+        self._answer: tuple[float, str | None] | None = None
+
+    async def __call__(self) -> str | None:
+        """Return why the dependency cannot be used, or None; at most `CACHED_S` old."""
+        if self._answer is not None and self._clock() - self._answer[0] < CACHED_S:
+            return self._answer[1]
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask(), name="readiness-probe")
+        return await asyncio.shield(self._asking)
+
+    async def _ask(self) -> str | None:
+        """Ask; an answer that is too late must not keep everybody waiting who asks after it."""
+        cause: str | None = LATE
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PROBE_S):
+                    cause = await self._probe()
+        finally:
+            self._asking = None
+        self._answer = (self._clock(), cause)
+        return cause
+
+
 def probes_of(
     stores: Stores,
     access: LogAccess,
@@ -115,16 +152,20 @@ def probes_of(
     writer: LogWriter | None = None,
     places: Mapping[str, Path] | None = None,
 ) -> dict[str, Probe]:
-    """Return what `/readyz` asks: store, broker, the disks of the places, and the agents of this process."""
+    """Return what `/readyz` asks: store, broker, disks, and the tasks and agents of this process."""
 
     async def agents() -> str | None:
         if worker is None or not worker.ready:
             return "partitions are being assigned or tables recovered"
         return None if worker.healthy else "records wait and none is finished"
 
-    probes: dict[str, Probe] = {"store": StoreProbe(stores), "broker": BrokerProbe(access, writer)}
+    probes: dict[str, Probe] = {
+        "store": CachedProbe(StoreProbe(stores)),
+        "broker": CachedProbe(BrokerProbe(access, writer)),
+        "tasks": probe_background_tasks,
+    }
     if places is not None:
-        probes["disk"] = DiskProbe(places)
+        probes["disk"] = CachedProbe(DiskProbe(places))
     return probes if worker is None else {**probes, "agents": agents, **worker.probes}
 
 

@@ -25,15 +25,13 @@ from schemas.enums import EvidenceKind
 from schemas.ids import TenantId, VerificationId, derive_id
 from schemas.problems import (
     DecisionPending,
-    FieldProblem,
     NotFound,
     Overloaded,
-    ProblemCode,
-    Refused,
     StoreUnavailable,
 )
 from schemas.topics import Topic
 from schemas.verifications import DeclaredDocument, Submission, SubmitVerification, VerificationDecided
+from streams.aggregate import key_reused
 from streams.erasure import refusing_erased
 from streams.evidence_ports import EvidenceDraft, EvidenceRow, EvidenceStore, Vault
 from streams.ports import Record, RecordKind, Records
@@ -140,7 +138,7 @@ class Intake:
         """Return the record that the key's first request made, if this is the same request."""
         document, selfie = await self._unpack(body)
         if first.fingerprint != fingerprint_of(body, document, selfie):
-            raise _key_reused()
+            raise key_reused()
         return Submitted(first, replayed=True)
 
     async def _unpack(self, body: SubmitBody) -> tuple[Arrived, Arrived]:
@@ -251,12 +249,6 @@ def _derived_id(asked: Asked) -> VerificationId | None:
     if key is None:
         return None
     return VerificationId(derive_id("ver", caller.tenant_id, mode(caller.livemode), ROUTE, key))
-
-
-def _key_reused() -> Refused:
-    message = "The key was used for another request."
-    field = FieldProblem(code=ProblemCode.IDEMPOTENCY_KEY_REUSED, message=message, header="Idempotency-Key")
-    return Refused.because(ProblemCode.IDEMPOTENCY_KEY_REUSED, message, field)
 
 
 def _submission(body: SubmitBody, asked: Asked) -> Submission:

@@ -32,6 +32,7 @@ from schemas.problems import VeristreamError
 from schemas.topics import Topic
 from streams.runtime.access import LogAccess
 from streams.runtime.authentication import RecordKeys, Unauthentic
+from streams.runtime.background import BackgroundTask
 from streams.runtime.fetch_waits import ONE_PARTITION_WAIT_MS, FetchWaits
 from streams.runtime.replays import delivery_of
 from streams.runtime.writer import LogWriter, Outgoing
@@ -87,7 +88,10 @@ class LimitSharing:
         self._now = now
         self._numbers = itertools.count()
         self._last: OrderedDict[bytes, int] = OrderedDict()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks = (
+            BackgroundTask(self._publish, "rate-limits-publish"),
+            BackgroundTask(self._listen, "rate-limits-listen"),
+        )
         self.listening = asyncio.Event()
         """Set while the records of the others are read."""
         self.refused = 0
@@ -95,10 +99,8 @@ class LimitSharing:
 
     async def __aenter__(self) -> Self:
         """Begin to share; does not wait for the log."""
-        self._tasks = [
-            asyncio.create_task(self._publish(), name="rate-limits-publish"),
-            asyncio.create_task(self._listen(), name="rate-limits-listen"),
-        ]
+        for task in self._tasks:
+            task.start()
         return self
 
     async def __aexit__(
@@ -106,8 +108,7 @@ class LimitSharing:
     ) -> None:
         """Stop; what was not told yet stays untold."""
         for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+            await task.stop()
 
     async def _publish(self) -> None:
         failures = 0

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import accumulate
 from typing import Final, Protocol
 
 from prometheus_client import (
@@ -13,11 +14,16 @@ from prometheus_client import (
     PlatformCollector,
     ProcessCollector,
 )
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from streams.runtime.worker import Figure
+from streams.runtime.worker import Figure, HistogramFigure
 
 BEAT_S: Final = 0.5
 """Between two looks at the loop."""
@@ -53,22 +59,36 @@ class AgentLag(Collector):
 class Figures(Collector):
     """Tells at every reading what parts of the process say of themselves then."""
 
-    def __init__(self, figures: Sequence[Figure]) -> None:
+    def __init__(self, figures: Sequence[Figure | HistogramFigure]) -> None:
         self._figures = figures
 
     @override
     def collect(self) -> Iterable[Metric]:
         for one in self._figures:
-            rising = one.name.endswith("_total")
-            family = (CounterMetricFamily if rising else GaugeMetricFamily)(
-                one.name, one.said, labels=[one.label]
-            )
-            for label, amount in one.read().items():
-                family.add_metric([label], amount)
-            yield family
+            yield _histogram(one) if isinstance(one, HistogramFigure) else _amounts(one)
 
 
-def process_registry(agents: Lagging | None = None, figures: Sequence[Figure] = ()) -> CollectorRegistry:
+def _amounts(figure: Figure) -> Metric:
+    rising = figure.name.endswith("_total")
+    family = (CounterMetricFamily if rising else GaugeMetricFamily)(
+        figure.name, figure.said, labels=[figure.label]
+    )
+    for label, amount in figure.read().items():
+        family.add_metric([label], amount)
+    return family
+
+
+def _histogram(figure: HistogramFigure) -> Metric:
+    family = HistogramMetricFamily(figure.name, figure.said, labels=[figure.label])
+    ends = [*map(str, figure.bounds), "+Inf"]
+    for label, (counts, total) in figure.read().items():
+        family.add_metric([label], list(zip(ends, accumulate(counts), strict=True)), total)
+    return family
+
+
+def process_registry(
+    agents: Lagging | None = None, figures: Sequence[Figure | HistogramFigure] = ()
+) -> CollectorRegistry:
     """Return a registry that tells of this process: memory, files, interpreter, collector, agents if any."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)

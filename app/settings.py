@@ -7,7 +7,7 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -23,6 +23,7 @@ from app.broker.settings import Fsync
 from app.http.public_url import require_usable
 from app.http.rate_limits import parse_rate_limits
 from app.placeholders import fault_of_token
+from app.vision.faces.thresholds import FAIL_AT, FAIL_MOST, PASS_AT, PASS_MOST
 from streams.runtime.access import SaslMechanism
 from streams.webhooks.urls import USUAL_PORTS
 
@@ -172,6 +173,10 @@ class Settings(BaseSettings):
     """Steps of 30 s either way in which a one-time code is good; 0 is what ASVS 6.5.5 asks for."""
     faces: dict[str, Any] | None = None
     """An operator's face models as JSON, each with its SHA-256; unset: the default engine."""
+    face_accept_at: float = Field(default=PASS_AT, gt=0, le=PASS_MOST)
+    """Distances of the default face engine up to this one are the same person."""
+    face_reject_above: float = Field(default=FAIL_AT, gt=0, le=FAIL_MOST, validate_default=True)
+    """Distances of the default face engine above this one are another person; in between somebody looks."""
     liveness: dict[str, Any] | None = None
     """An operator's liveness models as JSON; unset: LIVENESS is not evaluated."""
     log_format: Literal["auto", "json", "pretty"] = "auto"
@@ -199,6 +204,24 @@ class Settings(BaseSettings):
     @classmethod
     def _empty_is_unset(cls, secret: SecretStr | None) -> SecretStr | None:
         return secret if secret is not None and secret.get_secret_value().strip() else None
+
+    @field_validator("face_accept_at", "face_reject_above", mode="after")
+    @classmethod
+    def _of_default_engine(cls, threshold: float, given: ValidationInfo) -> float:
+        usual = cls.model_fields[str(given.field_name)].default
+        if given.data.get("faces") is not None and threshold != usual:
+            raise ValueError(
+                "is for the default engine; the embedder of SERVICE_FACES has pass_at and fail_at"
+            )
+        return threshold
+
+    @field_validator("face_reject_above", mode="after")
+    @classmethod
+    def _band_in_order(cls, reject_above: float, given: ValidationInfo) -> float:
+        accept_at = given.data.get("face_accept_at")
+        if accept_at is not None and reject_above < accept_at:
+            raise ValueError(f"must not be below {PREFIX}FACE_ACCEPT_AT")
+        return reject_above
 
     @field_validator("platform_operator_token", mode="after")
     @classmethod

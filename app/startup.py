@@ -6,8 +6,8 @@ import gc
 import importlib
 import importlib.util
 import signal
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 READY_S: Final = 60.0
@@ -37,6 +37,9 @@ _M_TRIM_THRESHOLD: Final = -1
 """The names of these limits in glibc's malloc.h; mallopt(3)."""
 
 
+_STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
+
+
 class CannotStart(Exception):
     """A part cannot start; the message names the mend."""
 
@@ -49,18 +52,48 @@ def run(role: Coroutine[Any, Any, None]) -> None:
     if importlib.util.find_spec("uvloop") is not None:
         uvloop = importlib.import_module("uvloop")
         asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
-    asyncio.run(role)
+    asyncio.run(stoppable(role))
+
+
+async def stoppable(role: Coroutine[Any, Any, None]) -> None:
+    """Run a role; a SIGTERM or SIGINT while it starts cancels it, and what it opened is closed.
+
+    Once the role is ready the signal is what `until_told_to_stop` waits for. In either case a second one ends
+    the process the hard way.
+    """
+    running = asyncio.ensure_future(role)
+    with _first_signal(running.cancel) as signalled:
+        await asyncio.wait({running})
+    if not (signalled.is_set() and running.cancelled()):
+        running.result()
 
 
 async def until_told_to_stop() -> None:
     """Return at the first SIGTERM or SIGINT; a second one ends the process the hard way."""
-    told = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
-    await told.wait()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.remove_signal_handler(number)
+    with _first_signal() as signalled:
+        await signalled.wait()
+
+
+@contextmanager
+def _first_signal(act: Callable[[], object] = lambda: None) -> Iterator[asyncio.Event]:
+    """Act on the first SIGTERM or SIGINT instead of ending the process; the event is set by it."""
+    signalled, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def restore() -> None:
+        for number in _STOPPING:
+            loop.remove_signal_handler(number)
+
+    def handle() -> None:
+        restore()
+        signalled.set()
+        act()
+
+    for number in _STOPPING:
+        loop.add_signal_handler(number, handle)
+    try:
+        yield signalled
+    finally:
+        restore()
 
 
 def settle_memory() -> None:

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from app.backlog import DiskUsage, count_in_store
+from app.backlog import DiskUsage, ages_of, count_in_store
 from app.console import out
 from app.disk_room import places_of
 from app.house import House, now, open_existing
@@ -23,7 +23,7 @@ from app.startup import CannotStart
 from schemas.base import Frozen, rfc3339
 from schemas.problems import StoreUnavailable
 from streams.runtime.dead_letters import count_dead_letters
-from streams.runtime.lag import measure_lag
+from streams.runtime.lag import Waiting, measure_waiting
 
 WATCH_EVERY_S: Final = 2.0
 
@@ -50,6 +50,8 @@ class Status(Frozen):
     """Events not sent, chains with unsealed audit rows, dead letters."""
     oldest_event_s: float
     """How long the oldest event that was not sent has waited, in seconds."""
+    oldest_command_s: Mapping[str, float]
+    """How long the oldest undecided command has waited, in seconds, by topic; 0 without any."""
     disk_free_bytes: Mapping[str, int]
     disk_used_bytes: Mapping[str, int]
 
@@ -79,12 +81,12 @@ async def _read(settings: Settings, house: House, url: str | None) -> Status:
     waiting, oldest_s = await count_in_store(house.stores, now())
     disks = DiskUsage(places_of(settings))
     await disks.measure()
-    lag: dict[str, int] = {}
+    unsettled = Waiting({}, {})
     broker = None
     try:
         access = access_of(settings)
         await reach(access)
-        lag = await measure_lag(access)
+        unsettled = await measure_waiting(access)
         waiting["dead_letters"] = await count_dead_letters(access)
     except (CannotStart, SettingsRefused, StoreUnavailable) as error:
         broker = str(error)
@@ -93,9 +95,12 @@ async def _read(settings: Settings, house: House, url: str | None) -> Status:
         ready=service.ok,
         service=service.found,
         broker=broker,
-        lag=lag,
+        lag=unsettled.records,
         waiting=waiting,
         oldest_event_s=round(oldest_s, 1),
+        oldest_command_s={}
+        if broker
+        else {topic: round(age, 1) for topic, age in ages_of(unsettled, now()).items()},
         disk_free_bytes=disks.free,
         disk_used_bytes=disks.used,
     )
@@ -117,6 +122,9 @@ def _lines(status: Status) -> Iterator[tuple[str, Text]]:
         yield "records waiting", _counts({_short(topic): count for topic, count in status.lag.items()})
     for kind, count in status.waiting.items():
         yield _WORDS[kind], _counts({"": count})
+    for topic, age_s in status.oldest_command_s.items():
+        if age_s:
+            yield f"oldest of {_short(topic)}", Text(f"{age_s:.0f} s")
     if status.oldest_event_s:
         yield "oldest event", Text(f"{status.oldest_event_s:.0f} s")
     yield "disk left", _sizes(status.disk_free_bytes)

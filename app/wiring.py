@@ -48,6 +48,7 @@ from app.startup import READY_S, CannotStart
 from app.telemetry import build_metrics
 from app.vision.engines import open_forker
 from app.vision.forker import Forker
+from app.vision.job_times import JobTimes
 from app.vision.pooled import PooledImageDecoder
 from app.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from schemas.topics import Topic
@@ -106,9 +107,9 @@ async def open_worker(
     chosen = tuple(streams)
     require_keys(house, chosen)
     async with AsyncExitStack() as stack:
-        engines = None
+        engines, times = None, JobTimes()
         if "verification" in chosen:
-            engines = await stack.enter_async_context(open_chosen_engines(settings, forker))
+            engines = await stack.enter_async_context(open_chosen_engines(settings, forker, times))
         announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
         keys = house.record_keys
         guard = Guard(writer, keys, Replays(access, keys), now=now, uniform=random.SystemRandom().uniform)
@@ -155,6 +156,7 @@ async def open_worker(
         await stack.enter_async_context(delivering.looked_after())
         worker.figures += [*delivering.figures, guard_figure(guard)]
         if engines is not None and engines.load is not None:
+            worker.figures.append(times.figure)
             worker.probes["engines"] = engines.load.probe
         try:
             async with asyncio.timeout(READY_S):

@@ -14,6 +14,7 @@ from app.broker.groups import Group, GroupState
 from app.broker.settings import BrokerSettings
 from app.broker.store import Committed, CommittedRow, Store
 from app.broker.users import Access
+from streams.runtime.background import BackgroundTask
 
 log = structlog.get_logger()
 
@@ -51,19 +52,17 @@ class Coordinator:
         self._store = store
         self._groups: dict[str, Group] = {}
         self._committed: dict[str, Positions] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._watch, "broker-groups", needed=True)
 
     async def start(self) -> None:
         """Load what was committed and begin to watch over sessions."""
         for row in await self._store.committed():
             self._committed.setdefault(row.group, {})[row.topic, row.partition] = row.committed
-        self._task = asyncio.get_running_loop().create_task(self._watch(), name="broker-groups")
+        self._task.start()
 
     async def aclose(self) -> None:
         """Answer everybody who still waits and stop."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._task.stop()
         for group in self._groups.values():
             group.close()
 

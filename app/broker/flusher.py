@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ from app.broker.log import Mark, PartitionLog
 from app.broker.segments import Segment
 from app.broker.settings import Fsync
 from app.broker.wakeups import Wakeups
+from streams.runtime.background import BackgroundTask
 
 log = structlog.get_logger()
 
@@ -28,17 +30,15 @@ class Flusher:
         self._dirty: set[PartitionLog] = set()
         self._waiting: list[tuple[PartitionLog, asyncio.Future[None]]] = []
         self._written = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._run, "broker-flusher", needed=True)
 
     def start(self) -> None:
         """Begin to sync in the running loop."""
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="broker-flusher")
+        self._task.start()
 
     async def aclose(self) -> None:
         """Sync what is left and stop."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._task.stop()
         if self._dirty:
             await self._round()
         self._thread.shutdown()
@@ -67,6 +67,8 @@ class Flusher:
         self._dirty.discard(partition)
 
     async def _run(self) -> None:
+        if self._dirty:  # left by a run that broke off
+            self._written.set()
         while True:
             await self._written.wait()
             if not self._always:
@@ -80,23 +82,36 @@ class Flusher:
         waiting, self._waiting = self._waiting, []
         self._dirty.clear()
         jobs = [_job(partition, marks) for partition, marks in rounds]
-        outcomes = await asyncio.shield(loop.run_in_executor(self._thread, _sync, jobs))
-        failed: dict[PartitionLog, OSError] = {}
+        syncing = loop.run_in_executor(self._thread, _sync, jobs)
+        await asyncio.wait({syncing})  # the thread goes on if this is cancelled
+        failed = {partition: OSError("the sync broke off") for partition, _ in rounds}
         sealed: list[tuple[Segment, bytes]] = []
-        for (partition, marks), error in zip(rounds, outcomes, strict=True):
-            if partition.closed:
-                continue
-            if error is None:
-                partition.reveal(marks)
-                sealed.extend(partition.synced(marks))
-            else:
-                failed[partition] = error
-                self._failed(partition, error)
-        for partition, durable in waiting:
-            _settle(durable, failed.get(partition))
-        self._wakeups.drain()
+        try:
+            for (partition, marks), error in zip(rounds, syncing.result(), strict=True):
+                if error is not None:
+                    failed[partition] = error
+                    continue
+                if not partition.closed:
+                    partition.reveal(marks)
+                    sealed.extend(partition.synced(marks))
+                del failed[partition]
+        finally:  # whatever broke, no writer may wait for ever
+            self._settle_all(waiting, failed)
         if sealed:
             await loop.run_in_executor(self._thread, _seal, sealed)
+
+    def _settle_all(
+        self,
+        waiting: list[tuple[PartitionLog, asyncio.Future[None]]],
+        failed: Mapping[PartitionLog, OSError],
+    ) -> None:
+        """Acknowledge what was synced, and refuse what was not."""
+        for partition, durable in waiting:
+            _settle(durable, None if partition.closed else failed.get(partition))
+        for partition, error in failed.items():
+            if not partition.closed:
+                self._failed(partition, error)
+        self._wakeups.drain()
 
     def _failed(self, partition: PartitionLog, error: OSError) -> None:
         log.error("broker.flush_failed", directory=str(partition.directory), error=str(error))

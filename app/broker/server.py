@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final, Self
 
 import structlog
@@ -22,6 +23,7 @@ from app.broker.topics import TopicDirectory
 from app.broker.upkeep import Upkeep
 from app.broker.users import Users, UsersUnusable
 from app.broker.wakeups import Wakeups
+from streams.runtime.background import BackgroundTask
 
 log = structlog.get_logger()
 
@@ -116,8 +118,9 @@ class Broker:
         await self._listen(listener)
         opened.push_async_callback(self._stop_listening)
         if users is not None:
-            watching = asyncio.create_task(_watch_users(listener, users), name="broker-users")
-            opened.push_async_callback(_cancelled, watching)
+            watching = BackgroundTask(partial(_watch_users, listener, users), "broker-users")
+            watching.start()
+            opened.push_async_callback(watching.stop)
 
     async def _listen(self, listener: Listener) -> None:
         host, port = self._settings.host, self._settings.port
@@ -146,11 +149,6 @@ async def _watch_users(listener: Listener, users: Users) -> None:
         except UsersUnusable as error:
             log.error("broker.users_unusable", error=str(error))  # noqa: TRY400 - the message says all
         listener.drop_deleted_users()
-
-
-async def _cancelled(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 def raise_file_limit() -> int:

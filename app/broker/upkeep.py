@@ -13,6 +13,7 @@ from app.broker.log import PartitionLog
 from app.broker.segments import Segment
 from app.broker.settings import BrokerSettings
 from app.broker.topics import Topic, TopicDirectory
+from streams.runtime.background import BackgroundTask
 
 log = structlog.get_logger()
 
@@ -32,18 +33,17 @@ class Upkeep:
         self._now_ms = now_ms
         self._stopping = asyncio.Event()
         self._stop_thread = threading.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._run, "broker-upkeep")
 
     def start(self) -> None:
         """Begin to sweep in the running loop."""
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="broker-upkeep")
+        self._task.start()
 
     async def aclose(self) -> None:
         """Stop after the step in hand; a compaction is abandoned, which leaves the old segments."""
         self._stopping.set()
         self._stop_thread.set()
-        if self._task is not None:
-            await self._task
+        await self._task.finish()
 
     async def _run(self) -> None:
         pause_s = min(FIRST_SWEEP_S, self._interval_s)

@@ -78,6 +78,8 @@ class Report(Frozen):
     """All that was measured."""
 
     model_version: str
+    default_engine: bool
+    """Whether it is the product's own engine, whose thresholds are settings of their own."""
     photographs: int
     people_at_most: int
     failure_to_acquire: ToldRate
@@ -98,6 +100,7 @@ class Report(Frozen):
 def make_report(
     *,
     model_version: str,
+    default_engine: bool,
     people: int,
     seen: Sequence[Photograph],
     compared: Sequence[Comparison],
@@ -112,6 +115,7 @@ def make_report(
     failures = sum(photograph.left_out is not None for photograph in seen)
     return Report(
         model_version=model_version,
+        default_engine=default_engine,
         photographs=len(seen),
         people_at_most=people,
         failure_to_acquire=ToldRate.of(rate(failures, len(seen))),

@@ -7,6 +7,7 @@ from app.calibration.error_rates import ERRORS_FOR_ESTIMATE
 from app.calibration.pairs import shown
 from app.calibration.report import AtThreshold, Report, ToldBand, ToldRate
 from app.console import out, say_rows
+from app.vision.faces.thresholds import PASS_MOST
 
 LISTED: Final = 20
 """Photographs and pairs named; calibration.json has all."""
@@ -32,6 +33,9 @@ def say_report(report: Report) -> None:
     _say_band("Recommended", report.recommended)
     _say_band("In force", report.in_force)
     _say("")
+    for line in _how_to_set(report):
+        _say(line)
+    _say("")
     for caveat in _caveats(report):
         _say(caveat)
     if report.doubtful:
@@ -52,6 +56,20 @@ def _rows(report: Report) -> Iterator[AtThreshold]:
             yield at
 
 
+def _how_to_set(report: Report) -> Iterator[str]:
+    """Yield the lines that put the recommendation into force."""
+    band = report.recommended
+    if not report.default_engine:
+        yield "To put it into force, give the embedder in SERVICE_FACES these, and start the service again:"
+        yield f'  "pass_at": {band.accept_at:g}, "fail_at": {band.reject_above:g}'
+        return
+    yield "To put it into force, start the service with these settings:"
+    yield f"  SERVICE_FACE_ACCEPT_AT={min(band.accept_at, PASS_MOST):g}"
+    yield f"  SERVICE_FACE_REJECT_ABOVE={band.reject_above:g}"
+    if band.accept_at > PASS_MOST:
+        yield f"  ({PASS_MOST:g} is the most that may be accepted; a person looks at what lies above it.)"
+
+
 def _caveats(report: Report) -> Iterator[str]:
     band = report.recommended
     for name, counted in (("FMR", band.fmr_at_accept), ("FNMR", band.fnmr_at_reject)):
@@ -65,7 +83,6 @@ def _caveats(report: Report) -> Iterator[str]:
         "few people with many pairs are less certain than they look."
     )
     yield "The thresholds were chosen on these pairs: confirm them on pairs of other people."
-    yield "An embedder of SERVICE_FACES is given them as pass_at and fail_at; the default engine has its own."
 
 
 def _say_band(name: str, band: ToldBand) -> None:

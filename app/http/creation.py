@@ -14,7 +14,8 @@ from app.http.endpoints import Answer, Call
 from app.http.headers import idempotency_key
 from schemas.base import Frozen
 from schemas.ids import TenantId, derive_id, encode_id
-from schemas.problems import FieldProblem, ProblemCode, Refused
+from schemas.problems import ProblemCode
+from streams.aggregate import key_reused
 
 REPLAYED: Final = "Idempotent-Replayed"
 """Header of an answer that was given before."""
@@ -24,8 +25,6 @@ LOCATION: Final = {"Location": "Where what was created can be read."}
 
 KEY_PROBLEMS: Final = (ProblemCode.IDEMPOTENCY_KEY_INVALID, ProblemCode.IDEMPOTENCY_KEY_REUSED)
 """What a route that heeds an Idempotency-Key may answer beside its own problems."""
-
-_REUSED: Final = "The key was used for another request."
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,4 @@ def require_same_request(kept: str, fingerprint: str) -> None:
         Refused: IDEMPOTENCY_KEY_REUSED.
     """
     if kept != fingerprint:
-        field = FieldProblem(
-            code=ProblemCode.IDEMPOTENCY_KEY_REUSED, message=_REUSED, header="Idempotency-Key"
-        )
-        raise Refused.because(ProblemCode.IDEMPOTENCY_KEY_REUSED, _REUSED, field)
+        raise key_reused()

@@ -22,6 +22,7 @@ from app.http.problems import render
 from app.telemetry import Metrics
 from schemas.ids import encode_id
 from schemas.problems import ProblemCode, Refusal
+from streams.runtime.background import BackgroundTask
 
 _MALFORMED = Refusal(code=ProblemCode.MALFORMED_JSON, detail="The request is not well-formed HTTP.")
 _FAILED = Refusal(code=ProblemCode.STORE_FAILED, detail="The request could not be carried out.")
@@ -154,19 +155,17 @@ class FrontServer(web.Server):
         self._routes = plain.request_handler
         self._around = around
         self._open = Connections(around.limits)
-        self._dropping: asyncio.Task[None] | None = None
+        self._dropping = BackgroundTask(
+            lambda: keep_dropping_unread(self._open, around.limits.write_timeout_s), "unread-answers"
+        )
 
     def start(self) -> None:
         """Begin to drop connections whose answers stay unread."""
-        watch = keep_dropping_unread(self._open, self._around.limits.write_timeout_s)
-        self._dropping = asyncio.create_task(watch, name="unread-answers")
+        self._dropping.start()
 
     async def stop(self) -> None:
         """Leave the connections alone."""
-        if self._dropping is not None:
-            self._dropping.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._dropping
+        await self._dropping.stop()
 
     async def _answer(self, request: BaseRequest) -> web.StreamResponse:
         """Answer through the routes; what aiohttp refuses before them is a problem as well."""

@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from app.vision.faces.operator import OperatorFaces
+from app.vision.faces.thresholds import FAIL_AT, PASS_AT
 from app.vision.forker import Forker
+from app.vision.job_times import JobTimes
 from app.vision.liveness import LivenessFiles
 from app.vision.pool import VisionPool
 from app.vision.pooled import (
@@ -30,6 +32,10 @@ class EngineChoice(Frozen):
 
     faces: OperatorFaces | None = None
     """None: the default engine."""
+    face_accept_at: float = PASS_AT
+    """Distances of the default engine up to this one are the same person."""
+    face_reject_above: float = FAIL_AT
+    """Distances of the default engine above this one are another person."""
     liveness: LivenessFiles | None = None
     """None: LIVENESS is not evaluated."""
     workers: int
@@ -39,10 +45,13 @@ class EngineChoice(Frozen):
 
 
 @asynccontextmanager
-async def open_engines(choice: EngineChoice, forker: Forker | None = None) -> AsyncIterator[Engines]:
+async def open_engines(
+    choice: EngineChoice, forker: Forker | None = None, times: JobTimes | None = None
+) -> AsyncIterator[Engines]:
     """Make the children that load and warm the models once and run them.
 
-    `forker` is one that has loaded this very choice; without it one is started and ended here.
+    `forker` is one that has loaded this very choice; without it one is started and ended here. `times` counts
+    how long the jobs take.
 
     Raises:
         CannotFork: This system cannot confine children.
@@ -50,14 +59,14 @@ async def open_engines(choice: EngineChoice, forker: Forker | None = None) -> As
         EngineFailed: A model broke on its first run.
     """
     if forker is None:
-        async with open_forker(choice) as own, open_engines(choice, own) as engines:
+        async with open_forker(choice) as own, open_engines(choice, own, times) as engines:
             yield engines
         return
     facts = forker.facts
     if facts is None:
         raise EngineFailed("a forker without models")
-    pool = VisionPool(forker, choice.workers, waiting=choice.waiting)
-    quick = VisionPool(forker, QUICK_WORKERS, waiting=choice.waiting)
+    pool = VisionPool(forker, choice.workers, waiting=choice.waiting, times=times)
+    quick = VisionPool(forker, QUICK_WORKERS, waiting=choice.waiting, times=times)
     try:
         await asyncio.gather(pool.start(), quick.start())
         yield Engines(

@@ -50,11 +50,14 @@ _DAMAGE: Final = (
     SyntaxError,
     ValueError,
     struct.error,
-    MemoryError,
     Image.DecompressionBombError,
     cv2.error,
 )
-"""What the decoders raise for bytes that are not the picture they claim to be."""
+"""What the decoders raise for bytes that are not the picture they claim to be, or where memory ran out."""
+_ROOM_BYTES_A_PIXEL: Final = 8
+"""What decoding takes at its most: 200 MB for a picture of `MAX_PIXELS`."""
+_ROOM_MIN_BYTES: Final = 16 * 2**20
+"""The same for the smallest picture, with the decoders' tables."""
 
 _Rows = Callable[[int, int], Image.Image]
 """Gives the rows of a decoded picture from one up to another."""
@@ -97,6 +100,7 @@ def strip_metadata(data: bytes) -> bytes:
     Raises:
         ImageUndecodable: As `check_header`, or its pixels cannot be decoded.
         ImageNotEvaluable: As `check_header`.
+        MemoryError: As `decode`.
     """
     container = _parse(data)
     if container.orientation == 1:
@@ -121,6 +125,7 @@ def decode(data: bytes) -> Picture:
     Raises:
         ImageUndecodable: As `check_header`, or its pixels cannot be decoded.
         ImageNotEvaluable: As `check_header`.
+        MemoryError: There is too little memory to tell whether they can.
     """
     return _decode(_parse(data))
 
@@ -181,8 +186,16 @@ def _decode(container: Container) -> Picture:
     try:
         pixels = load(container, halve=container.width * container.height > MAX_WORK_PIXELS)
     except _DAMAGE as error:
-        raise ImageUndecodable("the picture cannot be decoded") from error
-    return Picture(np.ascontiguousarray(_upright(pixels, container.orientation)))
+        damage = error.with_traceback(None)  # its frames hold what the decoder took
+    else:
+        return Picture(np.ascontiguousarray(_upright(pixels, container.orientation)))
+    _require_room(container)
+    raise ImageUndecodable("the picture cannot be decoded") from damage
+
+
+def _require_room(container: Container) -> None:
+    """Raise `MemoryError` unless a picture has room; the decoders do not tell its lack from damage."""
+    np.empty(max(_ROOM_BYTES_A_PIXEL * container.width * container.height, _ROOM_MIN_BYTES), np.uint8)
 
 
 def _load(container: Container, *, halve: bool) -> Pixels:
@@ -199,7 +212,7 @@ def _load_webp(container: Container, *, halve: bool) -> Pixels:
     """Decode with OpenCV: it holds a WebP once or twice, Pillow five times (500 MB at 25 MP)."""
     decoded = cv2.imdecode(np.frombuffer(container.kept, np.uint8), cv2.IMREAD_UNCHANGED)
     if decoded is None:
-        raise ImageUndecodable("the picture cannot be decoded")
+        raise ValueError("nothing was decoded")
     height, width, channels = decoded.shape
     _require_size(container, (width, height))
     order = cv2.COLOR_BGRA2RGBA if channels == 4 else cv2.COLOR_BGR2RGB  # noqa: PLR2004 - with alpha

@@ -26,6 +26,9 @@ INLINE_BYTES: Final = 96 * 1024
 RESULT_BYTES: Final = 64 * 2**20
 """Room for a file, or a picture at its largest, 37.5 MB (`images.MAX_WORK_PIXELS`); unused it is free."""
 
+OUT_OF_MEMORY: Final = "MemoryError"
+"""What a child says of a job for which it had too little memory."""
+
 _VECTOR_MAX: Final = 4096
 
 

@@ -15,7 +15,8 @@ def load(choice: EngineChoice) -> tuple[Loaded, Facts]:
         ModelUnusable: A model is missing, altered or not of its contract; the message names the mend.
         EngineFailed: A model broke on its first run.
     """
-    text, faces = RapidTextReader(), build_face_engine(choice.faces)
+    text = RapidTextReader()
+    faces = build_face_engine(choice.faces, pass_at=choice.face_accept_at, fail_at=choice.face_reject_above)
     liveness = build_liveness_engine(choice.liveness, MMOD_BOX if choice.faces is None else YUNET_BOX)
     text.warm()
     faces.warm()

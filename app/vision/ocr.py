@@ -1,7 +1,7 @@
 """Text reading by rapidocr's detector and recogniser on onnxruntime; nothing is ever downloaded."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import accumulate, groupby
 from math import atan2, floor, log, pi
@@ -29,8 +29,8 @@ RECOGNISER_SHA256: Final = "6f327246b50388f3c176ae304bd95767ea6dc0c9ae92153ef8cb
 
 MAX_LINES: Final = 200
 """Most boxes recognised on one picture: bounds the time a hostile page can take."""
-MAX_TEXT_LENGTH: Final = 1500.0
-"""All lines of a page end to end, in line heights: a full page is some 400; 1500 take 6 s to recognise."""
+MAX_TEXT_LENGTH: Final = 800.0
+"""All lines of a page end to end, in line heights: a full page is some 400; 800 take 5 s to recognise."""
 MAX_ASPECT: Final = 60.0
 """Longer boxes are rules and borders; a line of 44 characters is about 25 times as long as high."""
 
@@ -49,6 +49,9 @@ _EDGES_MAX: Final = 0.15
 """Share of pixels that differ from their neighbour in black and white: print has 0.05, noise 0.5, and listing
 the outlines of noise takes seconds."""
 _BATCH: Final = 6
+MAX_BATCH_WIDTH_PX: Final = 2400
+"""All crops that are read together, end to end: 6,000 take 300 MiB of memory on a page of long lines, and a
+quarter more time, 2,400 take 120."""
 _WIDTH_STEP: Final = 1.1
 """Crops are read together when their widths differ by less: each is padded to the widest of its batch."""
 
@@ -128,10 +131,8 @@ class _Eyes:
     def read(self, pixels: Pixels, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
         """Recognise each quad's line, crops of like width together."""
         found = ((index, _crop(pixels, quad)) for index, quad in enumerate(quads))
-        crops = sorted(((i, crop) for i, crop in found if crop is not None), key=lambda pair: _ratio(pair[1]))
         read: dict[int, tuple[str, float]] = {}
-        for _, group in groupby(crops, key=lambda pair: floor(log(_ratio(pair[1]), _WIDTH_STEP))):
-            batch = dict(group)
+        for batch in batches({index: crop for index, crop in found if crop is not None}):
             answer = self._recogniser(TextRecInput(img=list(batch.values())))
             read.update(zip(batch, zip(answer.txts or (), answer.scores, strict=True), strict=True))
         lines = (read.get(index, ("", 0.0)) for index in range(len(quads)))
@@ -152,6 +153,17 @@ class _Eyes:
             return texts
         one, _, _ = self._codes.detectAndDecode(grey)  # reads some clean codes that the other does not
         return (one,) if one else ()
+
+
+def batches(crops: Mapping[int, Pixels]) -> Iterator[Mapping[int, Pixels]]:
+    """Yield crops of like width, as many at a time as take little memory together."""
+    ordered = sorted(crops.items(), key=lambda pair: _ratio(pair[1]))
+    for _, group in groupby(ordered, key=lambda pair: floor(log(_ratio(pair[1]), _WIDTH_STEP))):
+        alike = list(group)
+        widest = _CROP_HEIGHT_PX * _ratio(alike[-1][1])
+        size = max(1, min(_BATCH, int(MAX_BATCH_WIDTH_PX / widest)))
+        for first in range(0, len(alike), size):
+            yield dict(alike[first : first + size])
 
 
 def count_finders(grey: NDArray[Any]) -> int:

@@ -13,6 +13,7 @@ import structlog
 from app.vision import jobs
 from app.vision.exchange import ChildDied, Exchange, receive
 from app.vision.forker import Child, Ended, Forker
+from app.vision.job_times import JobTimes
 from app.vision.jobs import Job
 from schemas.problems import EngineFailed, Overloaded, VeristreamError
 from streams.sight import TENANT, Picture, not_counted
@@ -51,7 +52,14 @@ class VisionPool:
     stops waiting for a job frees its place at once.
     """
 
-    def __init__(self, forker: Forker, workers: int | None = None, *, waiting: int = WAITING) -> None:
+    def __init__(
+        self,
+        forker: Forker,
+        workers: int | None = None,
+        *,
+        waiting: int = WAITING,
+        times: JobTimes | None = None,
+    ) -> None:
         self.workers: Final = workers or os.cpu_count() or 1
         self.finished = 0
         """Jobs that ended in any way, ever; grows while there is progress."""
@@ -61,6 +69,7 @@ class VisionPool:
         """Grows while there is progress: when a job ends, and while one works that takes long."""
         self._forker = forker
         self._most_waiting = waiting
+        self._times = times or JobTimes()
         self._queue = TenantQueue()
         self._idle: list[Child] = []
         self._abandoned: set[asyncio.Task[None]] = set()
@@ -99,9 +108,11 @@ class VisionPool:
         """
         with not_counted():
             await self._take_place()
+            began_at = time.monotonic()
             try:
                 return await self._try(job, Exchange(job, args, picture, file))
             finally:
+                self._times.observe(job.name, time.monotonic() - began_at)
                 self._free_place()
 
     def trouble(self) -> str | None:

@@ -77,12 +77,13 @@ class PooledImageDecoder(ImageDecoder):
         Raises:
             ImageUndecodable: As `images.strip_metadata`, or turning it exceeds its limits.
             ImageNotEvaluable: As `images.strip_metadata`.
-            Overloaded: There is no room, or no child can be made.
+            Overloaded: There is no room, too little memory, or no child can be made.
         """
         try:
             return await self._pool.run(jobs.STRIP, file=data)
         except EngineFailed as error:
-            if (trouble := self._pool.trouble()) is not None:
+            trouble = "too little memory" if str(error) == jobs.OUT_OF_MEMORY else self._pool.trouble()
+            if trouble is not None:
                 raise Overloaded(trouble) from error
             raise ImageUndecodable("the picture cannot be turned within its limits") from error
 

@@ -113,7 +113,7 @@ def _answer(packet: bytes, fds: Sequence[int], engines: Loaded) -> tuple[Reply, 
     except VeristreamError as error:
         return Reply(error=type(error).__name__, detail=str(error)[:300]), b""
     except MemoryError:
-        return Reply(error="EngineFailed", detail="MemoryError", ends=True), b""
+        return Reply(error="EngineFailed", detail=jobs.OUT_OF_MEMORY, ends=True), b""
     except Exception as error:  # noqa: BLE001 - the one place where a child's job may fail in any way
         return Reply(error="EngineFailed", detail=type(error).__name__, ends=True), b""
 

@@ -11,8 +11,9 @@ from schemas.access import ApiKey, Tenant, TenantCaller
 from schemas.audit import OPERATOR_ID, Actor, AuditAction, AuditEvent
 from schemas.enums import Scope
 from schemas.ids import PLATFORM, KeyId, TenantId, derive_id
-from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
+from schemas.problems import NotFound
 from streams.access.rules import PREFIX_BYTES, SECRET_BYTES, admit, hash_key, read_key, write_key
+from streams.aggregate import key_reused
 from streams.audit.acts import write_row
 from streams.audit.committing import Commit
 from streams.ports import Change, Conflict, Record, RecordKind, Records
@@ -63,9 +64,7 @@ class RequestName:
             Refused: IDEMPOTENCY_KEY_REUSED.
         """
         if fingerprint != self.fingerprint:
-            code, message = ProblemCode.IDEMPOTENCY_KEY_REUSED, "The key was used for another request."
-            wrong = FieldProblem(code=code, message=message, header="Idempotency-Key")
-            raise Refused.because(code, message, wrong)
+            raise key_reused()
 
 
 def access_row(

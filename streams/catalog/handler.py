@@ -10,7 +10,8 @@ from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.catalog import Capability
 from schemas.enums import ActorType
 from schemas.ids import PLATFORM, derive_id
-from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
+from schemas.problems import NotFound, ProblemCode, Refused
+from streams.aggregate import key_reused
 from streams.audit.acts import write_row
 from streams.audit.committing import Commit
 from streams.catalog.first import first_catalogue
@@ -93,11 +94,7 @@ class Catalogue:
         except NotFound:
             return None
         if used.fingerprint != fingerprint:
-            message = "The key was used for another request."
-            code = ProblemCode.IDEMPOTENCY_KEY_REUSED
-            raise Refused.because(
-                code, message, FieldProblem(code=code, message=message, header="Idempotency-Key")
-            )
+            raise key_reused()
         return Capability.from_bytes((await self._find(used.body.decode())).first_body)
 
     async def change(

@@ -7,7 +7,7 @@ import faust
 
 from schemas.flows import FlowChanged, FlowCommand
 from schemas.topics import Topic
-from streams.flows.handler import FlowMemory
+from streams.aggregate import AnsweredRequests
 from streams.ports import WorkingState
 from streams.runtime.agents import attach
 from streams.runtime.guard import Contract, Guard
@@ -18,8 +18,8 @@ TABLE: Final = "flows"
 Carry = Callable[[FlowCommand], Awaitable[FlowChanged]]
 
 
-def register(app: faust.App, guard: Guard, build: Callable[[WorkingState[FlowMemory]], Carry]) -> None:
+def register(app: faust.App, guard: Guard, build: Callable[[WorkingState[AnsweredRequests]], Carry]) -> None:
     """Attach the agent. Commands are keyed by flow id, so one actor sees every change of a flow in turn."""
-    memory = ValueTable(app, TABLE, Topic.FLOW_COMMANDS, FlowMemory, guard.keys)
+    memory = ValueTable(app, TABLE, Topic.FLOW_COMMANDS, AnsweredRequests, guard.keys)
     contract = Contract(FlowCommand, lambda command: command.root.flow_id)
     attach(app, guard, Topic.FLOW_COMMANDS, "flows", contract, build(memory))

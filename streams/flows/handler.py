@@ -1,15 +1,15 @@
 """The use cases of flows: create, edit, publish, archive; the flow's actor is their one writer (G23)."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-import structlog
 from pydantic import ValidationError
 
 from schemas.audit import Actor, AuditAction, AuditEvent
-from schemas.base import Frozen, to_milliseconds
+from schemas.base import to_milliseconds
 from schemas.catalog import Capability
 from schemas.enums import FlowStatus
 from schemas.events import DecisionEvent, EventData, EventType
@@ -26,16 +26,20 @@ from schemas.flows import (
     StoredFlow,
 )
 from schemas.ids import AuditEventId, EventId, FlowId, TenantId, derive_id
-from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused, StoreUnavailable
+from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
 from streams.access.acting import open_actor
+from streams.aggregate import (
+    Aggregates,
+    AnsweredRequests,
+    Pause,
+    key_reused,
+    not_found,
+    retry_conflicts,
+    with_request,
+)
 from streams.audit.acts import write_row
 from streams.flows import rules
-from streams.ports import Announcer, Change, Conflict, Record, RecordKind, Stores, WorkingState
-
-REMEMBERED: Final = 64
-"""Requests kept with a flow; a worker that died is behind by far fewer."""
-
-log = structlog.get_logger(__name__)
+from streams.ports import Announcer, Change, Record, RecordKind, Stores, WorkingState
 
 
 class Catalogue(Protocol):
@@ -44,13 +48,6 @@ class Catalogue(Protocol):
     async def some(self, codes: Sequence[str]) -> Mapping[str, Capability]:
         """Return those of the codes that are in the catalogue, as they stand now."""
         ...
-
-
-class FlowMemory(Frozen):
-    """What the actor remembers of a flow: which requests it has answered."""
-
-    tenant_id: TenantId
-    requests: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +70,15 @@ class ChangeFlow:
         stores: Stores,
         catalogue: Catalogue,
         clock: Callable[[], datetime],
-        state: WorkingState[FlowMemory],
+        state: WorkingState[AnsweredRequests],
         announcer: Announcer,
+        pause: Pause = asyncio.sleep,
     ) -> None:
         self._stores = stores
         self._catalogue = catalogue
         self._clock = clock
-        self._state = state
-        self._announcer = announcer
+        self._flows = Aggregates(stores.journal, announcer, state)
+        self._pause = pause
 
     async def __call__(self, command: FlowCommand) -> FlowChanged:
         """Change the flow as wished; what it then is stands in the store.
@@ -89,18 +87,14 @@ class ChangeFlow:
             Refused: NOT_FOUND, FLOW_ARCHIVED, PRECONDITION_FAILED, IDEMPOTENCY_KEY_REUSED, or what is wrong
                 with the draft, place by place.
             StoreUnavailable: Nothing is known; the same command may be given again.
+            Conflict: The flow changed at every attempt.
         """
         wish = command.root
-        memory = self._state.get(wish.flow_id)
-        if memory is not None and memory.tenant_id == wish.tenant_id and _id(wish) in memory.requests:
+        if self._flows.has_answered(wish.tenant_id, wish.flow_id, _id(wish)):
             return FlowChanged(flow_id=wish.flow_id)
         if isinstance(wish, CreateFlow):
             return await self._create(wish)
-        while True:
-            try:
-                return await self._change(wish)
-            except Conflict:
-                continue  # the actor of this key moved meanwhile: look again
+        return await retry_conflicts(lambda: self._change(wish), self._pause)
 
     async def _create(self, wish: CreateFlow) -> FlowChanged:
         try:
@@ -133,10 +127,7 @@ class ChangeFlow:
 
     def _again(self, wish: CreateFlow, standing: Record) -> FlowChanged:
         if standing.fingerprint != wish.fingerprint:
-            message = "The key was used for another request."
-            code = ProblemCode.IDEMPOTENCY_KEY_REUSED
-            field = FieldProblem(code=code, message=message, header="Idempotency-Key")
-            raise Refused.because(code, message, field)
+            raise key_reused()
         own = _id(wish) in StoredFlow.from_bytes(standing.body).requests
         return FlowChanged(flow_id=wish.flow_id, replayed=not own)
 
@@ -144,14 +135,14 @@ class ChangeFlow:
         try:
             record = await self._find(wish)
         except NotFound:
-            raise Refused.because(ProblemCode.NOT_FOUND, "No such thing for this caller.") from None
+            raise not_found() from None
         stored = StoredFlow.from_bytes(record.body)
         if _id(wish) in stored.requests:
-            self._remember(wish, stored)
+            self._flows.remember(wish.tenant_id, wish.flow_id, stored.requests)
             return FlowChanged(flow_id=wish.flow_id)
         move = await self._move(wish, stored.flow, record.version)
         if move.flow != stored.flow:
-            kept = StoredFlow(flow=move.flow, requests=(*stored.requests, _id(wish))[-REMEMBERED:])
+            kept = StoredFlow(flow=move.flow, requests=with_request(stored.requests, _id(wish)))
             changed = replace(
                 record, body=kept.to_bytes(), version=record.version + 1, indexes=rules.indexes(move.flow)
             )
@@ -212,18 +203,8 @@ class ChangeFlow:
             (_row(wish, move, actor, record.version),),
             _events(wish.tenant_id, move, record.version),
         )
-        committed = await self._stores.journal.commit(change)
-        self._remember(wish, StoredFlow.from_bytes(committed.record.body))
-        if committed.won:
-            try:
-                rows = [row.event_id for row in change.audit]
-                await self._announcer.announce(wish.tenant_id, change.events, rows)
-            except StoreUnavailable:
-                log.warning("flow.untold", flow_id=wish.flow_id)
-        return committed.won
-
-    def _remember(self, wish: FlowWish, stored: StoredFlow) -> None:
-        self._state.put(wish.flow_id, FlowMemory(tenant_id=wish.tenant_id, requests=stored.requests))
+        requests = StoredFlow.from_bytes(record.body).requests
+        return await self._flows.commit(change, wish.flow_id, requests)
 
 
 def _id(wish: FlowWish) -> str:

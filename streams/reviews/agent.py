@@ -7,8 +7,8 @@ import faust
 
 from schemas.reviews import CaseChanged, CaseCommand
 from schemas.topics import Topic
+from streams.aggregate import AnsweredRequests
 from streams.ports import WorkingState
-from streams.reviews.handler import CaseMemory
 from streams.runtime.agents import attach
 from streams.runtime.guard import Contract, Guard
 from streams.runtime.tables import ValueTable
@@ -18,8 +18,8 @@ TABLE: Final = "reviews"
 Carry = Callable[[CaseCommand], Awaitable[CaseChanged]]
 
 
-def register(app: faust.App, guard: Guard, build: Callable[[WorkingState[CaseMemory]], Carry]) -> None:
+def register(app: faust.App, guard: Guard, build: Callable[[WorkingState[AnsweredRequests]], Carry]) -> None:
     """Attach the agent. Commands are keyed by case id, so one actor sees every change of a case in turn."""
-    memory = ValueTable(app, TABLE, Topic.REVIEW_COMMANDS, CaseMemory, guard.keys)
+    memory = ValueTable(app, TABLE, Topic.REVIEW_COMMANDS, AnsweredRequests, guard.keys)
     contract = Contract(CaseCommand, lambda command: command.root.review_case_id)
     attach(app, guard, Topic.REVIEW_COMMANDS, "reviews", contract, build(memory))

@@ -1,19 +1,18 @@
 """The use cases of review cases; the case's actor is their one writer (G42, G43, G87)."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import structlog
-
 from schemas.audit import AuditAction
-from schemas.base import Frozen, to_milliseconds
+from schemas.base import to_milliseconds
 from schemas.enums import CaseStatus, EvidenceKind
 from schemas.events import DecisionEvent, EventType
 from schemas.ids import DecisionId, TenantId, UserId
 from schemas.people import PERMISSIONS_OF, Permission, Reviewer
-from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
+from schemas.problems import NotFound, ProblemCode, Refused
 from schemas.reviews import (
     AppealKey,
     AssignCase,
@@ -30,7 +29,16 @@ from schemas.reviews import (
 from schemas.tenant_settings import TenantSettings
 from schemas.verifications import StoredVerification
 from streams.access.acting import open_actor
-from streams.ports import Announcer, Change, Conflict, Record, RecordKind, Records, Stores, WorkingState
+from streams.aggregate import (
+    Aggregates,
+    AnsweredRequests,
+    Pause,
+    key_reused,
+    not_found,
+    retry_conflicts,
+    with_request,
+)
+from streams.ports import Announcer, Change, Record, RecordKind, Records, Stores, WorkingState
 from streams.reviews import concluding, rules
 from streams.reviews.telling import (
     Move,
@@ -46,10 +54,6 @@ from streams.reviews.telling import (
 )
 from streams.verification import keeping
 from streams.verification.policy import VerificationPolicy
-from streams.verification.refusing import key_reused
-
-REMEMBERED: Final = 64
-"""Requests kept with a case; a worker that died is behind by far fewer."""
 
 IMAGES: Final = frozenset({EvidenceKind.IMAGE, EvidenceKind.SELFIE, EvidenceKind.PORTRAIT})
 """What a reviewer must have looked at, where the tenant demands it."""
@@ -59,15 +63,6 @@ _NEEDED: Final[Mapping[type[CaseWish], Permission]] = {
     ReopenCase: Permission.CASES_OVERTURN,
 }
 """What an act on a case needs beside CASES_WORK, as the routes ask for it too."""
-
-log = structlog.get_logger(__name__)
-
-
-class CaseMemory(Frozen):
-    """What the actor remembers of a case: which requests it has answered."""
-
-    tenant_id: TenantId
-    requests: tuple[str, ...]
 
 
 class ChangeCase:
@@ -79,15 +74,16 @@ class ChangeCase:
         policy: VerificationPolicy,
         settings: Callable[[TenantId], Awaitable[TenantSettings]],
         clock: Callable[[], datetime],
-        state: WorkingState[CaseMemory],
+        state: WorkingState[AnsweredRequests],
         announcer: Announcer,
+        pause: Pause = asyncio.sleep,
     ) -> None:
         self._stores = stores
         self._policy = policy
         self._settings = settings
         self._clock = clock
-        self._state = state
-        self._announcer = announcer
+        self._cases = Aggregates(stores.journal, announcer, state)
+        self._pause = pause
 
     async def __call__(self, command: CaseCommand) -> CaseChanged:
         """Change the case as wished; what it then is stands in the store.
@@ -97,20 +93,14 @@ class ChangeCase:
                 EVIDENCE_NOT_VIEWED, PERMISSION_DENIED, IDEMPOTENCY_KEY_REUSED, or what is wrong with the
                 wish.
             StoreUnavailable: Nothing is known; the same command may be given again.
+            Conflict: The case, or what it decides, changed at every attempt.
         """
         wish = command.root
-        answered = CaseChanged(review_case_id=wish.review_case_id)
-        memory = self._state.get(wish.review_case_id)
-        if memory is not None and memory.tenant_id == wish.tenant_id and _id(wish) in memory.requests:
-            return answered
-        while True:
-            try:
-                if isinstance(wish, OpenAppeal):
-                    return await self._appeal(wish)
-                await self._change(wish)
-            except Conflict:
-                continue  # something moved meanwhile: look again
-            return answered
+        if self._cases.has_answered(wish.tenant_id, wish.review_case_id, _id(wish)):
+            return CaseChanged(review_case_id=wish.review_case_id)
+        if isinstance(wish, OpenAppeal):
+            return await retry_conflicts(lambda: self._appeal(wish), self._pause)
+        return await retry_conflicts(lambda: self._change(wish), self._pause)
 
     async def _require_permitted(self, wish: CaseWish) -> Reviewer:
         """Return the member who acts; the front let them in, and since then much may have happened.
@@ -127,15 +117,17 @@ class ChangeCase:
             raise Refused.because(ProblemCode.PERMISSION_DENIED, "Nobody acts in a colleague's name.")
         return member
 
-    async def _change(self, wish: Any) -> None:
+    async def _change(self, wish: Any) -> CaseChanged:
+        answered = CaseChanged(review_case_id=wish.review_case_id)
         record = await self._find(wish.tenant_id, RecordKind.REVIEW_CASE, wish.review_case_id)
         stored = StoredCase.from_bytes(record.body)
         if _id(wish) in stored.requests:
-            self._remember(wish, stored)
-            return
+            self._cases.remember(wish.tenant_id, wish.review_case_id, stored.requests)
+            return answered
         member = await self._require_permitted(wish)
         move = await self._move(wish, member, stored, to_milliseconds(self._clock()))
         await self._commit(wish, move, record)
+        return answered
 
     async def _move(self, wish: CaseWish, member: Reviewer, stored: StoredCase, now: datetime) -> Move:
         if isinstance(wish, ConcludeCase):
@@ -217,7 +209,8 @@ class ChangeCase:
         if standing is not None:
             if wish.key is not None:
                 await self._stores.journal.commit(Change(wish.tenant_id, keyed(wish, now)))
-            self._remember(wish, StoredCase.from_bytes(standing.body))
+            requests = StoredCase.from_bytes(standing.body).requests
+            self._cases.remember(wish.tenant_id, wish.review_case_id, requests)
             return CaseChanged(review_case_id=wish.review_case_id)
         case = concluding.appeal_of(stored, wish.review_case_id, now, due)
         opened = StoredCase(case=case.model_copy(update={"notes": (note_of(wish, now),)}))
@@ -247,7 +240,8 @@ class ChangeCase:
         self, wish: CaseWish, move: Move, record: Record, more: tuple[Record, ...] = ()
     ) -> None:
         """Commit the case with what it makes of its verification, and tell."""
-        stored = move.stored.model_copy(update={"requests": (*move.stored.requests, _id(wish))[-REMEMBERED:]})
+        requests = with_request(move.stored.requests, _id(wish))
+        stored = move.stored.model_copy(update={"requests": requests})
         version = record.version + 1
         changed = replace(record, body=stored.to_bytes(), version=version, indexes=rules.indexes(stored.case))
         effects = await self._effects(wish.tenant_id, stored.case)
@@ -258,14 +252,7 @@ class ChangeCase:
             (row_of(wish, move, actor, version, effects.decision_id),),
             (*case_events(wish.tenant_id, move, version, effects.decision_id), *effects.events),
         )
-        committed = await self._stores.journal.commit(change)
-        self._remember(wish, StoredCase.from_bytes(committed.record.body))
-        if committed.won:
-            try:
-                rows = [row.event_id for row in change.audit]
-                await self._announcer.announce(wish.tenant_id, change.events, rows)
-            except StoreUnavailable:
-                log.warning("case.untold", review_case_id=wish.review_case_id)
+        await self._cases.commit(change, wish.review_case_id, requests)
 
     async def _effects(self, tenant_id: TenantId, case: ReviewCase) -> "_Effects":
         """Return what the case makes of its verification, its session row and its decision records."""
@@ -297,11 +284,7 @@ class ChangeCase:
         try:
             return await self._stores.records.get(tenant_id, kind, record_id)
         except NotFound:
-            raise Refused.because(ProblemCode.NOT_FOUND, "No such thing for this caller.") from None
-
-    def _remember(self, wish: CaseWish, stored: StoredCase) -> None:
-        memory = CaseMemory(tenant_id=wish.tenant_id, requests=stored.requests)
-        self._state.put(wish.review_case_id, memory)
+            raise not_found() from None
 
 
 @dataclass(frozen=True, slots=True)

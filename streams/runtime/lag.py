@@ -1,6 +1,11 @@
-"""Measures how many records wait for the agents, from outside of them."""
+"""Measures how many records wait for the agents, and since when, from outside of them."""
 
+import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # ships no types
@@ -23,9 +28,32 @@ CONSUMED: Final = (
 )
 """What agents take records from."""
 
+COMMANDS: Final = (
+    Topic.VERIFICATION_COMMANDS,
+    Topic.FLOW_COMMANDS,
+    Topic.SESSION_COMMANDS,
+    Topic.REVIEW_COMMANDS,
+)
+"""What somebody waits for the decision of."""
 
-async def measure_lag(access: LogAccess) -> dict[str, int]:
-    """Return, by topic, how many records are in the log that no agent has settled.
+_FIRST_BYTES: Final = 64 * 1024
+"""Read of a partition to see when its first record came: as a rule one batch."""
+_FIRST_S: Final = 5.0
+"""How long the first records may take; a partition whose has not come by then is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The records that no agent has settled."""
+
+    records: Mapping[str, int]
+    """How many, by topic."""
+    commands_since: Mapping[str, datetime]
+    """When the broker took the oldest undecided command, by topic; without topics that have none."""
+
+
+async def measure_waiting(access: LogAccess) -> Waiting:
+    """Return what is in the log that no agent has settled; of commands also since when.
 
     Raises:
         StoreUnavailable: No broker answers.
@@ -38,20 +66,54 @@ async def measure_lag(access: LogAccess) -> dict[str, int]:
             for one in topic["partitions"]
         ]
         committed = await admin.list_consumer_group_offsets(GROUP, partitions=partitions)
-    begins, ends = await _bounds(access, partitions)
-    waiting = Counter[str]()
-    for place in partitions:
-        settled = max(committed[place].offset if place in committed else 0, begins[place])
-        waiting[place.topic] += max(0, ends[place] - settled)
-    return dict(waiting)
+    async with _open_reader(access) as reader:
+        begins, ends = await reader.beginning_offsets(partitions), await reader.end_offsets(partitions)
+        settled = {
+            place: max(committed[place].offset if place in committed else 0, begins[place])
+            for place in partitions
+        }
+        undecided = {
+            place: offset
+            for place, offset in settled.items()
+            if place.topic in COMMANDS and offset < ends[place]
+        }
+        since = await _since(reader, undecided)
+    records = Counter[str]()
+    for place, offset in settled.items():
+        records[place.topic] += max(0, ends[place] - offset)
+    return Waiting(dict(records), since)
 
 
-async def _bounds(access: LogAccess, partitions: list[Any]) -> tuple[dict[Any, int], dict[Any, int]]:
-    """Return the first offset of every partition and the one its next record gets."""
-    reader = AIOKafkaConsumer(**access.client(), enable_auto_commit=False)
+async def _since(reader: Any, offsets: Mapping[Any, int]) -> dict[str, datetime]:
+    """Return when the broker took the oldest of the records at these offsets, by topic."""
+    found: dict[str, datetime] = {}
+    if not offsets:
+        return found
+    reader.assign(list(offsets))
+    for place, offset in offsets.items():
+        reader.seek(place, offset)
+    unread, loop = set(offsets), asyncio.get_running_loop()
+    until = loop.time() + _FIRST_S
+    while unread and (left_s := until - loop.time()) > 0:
+        for place, records in (await reader.getmany(*unread, timeout_ms=int(left_s * 1000))).items():
+            unread.discard(place)
+            taken_at = datetime.fromtimestamp(records[0].timestamp / 1000, UTC)
+            found[place.topic] = min(found.get(place.topic, taken_at), taken_at)
+    return found
+
+
+@asynccontextmanager
+async def _open_reader(access: LogAccess) -> AsyncIterator[Any]:
+    """Open a consumer that commits nothing; an `AIOKafkaConsumer`."""
+    reader = AIOKafkaConsumer(
+        **access.client(),
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=_FIRST_BYTES,
+    )
     try:
         await reader.start()
-        return await reader.beginning_offsets(partitions), await reader.end_offsets(partitions)
+        yield reader
     except (KafkaError, OSError) as error:
         raise StoreUnavailable("no broker answers") from error
     finally:

@@ -1,10 +1,10 @@
 """Tells again what the store says was committed and nobody has been told of."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -13,7 +13,7 @@ from schemas.problems import StoreUnavailable
 from streams.evidence_ports import EvidenceStore
 from streams.ports import AuditLog, Journal
 from streams.runtime.announcer import decision_record, seal_record
-from streams.runtime.guard import trace
+from streams.runtime.background import BackgroundTask, Work
 from streams.runtime.writer import LogWriter
 
 log = structlog.get_logger(__name__)
@@ -107,29 +107,11 @@ async def sweeping(
 
 
 @asynccontextmanager
-async def beside(
-    work: Callable[[], Coroutine[Any, Any, None]], name: str, again_after_s: float
-) -> AsyncIterator[None]:
+async def beside(work: Work, name: str, again_after_s: float) -> AsyncIterator[None]:
     """Do the work in the background for the length of the context, and again whenever it breaks."""
-    task = asyncio.create_task(_keep_up(work, name, again_after_s), name=name)
+    task = BackgroundTask(work, name, first_pause_s=again_after_s, longest_pause_s=again_after_s)
+    task.start()
     try:
         yield
     finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-
-async def _keep_up(work: Callable[[], Coroutine[Any, Any, None]], name: str, again_after_s: float) -> None:
-    """Begin the work again whenever it breaks: it is the net under everything else, and must not be lost."""
-    while True:
-        life = asyncio.create_task(work(), name=f"{name}-life")
-        try:
-            await asyncio.wait({life})
-        finally:
-            life.cancel()
-            await asyncio.wait({life})
-        error = None if life.cancelled() else life.exception()
-        if error is not None:
-            log.error("reconciler.broke", work=name, **trace(error))
-        await asyncio.sleep(again_after_s)
+        await task.stop()

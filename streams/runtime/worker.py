@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
@@ -94,6 +94,19 @@ class Figure:
     """By the label's values, a closed set."""
 
 
+@dataclass(frozen=True, slots=True)
+class HistogramFigure:
+    """How often something of this process was how large, for metrics."""
+
+    name: str
+    said: str
+    label: str
+    bounds: tuple[float, ...]
+    """Upper ends of the buckets; one more bucket has none."""
+    read: Callable[[], Mapping[str, tuple[Sequence[int], float]]]
+    """By the label's values, a closed set: how many lie in each bucket alone, and the sum of all."""
+
+
 class Worker:
     """Keeps one app alive. Everything runs in the caller's event loop; signals and logging stay the caller's.
 
@@ -120,7 +133,7 @@ class Worker:
         self._started = False
         self._stalled: list[TP] = []
         self._lag: dict[str, int] = {}
-        self.figures: list[Figure] = []
+        self.figures: list[Figure | HistogramFigure] = []
         """What the parts beside the agents tell of themselves."""
         self.probes: dict[str, Callable[[], Awaitable[str | None]]] = {}
         """What the parts beside the agents answer when asked whether they can work: why not, or None."""

@@ -1,18 +1,17 @@
 """The use cases of sessions: the session's actor is their one writer, from opening to outcome (G34, G36)."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
-
-import structlog
 
 from schemas.audit import AuditAction
 from schemas.base import to_milliseconds
 from schemas.enums import SessionStatus
 from schemas.events import EventType
 from schemas.ids import EvidenceId
-from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused, StoreUnavailable
+from schemas.problems import NotFound, Refused
 from schemas.sessions import (
     CancelSession,
     ExpireSession,
@@ -29,14 +28,19 @@ from schemas.sessions import (
 )
 from schemas.verifications import StoredVerification, SubmitVerification
 from streams.access.acting import open_actor
+from streams.aggregate import (
+    Aggregates,
+    AnsweredRequests,
+    Pause,
+    key_reused,
+    not_found,
+    retry_conflicts,
+    with_request,
+)
 from streams.ports import Announcer, Change, Conflict, Record, RecordKind, Stores, WorkingState
 from streams.sessions import rules, telling
 from streams.sessions.opening import Openings
-from streams.sessions.rules import SessionMemory
 from streams.subject_ids import open_subject_id, seal_subject_id
-
-REMEMBERED: Final = 64
-"""Requests kept with a session; a worker that died is behind by far fewer."""
 
 Hand = Callable[[SubmitVerification], Awaitable[None]]
 """Puts the command that evaluates an attempt into the log; raises `StoreUnavailable`."""
@@ -49,8 +53,6 @@ _TOLD: Final = {
 """What is told of coming to a status; an outcome is told by its verification."""
 
 _STARTED: Final = (AuditAction.SESSION_STARTED, EventType.SESSION_STARTED)
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +71,16 @@ class ChangeSession:
         self,
         stores: Stores,
         clock: Callable[[], datetime],
-        state: WorkingState[SessionMemory],
+        state: WorkingState[AnsweredRequests],
         announcer: Announcer,
         hand: Hand,
+        pause: Pause = asyncio.sleep,
     ) -> None:
         self._stores = stores
         self._clock = clock
-        self._state = state
-        self._announcer = announcer
+        self._sessions = Aggregates(stores.journal, announcer, state)
         self._hand = hand
+        self._pause = pause
         self._openings = Openings(stores)
 
     async def __call__(self, command: SessionCommand) -> SessionChanged:
@@ -87,15 +90,12 @@ class ChangeSession:
             Refused: NOT_FOUND, FLOW_NOT_PUBLISHED, FLOW_ARCHIVED, NO_REFERENCE_FACE, CONSENT_REQUIRED,
                 SESSION_FINISHED, VALIDATION_FAILED, IDEMPOTENCY_KEY_REUSED.
             StoreUnavailable: Nothing is known; the same command may be given again.
+            Conflict: The session, or the subject's place under the flow, changed at every attempt.
         """
         wish = command.root
-        while True:
-            try:
-                if isinstance(wish, OpenSession):
-                    return await self._open(wish)
-                return await self._change(wish)
-            except Conflict:
-                continue  # somebody moved meanwhile: look again
+        if isinstance(wish, OpenSession):
+            return await retry_conflicts(lambda: self._open(wish), self._pause)
+        return await retry_conflicts(lambda: self._change(wish), self._pause)
 
     async def _open(self, wish: OpenSession) -> SessionChanged:
         standing = await self._openings.find(wish.tenant_id, wish.session_id)
@@ -120,8 +120,7 @@ class ChangeSession:
 
     async def _change(self, wish: SessionWish) -> SessionChanged:
         answer = SessionChanged(session_id=wish.session_id)
-        memory = self._state.get(wish.session_id)
-        again = memory is not None and memory.tenant_id == wish.tenant_id and _id(wish) in memory.requests
+        again = self._sessions.has_answered(wish.tenant_id, wish.session_id, _id(wish))
         if again and not isinstance(wish, SubmitSession):
             return answer
         record, stored = await self._find(wish)
@@ -186,7 +185,7 @@ class ChangeSession:
         """Commit a move, if it is one; return the session as it then stands."""
         if move.stored == before:
             return record, before
-        requests = (*before.requests, _id(wish))[-REMEMBERED:] if _id(wish) else before.requests
+        requests = with_request(before.requests, _id(wish)) if _id(wish) else before.requests
         watched = rules.due(before) != rules.due(move.stored)
         version = before.watch_version + watched
         after = move.stored.model_copy(update={"requests": requests, "watch_version": version})
@@ -211,10 +210,10 @@ class ChangeSession:
         try:
             record = await self._stores.records.get(wish.tenant_id, RecordKind.SESSION, wish.session_id)
         except NotFound:
-            raise _unknown() from None
+            raise not_found() from None
         stored = stored_of(record.body)
         if stored is None:
-            raise _unknown()
+            raise not_found()
         return record, stored
 
     async def _commit(
@@ -237,17 +236,7 @@ class ChangeSession:
             telling.rows(wish.tenant_id, stored, move.action, actor, own.version),
             telling.events(wish.tenant_id, stored, move.event, own.version),
         )
-        committed = await self._stores.journal.commit(change)
-        if committed.won:
-            self._state.put(
-                wish.session_id, SessionMemory(tenant_id=wish.tenant_id, requests=stored.requests)
-            )
-            try:
-                rows = [row.event_id for row in change.audit]
-                await self._announcer.announce(wish.tenant_id, change.events, rows)
-            except StoreUnavailable:
-                log.warning("session.untold", session_id=wish.session_id)
-        return committed.won
+        return await self._sessions.commit(change, wish.session_id, stored.requests)
 
     async def _discard(
         self, wish: SessionWish, stored: StoredSession, before: StoredSession | None = None
@@ -269,13 +258,7 @@ def _id(wish: SessionWish) -> str:
 
 def _again(wish: OpenSession, standing: Record) -> SessionChanged:
     if standing.fingerprint != wish.fingerprint:
-        message, code = "The key was used for another request.", ProblemCode.IDEMPOTENCY_KEY_REUSED
-        field = FieldProblem(code=code, message=message, header="Idempotency-Key")
-        raise Refused.because(code, message, field)
+        raise key_reused()
     stored = StoredSession.from_bytes(standing.first_body or standing.body)
     own = _id(wish) in stored.requests
     return SessionChanged(session_id=wish.session_id, created=own, replayed=not own)
-
-
-def _unknown() -> Refused:
-    return Refused.because(ProblemCode.NOT_FOUND, "No such thing for this caller.")

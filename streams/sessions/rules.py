@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
-from schemas.base import Frozen, rfc3339
+from schemas.base import rfc3339
 from schemas.enums import EvidenceKind, FlowType, SessionStatus
 from schemas.flows import FlowConfiguration, FlowRevision
 from schemas.ids import EvidenceId, TenantId, VerificationId, derive_id
@@ -335,10 +335,3 @@ def _accepted(configuration: FlowConfiguration) -> tuple[AcceptedDocument, ...]:
         for one in configuration.documents
     ]
     return tuple(dict.fromkeys(named))
-
-
-class SessionMemory(Frozen):
-    """What the actor remembers of a session: which requests it has answered."""
-
-    tenant_id: TenantId
-    requests: tuple[str, ...]

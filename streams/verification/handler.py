@@ -30,6 +30,7 @@ from schemas.verifications import (
     SubmitVerification,
     VerificationDecided,
 )
+from streams.aggregate import key_reused
 from streams.erasure import no_longer_kept
 from streams.ports import Announcer, Damaged, Erased, RecordKind, Stores, WorkingState
 from streams.sight import Condition, Picture, on_behalf_of
@@ -49,7 +50,7 @@ from streams.verification.known_faces import KnownFaces
 from streams.verification.outcome import Decided, Remembered
 from streams.verification.pictures import KnownPictures
 from streams.verification.policy import VerificationPolicy
-from streams.verification.refusing import key_reused, unusable_images
+from streams.verification.refusing import unusable_images
 from streams.verification.rules import decide
 from streams.verification.sandbox import Scenario, scenario_for, simulate
 from streams.verification.tenant_policy import policy_for, without_policy

@@ -1,4 +1,4 @@
-"""Words the refusals of a verification whose images or key cannot be used; pure."""
+"""Words the refusals of a verification whose images cannot be used; pure."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -20,10 +20,3 @@ def unusable_images(images: Sequence[tuple[str, object]]) -> Refused | None:
             errors = [FieldProblem(code=code, message=message, pointer=pointer) for pointer in places]
             return Refused.because(code, message, *errors)
     return None
-
-
-def key_reused() -> Refused:
-    """Build the refusal of a key that came with another body."""
-    message = "The Idempotency-Key was used with another body."
-    problem = FieldProblem(code=ProblemCode.IDEMPOTENCY_KEY_REUSED, message=message, header="Idempotency-Key")
-    return Refused.because(ProblemCode.IDEMPOTENCY_KEY_REUSED, message, problem)

@@ -1,5 +1,6 @@
 """Keeps what is known of an endpoint's health, and gives up on endpoints that are gone or failed for days."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,6 +14,7 @@ from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import EndpointId, EventId, TenantId, derive_id
 from schemas.problems import NotFound
 from schemas.webhooks import DisabledReason, EndpointHealth, NoteAttempt, StoredEndpoint
+from streams.aggregate import Pause, retry_conflicts
 from streams.audit.acts import write_row
 from streams.audit.committing import Commit
 from streams.ports import Change, Conflict, Record, RecordKind, Records, WorkingState
@@ -30,18 +32,21 @@ class KeepHealth:
     commit: Commit
     clock: Callable[[], datetime]
     state: WorkingState[EndpointHealth]
+    pause: Pause = asyncio.sleep
 
     async def __call__(self, note: NoteAttempt) -> None:
         """Remember what an attempt says of its endpoint, and disable one that is not worth more.
 
         Raises:
             StoreUnavailable: Nothing is known; the same note may be given again.
+            Conflict: The endpoint, or its health, changed at every attempt.
         """
         health, version = await self._known(note)
         after = rules.after_note(health, note)
         reason = rules.reason_to_disable(after, note)
         if reason is not None:
-            after = await self._disable(note, after, reason)
+            judged, why = after, reason
+            after = await retry_conflicts(lambda: self._disable(note, judged, why), self.pause)
         if after is not health:
             await self._keep(after, version)
         if after is not health or version is not None:
@@ -65,19 +70,19 @@ class KeepHealth:
 
     async def _keep(self, health: EndpointHealth, version: int | None) -> None:
         """Write the health down; a predecessor's last word, if this actor did not know it, is overwritten."""
-        while True:
+
+        async def write() -> None:
+            nonlocal version
             if version is None:
                 standing = await self._stored(health.tenant_id, health.endpoint_id)
                 version = 0 if standing is None else standing.version
             record = health_record(health, to_milliseconds(self.clock()), version + 1)
-            try:
-                committed = await self.commit(Change(health.tenant_id, (record,)))
-            except Conflict:
-                version = None
-                continue
-            if committed.won or committed.record.body == record.body:
-                return
-            version = committed.record.version
+            version = None  # a second attempt reads it
+            committed = await self.commit(Change(health.tenant_id, (record,)))
+            if not committed.won and committed.record.body != record.body:
+                raise Conflict("another health of the endpoint is stored")
+
+        await retry_conflicts(write, self.pause)
 
     async def _disable(
         self, note: NoteAttempt, health: EndpointHealth, reason: DisabledReason
@@ -86,23 +91,19 @@ class KeepHealth:
 
         What was noted before the endpoint was made active again says nothing against it.
         """
-        while True:
-            try:
-                record = await self.records.get(note.tenant_id, RecordKind.WEBHOOK_ENDPOINT, note.endpoint_id)
-            except NotFound:
-                return health
-            stored = StoredEndpoint.from_bytes(record.body)
-            if not rules.is_in_force(stored):
-                return health
-            excused = rules.excused(health, note, reason, stored.judged_from)
-            if excused is not None:
-                return excused
-            try:
-                await self.commit(self._change(record, stored, reason))
-            except Conflict:
-                continue  # its tenant changed it just now: look again
-            log.warning("webhooks.disabled", endpoint_id=note.endpoint_id, reason=reason)
+        try:
+            record = await self.records.get(note.tenant_id, RecordKind.WEBHOOK_ENDPOINT, note.endpoint_id)
+        except NotFound:
             return health
+        stored = StoredEndpoint.from_bytes(record.body)
+        if not rules.is_in_force(stored):
+            return health
+        excused = rules.excused(health, note, reason, stored.judged_from)
+        if excused is not None:
+            return excused
+        await self.commit(self._change(record, stored, reason))
+        log.warning("webhooks.disabled", endpoint_id=note.endpoint_id, reason=reason)
+        return health
 
     def _change(self, record: Record, stored: StoredEndpoint, reason: DisabledReason) -> Change:
         now, version = to_milliseconds(self.clock()), record.version + 1

@@ -1,5 +1,6 @@
 """Delivers a tenant's events of a time again to one endpoint, a page at a time (G38)."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,6 +10,7 @@ from schemas.base import to_milliseconds
 from schemas.events import DecisionEvent
 from schemas.problems import NotFound
 from schemas.webhooks import ANY_TYPE, DeliveryStatus, ReplayEvents, StoredDelivery, StoredEndpoint
+from streams.aggregate import Pause, retry_conflicts
 from streams.ports import Change, Conflict, FedEvent, Record, RecordKind, Stores
 from streams.webhooks import rules
 from streams.webhooks.fanout import Write, wish_record
@@ -29,12 +31,14 @@ class DeliverAgain:
     stores: Stores
     write: Write
     clock: Callable[[], datetime]
+    pause: Pause = asyncio.sleep
 
     async def __call__(self, wish: ReplayEvents) -> None:
         """Take a page of the events, then ask for the rest.
 
         Raises:
             StoreUnavailable: Nothing is known; the same wish may be given again.
+            Conflict: A delivery changed at every attempt.
         """
         endpoint = await self._endpoint(wish)
         if endpoint is None:
@@ -68,14 +72,14 @@ class DeliverAgain:
 
     async def _again(self, event: DecisionEvent, endpoint: StoredEndpoint) -> None:
         key = delivery_id(event.tenant_id, endpoint.endpoint.endpoint_id, event.id)
-        while True:
+
+        async def arm() -> None:
             now = to_milliseconds(self.clock())
             records = await self._records(key, event, endpoint, now)
-            try:
-                if not records or (await self.stores.journal.commit(Change(event.tenant_id, records))).won:
-                    return
-            except Conflict:
-                continue  # an attempt was just made: look again
+            if records and not (await self.stores.journal.commit(Change(event.tenant_id, records))).won:
+                raise Conflict("the delivery was just made or attempted")
+
+        await retry_conflicts(arm, self.pause)
 
     async def _records(
         self, key: str, event: DecisionEvent, endpoint: StoredEndpoint, now: datetime

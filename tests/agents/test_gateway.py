@@ -6,7 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
+from app.adapters.crypto import RootKey
 from app.broker.server import Broker
 from app.gateway import Gateway
 from schemas.problems import (
@@ -19,6 +21,8 @@ from schemas.problems import (
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime.access import LogAccess
+from streams.runtime.authentication import RecordKeys, Stamp
+from streams.runtime.delivery import Delivery
 from streams.runtime.worker import Worker, running_worker
 from streams.runtime.writer import LogWriter, Outgoing
 from tests.agents.support import (
@@ -32,6 +36,22 @@ from tests.agents.support import (
     submission,
     verification_app,
 )
+
+
+class FaultyKeys(RecordKeys):
+    """Keys whose first check ends with an unexpected error."""
+
+    def __init__(self) -> None:
+        super().__init__(RootKey(b"r" * 32).derive)
+        self._faulty = True
+
+    @override
+    def check(self, delivery: Delivery) -> Stamp:
+        if self._faulty:
+            self._faulty = False
+            raise RuntimeError("a defect")
+        return super().check(delivery)
+
 
 SENT_S = 3.0
 """Within this a question is in the log, also on a busy machine; it is waited for in vain."""
@@ -95,6 +115,18 @@ async def test_two_fronts_do_not_take_each_others_answers(
         await asyncio.gather(*(ask(front, "shared") for front in (gateway, other, gateway, other)))
 
         assert (gateway.late_answers, other.late_answers) == (0, 0)
+
+
+@pytest.mark.usefixtures("worker")
+async def test_an_unexpected_error_of_the_reader_costs_one_answer_and_no_other(
+    broker: Broker, writer: LogWriter
+) -> None:
+    access = LogAccess(broker.address)
+    async with Gateway(access, writer, FaultyKeys(), name="faulty", now=now) as gateway:
+        with pytest.raises(DecisionPending):
+            await ask(gateway, "first", timeout_s=SENT_S)
+
+        assert await ask(gateway, "second") == decided(submission("second"))
 
 
 @pytest.mark.usefixtures("worker")

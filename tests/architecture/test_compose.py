@@ -28,6 +28,7 @@ from app.settings import PREFIX, Settings
 from tests.architecture import compose_rules as rules
 from tests.architecture import dockerfile_rules as image
 from tests.architecture.compose_rules import RULES, Rule, Stack, bytes_of
+from tests.documentation import marked
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -294,16 +295,7 @@ def test_the_image_and_its_label_are_of_this_version() -> None:
     assert read_stack().service("front")["image"] == f"veristream:{version[1]}"
 
 
-def readme_block(mark: str) -> str:
-    """The block of README.md under a mark."""
-    found = re.search(
-        rf"<!-- {mark} -->\n```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
-    )
-    assert found is not None, mark
-    return found[1]
-
-
-async def test_the_readme_makes_every_secret_and_never_replaces_one(tmp_path: Path) -> None:
+async def test_the_documented_block_makes_every_secret_and_never_replaces_one(tmp_path: Path) -> None:
     """Its files can be read in a container, under any user; the folder only by its owner."""
     command = tmp_path / ".venv" / "bin" / "veristream"
     command.parent.mkdir(parents=True)
@@ -313,7 +305,7 @@ async def test_the_readme_makes_every_secret_and_never_replaces_one(tmp_path: Pa
 
     async def run() -> dict[str, str]:
         made = await asyncio.create_subprocess_exec(
-            "bash", "-euc", readme_block("secrets"), cwd=tmp_path, env=environment
+            "bash", "-euc", marked("secrets").text, cwd=tmp_path, env=environment
         )
         assert await made.wait() == 0
         return {
@@ -357,12 +349,3 @@ async def test_images_are_pinned_by_the_digests_their_registries_tell(tmp_path: 
     stack = replace(read_stack(), compose=read(compose))
     assert {rules.image_is_pinned(stack, name) for name in SERVICES} == {None}
     assert image.bases_are_pinned(image.read_dockerfile(dockerfile)) is None
-
-
-def test_every_block_of_the_readme_that_needs_docker_says_so() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"(<!-- [a-z ]+ -->\n)?```(\w*)\n(.*?)```", text, re.DOTALL)
-
-    assert [
-        block for mark, _, block in blocks if "docker " in block and mark != "<!-- needs docker -->\n"
-    ] == []

@@ -1,6 +1,7 @@
 """Copies of a document's portrait offered as the selfie, and honest selfies, on the way a user's take.
 
-Run it with `python -m tests.bench.reused_portraits`, with `--service` against a running service too.
+Run it with `python -m tests.bench.reused_portraits`, with `--service` against a running service too; with
+`--service-alone --minutes 6` as many pairs go over HTTP, in an order of chance, as there is time for.
 
 First the measure alone: the parallax of every copy (two packaged portraits, every damage) and of other
 photographs of the same two people (made by `tests.specimens.photographs`) against the portrait on a passport
@@ -16,6 +17,7 @@ import logging
 import random
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +29,9 @@ from PIL import Image
 
 from app.specimens import PassportSpecimen, draw_passport, to_jpeg
 from app.vision.faces.core import FaceCore
-from app.vision.faces.dlib_engine import COPY_AT, FAIL_AT, load_core
+from app.vision.faces.dlib_engine import COPY_AT, load_core
 from app.vision.faces.parallax import parallax
+from app.vision.faces.thresholds import FAIL_AT
 from app.vision.images import decode
 from schemas.problems import Refused
 from schemas.reasons import ReasonCode
@@ -249,9 +252,11 @@ async def handle(core: FaceCore, shots: int) -> Sequence[Answered]:
     return results
 
 
-async def serve(core: FaceCore, shots: int) -> Sequence[Answered]:
-    """Offer every pair to a service of its own, on both paths."""
+async def serve(core: FaceCore, shots: int, minutes: float) -> Sequence[Answered]:
+    """Offer every pair to a service of its own, on both paths, in an order of chance until the time is up."""
     offered = await asyncio.to_thread(lambda: list(pairs(core, shots)))
+    random.Random("served").shuffle(offered)
+    late = 0
     with tempfile.TemporaryDirectory() as folder:
         async with running_service(Path(folder)) as service:
 
@@ -261,9 +266,14 @@ async def serve(core: FaceCore, shots: int) -> Sequence[Answered]:
             admin = await sign_in(service.client, service.url, command, service.tenant_id, "ADMIN")
             flow_id = await publish_flow(admin, "FULL_IDENTITY")
             room, results = asyncio.Semaphore(AT_ONCE), list[Answered]()
+            until = time.monotonic() + 60 * minutes
 
             async def offer(number: int, pair: Pair) -> None:
+                nonlocal late
                 async with room:
+                    if time.monotonic() > until:
+                        late += 1
+                        return
                     subject = f"reuse-{number}"
                     for found in (
                         await requested(service, pair, subject),
@@ -274,6 +284,7 @@ async def serve(core: FaceCore, shots: int) -> Sequence[Answered]:
                             print_line(f"  {line_of(found)}")
 
             await asyncio.gather(*(offer(*one) for one in enumerate(offered)))
+    print_line(f"{len(offered) - late} of {len(offered)} pairs were offered in the time")
     return results
 
 
@@ -317,14 +328,17 @@ def main() -> int:
     )
     parser.add_argument("--shots", type=int, default=20, help="other photographs of each person")
     parser.add_argument("--service", action="store_true", help="offer every pair over HTTP too")
+    parser.add_argument("--service-alone", action="store_true", help="offer every pair over HTTP, no more")
+    parser.add_argument("--minutes", type=float, default=60, help="how long pairs are offered over HTTP")
     chosen = parser.parse_args()
-    core = load_core()
-    measured(core, chosen.shots)
-    print_line("the handler:")
-    met = report(asyncio.run(handle(core, chosen.shots)))
-    if chosen.service:
+    core, met = load_core(), True
+    if not chosen.service_alone:
+        measured(core, chosen.shots)
+        print_line("the handler:")
+        met = report(asyncio.run(handle(core, chosen.shots)))
+    if chosen.service or chosen.service_alone:
         print_line("the service:")
-        met = report(asyncio.run(serve(core, chosen.shots))) and met
+        met = report(asyncio.run(serve(core, chosen.shots, chosen.minutes))) and met
     return 0 if met else 1
 
 

@@ -18,7 +18,9 @@ from kio.schema.offset_commit.v8 import request as committing
 from kio.schema.offset_fetch.v7 import request as fetching
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32, i64
+from structlog.typing import EventDict
 
+from app.broker.groups import Group
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings, Fsync
 from tests.broker.builders import Talk, batch, one
@@ -96,7 +98,8 @@ async def test_a_killed_broker_keeps_every_acknowledged_record(tmp_path: Path, f
 
 async def test_a_full_disk_is_told_to_the_producer_and_ends_with_the_shortage(tmp_path: Path) -> None:
     async with BrokerProcess(tmp_path, file_limit=60_000) as process:
-        await create_topic(process.address, "t")
+        # the records are old, and the first sweep must not remove them on a slow machine
+        await create_topic(process.address, "t", retention_ms="-1")
         async with await Talk.to(int(process.address.split(":")[1])) as talk:
             codes = []
             for number in range(10):
@@ -164,15 +167,16 @@ async def _committed(talk: Talk) -> int:
 class FailingSync:
     """An fsync that fails as often as it is told to."""
 
-    def __init__(self) -> None:
+    def __init__(self, error: Exception | None = None) -> None:
         self.failures = 0
+        self._error = error or OSError(errno.EIO, "the disk gave up")
         self._sync = os.fsync
 
     def __call__(self, fd: int) -> None:
         """Fail or sync."""
         if self.failures:
             self.failures -= 1
-            raise OSError(errno.EIO, "the disk gave up")
+            raise self._error
         self._sync(fd)
 
 
@@ -200,6 +204,45 @@ async def test_a_failed_fsync_takes_the_records_back_before_anyone_saw_them(
     ]
     assert [outcome.base_offset for outcome in outcomes] == [-1, 1, 2]
     assert fetched.responses[0].partitions[0].high_watermark == 3
+
+
+async def test_an_unexpected_error_while_syncing_refuses_its_writers_and_stops_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logs: list[EventDict]
+) -> None:
+    failing = FailingSync(RuntimeError("a defect"))
+    monkeypatch.setattr(os, "fsync", failing)
+    async with Broker(BrokerSettings(tmp_path, fsync=Fsync.ALWAYS)) as broker:
+        await create_topic(broker.address, "t")
+        async with await Talk.to(broker.port) as talk, asyncio.timeout(60):
+            failing.failures = 1
+            refused = await talk.ask(produce_request("t", one(b"1")))
+            retried = await talk.ask(produce_request("t", one(b"1")))
+
+    outcomes = [answer.responses[0].partition_responses[0] for answer in (refused, retried)]
+    assert [outcome.error_code for outcome in outcomes] == [ErrorCode.kafka_storage_error, ErrorCode.none]
+    assert [outcome.base_offset for outcome in outcomes] == [-1, 0]
+    assert [entry["task"] for entry in logs if entry["event"] == "background.task_ended"] == [
+        "broker-flusher"
+    ]
+
+
+async def test_a_group_that_cannot_be_looked_at_does_not_end_the_expiry_of_silent_members(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expire = Group.expire
+    looks: list[float] = []
+
+    def failing_once(group: Group, now: float) -> None:
+        looks.append(now)
+        if len(looks) == 1:
+            raise RuntimeError("a defect")
+        expire(group, now)
+
+    monkeypatch.setattr(Group, "expire", failing_once)
+    async with Broker(BrokerSettings(tmp_path)) as broker, asyncio.timeout(60):
+        broker._groups.group("watched")
+        while len(looks) < 2:  # noqa: ASYNC110 - the look has no event
+            await asyncio.sleep(0.01)
 
 
 async def test_a_failed_fsync_at_an_interval_is_tried_again(

@@ -276,6 +276,22 @@ async def test_a_defect_in_one_job_leaves_nobody_waiting(
     assert "met a defect" in caplog.text
 
 
+async def test_an_unexpected_error_while_a_write_is_prepared_reaches_the_caller(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        stage_and_write = stores.evidence._engine.stage_and_write  # type: ignore[attr-defined]  # the adapter's own
+
+        def defective(_: sqlite3.Connection) -> None:
+            raise RuntimeError("a defect")
+
+        with pytest.raises(StoreUnavailable):
+            async with asyncio.timeout(60):
+                await stage_and_write(defective)
+        assert (await stores.journal.commit(CHANGE)).won
+    assert "met a defect" in caplog.text
+
+
 async def test_a_defect_while_images_are_sealed_reaches_the_asker(folder: Path) -> None:
     async with open_sqlite_stores(folder, ROOT_KEY) as stores:
         broken = build_evidence_draft(content=None)  # type: ignore[arg-type]  # a defect of the caller

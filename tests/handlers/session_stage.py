@@ -24,12 +24,12 @@ from schemas.sessions import (
     stored_of,
 )
 from schemas.verifications import DeclaredDocument, Submission, SubmitVerification
+from streams.aggregate import AnsweredRequests
 from streams.flows.rules import REQUIRED_CHECKS
 from streams.ports import Change, Record, RecordKind
 from streams.sessions import rules
 from streams.sessions.handler import ChangeSession
 from streams.sessions.opening import opening_label
-from streams.sessions.rules import SessionMemory
 from streams.verification.handler import EvaluateVerification
 from streams.verification.keeping import submission_label
 from tests.builders import ACME, KEY, SUBJECT, build_evidence_draft
@@ -50,7 +50,7 @@ class SessionStage(Stage):
         super().__init__(scene, with_liveness=with_liveness)
         self.handed: list[SubmitVerification] = []
         self.told: list[RecordOutcome] = []
-        self.memory: DictState[SessionMemory] = DictState()
+        self.memory: DictState[AnsweredRequests] = DictState()
         self._requests = 0
 
     async def hand(self, command: SubmitVerification) -> None:

@@ -1,7 +1,9 @@
 """What waits is counted by one process; the last counts stay while store or log are away."""
 
-from datetime import timedelta
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -10,9 +12,13 @@ from app.adapters.memory import open_memory_stores
 from app.backlog import Backlog, DiskUsage
 from schemas.ids import AuditEventId, derive_id
 from schemas.problems import StoreUnavailable
+from schemas.topics import Topic
 from streams.ports import Change, Stores
+from streams.runtime.lag import COMMANDS, Waiting
 from tests.builders import ACME, GLOBEX, NOW, build_audit_event, build_decision_event, build_record
 from tests.contracts.adapters import ROOT_KEY, Opened
+
+NO_COMMANDS: Final = dict.fromkeys(COMMANDS, 0.0)
 
 
 @pytest.fixture
@@ -35,6 +41,15 @@ class Log:
         return self.letters
 
 
+def waiting_since(taken_at: datetime | None = None) -> Callable[[], Awaitable[Waiting]]:
+    """A log in which commands of flows wait since a moment, or none does."""
+
+    async def measure() -> Waiting:
+        return Waiting({}, {Topic.FLOW_COMMANDS: taken_at} if taken_at else {})
+
+    return measure
+
+
 async def write_some(stores: Stores) -> None:
     """Commit audit rows of two tenants, and an event of one that nobody has sent."""
     event = build_decision_event(timestamp=NOW - timedelta(seconds=40))
@@ -45,38 +60,44 @@ async def write_some(stores: Stores) -> None:
 
 async def test_what_waits_is_counted_with_the_age_of_the_oldest_event(stores: Stores) -> None:
     await write_some(stores)
-    backlog = Backlog(stores, Log(3).count, lambda: True, lambda: NOW)
+    backlog = Backlog(
+        stores, Log(3).count, waiting_since(NOW - timedelta(seconds=9)), lambda: True, lambda: NOW
+    )
 
     await backlog.measure()
 
     assert backlog.waiting == {"events": 1, "audit_chains": 2, "dead_letters": 3}
     assert backlog.oldest_s == {"events": 40.0}
+    assert backlog.commands_oldest_s == {**NO_COMMANDS, Topic.FLOW_COMMANDS: 9.0}
 
 
 async def test_nothing_that_waits_has_no_age(stores: Stores) -> None:
-    backlog = Backlog(stores, Log(0).count, lambda: True, lambda: NOW)
+    backlog = Backlog(stores, Log(0).count, waiting_since(), lambda: True, lambda: NOW)
 
     await backlog.measure()
 
     assert backlog.waiting == {"events": 0, "audit_chains": 0, "dead_letters": 0}
     assert backlog.oldest_s == {"events": 0.0}
+    assert backlog.commands_oldest_s == NO_COMMANDS
 
 
 async def test_a_process_that_is_not_responsible_any_more_tells_nothing() -> None:
     turns = iter((True, False))
-    backlog = Backlog(open_memory_stores(ROOT_KEY), Log(1).count, lambda: next(turns), lambda: NOW)
+    backlog = Backlog(
+        open_memory_stores(ROOT_KEY), Log(1).count, waiting_since(), lambda: next(turns), lambda: NOW
+    )
 
     await backlog.measure()
     counted = dict(backlog.waiting)
     await backlog.measure()
 
     assert counted["dead_letters"] == 1
-    assert (backlog.waiting, backlog.oldest_s) == ({}, {})
+    assert (backlog.waiting, backlog.oldest_s, backlog.commands_oldest_s) == ({}, {}, {})
 
 
 async def test_while_the_broker_is_away_the_last_counts_stay_and_the_failure_is_counted() -> None:
     log = Log(2)
-    backlog = Backlog(open_memory_stores(ROOT_KEY), log.count, lambda: True, lambda: NOW)
+    backlog = Backlog(open_memory_stores(ROOT_KEY), log.count, waiting_since(), lambda: True, lambda: NOW)
     await backlog.measure()
     log.away = True
 
@@ -99,3 +120,12 @@ async def test_a_folder_that_is_made_later_has_the_room_of_the_one_above_it(tmp_
     assert disks.used == {"store": 1024, "broker": 300}
     assert set(disks.free) == {"store", "broker", "evidence"}
     assert min(disks.free.values()) > 0
+
+
+async def test_a_clock_behind_the_brokers_makes_no_negative_age() -> None:
+    later = waiting_since(NOW + timedelta(seconds=5))
+    backlog = Backlog(open_memory_stores(ROOT_KEY), Log(0).count, later, lambda: True, lambda: NOW)
+
+    await backlog.measure()
+
+    assert backlog.commands_oldest_s == NO_COMMANDS

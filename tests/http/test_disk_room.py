@@ -4,7 +4,7 @@ from pathlib import Path
 
 import structlog
 
-from app.disk_room import LOOK_EVERY_S, DiskProbe, places_of
+from app.disk_room import DiskProbe, places_of
 from app.health import BrokerProbe, WriteProof
 from app.settings import Settings
 from schemas.problems import StoreUnavailable
@@ -14,29 +14,14 @@ from tests.agents.support import KEYS, open_broker, until
 from tests.chaos.room import no_room
 
 
-class Moments:
-    """A clock that a test moves on."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        """What it shows."""
-        return self.now_s
-
-
 async def test_f19_a_folder_that_cannot_be_written_is_named_and_recovers(tmp_path: Path) -> None:
-    moments = Moments()
-    probe = DiskProbe({"evidence": tmp_path / "made later", "store": tmp_path}, clock=moments)
+    probe = DiskProbe({"evidence": tmp_path / "made later", "store": tmp_path})
     well = await probe()
-    moments.now_s += LOOK_EVERY_S
     with no_room(0):
         full = await probe()
-    remembered = await probe()
-    moments.now_s += LOOK_EVERY_S
 
     assert (well, await probe()) == (None, None)
-    assert full == remembered == "store: the disk cannot be written (File too large)"
+    assert full == "store: the disk cannot be written (File too large)"
 
 
 async def test_f19_a_disk_that_is_nearly_full_is_named_before_large_images_fail(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """The process tells how it is, dependency by dependency."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client import generate_latest
@@ -12,8 +14,11 @@ from app.adapters.crypto import RootKey
 from app.adapters.memory import MemoryJournal, Shelves, open_memory_stores
 from app.adapters.sqlite import engine
 from app.adapters.sqlite.stores import open_sqlite_stores
-from app.health import WRITE_EVERY_S, StoreProbe
+from app.health import CACHED_S, WRITE_EVERY_S, CachedProbe, StoreProbe, probes_of
 from app.http.routes.health import LATE
+from schemas.ids import TenantId
+from streams.ports import AuditLog
+from streams.runtime.access import LogAccess
 from tests.chaos.store_lock import nobody_writes
 from tests.http.support import Front, build_body, open_front
 
@@ -99,6 +104,97 @@ async def test_a_store_that_works_is_written_once_in_a_while_however_often_it_is
         moments.pop(0)
 
     assert written == [1, 1, 1, 2, 2]
+
+
+class Dependency:
+    """A dependency that counts how often it is asked, and answers what a test says."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.cause: str | None = None
+        self.answering = asyncio.Event()
+        self.answering.set()
+
+    async def __call__(self) -> str | None:
+        """Answer once it may."""
+        self.asked += 1
+        await self.answering.wait()
+        return self.cause
+
+
+async def test_an_answer_of_a_dependency_is_repeated_for_a_second_and_no_longer() -> None:
+    moments = [0.0]
+    dependency = Dependency()
+    probe = CachedProbe(dependency, lambda: moments[0])
+    well = await probe()
+    dependency.cause = "connection refused"
+    moments[0] = CACHED_S - 0.1
+    repeated = await probe()
+    moments[0] = CACHED_S
+    renewed = await probe()
+
+    assert (well, repeated, renewed) == (None, None, "connection refused")
+    assert dependency.asked == 2
+
+
+async def test_callers_at_once_wait_for_the_same_answer_of_a_dependency() -> None:
+    dependency = Dependency()
+    dependency.answering.clear()
+    probe = CachedProbe(dependency)
+    asking = [asyncio.ensure_future(probe()) for _ in range(50)]
+    await asyncio.sleep(0)
+    asking[0].cancel()
+    await asyncio.sleep(0)
+    dependency.cause = "connection refused"
+    dependency.answering.set()
+    answers = await asyncio.gather(*asking[1:])
+
+    assert (set(answers), dependency.asked) == ({"connection refused"}, 1)
+
+
+async def test_a_dependency_that_did_not_answer_in_time_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.health.PROBE_S", 0.05)
+    moments = [0.0]
+    dependency = Dependency()
+    dependency.answering.clear()
+    probe = CachedProbe(dependency, lambda: moments[0])
+    late = await probe()
+    dependency.answering.set()
+    moments[0] = CACHED_S
+
+    assert (late, await probe(), dependency.asked) == (LATE, None, 2)
+
+
+class CountedReads:
+    """Stands before an audit log and counts the probe's reads."""
+
+    def __init__(self, audit_log: AuditLog) -> None:
+        self._audit_log = audit_log
+        self.reads = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._audit_log, name)
+
+    async def unsealed_tenants(self) -> Sequence[TenantId]:
+        """Count, and read."""
+        self.reads += 1
+        return await self._audit_log.unsealed_tenants()
+
+
+async def test_a_crowd_that_asks_for_readiness_has_the_store_read_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.health.CACHED_S", 3_600.0)
+    stores = open_memory_stores(RootKey(bytes(32)), Shelves())
+    counted = CountedReads(stores.audit_log)
+    probes = probes_of(replace(stores, audit_log=counted), LogAccess("127.0.0.1:1"), None)
+    async with open_front(probes={"store": probes["store"]}) as front:
+        told = await asyncio.gather(*(front.ask("GET", "/readyz", None) for _ in range(20)))
+
+    assert {one.status for one in told} == {200}
+    assert counted.reads == 1
 
 
 async def test_metrics_count_by_route_and_never_by_tenant_or_subject(front: Front) -> None:

@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Mapping
 
+import pytest
 from aiohttp import ClientSession
 
 from app.health import serving_health
 from app.pulse import process_registry, watching_loop
+from app.vision.job_times import JobTimes
 from schemas.topics import Topic
 from streams.runtime.worker import Figure
 
@@ -50,6 +52,20 @@ async def test_what_a_part_says_of_itself_is_told_as_it_is_then() -> None:
     ends["delivered"] = 2
 
     assert registry.get_sample_value("a_things_total", {"outcome": "delivered"}) == 2
+
+
+async def test_how_long_jobs_took_is_told_as_a_histogram() -> None:
+    times = JobTimes()
+    registry = process_registry(figures=[times.figure])
+    for seconds in (0.004, 0.03, 0.03, 99.0):
+        times.observe("decode", seconds)
+
+    def sample(name: str, **more: str) -> float | None:
+        return registry.get_sample_value(f"veristream_vision_job_seconds_{name}", {"kind": "decode", **more})
+
+    assert [sample("bucket", le=le) for le in ("0.005", "0.025", "0.05", "30.0", "+Inf")] == [1, 1, 3, 3, 4]
+    assert sample("count") == 4
+    assert sample("sum") == pytest.approx(99.064)
 
 
 async def test_a_process_without_a_front_tells_how_it_is_on_loopback() -> None:

@@ -285,6 +285,17 @@ async def test_a_biometric_session_needs_an_approved_verification(front: Front, 
     assert [one["kind"] for one in verification["evidence"]] == ["SELFIE"]
 
 
+async def test_a_selfie_in_a_document_session_is_refused_and_not_kept(front: Front, owner: SignedIn) -> None:
+    page = await open_page(front, await publish_flow(owner, "DOCUMENT"))
+    await page.consent()
+
+    told = await page.put("selfie")
+
+    assert (told.status, told.pointers) == (422, {"": "VALIDATION_FAILED"})
+    assert "takes no selfie" in told.json["detail"]
+    assert front.shelves.evidence == {}
+
+
 async def test_a_document_session_takes_no_selfie(front: Front, owner: SignedIn) -> None:
     page = await open_page(front, await publish_flow(owner, "DOCUMENT"))
 

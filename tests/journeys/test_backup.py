@@ -20,6 +20,7 @@ from app.adapters.private_files import open_to_others
 from app.backup.marker import read_mark
 from tests.chaos.crowd import Crowd, open_client
 from tests.chaos.verdict import BOUND_S
+from tests.documentation import marked
 from tests.journeys.service import (
     encoded,
     environment,
@@ -81,9 +82,8 @@ async def violations(data_dir: Path, given: Mapping[str, str]) -> list[Any]:
 
 
 async def rehearse(folder: Path) -> None:
-    """Run the block of the README that takes a backup and restores it."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = text.partition("<!-- backup -->\n```sh\n")[2].partition("```")[0]
+    """Run the documented block that takes a backup and restores it."""
+    block = marked("backup").text
     assert "veristream restore" in block
     program = folder / ".venv" / "bin" / "veristream"
     program.parent.mkdir(parents=True)

@@ -24,7 +24,7 @@ from app.calibration.photographs import NO_FACE, Comparison, Photograph
 from app.cli import app
 from app.console import err, say_error
 from app.vision.faces.core import FaceCore
-from app.vision.faces.dlib_engine import FAIL_AT, PASS_AT, load_core
+from app.vision.faces.dlib_engine import load_core
 from streams.sight import Picture
 from tests.journeys.service import START_S, entries, environment, veristream
 from tests.specimens.photographs import a_shot, another_photograph, to_jpeg
@@ -36,6 +36,8 @@ PEOPLES_SHOTS: Final = 30
 """Photographs of each person: looking at them all takes longer than reading a line does on any machine."""
 ENOUGH: Final = ("--max-fmr", "0.15", "--max-fnmr", "0.15")
 """For which 19 pairs of either kind are enough."""
+IN_FORCE: Final = {"SERVICE_FACE_ACCEPT_AT": "0.45", "SERVICE_FACE_REJECT_ABOVE": "0.7"}
+"""Thresholds of an earlier calibration."""
 RESULTS: Final = [
     "calibration.json", "comparisons.csv", "det.png", "det.svg", "distributions.png", "distributions.svg",
 ]  # fmt: skip
@@ -91,7 +93,9 @@ async def test_photographs_of_two_people_give_rates_drawings_and_a_band_between_
     (results / "det.svg").write_text("of an earlier run")
     (results / "notes.txt").write_text("of the operator's")
 
-    status, out, progress = await veristream(tmp_path / "data", "calibrate", str(folder), *ENOUGH)
+    status, out, progress = await veristream(
+        tmp_path / "data", "calibrate", str(folder), *ENOUGH, given=IN_FORCE
+    )
 
     assert status == 0, progress
     assert entries(results) == sorted([*RESULTS, "notes.txt"])
@@ -102,7 +106,8 @@ async def test_photographs_of_two_people_give_rates_drawings_and_a_band_between_
     rows = [*csv.DictReader((results / "comparisons.csv").open())]
     check_rates(told, rows)
     assert "Recommended: accept up to " in out
-    assert f"In force: accept up to {PASS_AT:g}, reject above {FAIL_AT:g}" in out
+    assert "In force: accept up to 0.45, reject above 0.7" in out
+    assert f"  SERVICE_FACE_REJECT_ABOVE={told['recommended']['reject_above']:g}" in out
     assert "Clopper-Pearson" in out
     assert f"written: {results / 'det.png'}" in out
     assert "17 of 17 photographs" in progress
@@ -133,7 +138,7 @@ def check_band(told: dict[str, Any]) -> None:
     assert 0.3 < band["accept_at"] < band["reject_above"] < 0.7
     assert band["fmr_at_accept"]["high"] <= 0.15
     assert band["fnmr_at_reject"]["high"] <= 0.15
-    assert (told["in_force"]["accept_at"], told["in_force"]["reject_above"]) == (PASS_AT, FAIL_AT)
+    assert (told["in_force"]["accept_at"], told["in_force"]["reject_above"]) == (0.45, 0.7)
     for kind in (band["same"], band["different"], told["in_force"]["same"]):
         assert sum(kind.values()) == pytest.approx(1)
 

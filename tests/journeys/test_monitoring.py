@@ -12,6 +12,7 @@ import pytest
 import yaml
 from aiohttp import ClientSession
 
+from streams.runtime.lag import COMMANDS
 from tests.agents.support import until
 from tests.journeys.service import SHOW_METRICS, Service, begin_deployment, run_preloaded
 
@@ -84,6 +85,9 @@ async def test_the_labels_of_the_backlog_are_those_the_alerts_choose_by(service:
     chosen = {kind for rule in rules() for kind in re.findall(r'backlog\w*\{kind="(\w+)"', rule["expr"])}
     assert kinds == {"events", "audit_chains", "dead_letters", "unavailable"}
     assert chosen <= kinds
+    topics = re.findall(r'veristream_commands_oldest_seconds\{topic="([\w.]+)"', text)
+    assert set(topics) == set(COMMANDS)
+    assert 'veristream_vision_job_seconds_bucket{kind="' in text
 
 
 def test_a_metric_that_nobody_tells_is_noticed() -> None:
@@ -116,6 +120,7 @@ async def test_status_shows_a_running_service_at_one_look(service: Service) -> N
     assert found["service"] == f"ready at {service.url}"
     assert set(found["lag"]) >= {"idv.verifications.commands.v1", "idv.audit.v1"}
     assert set(found["waiting"]) == {"events", "audit_chains", "dead_letters"}
+    assert found["oldest_command_s"]["idv.verifications.commands.v1"] == 0
     assert found["disk_used_bytes"]["store"] > 0
 
 

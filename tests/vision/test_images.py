@@ -271,13 +271,15 @@ def test_a_box_outside_the_picture_cannot_be_cut() -> None:
 def test_a_damaged_file_decodes_or_is_refused_by_name(
     form: str, places: list[tuple[int, int]], cut: int
 ) -> None:
-    """Nothing but the two named conditions ever leaves the decoder."""
-    file = bytearray(written(picture(176, 168), form, exif=exif(6)))
+    """Nothing but the two named conditions ever leaves the decoder, and never for a file that is whole."""
+    whole = written(picture(176, 168), form, exif=exif(6))
+    file = bytearray(whole)
     for place, value in places:
         file[place % len(file)] = value
     damaged = bytes(file[: len(file) - cut])
     try:
-        strip_metadata(damaged)
-        decode(damaged)
+        kept, seen = strip_metadata(damaged), decode(damaged)
     except (ImageUndecodable, ImageNotEvaluable):
-        return
+        assert damaged != whole
+    else:
+        assert decode(kept).pixels.shape == seen.pixels.shape

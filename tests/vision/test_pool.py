@@ -7,9 +7,11 @@ import signal
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from app.vision import jobs
 from app.vision.forker import Child, Forker
@@ -80,6 +82,15 @@ async def test_an_unnamed_error_is_a_failed_engine(pool: VisionPool) -> None:
 async def test_a_child_without_models_says_so(pool: VisionPool) -> None:
     with pytest.raises(EngineFailed, match="no such engine"):
         await pool.run(jobs.FIND_FACES, picture=Picture(np.zeros((200, 200, 3), np.uint8)))
+
+
+async def test_a_photograph_that_must_be_turned_is_refused_when_the_pool_is_full(pool: VisionPool) -> None:
+    """Turning encodes again: a job of the pool, not of the threads that read and write evidence."""
+    waiting = [asyncio.create_task(pool.run(jobs.DECODE, file=SLOW)) for _ in range(3)]
+    await asyncio.sleep(0)
+    with pytest.raises(Overloaded):
+        await PooledImageDecoder(pool).strip_metadata(png(200, 200))
+    await asyncio.gather(*waiting)
 
 
 async def test_beyond_children_and_queue_it_is_overloaded(pool: VisionPool) -> None:
@@ -194,6 +205,63 @@ async def test_what_a_child_short_of_memory_cannot_do_a_new_one_does(single: Vis
 
     assert (await single.run(jobs.SHARPNESS, None, picture=large)).brightness == 0
     assert await pids(single) != {pid}
+
+
+LARGE: dict[str, tuple[str, dict[str, Any]]] = {
+    "PNG": ("PNG", {}),
+    "JPEG": ("JPEG", {}),
+    "progressive JPEG": ("JPEG", {"progressive": True}),
+    "WebP": ("WEBP", {"method": 0}),
+}
+
+
+def large(kind: str, **more: Any) -> bytes:
+    """A picture of nine million pixels, as a file."""
+    form, options = LARGE[kind]
+    return written(picture(3000, 3000), form, **options, **more)
+
+
+@pytest.mark.parametrize("kind", LARGE)
+async def test_a_picture_a_child_has_no_memory_for_is_decoded_by_a_new_one(
+    single: VisionPool, kind: str
+) -> None:
+    """Decoders say of an allocation that failed what they say of a damaged file."""
+    (pid,) = await pids(single)
+    leave_no_memory(pid)
+
+    assert (await PooledImageDecoder(single).decode(large(kind))).width == 3000
+    assert await pids(single) != {pid}
+
+
+async def test_where_no_child_has_memory_no_picture_is_called_undecodable(
+    single: VisionPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forker, decoder = shared_forker(), PooledImageDecoder(single)
+
+    def short_of_memory() -> Child:
+        child = Forker.fork(forker)
+        leave_no_memory(child.pid)
+        return child
+
+    monkeypatch.setattr(forker, "fork", short_of_memory)
+    leave_no_memory(*await pids(single))
+    turned = Image.Exif()
+    turned[0x0112] = 6
+
+    with pytest.raises(EngineFailed):
+        await decoder.decode(large("JPEG"))
+    with pytest.raises(Overloaded, match="memory"):
+        await decoder.strip_metadata(large("JPEG", exif=turned))
+
+
+async def test_a_large_damaged_picture_is_undecodable_at_once(single: VisionPool) -> None:
+    file = large("WebP")
+    middle = len(file) // 2
+    (pid,) = await pids(single)
+
+    with pytest.raises(ImageUndecodable):
+        await PooledImageDecoder(single).decode(file[:middle] + bytes(2000) + file[middle + 2000 :])
+    assert await pids(single) == {pid}
 
 
 def leave_no_memory(pid: int) -> None:

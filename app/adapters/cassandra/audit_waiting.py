@@ -2,6 +2,10 @@
 
 A row of the queue is only a hint; whether a row was sealed is said by the row itself. So it does no harm
 when a hint is written twice, comes back, or outlives a crash: whoever meets it takes it away.
+
+The queue of `waiting` has slots of time too, and stays apart: here the coordinator dates a hint, so that
+hints stand in the order of the commits, a hint carries the key of its row, and the slots of all tenants are
+listed by shard. One table for both would rewrite what is stored.
 """
 
 import asyncio

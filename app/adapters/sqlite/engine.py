@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -70,7 +71,8 @@ class Engine:
     def stage_and_write(self, stage: Job[AnyJob[Answer]]) -> asyncio.Future[Answer]:
         """Run `stage` on a reader's thread and the job it returns on the writer, with no stop between."""
         future: asyncio.Future[Answer] = self._loop.create_future()
-        self._readers.submit(self._stage, stage, future)
+        staged = self._readers.submit(self._stage, stage, future)
+        staged.add_done_callback(partial(self._writer.report_defect, future))
         return future
 
     async def fold(self) -> None:

@@ -80,6 +80,12 @@ class Lane(Generic[Work]):
         """Tell whoever waits; from any thread."""
         self._loop.call_soon_threadsafe(_resolve, outcomes)
 
+    def report_defect(self, future: asyncio.Future[Any], done: ThreadFuture[None]) -> None:
+        """Answer a caller whose job raised an unexpected error on another thread, and log the error."""
+        if done.exception() is not None:
+            self.settle([Outcome(future, error=StoreUnavailable("the job is defective"))])
+            self._report_defect(done)
+
     def close(self) -> None:
         """Finish what was asked. Blocking."""
         self.thread.shutdown()

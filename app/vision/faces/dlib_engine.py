@@ -34,11 +34,6 @@ LANDMARKS_PIN: Final = (
 
 MODEL_VERSION: Final = f"dlib-resnet-v1+mmod@{EMBEDDER_PIN[1][:8]}"
 
-PASS_AT: Final = 0.50
-FAIL_AT: Final = 0.65
-"""Euclidean distances of the policy: in the sets measured, all of them small, no two people are closer than
-0.615 and a genuine pair lies at 0.613, so between the two a person looks."""
-
 COPY_AT: Final = 0.45
 """Pixels of parallax (`app.vision.faces.parallax`), as `tests.bench.reused_portraits` measured: at most 0.30
 for 580 pairs with copies, made in 58 ways, and at least 0.68 for 120 pairs with other photographs."""

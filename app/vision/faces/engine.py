@@ -7,6 +7,7 @@ from app.vision.faces.core import FaceCore
 from app.vision.faces.metrics import Metric
 from app.vision.faces.operator import OperatorFaces
 from app.vision.faces.parallax import parallax
+from app.vision.faces.thresholds import FAIL_AT, PASS_AT
 from app.vision.jobs import FaceFacts
 from streams.sight import Embedding, Face, FaceEngine, Picture, Pixels
 
@@ -51,8 +52,12 @@ class CoreFaceEngine(FaceEngine):
         self._core.warm()
 
 
-def build_face_engine(files: OperatorFaces | None = None) -> CoreFaceEngine:
+def build_face_engine(
+    files: OperatorFaces | None = None, *, pass_at: float = PASS_AT, fail_at: float = FAIL_AT
+) -> CoreFaceEngine:
     """Load the face engine: the operator's models, or the default one; blocks for about a second.
+
+    The thresholds are those of the default one; the operator's models bring their own.
 
     Raises:
         ModelUnusable: A model is missing, altered or not of its contract; the message names the mend.
@@ -60,8 +65,8 @@ def build_face_engine(files: OperatorFaces | None = None) -> CoreFaceEngine:
     if files is None:
         facts = FaceFacts(
             model_version=dlib_engine.MODEL_VERSION,
-            pass_at=dlib_engine.PASS_AT,
-            fail_at=dlib_engine.FAIL_AT,
+            pass_at=pass_at,
+            fail_at=fail_at,
             copy_at=dlib_engine.COPY_AT,
             metric=Metric.EUCLIDEAN,
         )

@@ -1,8 +1,7 @@
-"""What README.md shows to who writes a receiver, run exactly as it is printed."""
+"""The receiver and the test vectors of the webhooks page, run as they are printed."""
 
 import asyncio
 import json
-import re
 import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -17,23 +16,16 @@ from standardwebhooks import Webhook
 
 from app.webhook_receiver import fault_of
 from streams.webhooks.signing import secret_bytes, signatures, timestamp
+from tests.documentation import marked
 from tests.journeys.service import START_S, Service, environment, small_request
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 - of Standard Webhooks' published example
 
 
-def block(mark: str, language: str) -> str:
-    """The block of README.md under a mark."""
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    found = re.search(rf"<!-- {mark} -->\n```{language}\n(.*?)```", text, re.DOTALL)
-    assert found is not None, mark
-    return found[1]
-
-
 @asynccontextmanager
 async def running(folder: Path, port: int) -> AsyncIterator[asyncio.StreamReader]:
-    """Run the receiver of the README; yields what it prints."""
-    (folder / "receiver.py").write_text(block("receiver", "python"), encoding="utf-8")
+    """Run the documented receiver; yields what it prints."""
+    (folder / "receiver.py").write_text(marked("receiver").text, encoding="utf-8")
     given = environment({"WEBHOOK_SECRET": SECRET, "PORT": str(port)})
     pipe, quiet = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
@@ -78,7 +70,7 @@ def event(id_: str, sequence: int, verification_id: str = "ver_1") -> dict[str, 
 
 
 def test_the_receiver_is_as_short_as_it_claims() -> None:
-    lines = block("receiver", "python").splitlines()
+    lines = marked("receiver").text.splitlines()
 
     assert len([line for line in lines if line.strip()]) <= 20
 
@@ -120,7 +112,7 @@ async def test_the_receiver_acts_on_what_a_running_service_delivers(service: Ser
     assert verification["verification_id"] in line
 
 
-@pytest.mark.parametrize("vector", json.loads(block("vectors", "json")), ids=lambda vector: vector["id"])
+@pytest.mark.parametrize("vector", json.loads(marked("vectors").text), ids=lambda vector: vector["id"])
 def test_a_published_signature_is_what_we_send_and_what_the_library_expects(vector: dict[str, Any]) -> None:
     at = datetime.fromtimestamp(int(vector["timestamp"]), UTC)
     secrets = [secret_bytes(text) for text in vector["secrets"]]

@@ -1,0 +1,101 @@
+"""What the handlers of aggregates share: answered requests, commit, retries after a conflict, refusals.
+
+An aggregate is a record with one writer, the actor of its key: a flow, a session, a review case.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from schemas.base import Frozen
+from schemas.ids import TenantId
+from schemas.problems import FieldProblem, ProblemCode, Refused
+from streams.audit.committing import CommitAndTell
+from streams.ports import Announcer, Change, Conflict, Journal, WorkingState
+
+Result = TypeVar("Result")
+
+REMEMBERED: Final = 64
+"""Requests kept with an aggregate; a worker that died is behind by far fewer."""
+
+ATTEMPTS: Final = 12
+"""How often a command is tried while its record changes under it; at most about four seconds in all."""
+
+FIRST_PAUSE_S: Final = 0.005
+"""The first retry comes after about one commit of the competitor; every further pause is twice as long."""
+
+LONGEST_PAUSE_S: Final = 1.0
+
+Pause = Callable[[float], Awaitable[None]]
+"""Waits so many seconds."""
+
+
+class AnsweredRequests(Frozen):
+    """Which requests the actor of an aggregate has answered."""
+
+    tenant_id: TenantId
+    requests: tuple[str, ...]
+
+
+class Aggregates:
+    """Commits the changes of one kind of aggregate and remembers the requests that each has answered."""
+
+    def __init__(self, journal: Journal, announcer: Announcer, state: WorkingState[AnsweredRequests]) -> None:
+        self._commit = CommitAndTell(journal, announcer)
+        self._state = state
+
+    def has_answered(self, tenant_id: TenantId, aggregate_id: str, request_id: str) -> bool:
+        """Tell whether the request is known to be answered; False says nothing, the store knows."""
+        memory = self._state.get(aggregate_id)
+        return memory is not None and memory.tenant_id == tenant_id and request_id in memory.requests
+
+    def remember(self, tenant_id: TenantId, aggregate_id: str, requests: tuple[str, ...]) -> None:
+        """Remember the requests that the store says are answered."""
+        self._state.put(aggregate_id, AnsweredRequests(tenant_id=tenant_id, requests=requests))
+
+    async def commit(self, change: Change, aggregate_id: str, requests: tuple[str, ...]) -> bool:
+        """Commit and announce a change, and remember the requests; False when another was first.
+
+        Raises:
+            Conflict: As `Journal.commit`.
+            StoreUnavailable: As `Journal.commit`; when only the log is away the commit stands.
+        """
+        won = (await self._commit(change)).won
+        if won:
+            self.remember(change.tenant_id, aggregate_id, requests)
+        return won
+
+
+def with_request(requests: tuple[str, ...], request_id: str) -> tuple[str, ...]:
+    """Return the answered requests with one more, as many as are kept."""
+    return (*requests, request_id)[-REMEMBERED:]
+
+
+async def retry_conflicts(change: Callable[[], Awaitable[Result]], pause: Pause = asyncio.sleep) -> Result:
+    """Return what `change` returns, which reads anew and tries again after a conflict.
+
+    Raises:
+        Conflict: So did every attempt. It is no lost race any more; the guard counts it as a failure of
+            the command, which ends among the dead letters like every other.
+    """
+    uniform = random.SystemRandom().uniform
+    for attempt in range(ATTEMPTS - 1):
+        try:
+            return await change()
+        except Conflict:
+            longest_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**attempt)
+            await pause(uniform(longest_s / 2, longest_s))
+    return await change()
+
+
+def key_reused() -> Refused:
+    """Build the refusal of an idempotency key that came with another body."""
+    code, message = ProblemCode.IDEMPOTENCY_KEY_REUSED, "The key was used for another request."
+    field = FieldProblem(code=code, message=message, header="Idempotency-Key")
+    return Refused.because(code, message, field)
+
+
+def not_found() -> Refused:
+    """Build the refusal of an aggregate that is not there, or is another tenant's."""
+    return Refused.because(ProblemCode.NOT_FOUND, "No such thing for this caller.")
