@@ -36,7 +36,12 @@ _KEY_SHAPE: Final = re.compile(r"idv_(?:live|test)_[0-9A-Za-z]+(?:_[0-9A-Za-z]+)
 _SPEAKING: Final = (OSError, StoreUnavailable, EngineFailed)
 """Errors whose words are about machines, not about people; of all others only the kind is logged."""
 
-_QUIET: Final = {"aiohttp.access": logging.CRITICAL, "aiokafka": logging.WARNING, "asyncio": logging.WARNING}
+_QUIET: Final = {
+    "aiohttp.access": logging.CRITICAL,
+    "aiokafka": logging.WARNING,
+    "asyncio": logging.WARNING,
+    "mode.timers": logging.ERROR,  # warns of each timer that a busy machine delays
+}
 """Libraries that say too much at any level."""
 
 _OF_LIBRARIES: Final = logging.WARNING

@@ -4,12 +4,14 @@ Each is a process of its own with its own memory, files and environment, and can
 """
 
 import asyncio
+import faulthandler
 import multiprocessing
 import os
 import random
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
@@ -27,6 +29,9 @@ PRELOADED: Final = (
     "tests.prefork",
     "tests.chaos.doomed_worker",
 )
+
+ALL_TASKS: Final = "these were all tasks"
+"""The last line of what SIGUSR1 makes a process print."""
 
 Run = Callable[[Sequence[str]], object]
 """What the process does with its arguments."""
@@ -65,7 +70,8 @@ class Forked:
     def send_signal(self, number: int) -> None:
         """Send a signal to it, unless it has ended."""
         if self.returncode is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it ended, and this loop has not heard of it yet
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """End it the hard way."""
@@ -115,9 +121,19 @@ def _live(
     sys.stdout = os.fdopen(1, "w", buffering=1)
     sys.stderr = os.fdopen(2, "w", buffering=1)
     sys.argv = ["veristream", *arguments]
+    faulthandler.enable()
+    signal.signal(signal.SIGUSR1, lambda *_: _print_tasks())
     random.seed()
     use_preloaded_forker()
     run(arguments)
+
+
+def _print_tasks() -> None:
+    """Print what each task of the running event loop waits for, and that these are all."""
+    with suppress(RuntimeError):  # there is no event loop
+        for task in asyncio.all_tasks():
+            task.print_stack(file=sys.stderr)
+    sys.stderr.write(f"{ALL_TASKS}\n")
 
 
 def run_veristream(arguments: Sequence[str]) -> None:

@@ -78,7 +78,7 @@ class Receiver:
         """What came to a path."""
         return [hit for hit in self.hits if hit.path == path]
 
-    async def until(self, condition: Callable[[Self], bool], within_s: float = 30.0) -> None:
+    async def until(self, condition: Callable[[Self], bool], within_s: float = 180.0) -> None:
         """Return once what arrived fulfils the condition; raise TimeoutError when it does not."""
         async with asyncio.timeout(within_s), self.arrived:
             await self.arrived.wait_for(lambda: condition(self))

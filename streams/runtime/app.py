@@ -63,7 +63,7 @@ def build_app(settings: StreamSettings) -> faust.App:
         broker_session_timeout=settings.session_timeout_s,
         broker_heartbeat_interval=settings.heartbeat_s,
         broker_rebalance_timeout=_REBALANCE_S,
-        broker_request_timeout=_REQUEST_S,
+        broker_request_timeout=max(_REQUEST_S, settings.session_timeout_s),  # Faust refuses less
         broker_commit_interval=settings.commit_interval_s,
         stream_buffer_maxsize=settings.buffer,
         stream_wait_empty=True,

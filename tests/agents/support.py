@@ -83,7 +83,7 @@ def decided(command: SubmitVerification, *, replayed: bool = False) -> Verificat
     return VerificationDecided(verification_id=command.verification_id, replayed=replayed)
 
 
-async def ask(gateway: Gateway, name: str, timeout_s: float = 60) -> VerificationDecided:
+async def ask(gateway: Gateway, name: str, timeout_s: float = 120) -> VerificationDecided:
     """Ask for the verification of that name to be decided."""
     command = submission(name)
     topic = Topic.VERIFICATION_COMMANDS
@@ -164,7 +164,7 @@ async def committed(bootstrap: str, topic: Topic) -> tuple[int, int]:
         await consumer.stop()
 
 
-async def until(condition: Callable[[], Awaitable[bool]], within_s: float = 60.0) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], within_s: float = 180.0) -> None:
     """Return as soon as the condition holds; raise TimeoutError when it does not come to hold."""
     async with asyncio.timeout(within_s):
         while not await condition():  # noqa: ASYNC110  # what is waited for is in another process
@@ -222,13 +222,13 @@ class WorkerProcess:
     async def ready(self) -> None:
         """Wait until it has partitions and has recovered its tables."""
         assert self._process.stdout is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             assert await self._process.stdout.readline() == b"ready\n"
 
     async def terminate(self) -> int:
         """Stop it as a service manager does; return its exit status."""
         self._process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             return await self._process.wait()
 
     async def kill(self) -> None:

@@ -50,7 +50,7 @@ class Reader:
     async def until_next(self, wait_ms: int) -> None:
         """Return once another fetch was sent with this wait."""
         seen = len(self.waits_ms)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while wait_ms not in self.waits_ms[seen:]:  # noqa: ASYNC110 - the library tells nobody
                 await asyncio.sleep(0.01)
 
@@ -88,7 +88,9 @@ async def test_a_fetch_waits_shortly_while_records_of_a_partition_wait_to_be_tak
 
 
 async def test_what_follows_a_waiting_fetch_on_its_connection_does_not_wait_for_it(broker: Broker) -> None:
-    consumer = AIOKafkaConsumer(bootstrap_servers=broker.address, fetch_max_wait_ms=35_000)
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=broker.address, fetch_max_wait_ms=300_000, request_timeout_ms=400_000
+    )
     await consumer.start()
     consumer.assign([BUSY])
     await consumer.seek_to_end(BUSY)
@@ -96,7 +98,7 @@ async def test_what_follows_a_waiting_fetch_on_its_connection_does_not_wait_for_
     while not consumer._fetcher._in_flight:  # noqa: ASYNC110 - the library tells nobody
         await asyncio.sleep(0.01)
 
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(120):
         assert await consumer.end_offsets([BUSY]) == {BUSY: 0}
     await consumer.stop()
 

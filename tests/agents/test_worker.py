@@ -4,6 +4,7 @@ import asyncio
 import logging
 import math
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import faust
@@ -50,6 +51,15 @@ async def test_an_app_that_crashed_is_built_anew(
         await worker.wait_ready()
 
     assert len(built) == 2
+
+
+async def test_the_longest_session_timeout_of_the_settings_can_be_chosen(
+    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+) -> None:
+    settings = replace(quick_settings(broker.address, tmp_path), session_timeout_s=300.0)
+
+    async with running_worker(lambda: verification_app(writer, settings, lambda _: decide)):
+        await ask(gateway, "in a long session")
 
 
 async def test_an_app_that_stands_still_for_no_reason_is_built_anew(

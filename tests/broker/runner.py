@@ -31,11 +31,10 @@ class BrokerProcess:
             *self._arguments,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
             cwd=Path(__file__).parents[2],
         )
         assert self._process.stdout is not None
-        self.address = (await asyncio.wait_for(self._process.stdout.readline(), 60)).decode().strip()
+        self.address = (await asyncio.wait_for(self._process.stdout.readline(), 180)).decode().strip()
         assert self.address
         return self
 
@@ -44,7 +43,7 @@ class BrokerProcess:
     ) -> None:
         if self._process.returncode is None:
             self._process.terminate()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             await self._process.wait()
 
     @property
@@ -55,7 +54,7 @@ class BrokerProcess:
     async def kill(self) -> None:
         """End it as a power switch would end a process."""
         self._process.send_signal(signal.SIGKILL)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             await self._process.wait()
 
     def give_space(self) -> None:

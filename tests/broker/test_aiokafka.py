@@ -44,7 +44,7 @@ def reader(broker: Broker, *topics: str, **options: Any) -> AIOKafkaConsumer:
 async def read(consumer: AIOKafkaConsumer, wanted: int) -> list[Any]:
     """Read until there are as many records as wanted."""
     found: list[Any] = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while len(found) < wanted:
             for records in (await consumer.getmany(timeout_ms=1000)).values():
                 found += records
@@ -72,7 +72,7 @@ async def test_a_waiting_consumer_is_woken_by_a_producer(broker: Broker, produce
         await consumer.seek_to_beginning()
         await producer.send_and_wait("t", b"wake up")
 
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             assert (await waiting).value == b"wake up"
 
 
@@ -87,7 +87,7 @@ async def test_min_bytes_holds_the_answer_back_until_there_is_enough(
         assert not done
 
         await producer.send_and_wait("t", b"x" * 10_000)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             assert len((await waiting)[TopicPartition("t", 0)]) == 2
 
 
@@ -151,7 +151,7 @@ async def test_a_producer_outlives_a_restart_of_the_broker_without_repeats(setti
     after = [await producer.send("t", b"%d" % number) for number in range(200, 400)]
 
     async with Broker(BrokerSettings(settings.directory, port=port)) as broker:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             await asyncio.gather(*before, *after)
         await producer.stop()
         async with reader(broker, "t") as consumer:
@@ -164,7 +164,7 @@ async def test_transactions_are_refused_clearly(broker: Broker) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=broker.address, transactional_id="tx")
 
     with pytest.raises((TransactionalIdAuthorizationFailed, KafkaError)):
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             await producer.start()
     await producer.stop()
 
@@ -219,7 +219,7 @@ class Churn:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             heartbeat_interval_ms=100,
-            session_timeout_ms=6000,
+            session_timeout_ms=60_000,
             fetch_max_wait_ms=50,
         )
         listener = CommitOnRevoke(consumer)
@@ -267,7 +267,7 @@ async def test_a_group_whose_members_come_and_go_loses_and_repeats_nothing(broke
             await producer.send("churn", b"%d" % number)
             if number % 20 == 0:
                 await asyncio.sleep(0.02)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         await membership
 
     assert sorted(churn.seen) == list(range(total))

@@ -22,7 +22,7 @@ from tests.broker.conftest import create_topic
 
 T = TypeVar("T")
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 
 
 async def aside(work: Callable[[], T]) -> T:
@@ -66,7 +66,7 @@ def consumer_of(address: str, group: str, **options: Any) -> Consumer:
             "group.id": group,
             "auto.offset.reset": "earliest",
             "heartbeat.interval.ms": 100,
-            "session.timeout.ms": 6000,
+            "session.timeout.ms": 60_000,
             **options,
         }
     )

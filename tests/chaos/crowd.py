@@ -23,7 +23,7 @@ Answer = tuple[int, dict[str, Any]]
 
 def open_client() -> ClientSession:
     """Return a client that waits long enough for any answer."""
-    return ClientSession(timeout=ClientTimeout(total=60))
+    return ClientSession(timeout=ClientTimeout(total=300))
 
 
 class Crowd:
@@ -113,13 +113,13 @@ class Crowd:
             for status, code in self.outcomes
         )
 
-    async def settle(self, number: int, within_s: float = 90) -> Answer:
+    async def settle(self, number: int, within_s: float = 240) -> Answer:
         """Send a command again until it is answered; the service has this long to come back."""
         async with asyncio.timeout(within_s):
             while True:
                 try:
                     status, body = await self.post(number)
-                except ClientError:
+                except (ClientError, TimeoutError):
                     status, body = CUT[0], {}
                 if status in {200, 201}:
                     return status, body

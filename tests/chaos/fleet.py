@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -20,14 +19,21 @@ from streams.runtime.authentication import RecordKeys
 from tests.chaos import doomed_worker
 from tests.chaos.doom import Point
 from tests.chaos.store_lock import nobody_reads_or_writes, nobody_writes
-from tests.journeys.service import Role, begin_deployment, run_preloaded, start_preloaded
+from tests.journeys.service import (
+    Role,
+    begin_deployment,
+    make_tenant,
+    print_last,
+    run_preloaded,
+    start_preloaded,
+)
 from tests.prefork import Run
 
 SETTINGS: Final = {"SERVICE_ANSWER_TIMEOUT_S": "25", "SERVICE_WORKER_SESSION_TIMEOUT_S": "6"}
 """A dead worker is replaced within the patience of a request."""
 
-LAST_LINES: Final = 40
-"""How much of each log a failing test shows."""
+UNHURRIED: Final = {"SERVICE_ANSWER_TIMEOUT_S": "120", "SERVICE_WORKER_SESSION_TIMEOUT_S": "60"}
+"""Where nobody dies: a busy machine makes no worker count as dead and no request give up."""
 
 
 class Profile(Protocol):
@@ -183,9 +189,7 @@ class Fleet:
     async def make_tenant(self) -> None:
         """Create the tenant, a live key and a test key."""
         begin_deployment(self.data_dir, self.given())
-        self.tenant = (await self.command("tenant", "create", "Acme"))["tenant_id"]
-        self.live_key = (await self.command("key", "create", "--tenant", self.tenant))["api_key"]
-        self.test_key = (await self.command("key", "create", "--tenant", self.tenant, "--test"))["api_key"]
+        self.tenant, self.live_key, self.test_key = await make_tenant(self.data_dir, given=self.given())
 
     async def _start(self, *arguments: str, given: Mapping[str, str]) -> Role:
         role = self._kept(await start_preloaded(self.data_dir, *arguments, given=given))
@@ -209,9 +213,7 @@ class Fleet:
     def tell(self) -> None:
         """Print the last of what every process said, which a test that fails shows."""
         for log in self.logs:
-            last = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
-            if last:
-                print(f"--- {log.name}", *last, sep="\n")  # noqa: T201 - shown only where the test fails
+            print_last(log)
 
 
 @asynccontextmanager
@@ -222,19 +224,28 @@ async def running_fleet(
     engines = profile or Embedded(data_dir)
     fleet = Fleet(data_dir, engines, {**SETTINGS, **settings})
     try:
-        await engines.prepare()
-        await fleet.make_tenant()
-        yield fleet
+        try:
+            await engines.prepare()
+            await fleet.make_tenant()
+            yield fleet
+        finally:
+            await end_all(fleet.roles, engines)
     except BaseException:
         fleet.tell()
         raise
-    finally:
-        await asyncio.gather(*(end(role) for role in fleet.roles))
-        await engines.aclose()
+
+
+async def end_all(roles: Sequence[Role], engines: Profile) -> None:
+    """End every role and then the engines, whatever fails meanwhile; raise what failed."""
+    ended = await asyncio.gather(*(end(role) for role in roles), return_exceptions=True)
+    ended += await asyncio.gather(engines.aclose(), return_exceptions=True)
+    failures = [one for one in ended if isinstance(one, BaseException)]
+    if failures:
+        raise BaseExceptionGroup("what did not end as it should", failures)
 
 
 async def end(role: Role) -> None:
     """Stop a role; one that was stopped by SIGSTOP is let go on first."""
     if role.process.returncode is None:
-        os.kill(role.process.pid, signal.SIGCONT)
+        role.process.send_signal(signal.SIGCONT)
     await role.stop()

@@ -79,7 +79,7 @@ async def lag_of(access: LogAccess, topic: Topic = COMMANDS) -> int:
 
 async def until_caught_up(access: LogAccess, topic: Topic = COMMANDS) -> None:
     """Return once the agents have committed every record of the topic."""
-    async with asyncio.timeout(patience(60)):
+    async with asyncio.timeout(patience(180)):
         while await lag_of(access, topic):  # noqa: ASYNC110 - what is waited for is in another process
             await asyncio.sleep(0.2)
 

@@ -25,7 +25,7 @@ DEATHS = (Point.RECORD_WRITTEN, Point.COMMITTED)
 
 async def until_answered(person: Person, path: str, body: Any = None) -> Any:
     """Send a command again and again until it is carried out, or was carried out before."""
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(180):
         while True:
             status, told = await person.ask("POST", path, json=body)
             if status in {200, 409}:
@@ -38,7 +38,7 @@ async def die_in_between(fleet: Fleet, person: Person, point: Point, path: str, 
     """Let a worker die at the point of the command, another take over, and send the command again."""
     doomed = await fleet.doomed_worker(point, 1)
     asked = asyncio.create_task(person.ask("POST", path, json=body))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         assert await doomed.process.wait() == -9
     worker = await fleet.worker()
     await asked

@@ -25,7 +25,7 @@ async def test_a_worker_that_dies_at_any_point_leaves_one_decision_each(
         deaths = []
         for point in profile.deaths:
             worker = await fleet.doomed_worker(point, chance.randint(1, 8))
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(180):
                 deaths.append(await worker.process.wait())
         await fleet.worker()
         enough.set()

@@ -12,8 +12,11 @@ from tests.chaos.fleet import Profile, running_fleet
 from tests.chaos.sizes import commands, seconds, seeded
 from tests.chaos.verdict import check
 
-AWAY_S = 14.0
-"""SQLite tries for ten seconds before it gives a locked file up."""
+AWAY_S = 6.0
+"""How long the store is away at least; it stays away until a request was refused for that."""
+
+REFUSED_S = 180.0
+"""How long that may take: SQLite tries for ten seconds before it gives a locked file up."""
 
 
 async def asked(crowd: Crowd, path: str) -> tuple[int, dict[str, Any]]:
@@ -28,6 +31,13 @@ async def until_ready(crowd: Crowd) -> None:
     async with asyncio.timeout(60):
         while (await asked(crowd, "/readyz"))[0] != 200:  # noqa: ASYNC110 - it is in another process
             await asyncio.sleep(0.2)
+
+
+async def until_refused(*crowds: Crowd) -> None:
+    """Wait until a command was answered that the store is away."""
+    async with asyncio.timeout(REFUSED_S):
+        while not any((500, "STORE_FAILED") in crowd.outcomes for crowd in crowds):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
 
 
 @pytest.mark.on_engines
@@ -48,7 +58,7 @@ async def test_a_store_that_was_away_is_told_and_everything_finishes_after_it(
             asking = asyncio.create_task(during.post_all())
             ready, causes = await asked(during, "/readyz")
             live, _ = await asked(during, "/livez")
-            await asyncio.sleep(seconds(AWAY_S))
+            await asyncio.gather(asyncio.sleep(seconds(AWAY_S)), until_refused(before, during))
             late = list(before.answers.items())[so_far:]
             told = [answer for number, answer in late if number not in asked_before]
             told += during.answers.values()

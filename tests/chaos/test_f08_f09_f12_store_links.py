@@ -21,6 +21,9 @@ APPLIED = b"[applied]"
 EACH_WAY_S = 0.7
 """Pieces are held one after the other: an answer takes one and a half to three seconds."""
 
+LATE = 4
+"""Commands under way while answers are late; a minute for each eight, for the pieces of a link queue up."""
+
 ONE_WAY = (frozenset({Way.THERE}), frozenset({Way.BACK}))
 PARTED_S = 6.0
 """Longer than a request waits for Cassandra."""
@@ -38,9 +41,9 @@ async def test_a_store_that_answers_after_seconds_is_waited_for_or_told(
         open_client() as client,
     ):
         front, _ = await asyncio.gather(fleet.front(**through(link)), fleet.worker(**through(link)))
-        crowd = Crowd(client, front.url, fleet.test_key, 8)
+        crowd = Crowd(client, front.url, fleet.test_key, LATE)
         link.latency_s = EACH_WAY_S
-        await crowd.post_all(at_once=8)
+        await crowd.post_all(at_once=LATE)
         async with client.get(f"{front.url}/livez") as answer:
             live = answer.status
         link.latency_s = 0.0

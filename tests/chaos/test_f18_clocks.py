@@ -29,7 +29,7 @@ from tests.agents.support import (
 from tests.agents.test_announcer import commit
 from tests.chaos.clocks import Clock, start_clocked
 from tests.chaos.crowd import Crowd, open_client
-from tests.chaos.fleet import Profile, running_fleet
+from tests.chaos.fleet import UNHURRIED, Profile, running_fleet
 from tests.chaos.sizes import commands, seeded
 from tests.chaos.verdict import check
 from tests.handlers.verification_stage import Stage
@@ -58,7 +58,7 @@ async def test_an_answer_arrives_whatever_the_clocks_of_front_and_worker_say(
             running_worker(lambda: verification_app(writer, settings, lambda _: decide)),
             Gateway(LogAccess(broker.address), writer, KEYS, name="front", now=clock) as gateway,
         ):
-            await ask(gateway, "answered", timeout_s=30)
+            await ask(gateway, "answered", timeout_s=120)
 
 
 async def test_an_event_of_a_worker_that_is_ahead_is_told_at_the_second_round(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ async def test_front_and_workers_of_different_times_lose_nothing_and_keep_the_or
 ) -> None:
     chance = seeded("F18")
     count = commands(200)
-    async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
+    async with running_fleet(tmp_path, profile, **UNHURRIED) as fleet, open_client() as client:
         slow, fast, behind = (
             Clock.ahead(tmp_path, name, seconds)
             for name, seconds in (("front", -300.0), ("fast", 300.0), ("behind", -3_600.0))

@@ -117,7 +117,7 @@ async def ask_all(gateway: Gateway, asked: list[SubmitVerification]) -> list[Ver
     """Ask for all of them at once."""
     topic = Topic.VERIFICATION_COMMANDS
     return await asyncio.gather(
-        *(gateway.ask(topic, one.verification_id, one, VerificationDecided, 30) for one in asked)
+        *(gateway.ask(topic, one.verification_id, one, VerificationDecided, 120) for one in asked)
     )
 
 
@@ -222,7 +222,7 @@ async def test_readiness_is_lost_with_the_broker_and_comes_back_with_it(tmp_path
 
                 with proxy.refusing():
                     away, _ = await readiness(client, url)
-                await until(ready, within_s=60)
+                await until(ready, within_s=180)
 
     assert away == HTTPStatus.SERVICE_UNAVAILABLE
 

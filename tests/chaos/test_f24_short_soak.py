@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from schemas.topics import Topic
 from tests.chaos.crowd import Crowd, open_client
-from tests.chaos.fleet import Profile, running_fleet
+from tests.chaos.fleet import UNHURRIED, Profile, running_fleet
 from tests.chaos.logs import until_caught_up
 from tests.chaos.sizes import commands, seeded
 from tests.chaos.verdict import check
@@ -43,7 +43,8 @@ class Size:
 async def test_a_steady_load_leaves_the_processes_as_they_were(tmp_path: Path, profile: Profile) -> None:
     seeded("F24")
     count = commands(250)
-    async with running_fleet(tmp_path, profile, **METRICS) as fleet, open_client() as client:
+    given = {**METRICS, **UNHURRIED}
+    async with running_fleet(tmp_path, profile, **given) as fleet, open_client() as client:
         front, worker = await asyncio.gather(fleet.front(), fleet.worker())
         crowds = [Crowd(client, front.url, fleet.test_key, count, name=name) for name in ("warm", "load")]
         await crowds[0].post_all(at_once=16)

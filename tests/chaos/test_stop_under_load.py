@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.chaos.crowd import Crowd, open_client
 from tests.journeys.service import make_tenant, start_preloaded, veristream_json
 
-COMMANDS = 300
+COMMANDS, AT_ONCE = 300, 100
 
 
 async def test_a_stop_under_load_loses_nothing(tmp_path: Path) -> None:
@@ -14,7 +14,7 @@ async def test_a_stop_under_load_loses_nothing(tmp_path: Path) -> None:
     tenant, _, key = await make_tenant(tmp_path)
     async with open_client() as client:
         crowd = Crowd(client, role.url, key, COMMANDS)
-        posting = asyncio.create_task(crowd.post_all(at_once=COMMANDS))
+        posting = asyncio.create_task(crowd.post_all(at_once=AT_ONCE))
         await crowd.until(1 / 3)
         status = await role.stop()
         await posting

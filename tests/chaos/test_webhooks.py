@@ -63,17 +63,17 @@ class Tenant:
         return endpoint
 
     async def rotate(self, moody: Moody, endpoint: Registered, secret: str) -> None:
-        """Rotate an endpoint's secret; its receiver follows when nothing older can be on its way."""
+        """Rotate an endpoint's secret; its receiver follows for what is signed some time later."""
         body = {"secret": secret, "overlap_seconds": 3_600}
         await self.ask("POST", f"/v1/webhooks/endpoints/{endpoint.endpoint_id}/rotate-secret", json=body)
-        await moody.rotate(endpoint.path, secret, after_s=2 * BRISK.answer_within_s)
+        moody.rotate(endpoint.path, secret, after_s=2 * BRISK.answer_within_s)
 
     async def events(self, verifications: int) -> dict[str, str]:
         """Every event of the tenant's feed, with its type; each verification tells two or more.
 
         A feed may show what happened some seconds later.
         """
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while len(found := await self._feed()) < 2 * verifications:  # noqa: ASYNC110 - over HTTP
                 await asyncio.sleep(0.5)
         return found

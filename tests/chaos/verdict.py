@@ -9,8 +9,8 @@ from tests.chaos.sizes import patience
 from tests.chaos.tally import add, answer_of
 from tests.journeys.service import run_preloaded
 
-BOUND_S: Final = 60.0
-"""I1: an accepted command has its decision this long after the quiet period starts."""
+BOUND_S: Final = 180.0
+"""I1: an accepted command has its decision this long after the load ends, on a busy machine as well."""
 
 
 LOOKED_AT: Final = frozenset({"I1", "I3", "I4", "I5", "I6", "I7", "I8", "I10"})

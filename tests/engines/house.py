@@ -13,7 +13,7 @@ from aiohttp import ClientSession, ClientTimeout
 
 from tests.engines.cassandra_server import CassandraServer
 from tests.engines.kafka_server import KafkaServer
-from tests.journeys.service import Role, Service, make_tenant, start_preloaded, veristream, veristream_json
+from tests.journeys.service import Role, Service, make_tenant, run_preloaded, start_preloaded, veristream_json
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class House:
 
     async def verify_audit(self) -> tuple[int, dict[str, Any]]:
         """Walk the audit chains: exit status and the reports by tenant."""
-        status, out, _ = await veristream(
+        status, out, _ = await run_preloaded(
             self.folder / "operator", "audit", "verify", "--json", given=self.given
         )
         return status, {report["tenant_id"]: report for report in json.loads(out)["chains"]}

@@ -119,3 +119,8 @@ def _run_maven(maven: str, work: Path, jars: Jars) -> None:
     if done.returncode != 0 or not any((work / "jars").glob("*.jar")):
         said = (done.stdout + done.stderr).strip()[-4_000:]
         raise EnginesNotResolved(f"Maven could not bring {jars.name}:\n{said}")
+
+
+if __name__ == "__main__":  # `.ci/run` has them brought while it installs the rest
+    for needed in (CASSANDRA_JARS, KAFKA_JARS):
+        resolve(needed)

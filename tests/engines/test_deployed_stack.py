@@ -28,8 +28,9 @@ from tests.journeys.service import (
     Role,
     environment,
     make_tenant,
+    readiness,
+    run_preloaded,
     small_request,
-    veristream,
     veristream_json,
 )
 from tests.journeys.test_sender_apart import SECRET, command_of
@@ -110,7 +111,7 @@ async def deployed(folder: Path) -> AsyncIterator[Deployed]:
             sys.executable, str(DEPLOY / "kafka_roles.py"), env=environment(made.given("principals"))
         )
         assert await principals.wait() == 0
-        migrated, _, err = await veristream(folder / "migrate", "migrate", given=made.given("migrate"))
+        migrated, _, err = await run_preloaded(folder / "migrate", "migrate", given=made.given("migrate"))
         assert migrated == 0, err
         yield made
 
@@ -135,16 +136,10 @@ async def test_s68_the_roles_work_under_the_principals_of_the_compose_file_and_m
                 f"{front.url}/v1/verifications", json=small_request("sim:approved@compose")
             ) as answer:
                 decided = await answer.json()
-            async with (
-                client.get(f"{front.url}/readyz") as at_front,
-                client.get(f"{health}/readyz") as at_worker,
-            ):
-                ready = {
-                    **(await at_front.json())["dependencies"],
-                    **(await at_worker.json())["dependencies"],
-                }
+            at_front, at_worker = await readiness(client, front.url), await readiness(client, health)
+            ready = {**at_front["dependencies"], **at_worker["dependencies"]}
             if registered.status == 201:
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(180):
                     heard = await arrived.get()
         found = await veristream_json(
             tmp_path / "front", "audit", "verify", "--tenant", tenant, given=made.given("front")
@@ -199,7 +194,7 @@ async def can_read(access: LogAccess, topic: Topic) -> bool:
     """Fetch once; a topic one may not even know of is not there."""
     consumer = AIOKafkaConsumer(**access.client(), auto_offset_reset="earliest")
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             await consumer.start()
             part = TopicPartition(topic, 0)
             consumer.assign([part])
@@ -214,9 +209,9 @@ async def can_read(access: LogAccess, topic: Topic) -> bool:
 
 async def can_write(access: LogAccess, topic: Topic) -> bool:
     """Write one record that means nothing."""
-    producer = AIOKafkaProducer(**access.client(), request_timeout_ms=3_000)
+    producer = AIOKafkaProducer(**access.client(), request_timeout_ms=10_000)
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             await producer.start()
             await producer.send_and_wait(topic, b"", key=b"nobody", partition=0)
             return True

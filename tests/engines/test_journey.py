@@ -40,7 +40,7 @@ async def read_decisions(bootstrap: str, verification_id: str, count: int) -> di
     try:
         consumer.assign([TopicPartition(str(Topic.DECISIONS), number) for number in range(partitions)])
         await consumer.seek_to_beginning()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while len(found) < count:
                 event = json.loads((await consumer.getone()).value)
                 if event["data"].get("verification_id") == verification_id:
@@ -109,7 +109,7 @@ async def test_the_feed_and_the_topic_agree(house: House) -> None:
 
 async def caught_up(house: House, name: str, count: int) -> dict[str, Any]:
     """The feed about subjects of a name as soon as it has so many events; it shows them once they settled."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while True:
             found = {event["id"]: event for event in await feed(house.service, house.service.test_key, name)}
             if len(found) == count:

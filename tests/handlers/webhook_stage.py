@@ -39,7 +39,7 @@ from streams.webhooks.secrets import seal_secret
 from streams.webhooks.sweeping import DeliverySweeper
 from tests.builders import ACME, NOW, build_decision_event, build_endpoint
 from tests.handlers.verification_stage import DictState, Loudspeaker
-from tests.http.receivers import TRUSTING_NOBODY
+from tests.http.receivers import PATIENCE_S, TRUSTING_NOBODY
 
 SECRET: Final = "a secret of the tenant's receiver"  # noqa: S105 - of nobody
 AT_FIRST: Final = timedelta(days=1)
@@ -187,10 +187,6 @@ class WebhookStage:
     def watched(self, delivery: DeliveryId) -> int:
         """Under how many minutes a sweep finds a delivery."""
         return len(self.shelves.records[PLATFORM, RecordKind.DELIVERY_WATCH, delivery].indexes)
-
-
-PATIENCE_S: Final = 60.0
-"""How long a post may take; a machine may stand still for longer than the sender waits by default."""
 
 
 @asynccontextmanager

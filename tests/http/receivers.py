@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from app.adapters.webhook_guard import LookUp
-from app.adapters.webhook_sender import CONNECT_S, TOTAL_S, Clock, open_sender, utc_now
+from app.adapters.webhook_sender import Clock, open_sender, utc_now
 from streams.webhooks.ports import Answer
 
 HEADERS: Final = {"webhook-id": "evt_1", "content-type": "application/json"}
@@ -20,6 +20,9 @@ EVERY_PORT: Final = range(1, 65536)
 
 TRUSTING_NOBODY: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Made in no time, unlike one with the system's authorities."""
+
+PATIENCE_S: Final = 60.0
+"""How long a post may take by default; a machine may stand still for longer than the product waits."""
 
 Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -147,8 +150,8 @@ async def post(
     ports: Collection[int] = EVERY_PORT,
     version: str = "0.1.0",
     resolver: LookUp | None = None,
-    connect_s: float = CONNECT_S,
-    total_s: float = TOTAL_S,
+    connect_s: float = PATIENCE_S,
+    total_s: float = PATIENCE_S,
     tls: ssl.SSLContext = TRUSTING_NOBODY,
     clock: Clock = utc_now,
 ) -> Answer:

@@ -210,6 +210,13 @@ def test_libraries_are_heard_from_warning_on_and_wholly_at_debug(logged: io.Stri
     assert lines(logged)[-1]["event"] == "[^--Agent: x]: Starting..."
 
 
+def test_a_timer_that_is_late_on_a_busy_machine_is_no_news(logged: io.StringIO) -> None:
+    configure_logging("json", "info", logged, cached=False)
+    logging.getLogger("mode.timers").warning("Timer %s is overlapping (interval=%r runtime=%r)", "x", 1, 2)
+
+    assert logged.getvalue() == ""
+
+
 async def test_a_line_names_the_tenant_whose_record_is_in_work(logged: io.StringIO) -> None:
     log, go_on = structlog.get_logger("test"), asyncio.Event()
 

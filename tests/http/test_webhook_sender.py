@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from app.adapters.webhook_guard import SystemNames
-from app.adapters.webhook_sender import KEPT_MOST, TOTAL_S, WAIT_MOST_S, open_sender, strict_tls, wait_of
+from app.adapters.webhook_sender import KEPT_MOST, WAIT_MOST_S, open_sender, strict_tls, wait_of
 from schemas.webhooks import FailureKind
 from streams.webhooks.ports import Answer
 from tests.engines.certificates import Authority
 from tests.http.receivers import (
     BODY,
     HEADERS,
+    PATIENCE_S,
     TRUSTING_NOBODY,
     Receiver,
     Script,
@@ -258,7 +259,7 @@ BROKEN: dict[str, tuple[Callable[[Receiver], Script], FailureKind]] = {
 async def test_a_receiver_that_misbehaves_is_a_failure_of_its_kind(how: str) -> None:
     script, kind = BROKEN[how]
     async with receiving(script) as receiver:
-        answer = await post(receiver.url, total_s=SOON_S if kind is FailureKind.TIMEOUT else TOTAL_S)
+        answer = await post(receiver.url, total_s=SOON_S if kind is FailureKind.TIMEOUT else PATIENCE_S)
 
     assert (answer.status, answer.failure) == (None, kind)
 

@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 SUBJECTS = ("sim:approved", "sim:warn", "sim:review", "sim:reject:DOCUMENT_EXPIRED", "sim:fail")
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Member:
             group_id=self.group,
             auto_offset_reset="earliest",
             heartbeat_interval_ms=200,
-            session_timeout_ms=6_000,
+            session_timeout_ms=60_000,
         )
         await self._consumer.start()
         self._reading = asyncio.create_task(self._read())

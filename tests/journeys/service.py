@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -23,15 +23,34 @@ from app.adapters.crypto import load_root_key
 from app.adapters.layout import DATABASE_FILE, ROOT_KEY_FILE
 from app.adapters.private_files import make_private
 from app.adapters.sqlite.engine import prepare
+from app.commands_stores import create_key, create_tenant
 from app.demo import packaged_portrait, take_selfie
+from app.settings import Settings
 from app.specimens import Alterations, PassportSpecimen, draw_passport, to_jpeg
+from schemas.enums import Scope
 from streams.sight import Face
-from tests.prefork import Run, fork, run_veristream
+from tests.prefork import ALL_TASKS, Run, fork, run_veristream
 from tests.specimens import degrade
 from tests.specimens.photographs import a_shot, another_photograph
 
 START_S = 240.0
 """How long a start may take on a busy machine before the test gives up."""
+
+LAST_LINES: Final = 40
+"""How much of each log a failing test shows."""
+
+LAST_LINES_HUNG: Final = 400
+"""How much of its log is shown of a process that hung; its stacks are among them."""
+
+STACKS_S: Final = 30.0
+"""How long a process that hung may take to print its stacks before it is killed without."""
+
+
+def print_last(log: Path) -> None:
+    """Print the last lines of what a process said, which a test that fails shows."""
+    last = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
+    if last:
+        print(f"--- {log.name}", *last, sep="\n")  # noqa: T201 - shown only where the test fails
 
 
 async def veristream(
@@ -95,10 +114,17 @@ SHOW_METRICS: Final = {"Authorization": f"Bearer {OPERATOR_TOKEN}"}
 """Headers that open those."""
 
 
+ELSEWHERE: Final = frozenset(
+    {"SERVICE_CASSANDRA_CONTACT_POINTS", "SERVICE_ROOT_KEY", "SERVICE_ROOT_KEY_FILE"}
+)
+"""Settings by which a deployment's store or root key lies elsewhere than in its data folder."""
+
+
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The caller's environment without its SERVICE_* settings, limits off."""
+    """The caller's environment without its SERVICE_* settings, limits off, stacks printed at SIGABRT."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SERVICE_")}
-    return {**kept, "SERVICE_RATE_LIMITS": "off", "SERVICE_LOG_FORMAT": "json", **(given or {})}
+    own = {"SERVICE_RATE_LIMITS": "off", "SERVICE_LOG_FORMAT": "json", "PYTHONFAULTHANDLER": "1"}
+    return {**kept, **own, **(given or {})}
 
 
 def new_log(data_dir: Path, role: str) -> Path:
@@ -147,6 +173,8 @@ class Role:
     process: OsProcess
     log: Path
     said: str = ""
+    prints_tasks: bool = False
+    """Whether SIGUSR1 makes it print its tasks."""
 
     @classmethod
     async def start(cls, data_dir: Path, *arguments: str, given: Mapping[str, str] | None = None) -> Self:
@@ -158,18 +186,25 @@ class Role:
                 stdout=asyncio.subprocess.PIPE, stderr=sink, env=environment(given),
             )  # fmt: skip
         role = cls(process, log)
-        try:
-            role.said = await role._first_words()
-        except BaseException:
-            await role.kill()
-            raise
+        await role._until_ready(may_end=False)
         return role
+
+    async def _until_ready(self, *, may_end: bool) -> None:
+        """Wait until it says that it is ready, or ends if it may; otherwise it is killed."""
+        try:
+            self.said = await self._first_words()
+            assert "is ready" in self.said or (may_end and not self.said), self.log.read_text()
+        except BaseException:
+            await self.kill()
+            raise
 
     async def _first_words(self) -> str:
         assert self.process.stdout is not None
-        async with asyncio.timeout(START_S):
-            line = await self.process.stdout.readline()
-        assert b"is ready" in line, self.log.read_text()
+        try:
+            async with asyncio.timeout(START_S):
+                line = await self.process.stdout.readline()
+        except TimeoutError:
+            raise await self._hung(f"was not ready after {START_S:.0f} s") from None
         return line.decode()
 
     @property
@@ -178,11 +213,34 @@ class Role:
         return self.said.partition(": ")[2].split()[0]
 
     async def stop(self) -> int:
-        """Ask it to end, and return its exit status."""
+        """Ask it to end, and return its exit status; one that does not end shows why and is killed."""
         if self.process.returncode is None:
             self.process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(START_S):
-            return await self.process.wait()
+        try:
+            async with asyncio.timeout(START_S):
+                return await self.process.wait()
+        except TimeoutError:
+            raise await self._hung(f"has not ended {START_S:.0f} s after SIGTERM") from None
+
+    async def _hung(self, how: str) -> AssertionError:
+        """Kill it once it has printed its tasks and threads; return an error that shows them."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STACKS_S):
+                await self._print_tasks()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STACKS_S):
+                self.process.send_signal(signal.SIGABRT)
+                await self.process.wait()
+        await self.kill()
+        last = self.log.read_text(errors="replace").splitlines()[-LAST_LINES_HUNG:]
+        return AssertionError("\n".join([f"{self.log.stem} (process {self.process.pid}) {how}:", *last]))
+
+    async def _print_tasks(self) -> None:
+        """Let it print its tasks, if it is a process that does."""
+        if self.prints_tasks:
+            self.process.send_signal(signal.SIGUSR1)
+            while ALL_TASKS not in self.log.read_text(errors="replace"):  # noqa: ASYNC110 - of a process
+                await asyncio.sleep(0.05)
 
     async def kill(self) -> None:
         """End it the hard way."""
@@ -200,10 +258,9 @@ async def start_preloaded(
     """
     log = new_log(data_dir, arguments[0])
     process = await fork(run, [*arguments, "--data-dir", str(data_dir)], environment(given), log)
-    async with asyncio.timeout(START_S):
-        said = (await process.stdout.readline()).decode()
-    assert not said or "is ready" in said, log.read_text()
-    return Role(process, log, said)
+    role = Role(process, log, prints_tasks=True)
+    await role._until_ready(may_end=True)
+    return role
 
 
 @dataclass(slots=True)
@@ -236,6 +293,17 @@ class Service:
             return answer.status, await _body(answer)
 
 
+async def readiness(client: ClientSession, url: str, status: int = 200) -> dict[str, Any]:
+    """Return what `/readyz` tells once it has this status; a probe may take too long on a busy machine."""
+    async with asyncio.timeout(START_S):
+        while True:
+            async with client.get(f"{url}/readyz") as answer:
+                told: dict[str, Any] = await answer.json()
+                if answer.status == status:
+                    return told
+            await asyncio.sleep(0.2)
+
+
 async def _body(answer: ClientResponse) -> Any:
     return await (answer.json(content_type=None) if "json" in answer.content_type else answer.text())
 
@@ -254,6 +322,9 @@ async def running_service(
         tenant, live_key, test_key = await make_tenant(data_dir)
         async with ClientSession(timeout=ClientTimeout(total=120)) as client:
             yield Service(data_dir, role.url, tenant, live_key, test_key, client, role)
+    except BaseException:
+        print_last(role.log)
+        raise
     finally:
         await role.stop()
 
@@ -261,12 +332,28 @@ async def running_service(
 async def make_tenant(
     data_dir: Path, name: str = "Acme", given: Mapping[str, str] | None = None
 ) -> tuple[str, str, str]:
-    """Create a tenant with the command line: its id, a live key, a test key."""
+    """Create a tenant as the command line does: its id, a live key, a test key.
+
+    Without processes of their own where all that is needed lies in the data folder.
+    """
+    if ELSEWHERE.isdisjoint(given or {}):
+        return await _make_tenant_here(Settings(data_dir=data_dir), name)
     tenant = (await veristream_json(data_dir, "tenant", "create", name, given=given))["tenant_id"]
     live, test = await asyncio.gather(
         veristream_json(data_dir, "key", "create", "--tenant", tenant, given=given),
         veristream_json(data_dir, "key", "create", "--tenant", tenant, "--test", given=given),
     )
+    return tenant, live["api_key"], test["api_key"]
+
+
+async def _make_tenant_here(settings: Settings, name: str) -> tuple[str, str, str]:
+    tenant = (await create_tenant(settings, name))["tenant_id"]
+    live, test = [
+        await create_key(
+            settings, tenant, name="tests", livemode=livemode, scopes=tuple(Scope), expires_days=None
+        )
+        for livemode in (True, False)
+    ]
     return tenant, live["api_key"], test["api_key"]
 
 

@@ -12,15 +12,13 @@ from typing import Any, Final
 
 from aiohttp import ClientConnectionError, ClientSession, ClientTimeout, TCPConnector
 
-from app.commands_stores import create_key, create_tenant
-from app.settings import Settings
-from schemas.enums import Scope
 from tests.engines.jvm import free_ports
 from tests.journeys.service import (
     METRICS,
     SHOW_METRICS,
     Role,
     begin_deployment,
+    make_tenant,
     small_request,
     start_preloaded,
 )
@@ -29,7 +27,7 @@ CALLERS: Final = 8
 REST_S: Final = 0.4
 """Some 15 to 20 verifications a second, and no more than a busy machine can take."""
 
-SETTINGS: Final = {"SERVICE_FRONT_INSTANCE": "3", **METRICS}
+SETTINGS: Final = {"SERVICE_FRONT_INSTANCE": "3", "SERVICE_ANSWER_TIMEOUT_S": "120", **METRICS}
 """Both fronts read the same partition of answers, and must not mix them up."""
 
 
@@ -102,14 +100,10 @@ class Deployment:
 
 
 async def a_test_key(data_dir: Path) -> str:
-    """Make a tenant and return a test key of it, without a process for each step."""
+    """Make a tenant and return a test key of it."""
     begin_deployment(data_dir)
-    settings = Settings(data_dir=data_dir)
-    tenant = (await create_tenant(settings, "Acme"))["tenant_id"]
-    made = await create_key(
-        settings, tenant, name="load", livemode=False, scopes=tuple(Scope), expires_days=None
-    )
-    return made["api_key"]
+    _, _, key = await make_tenant(data_dir)
+    return key
 
 
 @asynccontextmanager
@@ -136,7 +130,7 @@ async def deployed(data_dir: Path, given: Mapping[str, str] | None = None) -> As
 async def caller(*, keep_alive: bool = True) -> AsyncIterator[ClientSession]:
     """A client with connections of its own; without `keep_alive` one for each request."""
     connector = TCPConnector(limit=0, force_close=not keep_alive)
-    async with ClientSession(connector=connector, timeout=ClientTimeout(total=60)) as client:
+    async with ClientSession(connector=connector, timeout=ClientTimeout(total=300)) as client:
         yield client
 
 

@@ -20,12 +20,13 @@ from app.wiring import running_all
 from schemas.enums import VerificationStatus
 from tests.engines.jvm import free_ports
 from tests.journeys.service import (
-    Role,
     Service,
     begin_deployment,
     entries,
+    readiness,
+    run_preloaded,
     running_service,
-    veristream,
+    start_preloaded,
     veristream_json,
 )
 from tests.vision import onnx_models
@@ -55,7 +56,7 @@ async def test_the_demonstration_shows_every_status_and_another_start_makes_noth
 ) -> None:
     told, settings = [], Settings(data_dir=tmp_path)
     for _ in range(2):
-        status, out, err = await veristream(tmp_path, "demo", "--once", "--port", "0")
+        status, out, err = await run_preloaded(tmp_path, "demo", "--once", "--port", "0")
         assert status == 0, err
         told.append(out)
 
@@ -137,10 +138,10 @@ async def test_a_member_is_added_once_reset_with_a_token_and_removed(tmp_path: P
     begin_deployment(tmp_path)
     tenant = (await veristream_json(tmp_path, "tenant", "create", "Acme"))["tenant_id"]
     made = await veristream_json(tmp_path, "reviewer", "create", "--tenant", tenant, *MEMBER)
-    again, _, err = await veristream(tmp_path, "reviewer", "create", "--tenant", tenant, *MEMBER)
+    again, _, err = await run_preloaded(tmp_path, "reviewer", "create", "--tenant", tenant, *MEMBER)
     reset = ("reviewer", "reset", "--tenant", tenant, "--email")
     token = await veristream_json(tmp_path, *reset, "ada.obi@ACME.example")
-    nobody, _, mend = await veristream(tmp_path, *reset, "nobody@acme.example")
+    nobody, _, mend = await run_preloaded(tmp_path, *reset, "nobody@acme.example")
     remove = ("reviewer", "remove", "--tenant", tenant, "--email", "ada.obi@acme.example")
     removed = await veristream_json(tmp_path, *remove)
     anew = await veristream_json(tmp_path, "reviewer", "create", "--tenant", tenant, *MEMBER)
@@ -210,7 +211,7 @@ def test_a_name_is_read_from_the_address(email: str, name: str) -> None:
 async def test_an_address_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
     begin_deployment(tmp_path)
     tenant = (await veristream_json(tmp_path, "tenant", "create", "Acme"))["tenant_id"]
-    status, _, err = await veristream(
+    status, _, err = await run_preloaded(
         tmp_path, "reviewer", "create", "--tenant", tenant, "--email", "nobody", "--name", "Nobody"
     )
 
@@ -227,7 +228,7 @@ async def test_the_first_catalogue_is_loaded_once(tmp_path: Path) -> None:
 
 async def test_a_key_for_an_unknown_tenant_is_refused_with_the_mend(tmp_path: Path) -> None:
     begin_deployment(tmp_path)
-    status, _, err = await veristream(tmp_path, "key", "create", "--tenant", "ten_nobody")
+    status, _, err = await run_preloaded(tmp_path, "key", "create", "--tenant", "ten_nobody")
 
     assert status == 2
     assert "veristream tenant create" in err
@@ -235,7 +236,7 @@ async def test_a_key_for_an_unknown_tenant_is_refused_with_the_mend(tmp_path: Pa
 
 async def test_a_taken_port_is_named_with_the_mend(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        status, _, err = await veristream(tmp_path, "up", "--port", str(taken.getsockname()[1]))
+        status, _, err = await run_preloaded(tmp_path, "up", "--port", str(taken.getsockname()[1]))
 
     assert status == 2
     assert "--port" in err
@@ -278,9 +279,9 @@ async def test_a_port_taken_while_a_start_is_under_way_is_named_with_the_mend(tm
 
 
 async def test_a_second_service_on_the_same_folder_is_refused(tmp_path: Path) -> None:
-    first = await Role.start(tmp_path, "broker")
+    first = await start_preloaded(tmp_path, "broker")
     try:
-        status, _, err = await veristream(tmp_path, "broker")
+        status, _, err = await run_preloaded(tmp_path, "broker")
     finally:
         await first.stop()
 
@@ -293,7 +294,7 @@ async def test_a_lost_root_key_is_never_replaced(tmp_path: Path) -> None:
     begin_deployment(tmp_path)
     (tmp_path / "root.key").unlink()
 
-    status, _, err = await veristream(tmp_path, "tenant", "create", "Globex")
+    status, _, err = await run_preloaded(tmp_path, "tenant", "create", "Globex")
 
     assert status == 2
     assert "root.key" in err
@@ -301,7 +302,7 @@ async def test_a_lost_root_key_is_never_replaced(tmp_path: Path) -> None:
 
 
 async def test_a_worker_without_a_broker_is_told_to_start_one(tmp_path: Path) -> None:
-    status, _, err = await veristream(tmp_path, "worker")
+    status, _, err = await run_preloaded(tmp_path, "worker")
 
     assert status == 2
     assert "veristream broker" in err
@@ -334,10 +335,11 @@ async def test_operator_models_serve_when_they_hold_their_contract(tmp_path: Pat
             "pass_at": 0.4, "fail_at": 0.6,
         },
     }  # fmt: skip
-    async with running_service(tmp_path / "data", given={"SERVICE_FACES": json.dumps(chosen)}) as service:
-        status, told = await service.get("/readyz")
+    given = {"SERVICE_FACES": json.dumps(chosen)}
+    async with running_service(tmp_path / "data", given, preloaded=True) as service:
+        told = await readiness(service.client, service.url)
 
-    assert (status, told["status"]) == (200, "ready")
+    assert told["status"] == "ready"
 
 
 @pytest.mark.parametrize(
@@ -363,4 +365,4 @@ async def test_a_malformed_setting_is_named_and_its_value_never_shown(
 
 async def start_with(data_dir: Path, given: dict[str, str]) -> tuple[int, str, str]:
     """Try to run the service under settings that must be refused."""
-    return await veristream(data_dir, "up", "--port", "0", given=given)
+    return await run_preloaded(data_dir, "up", "--port", "0", given=given)

@@ -28,7 +28,7 @@ from tests.journeys.decision_topic import (
     feed,
     new_reader,
 )
-from tests.journeys.service import Service, veristream, veristream_json
+from tests.journeys.service import Service, run_preloaded, veristream_json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -182,7 +182,7 @@ async def test_a_reader_of_a_deployment_reads_and_writes_no_command(made: Json) 
 async def test_a_user_is_listed_and_deleted_while_the_service_runs(service: Service) -> None:
     made = await new_reader(service, "passing")
     listed = await veristream_json(service.data_dir, "broker-user", "list")
-    again, _, complaint = await veristream(service.data_dir, "broker-user", "create", "passing")
+    again, _, complaint = await run_preloaded(service.data_dir, "broker-user", "create", "passing")
     await veristream_json(service.data_dir, "broker-user", "delete", "passing")
     consumer = AIOKafkaConsumer(**client_of(made))
     with pytest.raises(KafkaError):

@@ -14,7 +14,7 @@ from aiohttp import ClientSession
 
 from streams.runtime.lag import COMMANDS
 from tests.agents.support import until
-from tests.journeys.service import SHOW_METRICS, Service, begin_deployment, veristream
+from tests.journeys.service import SHOW_METRICS, Service, begin_deployment, run_preloaded
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 ALERTS: Final = DEPLOY / "prometheus-alerts.yml"
@@ -113,7 +113,7 @@ async def test_prometheus_takes_the_alerts() -> None:
 
 
 async def test_status_shows_a_running_service_at_one_look(service: Service) -> None:
-    status, out, err = await veristream(service.data_dir, "status", "--json")
+    status, out, err = await run_preloaded(service.data_dir, "status", "--json")
 
     found = json.loads(out)
     assert (status, found["ready"], found["broker"]) == (0, True, None), err
@@ -127,7 +127,7 @@ async def test_status_shows_a_running_service_at_one_look(service: Service) -> N
 async def test_status_of_a_stopped_service_names_what_is_away_and_still_counts(tmp_path: Path) -> None:
     begin_deployment(tmp_path)
 
-    status, out, err = await veristream(tmp_path, "status", "--json")
+    status, out, err = await run_preloaded(tmp_path, "status", "--json")
 
     found = json.loads(out)
     assert status == 1

@@ -10,7 +10,7 @@ from aiohttp import ClientSession
 
 from app.adapters.layout import ROOT_KEY_FILE
 from app.webhook_receiver import Heard, open_receiver
-from tests.journeys.service import START_S, Role, small_request, start_preloaded, veristream
+from tests.journeys.service import START_S, Role, run_preloaded, small_request, start_preloaded
 from tests.journeys.several import a_test_key
 
 SECRET = "a secret of the tests, as text"  # noqa: S105 - of an endpoint that dies with its test
@@ -40,7 +40,7 @@ async def test_a_decision_of_one_worker_is_posted_by_the_other_which_has_no_root
             start(stack, tmp_path, "front", "--port", "0"),
             start(stack, tmp_path, *command_of("worker")),
         )
-        _, printed, _ = await veristream(tmp_path, "sender-key")
+        _, printed, _ = await run_preloaded(tmp_path, "sender-key")
         (tmp_path / ROOT_KEY_FILE).rename(tmp_path / "kept elsewhere")
         await start(stack, tmp_path, *command_of("sender"), SERVICE_SENDER_KEY=printed.strip())
         url = await stack.enter_async_context(open_receiver(SECRET.encode(), arrived.put_nowait))

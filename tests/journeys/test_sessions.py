@@ -56,7 +56,7 @@ class Page:
 
     async def outcome(self) -> Any:
         """Look until the session has ended."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while True:
                 _, view = await self.ask("GET")
                 if view["status"] in ENDED:

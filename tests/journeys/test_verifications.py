@@ -24,8 +24,8 @@ from tests.journeys.service import (
     hopper,
     make_tenant,
     request_for,
+    run_preloaded,
     small_request,
-    veristream,
     veristream_json,
 )
 
@@ -304,7 +304,7 @@ async def test_a_revoked_key_is_refused_on_its_next_request(service: Service) ->
 
 
 async def test_the_audit_chains_hold_while_the_service_runs(service: Service) -> None:
-    status, out, err = await veristream(service.data_dir, "audit", "verify", "--json")
+    status, out, err = await run_preloaded(service.data_dir, "audit", "verify", "--json")
 
     reports = {report["tenant_id"]: report for report in json.loads(out)["chains"]}
     assert status == 0, err
@@ -315,7 +315,7 @@ async def test_the_audit_chains_hold_while_the_service_runs(service: Service) ->
 async def test_the_doctor_asks_the_running_service_and_finds_only_that_it_calls_insecure_receivers(
     service: Service,
 ) -> None:
-    status, out, err = await veristream(service.data_dir, "doctor", "--json")
+    status, out, err = await run_preloaded(service.data_dir, "doctor", "--json")
 
     found = {finding["looked_at"]: finding for finding in json.loads(out)}
     assert status == 1, out + err

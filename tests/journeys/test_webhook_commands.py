@@ -31,7 +31,7 @@ from streams.webhooks.keeping import delivery_records, endpoint_record
 from streams.webhooks.rearming import fresh
 from streams.webhooks.signing import secret_bytes, signatures, timestamp
 from tests.builders import NOW, build_decision_event, build_endpoint
-from tests.journeys.service import START_S, Service, environment, veristream, veristream_json
+from tests.journeys.service import START_S, Service, environment, run_preloaded, veristream_json
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 - of Standard Webhooks' published example
 BODY = b'{"test": 2432232314}'
@@ -333,7 +333,7 @@ async def test_a_start_that_allows_insecure_receivers_warns_of_it(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     given = {"SERVICE_WEBHOOKS_ALLOW_INSECURE": "true", "SERVICE_DATADIR": "elsewhere"}
-    _, out, err = await veristream(tmp_path, *command, given=given)  # it ends: there is no broker
+    _, out, err = await run_preloaded(tmp_path, *command, given=given)  # it ends: there is no broker
 
     assert "webhooks.insecure_receivers_allowed" in out + err
     assert '"variable": "SERVICE_DATADIR", "nearest": "SERVICE_DATA_DIR"' in out + err

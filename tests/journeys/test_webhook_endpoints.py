@@ -47,7 +47,7 @@ class Hook:
 
     async def delivered(self, delivery_id: str, attempts: int) -> Any:
         """Look until the delivery had so many attempts and is over."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while True:
                 _, delivery = await self.ask("GET", f"/v1/webhooks/deliveries/{delivery_id}")
                 if len(delivery["attempts"]) >= attempts and delivery["status"] != "PENDING":
@@ -56,7 +56,7 @@ class Hook:
 
     async def succeeded(self) -> Any:
         """Look until the endpoint shows a success."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while True:
                 _, shown = await self.ask("GET", self.path)
                 if shown["last_success_at"] is not None:

@@ -31,7 +31,7 @@ from streams.ports import Change
 from streams.runtime.writer import MAX_RECORD_BYTES
 from tests.builders import ACME, GLOBEX, build_audit_event, build_record
 from tests.contracts.adapters import SqliteBreaker
-from tests.journeys.service import veristream
+from tests.journeys.service import run_preloaded
 
 KEY = checkpoint_key(RootKey(bytes(range(32))))
 THEN = datetime(2026, 3, 30, 12, tzinfo=UTC)
@@ -127,7 +127,7 @@ async def test_s57_a_tail_cut_with_an_older_head_makes_the_command_fail(deployme
 
     deployment.cut_tail(head)
 
-    status, out, err = await veristream(deployment.folder, "audit", "verify", "--json")
+    status, out, err = await run_preloaded(deployment.folder, "audit", "verify", "--json")
     found = json.loads(out)
     bad = [(c["tenant_id"], c["fault"], c["position"], c["head"]) for c in found["chains"] if not c["ok"]]
     assert (status, found["ok"]) == (1, False), err
@@ -140,7 +140,7 @@ async def test_s57_a_person_reads_which_tenant_lost_rows_from_where(deployment: 
     await deployment.grow(1)
     deployment.cut_tail(head)
 
-    status, out, _ = await veristream(deployment.folder, "audit", "verify")
+    status, out, _ = await run_preloaded(deployment.folder, "audit", "verify")
 
     assert (status, "cut at position 4" in out, f"{ACME}:3:{head[2]}" in out) == (1, True, True)
     assert (await key_of(deployment)).public in out
@@ -155,7 +155,9 @@ async def test_s57_without_checkpoints_a_head_kept_elsewhere_shows_the_cut(deplo
     deployment.cut_tail(head)
 
     assert faults_of(await deployment.verify()) == []
-    status, out, _ = await veristream(deployment.folder, "audit", "verify", "--json", "--expect", str(kept))
+    status, out, _ = await run_preloaded(
+        deployment.folder, "audit", "verify", "--json", "--expect", str(kept)
+    )
     assert status == 1
     assert [(c["tenant_id"], c["position"]) for c in json.loads(out)["chains"] if not c["ok"]] == [(ACME, 4)]
 

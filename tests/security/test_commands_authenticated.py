@@ -211,11 +211,17 @@ async def reviewed(scene: Scene, name: str) -> tuple[str, str]:
 async def settled(scene: Scene) -> dict[str, Any]:
     """Wait until nothing moves any more, deliveries included; return how everything stands."""
     before: dict[str, Any] = {}
-    async with asyncio.timeout(60):
-        while (standing := await scene.standing()) != before:
+    async with asyncio.timeout(180):
+        while (standing := await scene.standing()) != before or is_delivering(standing):
             before = standing
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(0.3)
+            await scene.quiet()
     return before
+
+
+def is_delivering(standing: dict[str, Any]) -> bool:
+    """Tell whether a delivery is still to be attempted."""
+    return any(one["status"] == "PENDING" for one in standing["deliveries"]["deliveries"])
 
 
 async def test_a_conclusion_forged_in_the_owners_name_concludes_nothing(scene: Scene) -> None:

@@ -38,6 +38,7 @@ from tests.agents.support import (
     remembered,
     signed,
     submission,
+    until,
     verification_app,
 )
 from tests.builders import ACME
@@ -47,8 +48,10 @@ from tests.security.intruder import open_intruder
 
 
 async def test_a_forged_answer_is_not_believed_and_the_true_one_still_is(tmp_path: Path) -> None:
-    async def slowly(command: SubmitVerification) -> VerificationDecided:
-        await asyncio.sleep(0.5)
+    heard = asyncio.Event()
+
+    async def after_the_lie(command: SubmitVerification) -> VerificationDecided:
+        await heard.wait()
         return decided(command)
 
     async with open_broker(tmp_path / "broker") as broker:
@@ -58,13 +61,21 @@ async def test_a_forged_answer_is_not_believed_and_the_true_one_still_is(tmp_pat
             Gateway(access, writer, KEYS, name="front", now=now) as gateway,
             open_intruder(access) as intruder,
             running_worker(
-                lambda: verification_app(writer, quick_settings(broker.address, tmp_path), lambda _: slowly)
+                lambda: verification_app(
+                    writer, quick_settings(broker.address, tmp_path), lambda _: after_the_lie
+                )
             ) as worker,
         ):
             await worker.wait_ready()
             asking = asyncio.create_task(ask(gateway, "true"))
+
+            async def answered() -> bool:
+                return gateway.forged_answers > 0 or asking.done()
+
             lie = Reply.of(decided(submission("a lie"))).to_bytes()
             await intruder.write(Delivery(Topic.REPLIES, 0, 0, b"front-0", lie))
+            await until(answered)
+            heard.set()
 
             assert await asking == decided(submission("true"))
             assert gateway.forged_answers == 1

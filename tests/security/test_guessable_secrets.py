@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from app.adapters.crypto import RootKeyRefused, load_root_key
 from app.placeholders import fault_of_bytes, fault_of_token
 from app.settings import SettingsRefused, read_settings
-from tests.journeys.service import veristream
+from tests.journeys.service import run_preloaded
 
 DRAWS = 20_000
 """Random secrets of each kind that must pass."""
@@ -94,7 +94,7 @@ def test_s70_what_was_drawn_at_random_is_never_refused() -> None:
 async def test_s70_the_service_does_not_start_with_a_nameable_secret(
     tmp_path: Path, variable: str, value: str
 ) -> None:
-    status, out, err = await veristream(tmp_path, "up", "--port", "0", given={variable: value})
+    status, out, err = await run_preloaded(tmp_path, "up", "--port", "0", given={variable: value})
 
     assert status == 2
     assert variable in err

@@ -184,7 +184,9 @@ async def test_s42_a_job_whose_child_dies_twice_has_failed(
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(forker, "fork", doomed)
     (pid,) = await pids(single)
-    running = asyncio.create_task(single.run(jobs.DECODE, file=png(5000, 5000)))
+    many = [png(5000, 5000)] * 60  # more than a child has done before it is killed, on any machine
+    long = replace(jobs.EXAMINE, cpu_s=60)
+    running = asyncio.create_task(single.run(long, *map(len, many), file=b"".join(many)))
     await asyncio.sleep(0.01)
     os.kill(pid, signal.SIGKILL)
 
