@@ -63,12 +63,13 @@ class Admission:
     At most `places` are released at one time; the rest wait here, where their order can still be chosen.
     The next place goes to the tenant with the fewest places, among equals to the one served longest ago,
     and within a tenant to the oldest request. So a tenant has all places while it is alone, and its share
-    while others wait. A tenant that has no place need not wait for another's decision to end: as long as
-    fewer than twice `places` are taken it gets one at once, and nobody else does until the excess is gone.
+    while others wait. A tenant that has fewer places than another, or none, need not wait for a decision to
+    end: as long as fewer than twice `places` are taken it gets one at once, and nobody else does until the
+    excess is gone.
 
-    Each worker has some partitions of the log. So that the workers share what is released, nothing goes into
-    a partition in which a verification of this front is under way. After `longest_wait_s` a request of a
-    tenant without a place goes there all the same.
+    Each worker has some partitions of the log. So that the workers share what is released, a tenant with the
+    most places gets none in a partition in which a verification of this front is under way. The others do: a
+    worker carries a partition's records out side by side.
 
     A request that would wait longer than `longest_wait_s` is refused at once. The estimate is the number of
     requests released before it, times the moving average of a decision's duration, over the places.
@@ -188,8 +189,6 @@ class Admission:
                 self._give_back(waiting.place.result(), measured=False)
             self._forget(tenant_id, waiting)
             if isinstance(error, TimeoutError):
-                if not self._share[tenant_id] and self._has_room(tenant_id):
-                    return self._take(tenant_id, waiting)  # only its partition was busy
                 raise _overloaded(max(self.estimate_s(tenant_id), self._longest_wait_s)) from None
             raise
 
@@ -217,7 +216,7 @@ class Admission:
             if not self._has_room(tenant_id):
                 return None  # those that follow have as many places, or more
             for waiting in self._queues[tenant_id]:
-                if not waiting.place.done() and self._may_start(waiting):
+                if not waiting.place.done() and self._may_start(tenant_id, waiting):
                     return tenant_id, waiting
         return None
 
@@ -225,11 +224,18 @@ class Admission:
         return self._share[tenant_id], self._served.get(tenant_id, 0)
 
     def _has_room(self, tenant_id: TenantId) -> bool:
-        most = self._places if self._share[tenant_id] else 2 * self._places
+        most = 2 * self._places if self._comes_first(tenant_id) else self._places
         return len(self._released) < most
 
-    def _may_start(self, waiting: _Waiting) -> bool:
-        return waiting.verification_id is None or self.free_partition(waiting.verification_id)
+    def _comes_first(self, tenant_id: TenantId) -> bool:
+        """Tell whether a tenant has no place, or fewer than another."""
+        own = self._share[tenant_id]
+        return not own or own < max(self._share.values())
+
+    def _may_start(self, tenant_id: TenantId, waiting: _Waiting) -> bool:
+        if waiting.verification_id is None or self._comes_first(tenant_id):
+            return True
+        return self.free_partition(waiting.verification_id)
 
     def _take(self, tenant_id: TenantId, waiting: _Waiting) -> Place:
         now, name = self._now(), waiting.verification_id or self.fresh_id()

@@ -46,7 +46,7 @@ log = structlog.get_logger(__name__)
 
 
 class VisionPool:
-    """Runs jobs in as many children as there are cores; tenants take turns, each with a queue of its own.
+    """Runs jobs in as many children as there are cores; each tenant has a queue, who used least comes first.
 
     A child that takes more processor time, memory or time than its job may is killed and replaced. Who
     stops waiting for a job frees its place at once.
@@ -112,7 +112,9 @@ class VisionPool:
             try:
                 return await self._try(job, Exchange(job, args, picture, file))
             finally:
-                self._times.observe(job.name, time.monotonic() - began_at)
+                took_s = time.monotonic() - began_at
+                self._times.observe(job.name, took_s)
+                self._queue.charge(TENANT.get(), took_s)
                 self._free_place()
 
     def trouble(self) -> str | None:
@@ -248,7 +250,7 @@ class VisionPool:
         return asyncio.get_running_loop().run_in_executor(self._forking, act, *args)
 
     async def _take_place(self) -> None:
-        """Wait for a turn: in order within a tenant, and in turns between tenants."""
+        """Wait for a turn: in order within a tenant, and the tenant first that has used least."""
         if self._closed:
             raise Overloaded("the vision pool is closed")
         if self.running < self.workers and not self._queue:
@@ -266,7 +268,7 @@ class VisionPool:
         self.running += 1
 
     def _free_place(self) -> None:
-        """Give the place to the tenant whose turn it is; one that has more waits behind all others."""
+        """Give the place to the tenant whose turn it is."""
         self.running -= 1
         self.finished += 1
         self.progress += 1

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from tests.bench.noisy_neighbour import Tenant, bodies
+from tests.bench.noisy_neighbour import Tenant, bodies, meanwhile
 from tests.journeys.service import make_tenant, running_service
 
 AT_ONCE = 24
@@ -31,7 +31,7 @@ async def test_s62_a_tenant_beside_a_busy_one_is_served_in_its_turn_and_never_re
 
     refused = [one for one in first_answers if one.code == "OVERLOADED"]
     accepted = [one for one in first_answers if one.code in ACCEPTED]
-    between = [sum(own.at - own.took_s < one.at < own.at for one in accepted) for own in asked]
+    between = [meanwhile(own, accepted) for own in asked]
     assert {one.code for one in asked} <= ACCEPTED
     assert max(between) <= BETWEEN
     assert len(refused) + len(accepted) == AT_ONCE

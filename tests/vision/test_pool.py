@@ -127,6 +127,25 @@ async def test_tenants_take_turns(single: VisionPool) -> None:
     assert order == ["acme", "globex", "acme", "acme", "acme", "acme"]
 
 
+async def test_a_tenant_from_rest_comes_before_all_that_a_busy_one_has_waiting(single: VisionPool) -> None:
+    """The second tenant came last, and neither of its jobs waits for one of the first one's."""
+    order: list[str] = []
+
+    async def ask(tenant: str) -> None:
+        with on_behalf_of(tenant):
+            await single.run(jobs.PING)
+        order.append(tenant)
+
+    with on_behalf_of("acme"):
+        await single.run(jobs.DECODE, file=SLOW)
+        running = asyncio.create_task(single.run(jobs.DECODE, file=SLOW))
+    await asyncio.sleep(0)
+    tasks = [asyncio.create_task(ask(tenant)) for tenant in ("acme", "acme", "acme", "globex", "globex")]
+    await asyncio.gather(running, *tasks)
+
+    assert order == ["globex", "globex", "acme", "acme", "acme"]
+
+
 async def test_what_runs_waits_and_has_finished_is_counted(single: VisionPool) -> None:
     tasks = [asyncio.create_task(single.run(jobs.DECODE, file=SLOW)) for _ in range(3)]
     await asyncio.sleep(0)
