@@ -48,6 +48,12 @@ async def test_one_line_is_answered_for_each_quad_in_order(reader: RapidTextRead
     assert [line.quad for line in backwards] == list(quads[::-1])
 
 
+async def test_a_line_reads_the_same_whatever_is_read_with_it(reader: RapidTextReader) -> None:
+    quads = (await reader.find_lines(PAGE, Detail.COARSE))[:8]
+    together = await reader.read_lines(PAGE, quads)
+    assert [await reader.read_lines(PAGE, [quad]) for quad in quads] == [(line,) for line in together]
+
+
 async def test_the_order_of_the_corners_turns_the_page(reader: RapidTextReader) -> None:
     lying = Picture(as_pixels(np.rot90(PAGE.pixels)))
     quads = [facing(quad, 90) for quad in await reader.find_lines(lying, Detail.COARSE)]
