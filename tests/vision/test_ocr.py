@@ -49,7 +49,7 @@ async def test_one_line_is_answered_for_each_quad_in_order(reader: RapidTextRead
 
 
 async def test_a_line_reads_the_same_whatever_is_read_with_it(reader: RapidTextReader) -> None:
-    quads = (await reader.find_lines(PAGE, Detail.COARSE))[:8]
+    quads = await reader.find_lines(PAGE, Detail.FINE)
     together = await reader.read_lines(PAGE, quads)
     assert [await reader.read_lines(PAGE, [quad]) for quad in quads] == [(line,) for line in together]
 
