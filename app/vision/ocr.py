@@ -1,10 +1,10 @@
 """Text reading by rapidocr's detector and recogniser on onnxruntime; nothing is ever downloaded."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
-from itertools import accumulate, groupby
-from math import atan2, floor, log, pi
+from itertools import accumulate
+from math import atan2, pi
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,12 +48,9 @@ FINDERS_OF_A_CODE: Final = 3
 _EDGES_MAX: Final = 0.15
 """Share of pixels that differ from their neighbour in black and white: print has 0.05, noise 0.5, and listing
 the outlines of noise takes seconds."""
-_BATCH: Final = 6
-MAX_BATCH_WIDTH_PX: Final = 2400
-"""All crops that are read together, end to end: 6,000 take 300 MiB of memory on a page of long lines, and a
-quarter more time, 2,400 take 120."""
-_WIDTH_STEP: Final = 1.1
-"""Crops are read together when their widths differ by less: each is padded to the widest of its batch."""
+_BATCH: Final = 1
+"""Lines recognised at once. All of a batch are padded to its widest: a page of long lines took 900 MiB of memory
+six at a time and 120 MiB one by one, and a quarter less processor time."""
 
 
 class _Options(dict[str, Any]):
@@ -129,16 +126,16 @@ class _Eyes:
         return tuple(quads[index] for index in sorted(kept))
 
     def read(self, pixels: Pixels, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
-        """Recognise each quad's line, crops of like width together."""
-        found = ((index, _crop(pixels, quad)) for index, quad in enumerate(quads))
-        read: dict[int, tuple[str, float]] = {}
-        for batch in batches({index: crop for index, crop in found if crop is not None}):
-            answer = self._recogniser(TextRecInput(img=list(batch.values())))
-            read.update(zip(batch, zip(answer.txts or (), answer.scores, strict=True), strict=True))
-        lines = (read.get(index, ("", 0.0)) for index in range(len(quads)))
-        return tuple(
-            TextLine(text, float(score), quad) for quad, (text, score) in zip(quads, lines, strict=True)
-        )
+        """Recognise each quad's line."""
+        return tuple(self._line(pixels, quad) for quad in quads)
+
+    def _line(self, pixels: Pixels, quad: Quad) -> TextLine:
+        crop = _crop(pixels, quad)
+        if crop is None:
+            return TextLine("", 0.0, quad)
+        answer = self._recogniser(TextRecInput(img=[crop]))
+        (text,), (score,) = answer.txts or ("",), answer.scores
+        return TextLine(text, float(score), quad)
 
     def read_codes(self, pixels: Pixels) -> tuple[str, ...]:
         """Decode QR codes on a copy of bounded size."""
@@ -153,17 +150,6 @@ class _Eyes:
             return texts
         one, _, _ = self._codes.detectAndDecode(grey)  # reads some clean codes that the other does not
         return (one,) if one else ()
-
-
-def batches(crops: Mapping[int, Pixels]) -> Iterator[Mapping[int, Pixels]]:
-    """Yield crops of like width, as many at a time as take little memory together."""
-    ordered = sorted(crops.items(), key=lambda pair: _ratio(pair[1]))
-    for _, group in groupby(ordered, key=lambda pair: floor(log(_ratio(pair[1]), _WIDTH_STEP))):
-        alike = list(group)
-        widest = _CROP_HEIGHT_PX * _ratio(alike[-1][1])
-        size = max(1, min(_BATCH, int(MAX_BATCH_WIDTH_PX / widest)))
-        for first in range(0, len(alike), size):
-            yield dict(alike[first : first + size])
 
 
 def count_finders(grey: NDArray[Any]) -> int:
@@ -239,10 +225,6 @@ def _aspect(quad: Quad) -> float:
 def _area(quad: Quad) -> float:
     length, height = _sides(quad)
     return length * height
-
-
-def _ratio(crop: Pixels) -> float:
-    return float(crop.shape[1] / crop.shape[0])
 
 
 def _crop(pixels: Pixels, quad: Quad) -> Pixels | None:

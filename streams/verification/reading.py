@@ -207,7 +207,6 @@ class _Desk:
         second = turn_back(zone.second_quad, self._text.turned((), turn))
         quads = [facing(quad, turn) for quad in await self._text.find(Detail.FINE)]
         strips = td3_strips.first_line_strips(second, quads)
-        await self._text.read([*strips, second], turn)  # in one batch
         read = [await self._text.read([strip, second], turn) for strip in strips]
         pages = [page for page in read if page.lines[0].score >= STRIP_SCORE_MIN]
         zones = [(page.lines[0].score, read_td3(page, self._today)) for page in pages]

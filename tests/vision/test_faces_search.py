@@ -27,11 +27,13 @@ class ScriptedDetector:
     def __init__(self, script: Mapping[Effort, Sequence[Sighting]]) -> None:
         self._script = script
         self.asked: list[Effort] = []
+        self.left_out: list[int] = []
 
-    def detect(self, pixels: Pixels, side: int) -> list[Sighting]:
+    def detect(self, pixels: Pixels, side: int, above: int = 0) -> list[Sighting]:
         """Tell the turn by the shape of the picture."""
         effort = Effort(side, 0 if pixels.shape[1] > pixels.shape[0] else 90)
         self.asked.append(effort)
+        self.left_out.append(above)
         return list(self._script.get(effort, ()))
 
 
@@ -82,6 +84,24 @@ def test_a_larger_copy_is_not_tried_once_something_was_found(embedder: DlibEmbed
     FaceCore(detector, embedder).find(PICTURE)
 
     assert detector.asked == [Effort(480, 0), Effort(480, 90)]
+
+
+def test_copies_on_which_nothing_was_found_are_not_searched_again_at_their_turn(
+    embedder: DlibEmbedder,
+) -> None:
+    detector = ScriptedDetector({EFFORTS[3]: [sighting(0.3)]})
+    FaceCore(detector, embedder).find(PICTURE)
+
+    assert detector.asked == [*EFFORTS[:4]]
+    assert detector.left_out == [0, 480, 0, 480]
+
+
+def test_a_copy_is_searched_whole_where_a_smaller_one_showed_a_face(embedder: DlibEmbedder) -> None:
+    script = {EFFORTS[1]: [sighting(0.4)], EFFORTS[2]: [sighting(0.3)]}
+    detector = ScriptedDetector(script)
+    FaceCore(detector, embedder).find(PICTURE)
+
+    assert dict(zip(detector.asked, detector.left_out, strict=True))[EFFORTS[3]] == 0
 
 
 def test_what_scores_too_little_is_no_face(embedder: DlibEmbedder) -> None:

@@ -8,20 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import pytest_asyncio
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.specimens import PassportSpecimen, draw_passport
 from app.vision.models import ModelUnusable
-from app.vision.ocr import (
-    DETECTOR,
-    MAX_BATCH_WIDTH_PX,
-    MAX_LINES,
-    RECOGNISER,
-    RapidTextReader,
-    _packaged_models,
-    batches,
-)
+from app.vision.ocr import DETECTOR, MAX_LINES, RECOGNISER, RapidTextReader, _packaged_models
 from streams.sight import Detail, Picture, TextLine
 from streams.verification.readers.layout import facing
 from tests.specimens.degrade import as_pixels
@@ -58,6 +48,12 @@ async def test_one_line_is_answered_for_each_quad_in_order(reader: RapidTextRead
     assert [line.quad for line in backwards] == list(quads[::-1])
 
 
+async def test_a_line_reads_the_same_whatever_is_read_with_it(reader: RapidTextReader) -> None:
+    quads = await reader.find_lines(PAGE, Detail.FINE)
+    together = await reader.read_lines(PAGE, quads)
+    assert [await reader.read_lines(PAGE, [quad]) for quad in quads] == [(line,) for line in together]
+
+
 async def test_the_order_of_the_corners_turns_the_page(reader: RapidTextReader) -> None:
     lying = Picture(as_pixels(np.rot90(PAGE.pixels)))
     quads = [facing(quad, 90) for quad in await reader.find_lines(lying, Detail.COARSE)]
@@ -83,17 +79,6 @@ async def test_a_page_of_a_thousand_words_is_bounded(reader: RapidTextReader) ->
     down, across = np.mgrid[:1600, :1600]
     page[(down % 32 < 14) & (across % 64 < 44) & ((down + across) % 5 < 3)] = 0
     assert len(await reader.find_lines(Picture(page), Detail.FINE)) <= MAX_LINES
-
-
-@given(st.lists(st.tuples(st.integers(2, 48), st.integers(2, 2900)), max_size=60))
-async def test_crops_are_read_few_at_a_time_where_they_are_long(sizes: list[tuple[int, int]]) -> None:
-    """The recogniser takes memory by the width of a batch, in which each crop is as wide as the widest."""
-    crops = {n: np.zeros((height, width, 3), np.uint8) for n, (height, width) in enumerate(sizes)}
-    read = list(batches(crops))
-    assert sorted(n for batch in read for n in batch) == sorted(crops)
-    for batch in read:
-        widest = max(48 * crop.shape[1] / crop.shape[0] for crop in batch.values())
-        assert len(batch) == 1 or widest * len(batch) <= MAX_BATCH_WIDTH_PX
 
 
 @pytest.mark.parametrize("size", [(160, 8000), (8000, 160), (160, 160)])

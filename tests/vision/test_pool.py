@@ -343,6 +343,12 @@ async def test_s42_a_forker_that_was_killed_is_started_again(single: VisionPool)
     assert await single.probe() is None
 
 
+def test_children_ask_the_kernel_for_large_pages() -> None:
+    environment = Path(f"/proc/{shared_forker().process.pid}/environ").read_bytes().split(b"\0")
+
+    assert b"GLIBC_TUNABLES=glibc.malloc.hugetlb=1" in environment
+
+
 async def test_s42_children_that_cannot_be_made_are_told(
     single: VisionPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

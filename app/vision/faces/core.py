@@ -51,8 +51,10 @@ class Detector(Protocol):
     weakest: float
     """What scores less is no face."""
 
-    def detect(self, pixels: Pixels, side: int) -> list[Sighting]:
+    def detect(self, pixels: Pixels, side: int, above: int = 0) -> list[Sighting]:
         """Return the faces found with the picture's longer side scaled to `side`, best first.
+
+        Smaller copies may be searched too, but need not be where their longer side is at most `above`.
 
         Raises:
             EngineFailed: The model broke or answered something that is not a number.
@@ -116,13 +118,17 @@ class FaceCore:
         """Return the faces, best first: by score, and by size where scores are alike.
 
         A larger copy of the picture is tried only when nothing was found on the smaller ones, the next
-        quarter turn only when the best face is weak or lies; all faces returned belong to one turn.
+        quarter turn only when the best face is weak or lies; all faces returned belong to one turn. Copies
+        as small as one on which nothing was found at a turn are not searched at that turn again.
         """
         best = _Found((), _Grade.NOTHING, 0)
+        nothing_up_to: dict[Turn, int] = {}
         for effort in self._detector.efforts:
             if best.faces and effort.side > best.side:
                 continue
-            found = self._try(picture, effort)
+            found = self._try(picture, effort, nothing_up_to.get(effort.turn, 0))
+            if not found.faces:
+                nothing_up_to[effort.turn] = effort.side
             if found.beats(best):
                 best = found
             if best.grade is _Grade.UPRIGHT:
@@ -152,11 +158,9 @@ class FaceCore:
         self._detector.detect(pixels, self._detector.efforts[0].side)
         self._embedder.embed(pixels, Face((0.0, 0.0, _WARM_SIDE, _WARM_SIDE), 1.0, _WARM_POINTS))
 
-    def _try(self, picture: Picture, effort: Effort) -> _Found:
-        pixels = turned(picture.pixels, effort.turn)
-        seen = [
-            s for s in self._detector.detect(pixels, effort.side) if s.face.score >= self._detector.weakest
-        ]
+    def _try(self, picture: Picture, effort: Effort, above: int) -> _Found:
+        sightings = self._detector.detect(turned(picture.pixels, effort.turn), effort.side, above)
+        seen = [sighting for sighting in sightings if sighting.face.score >= self._detector.weakest]
         if not seen:
             return _Found((), _Grade.NOTHING, effort.side)
         grade = _Grade.WEAK

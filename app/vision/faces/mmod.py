@@ -58,9 +58,9 @@ class MmodDetector:
         self._network = network
         self._landmarks = landmarks
 
-    def detect(self, pixels: Pixels, side: int) -> list[Sighting]:
-        """Return the faces found with the picture's longer side scaled to `side`, best first."""
-        found = [*_levels(pixels, side)]
+    def detect(self, pixels: Pixels, side: int, above: int = 0) -> list[Sighting]:
+        """Return the faces found with the picture's longer side scaled to `side` and less, best first."""
+        found = [*_levels(pixels, side, above)]
         boxes, scores = (np.concatenate(parts) for parts in zip(*map(self._read, found), strict=True))
         best = np.argsort(-scores, kind="stable")[:_CANDIDATES_MAX]
         kept = best[keep_apart(boxes[best], scores[best], _IOU_MAX, _COVER_MAX)][:FACES_MAX]
@@ -81,8 +81,11 @@ class MmodDetector:
         return Sighting(Face((left, top, right, bottom), score, as_pairs(points)), moved < _RESTLESS_MIN)
 
 
-def _levels(pixels: Pixels, side: int) -> Iterator[tuple[Pixels, NDArray[np.float64]]]:
-    """Yield the bordered levels, largest first, each with its size over the picture's (across, down)."""
+def _levels(pixels: Pixels, side: int, above: int) -> Iterator[tuple[Pixels, NDArray[np.float64]]]:
+    """Yield the bordered levels, largest first, each with its size over the picture's (across, down).
+
+    Levels whose longer side is at most `above` are left out.
+    """
     height, width = pixels.shape[:2]
     scale = side / max(height, width)
     level = _resized(pixels, width * scale, height * scale, cv2.INTER_AREA)
@@ -90,7 +93,7 @@ def _levels(pixels: Pixels, side: int) -> Iterator[tuple[Pixels, NDArray[np.floa
         ratio = np.array([level.shape[1] / width, level.shape[0] / height])
         yield _bordered(level), ratio
         scale /= _STEP
-        if min(height, width) * scale < _LEVEL_MIN:
+        if min(height, width) * scale < _LEVEL_MIN or max(height, width) * scale <= above:
             return
         level = _resized(level, width * scale, height * scale, cv2.INTER_LINEAR)
 

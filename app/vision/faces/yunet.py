@@ -61,9 +61,9 @@ class YunetDetector:
             Effort(side, 180),
         )
 
-    def detect(self, pixels: Pixels, side: int) -> list[Sighting]:
-        """Return the faces found, best first; the net has one input size, so `side` says nothing new."""
-        del side
+    def detect(self, pixels: Pixels, side: int, above: int = 0) -> list[Sighting]:
+        """Return the faces found, best first; the net has one input size, so the sides say nothing new."""
+        del side, above
         height, width = pixels.shape[:2]
         scale = min(self._rows / height, self._columns / width, 1.0)
         names = [f"{part}_{stride}" for part in _PARTS for stride in _STRIDES]
