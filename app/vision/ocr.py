@@ -49,8 +49,8 @@ _EDGES_MAX: Final = 0.15
 """Share of pixels that differ from their neighbour in black and white: print has 0.05, noise 0.5, and listing
 the outlines of noise takes seconds."""
 _BATCH: Final = 1
-"""Lines recognised at once. All of a batch are padded to its widest: a page of long lines took 900 MiB of memory
-six at a time and 120 MiB one by one, and a quarter less processor time."""
+"""Lines recognised at once. All of a batch are padded to its widest: a page of long lines took 900 MiB of
+memory six at a time, and 120 MiB and a quarter less processor time one by one."""
 
 
 class _Options(dict[str, Any]):
