@@ -18,12 +18,12 @@ from pydantic_settings import (
 )
 from typing_extensions import override
 
-from app.adapters.layout import BROKER_FOLDER, USERS_FOLDER
+from app.adapters.files.data_dir import BROKER_FOLDER, USERS_FOLDER
 from app.broker.settings import Fsync
-from app.http.public_url import require_usable
+from app.configuration.placeholders import fault_of_token
+from app.configuration.public_url import require_usable
 from app.http.rate_limits import parse_rate_limits
-from app.placeholders import fault_of_token
-from streams.runtime.access import SaslMechanism
+from streams.runtime.kafka_client_config import SaslMechanism
 from streams.webhooks.urls import USUAL_PORTS
 
 PREFIX: Final = "SERVICE_"

@@ -27,10 +27,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from app.adapters.blobs import BlobName
-from app.adapters.layout import DATABASE_FILE
+from app.adapters.files.blobs import BlobName
+from app.adapters.files.data_dir import DATABASE_FILE
 from app.backup.segments_at import HeldLog
-from app.house import checkpoints_dir_of, now
+from app.composition.stores import checkpoints_dir_of, now
 from app.settings import Settings
 from schemas.ids import EvidenceId, TenantId
 

@@ -10,17 +10,17 @@ from uuid import UUID
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
-from app.capture import CaptureIntake
-from app.capture_tokens import CaptureTokens
 from app.http.rate_limits import RateLimits
-from app.intake import Gateway, Intake
-from app.telemetry import Metrics
+from app.intake.capture import CaptureIntake
+from app.intake.capture_tokens import CaptureTokens
+from app.intake.verifications import Gateway, Intake
+from app.observability.metrics import Metrics
 from schemas.access import TenantCaller
 from schemas.people import CaptureCaller, ReviewerCaller
-from streams.access.keys import TenantKeys
-from streams.access.people import People
-from streams.audit.committing import Commit
-from streams.ports import Stores
+from streams.audit.commit import Commit
+from streams.ports.stores import Stores
+from streams.reviewers.context import People
+from streams.tenants.api_keys import TenantKeys
 from streams.webhooks.deliveries import Hand
 from streams.webhooks.urls import USUAL_PORTS
 

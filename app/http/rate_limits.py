@@ -1,7 +1,7 @@
 """How often a key and a tenant may ask (G62, S61): a fixed window per limit, opened by its first request.
 
-Fronts of one deployment tell one another what they admitted (`app/limit_sharing.py`); every request is
-counted here, in this process, without waiting for anybody.
+Fronts of one deployment tell one another what they admitted (`app/http/rate_limit_sharing.py`); every
+request is counted here, in this process, without waiting for anybody.
 """
 
 import math

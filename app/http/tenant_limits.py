@@ -12,8 +12,8 @@ from app.http.rate_limits import NONE_OF_ITS_OWN, RateLimits
 from schemas.ids import TenantId
 from schemas.problems import StoreUnavailable
 from schemas.tenant_settings import TenantRateLimits
-from streams.access.settings import read_settings
-from streams.ports import Records
+from streams.ports.stores import Records
+from streams.tenants.settings import read_settings
 
 log = structlog.get_logger(__name__)
 

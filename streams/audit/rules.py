@@ -12,7 +12,7 @@ from typing import Final
 
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.ids import TenantId
-from streams.ports import KeyNotHeld, SealedRow
+from streams.ports.stores import KeyNotHeld, SealedRow
 
 FIRST_PREVIOUS: Final = "0" * 64
 """What the first row follows."""

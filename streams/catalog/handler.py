@@ -11,11 +11,11 @@ from schemas.catalog import Capability
 from schemas.enums import ActorType
 from schemas.ids import PLATFORM, derive_id
 from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
-from streams.audit.acts import write_row
-from streams.audit.committing import Commit
-from streams.catalog.first import first_catalogue
+from streams.audit.commit import Commit
+from streams.audit.rows import write_row
+from streams.catalog.initial_content import first_catalogue
 from streams.catalog.rules import in_order, problems_of
-from streams.ports import Change, Conflict, Record, RecordKind, Records
+from streams.ports.stores import Change, Conflict, Record, RecordKind, Records
 
 ALL: Final = ("all", "capability")
 """Lists every entry."""

@@ -27,10 +27,10 @@ from schemas.flows import (
 )
 from schemas.ids import AuditEventId, EventId, FlowId, TenantId, derive_id
 from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused, StoreUnavailable
-from streams.access.acting import open_actor
-from streams.audit.acts import write_row
+from streams.audit.actors import open_actor
+from streams.audit.rows import write_row
 from streams.flows import rules
-from streams.ports import Announcer, Change, Conflict, Record, RecordKind, Stores, WorkingState
+from streams.ports.stores import Announcer, Change, Conflict, Record, RecordKind, Stores, WorkingState
 
 REMEMBERED: Final = 64
 """Requests kept with a flow; a worker that died is behind by far fewer."""

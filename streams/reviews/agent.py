@@ -7,7 +7,7 @@ import faust
 
 from schemas.reviews import CaseChanged, CaseCommand
 from schemas.topics import Topic
-from streams.ports import WorkingState
+from streams.ports.stores import WorkingState
 from streams.reviews.handler import CaseMemory
 from streams.runtime.agents import attach
 from streams.runtime.guard import Contract, Guard

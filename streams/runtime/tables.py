@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from typing_extensions import override
 
 from schemas.topics import TOPICS, Topic
-from streams.ports import WorkingState
+from streams.ports.stores import WorkingState
 from streams.runtime.authentication import RecordKeys
 
 Remembered = TypeVar("Remembered", bound=BaseModel)

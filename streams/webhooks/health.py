@@ -13,11 +13,11 @@ from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import EndpointId, EventId, TenantId, derive_id
 from schemas.problems import NotFound
 from schemas.webhooks import DisabledReason, EndpointHealth, NoteAttempt, StoredEndpoint
-from streams.audit.acts import write_row
-from streams.audit.committing import Commit
-from streams.ports import Change, Conflict, Record, RecordKind, Records, WorkingState
+from streams.audit.commit import Commit
+from streams.audit.rows import write_row
+from streams.ports.stores import Change, Conflict, Record, RecordKind, Records, WorkingState
 from streams.webhooks import rules
-from streams.webhooks.keeping import endpoint_record, health_record
+from streams.webhooks.records import endpoint_record, health_record
 
 log = structlog.get_logger(__name__)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.broker.server import Broker
-from app.gateway import Gateway
+from app.kafka.request_reply import Gateway
 from schemas.problems import (
     DecisionPending,
     Overloaded,
@@ -18,9 +18,9 @@ from schemas.problems import (
 )
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
-from streams.runtime.access import LogAccess
-from streams.runtime.worker import Worker, running_worker
-from streams.runtime.writer import LogWriter, Outgoing
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.producer import LogWriter, Outgoing
+from streams.runtime.supervisor import Worker, running_worker
 from tests.agents.support import (
     KEYS,
     ask,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cassandra_access import address_of, replication_of
-from app.house import blobs_dir_of
+from app.composition.cassandra import address_of, replication_of
+from app.composition.stores import blobs_dir_of
 from app.settings import Settings, SettingsRefused, read_settings
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from schemas.problems import NotFound
-from streams.ports import Change, Position, Record, RecordKind, Stores
+from streams.ports.stores import Change, Position, Record, RecordKind, Stores
 from tests.builders import ACME, GLOBEX, NOW, VERIFICATION, build_record
 
 ALL = ("all", "verification")

@@ -6,7 +6,7 @@ import base64
 import pytest
 
 from schemas.ids import SubjectId
-from streams.ports import Damaged, Erased, Stores
+from streams.ports.stores import Damaged, Erased, Stores
 from tests.builders import ACME, GLOBEX, SUBJECT
 
 SOMEBODY_ELSE = SubjectId("customer-18")

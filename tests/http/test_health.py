@@ -8,11 +8,11 @@ import pytest
 from prometheus_client import generate_latest
 from typing_extensions import override
 
-from app.adapters.crypto import RootKey
-from app.adapters.memory import MemoryJournal, Shelves, open_memory_stores
+from app.adapters.memory.stores import MemoryJournal, Shelves, open_memory_stores
+from app.adapters.security.crypto import RootKey
 from app.adapters.sqlite import engine
 from app.adapters.sqlite.stores import open_sqlite_stores
-from app.health import WRITE_EVERY_S, StoreProbe
+from app.http.health_port import WRITE_EVERY_S, StoreProbe
 from app.http.routes.health import LATE
 from tests.chaos.store_lock import nobody_writes
 from tests.http.support import Front, build_body, open_front

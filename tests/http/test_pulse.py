@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 from aiohttp import ClientSession
 
-from app.health import serving_health
-from app.pulse import process_registry, watching_loop
+from app.http.health_port import serving_health
+from app.observability.process_metrics import process_registry, watching_loop
 from schemas.topics import Topic
-from streams.runtime.worker import Figure
+from streams.runtime.supervisor import Figure
 
 
 class Behind:

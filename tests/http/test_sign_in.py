@@ -9,8 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from app.adapters.passwords import Argon2Passwords
-from app.http.public_url import is_secure
+from app.adapters.security.passwords import Argon2Passwords
+from app.configuration.public_url import is_secure
 from app.http.rate_limits import RateLimits
 from schemas.ids import PLATFORM
 from schemas.people import Role

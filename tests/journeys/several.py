@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from aiohttp import ClientConnectionError, ClientSession, ClientTimeout, TCPConnector
 
-from app.commands_stores import create_key, create_tenant
+from app.cli.actions.tenants import create_key, create_tenant
 from app.settings import Settings
 from schemas.enums import Scope
 from tests.engines.jvm import free_ports

@@ -32,9 +32,9 @@ from schemas.tenant_settings import (
     TenantSettings,
 )
 from schemas.verifications import SUBJECT_PATTERN
-from streams.access.changing_settings import ChangeSettings, SettingsWish
-from streams.access.settings import KeptSettings, load_settings
-from streams.ports import Conflict
+from streams.ports.stores import Conflict
+from streams.tenants.settings import KeptSettings, load_settings
+from streams.tenants.settings_changes import ChangeSettings, SettingsWish
 
 PATH: Final = "/v1/control/settings"
 
