@@ -44,7 +44,7 @@ from schemas.verifications import (
 )
 from schemas.webhooks import ANY_TYPE, SealedSecret, StoredEndpoint, WebhookEndpoint
 from streams.ports.evidence import EvidenceDraft, EvidenceRow
-from streams.ports.stores import Record, RecordKind
+from streams.ports.records import Record, RecordKind
 from streams.verification import records
 from streams.verification.observations import Agreement, DocumentFindings, DocumentPicture, FacesSeen
 from streams.vision_ports import Sharpness

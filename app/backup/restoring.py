@@ -21,10 +21,9 @@ from app.backup.manifest import FileEntry, Manifest, fits, is_signed
 from app.backup.writing import CutShort, of_stream, sync_folders, write_file
 from app.composition.restore_marker import DRAFT_FILE as MARK_DRAFT
 from app.composition.restore_marker import Mark, read_mark, remove_mark, require_complete, write_mark
-from app.composition.stores import blobs_dir_of, checkpoints_dir_of
 from app.observability.disk_space import LEAST_FREE_BYTES
 from app.process.startup import CannotStart
-from app.settings import PREFIX, Settings
+from app.settings import PREFIX, Settings, blobs_dir_of, checkpoints_dir_of
 
 DRAFT_FILE: Final = f"{DATABASE_FILE}.restoring"
 """The store has this name until all else is there: without it the folder holds no deployment."""

@@ -36,11 +36,11 @@ from app.backup.writing import (
     write_file,
 )
 from app.broker.users import USERS_FILE
-from app.composition.stores import blobs_dir_of, checkpoints_dir_of, new_id, now
+from app.composition.stores import new_id, now
 from app.observability.disk_space import LEAST_FREE_BYTES
 from app.process.startup import CannotStart
 from app.process.version import installed_version
-from app.settings import Settings
+from app.settings import Settings, blobs_dir_of, checkpoints_dir_of
 
 TAR_SUFFIX: Final = ".tar"
 """A destination of this name is one file instead of a folder."""

@@ -19,7 +19,8 @@ from streams.audit.handler import SealChain
 from streams.catalog.handler import Catalogue
 from streams.flows import agent as flows_agent
 from streams.flows.handler import ChangeFlow
-from streams.ports.stores import Announcer, Stores
+from streams.ports.events import Announcer
+from streams.ports.stores import Stores
 from streams.reviews import agent as reviews_agent
 from streams.reviews.handler import ChangeCase
 from streams.runtime.guard import Guard
@@ -36,15 +37,6 @@ from streams.webhooks import agent as webhooks_agent
 from streams.webhooks.handler import CarryDelivery
 from streams.webhooks.health import KeepHealth
 from streams.webhooks.replay import DeliverAgain
-
-TABLES: Final[Mapping[str, Topic]] = {
-    verification_agent.TABLE: Topic.VERIFICATION_COMMANDS,
-    flows_agent.TABLE: Topic.FLOW_COMMANDS,
-    sessions_agent.TABLE: Topic.SESSION_COMMANDS,
-    reviews_agent.TABLE: Topic.REVIEW_COMMANDS,
-    webhooks_agent.TABLE: Topic.WEBHOOK_DELIVERIES,
-}
-"""Each table with the topic whose partitions its changelog shares."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 
 from app.adapters.files.checkpoint_files import CheckpointFiles
 from app.adapters.security.checkpoint_signing import checkpoint_key
-from app.composition.stores import House, checkpoints_dir_of, now
+from app.composition.stores import House, now
 from app.observability.backlog import Backlog, measuring
-from app.settings import Settings
+from app.settings import Settings, checkpoints_dir_of
 from schemas.topics import Topic
 from streams.audit.checkpoint_topic import CheckpointTopic
 from streams.audit.checkpointing import EVERY_S, CheckpointWriter

@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from uuid_utils.compat import uuid7
 
-from app.adapters.files.data_dir import BLOBS_FOLDER, CHECKPOINTS_FOLDER, OURS, ROOT_KEY_FILE
+from app.adapters.files.data_dir import OURS, ROOT_KEY_FILE
 from app.adapters.files.private_files import make_private, tighten
 from app.adapters.security.at_rest import seal_stores
 from app.adapters.security.crypto import Keys, Purpose, RootKey, SenderKey, load_root_key, load_sender_key
@@ -21,7 +20,7 @@ from app.adapters.sqlite.stores import open_sqlite_stores
 from app.composition.existing_deployment import require_deployment, require_key
 from app.composition.restore_marker import refuse_marked
 from app.process.startup import CannotStart
-from app.settings import Settings, SettingsRefused
+from app.settings import Settings, SettingsRefused, blobs_dir_of
 from schemas.ids import encode_id
 from schemas.problems import VeristreamError
 from streams.audit.commit import Commit
@@ -170,16 +169,6 @@ def _cassandra_stores(settings: Settings, keys: Keys) -> AbstractAsyncContextMan
     if address is None:
         raise SettingsRefused("SERVICE_CASSANDRA_CONTACT_POINTS names no host")
     return open_cassandra_stores(address, settings.cassandra_keyspace, blobs_dir_of(settings), keys)
-
-
-def blobs_dir_of(settings: Settings) -> Path:
-    """Return the folder of large evidence."""
-    return settings.blobs_dir or settings.data_dir / BLOBS_FOLDER
-
-
-def checkpoints_dir_of(settings: Settings) -> Path:
-    """Return the folder of the audit log's checkpoints."""
-    return settings.audit_checkpoints_dir or settings.data_dir / CHECKPOINTS_FOLDER
 
 
 def people_of(house: House, commit: Commit, passwords: Argon2Passwords, settings: Settings) -> People:

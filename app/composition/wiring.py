@@ -29,11 +29,12 @@ from app.composition.start_audit import SettingMarks, write_front_start, writing
 from app.composition.stores import House, new_id, now, open_house, people_of
 from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from app.configuration.public_url import is_secure
-from app.http.health_port import probes_of, serving_health
-from app.http.listen import Leaving, listen, listening_url, refuse_taken_ports, taken
-from app.http.ports import FrontPorts, FrontSettings, Probe
+from app.configuration.rate_limits import parse_rate_limits
+from app.http.health_port import serving_health
+from app.http.listen import Leaving, listen, listening_url
+from app.http.ports import FrontPorts, FrontSettings
 from app.http.rate_limit_sharing import LimitSharing
-from app.http.rate_limits import RateLimiter, parse_rate_limits
+from app.http.rate_limits import RateLimiter
 from app.http.server import create_app, make_runner
 from app.intake.admission import Admission, open_admission
 from app.intake.capture import build_capture_intake, open_image_pool
@@ -43,8 +44,10 @@ from app.kafka.cluster import open_broker, prepare_topics
 from app.kafka.request_reply import Gateway
 from app.observability.backlog import DiskUsage, measuring
 from app.observability.disk_space import places_of
+from app.observability.health_probes import Probe, probes_of
 from app.observability.metrics import build_metrics
 from app.observability.process_metrics import process_registry, watching_loop
+from app.process.ports import refuse_taken_ports, taken
 from app.process.startup import READY_S, CannotStart
 from app.settings import Settings, SettingsRefused
 from app.vision.engines import open_forker

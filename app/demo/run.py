@@ -29,7 +29,7 @@ from app.demo.seeds import (
 )
 from app.demo.specimens import PassportSpecimen, draw_passport, to_jpeg
 from app.demo.webhook import Inbox, receiving_webhooks
-from app.observability.metrics import configure_logging
+from app.observability.logging import configure_logging
 from app.process.output import err, out, say_pairs, say_rows
 from app.process.startup import CannotStart, until_told_to_stop
 from app.process.unknown_variables import warn_of_unknown_variables

@@ -8,11 +8,11 @@ from pydantic import computed_field
 from app.adapters.files.checkpoint_files import CheckpointFiles
 from app.adapters.security.checkpoint_signing import checkpoint_key
 from app.adapters.security.crypto import Purpose
-from app.cli.actions.tenants import every_tenant
-from app.composition.stores import House, checkpoints_dir_of, open_existing
+from app.composition.stores import House, open_existing
+from app.composition.tenants import every_tenant
 from app.process.output import out, say_json, table
 from app.process.startup import CannotStart
-from app.settings import Settings
+from app.settings import Settings, checkpoints_dir_of
 from schemas.base import Frozen, Timestamp
 from schemas.checkpoints import ChainHead
 from schemas.ids import PLATFORM, TenantId

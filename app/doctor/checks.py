@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.adapters.files.private_files import open_to_others
-from app.composition.agents import TABLES
 from app.composition.stores import House, open_existing, record_keys_of
 from app.doctor.audit_chains import walk_chains
 from app.doctor.cassandra import look_at_cassandra
 from app.doctor.findings import Finding
 from app.doctor.running_service import RunningLook
-from app.kafka.cluster import access_of
+from app.kafka.cluster import TABLES, access_of
 from app.kafka.diagnostics import reach
 from app.observability.disk_space import nearest_existing
 from app.process.output import out, table

@@ -17,7 +17,8 @@ from app.process.version import installed_version
 from app.settings import Settings
 from schemas.audit import AuditAction, AuditEvent, AuditFilter
 from schemas.ids import PLATFORM
-from streams.ports.stores import AuditLog, Position
+from streams.ports.audit import AuditLog
+from streams.ports.records import Position
 
 ANSWER_S: Final = 5.0
 """How long an address may take; `/readyz` itself gives its dependencies two seconds."""

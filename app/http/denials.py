@@ -23,7 +23,7 @@ from schemas.ids import PLATFORM, TenantId, derive_id, encode_id
 from schemas.problems import KeyRefused, ProblemCode, StoreUnavailable
 from streams.audit.commit import Commit
 from streams.audit.rows import act, write_row
-from streams.ports.stores import Conflict
+from streams.ports.errors import Conflict
 from streams.runtime.outbox_relay import beside
 from streams.sign_in.attempt_limits import network_of
 

@@ -1,20 +1,17 @@
 """The front's port: bound before anything slower is begun, and left without turning a caller away."""
 
 import asyncio
-import os
 import socket
 from collections.abc import Iterator
 from typing import Final
 
 from aiohttp import web
 
-from app.process.startup import CannotStart
+from app.process.ports import taken
 from app.settings import Settings
 
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - the names, nothing is bound
 """Where a front that listens on all addresses of its machine is reached on it."""
-LOOPBACK: Final = "127.0.0.1"
-"""Where the embedded broker and the health port listen."""
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -39,33 +36,6 @@ def listening_url(host: str, port: int) -> str:
     """Return the address at which the machine of a front reaches it."""
     reached = _EVERYWHERE.get(host, host)
     return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
-
-
-def refuse_taken_ports(settings: Settings, *, with_broker: bool) -> None:
-    """Return if the other ports that a role was told can be had, before anything is made or loaded.
-
-    Raises:
-        CannotStart: One is taken.
-    """
-    if with_broker and settings.kafka_bootstrap is None and settings.broker_port:
-        _require_free(settings.broker_port, "--broker-port")
-    if settings.health_port:
-        _require_free(settings.health_port, "--health-port")
-
-
-def _require_free(port: int, option: str) -> None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError as error:
-            raise taken(port, LOOPBACK, option, error) from error
-
-
-def taken(port: int, host: str, option: str, error: OSError) -> CannotStart:
-    """Return the refusal of a start whose port cannot be had; it names the mend."""
-    mend = f"stop what uses it, or choose another with {option} (0: a free one)"
-    return CannotStart(f"port {port} of {host} cannot be had ({os.strerror(error.errno or 0)}); {mend}")
 
 
 class Leaving:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from schemas.ids import TenantId
 from schemas.verifications import PersonalFields, StoredVerification, Verification
+from streams.ports.errors import Erased
 from streams.ports.evidence import Vault
-from streams.ports.stores import Erased
 from streams.verification.records import fields_label, with_personal
 
 

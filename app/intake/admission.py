@@ -12,10 +12,10 @@ from typing import Final
 
 from uuid_utils.compat import uuid7
 
-from app.kafka.request_reply import partition_of
 from schemas.ids import TenantId, VerificationId, encode_id
 from schemas.problems import DecisionPending, Overloaded, StoreUnavailable
 from schemas.topics import Topic
+from streams.runtime.tables import partition_of
 
 FIRST_ESTIMATE_S: Final = 2.0
 """What a decision is taken to last before one was measured; a passport and two faces on one core of 2024."""

@@ -35,7 +35,7 @@ from schemas.problems import (
 from schemas.topics import Topic
 from schemas.verifications import DeclaredDocument, Submission, SubmitVerification, VerificationDecided
 from streams.ports.evidence import EvidenceDraft, EvidenceRow, EvidenceStore, Vault
-from streams.ports.stores import Record, RecordKind, Records
+from streams.ports.records import Record, RecordKind, Records
 from streams.privacy.errors import refusing_erased
 from streams.privacy.subject_ids import seal_subject_id
 from streams.runtime.producer import NeverSent

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,16 +17,20 @@ from app.broker.errors import BrokerError
 from app.broker.server import Broker
 from app.broker.settings import Authentication, BrokerSettings
 from app.broker.users import OWNER, UserFiles, UsersUnusable
-from app.composition.agents import TABLES
-from app.http.listen import LOOPBACK, taken
 from app.kafka.diagnostics import Unreachable, reach
+from app.process.ports import LOOPBACK, taken
 from app.process.startup import CannotStart
 from app.settings import Settings, SettingsRefused
 from schemas.problems import StoreUnavailable
-from schemas.topics import READABLE_DOWNSTREAM
+from schemas.topics import READABLE_DOWNSTREAM, Topic
+from streams.flows import agent as flows_agent
+from streams.reviews import agent as reviews_agent
 from streams.runtime.app import GROUP
 from streams.runtime.kafka_client_config import LogAccess, SaslMechanism, SignIn
 from streams.runtime.topics import BrokersMissing, TopicUnfit, ensure_topics
+from streams.sessions import agent as sessions_agent
+from streams.verification import agent as verification_agent
+from streams.webhooks import agent as webhooks_agent
 
 PATIENCE_S: Final = 30.0
 """How long a start waits for brokers that may be starting themselves."""
@@ -197,3 +201,13 @@ def _why(access: LogAccess, error: StoreUnavailable) -> str:
         case _:
             mend = "if brokers run, look at what they advertise (advertised.listeners) and at their log"
             return f"the topics cannot be prepared at {access.bootstrap}: {error}; {mend}"
+
+
+TABLES: Final[Mapping[str, Topic]] = {
+    verification_agent.TABLE: Topic.VERIFICATION_COMMANDS,
+    flows_agent.TABLE: Topic.FLOW_COMMANDS,
+    sessions_agent.TABLE: Topic.SESSION_COMMANDS,
+    reviews_agent.TABLE: Topic.REVIEW_COMMANDS,
+    webhooks_agent.TABLE: Topic.WEBHOOK_DELIVERIES,
+}
+"""Each table with the topic whose partitions its changelog shares."""

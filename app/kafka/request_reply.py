@@ -11,7 +11,6 @@ from typing import Any, Final, Self, TypeVar
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
-from aiokafka.partitioner import DefaultPartitioner  # type: ignore[import-untyped]  # ships no types
 from pydantic import ValidationError
 
 from schemas.base import Command, Event
@@ -206,13 +205,6 @@ class Gateway:
             log.error("gateway.answer_forged", reason=str(reason))  # noqa: TRY400  # says it all
         except ValidationError:
             log.error("gateway.answer_unreadable")  # noqa: TRY400  # the bytes may name a person
-
-
-def partition_of(topic: Topic, key: str) -> int:
-    """Return the partition in which a command under a key is written."""
-    partitions = range(partitions_of(topic))
-    chosen: int = DefaultPartitioner()(key.encode(), partitions, partitions)
-    return chosen
 
 
 def _read_answer(reply: Reply, answer: type[Answer]) -> Answer:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from app.composition.stores import blobs_dir_of
-from app.settings import Settings
+from app.settings import Settings, blobs_dir_of
 
 LEAST_FREE_BYTES: Final = 32 << 20
 """One verification writes two images of at most 10 MB each, their rows and its records."""

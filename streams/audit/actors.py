@@ -6,8 +6,8 @@ from schemas.audit import Actor
 from schemas.enums import ActorType
 from schemas.ids import SubjectId, TenantId
 from schemas.people import SentActor
+from streams.ports.errors import Damaged, Erased
 from streams.ports.evidence import Vault
-from streams.ports.stores import Damaged, Erased
 
 _LABEL = "address"
 

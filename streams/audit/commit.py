@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from schemas.problems import StoreUnavailable
-from streams.ports.stores import Announcer, Change, Committed, Journal
+from streams.ports.events import Announcer
+from streams.ports.records import Change, Committed, Journal
 
 log = structlog.get_logger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Any
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, TenantId
-from streams.ports.stores import Change, Record, RecordKind
+from streams.ports.records import Change, Record, RecordKind
 
 
 def write_row(

@@ -15,7 +15,8 @@ from streams.audit.commit import Commit
 from streams.audit.rows import write_row
 from streams.catalog.initial_content import first_catalogue
 from streams.catalog.rules import in_order, problems_of
-from streams.ports.stores import Change, Conflict, Record, RecordKind, Records
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Record, RecordKind, Records
 
 ALL: Final = ("all", "capability")
 """Lists every entry."""

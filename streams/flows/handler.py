@@ -30,7 +30,10 @@ from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused, Store
 from streams.audit.actors import open_actor
 from streams.audit.rows import write_row
 from streams.flows import rules
-from streams.ports.stores import Announcer, Change, Conflict, Record, RecordKind, Stores, WorkingState
+from streams.ports.errors import Conflict
+from streams.ports.events import Announcer
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores, WorkingState
 
 REMEMBERED: Final = 64
 """Requests kept with a flow; a worker that died is behind by far fewer."""

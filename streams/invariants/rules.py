@@ -16,7 +16,7 @@ from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, DecisionId, EventId, SessionId, TenantId, derive_id
 from schemas.sessions import VerificationSession
 from schemas.verifications import StoredVerification
-from streams.ports.stores import Position, Record
+from streams.ports.records import Position, Record
 from streams.sessions.rules import MOST_ATTEMPTS, UNDER_WAY
 from streams.sessions.rules import verification_id as attempt_id
 from streams.verification import events, review_case

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from schemas.problems import ProblemCode, Refused, VeristreamError
-from streams.ports.stores import Erased
+from streams.ports.errors import Erased
 
 
 def subject_erased() -> Refused:

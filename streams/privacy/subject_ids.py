@@ -8,8 +8,8 @@ from typing import Final
 
 from schemas.ids import SubjectId, TenantId
 from schemas.problems import ProblemCode, Refused
+from streams.ports.errors import Damaged, Erased
 from streams.ports.evidence import Vault
-from streams.ports.stores import Damaged, Erased
 
 _HOLDER: Final = SubjectId("tenant/subject-ids")
 """Under whose key the ids of a tenant are sealed; no subject can have the name."""

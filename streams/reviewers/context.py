@@ -5,13 +5,18 @@ import hmac
 import secrets
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Protocol
+from typing import Final, Protocol
 
 from streams.audit.commit import Commit
 from streams.ports.evidence import Vault
-from streams.ports.stores import Records
-from streams.sign_in.session_cookies import ABSOLUTE, IDLE
+from streams.ports.records import Records
 from streams.tenants.handler import Clock, Draw, NewId
+
+ABSOLUTE: Final = timedelta(hours=12)
+"""G49; a deployment may set less (S13)."""
+
+IDLE: Final = timedelta(minutes=30)
+"""As `ABSOLUTE`."""
 
 
 class Passwords(Protocol):

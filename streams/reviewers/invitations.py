@@ -9,7 +9,7 @@ from schemas.ids import ALPHABET, TenantId, UserId, derive_id
 from schemas.people import Reviewer, Role, TokenPurpose
 from schemas.problems import NotFound, ProblemCode, Refused
 from streams.audit.rows import write_row
-from streams.ports.stores import Record, RecordKind
+from streams.ports.records import Record, RecordKind
 from streams.reviewers.context import People
 from streams.reviewers.members import Amended, add_member, amend, find_in_tenant, load_member, normal_email
 from streams.reviewers.tokens import IssuedToken, issue_token

@@ -1,24 +1,19 @@
-"""What colleagues change about a member: role, suspension, the reset of a lost second factor (G29, G87)."""
+"""What colleagues change about a member: its role, and whether it is suspended (G87)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.ids import TenantId, UserId
 from schemas.members import Member
-from schemas.people import PERMISSIONS_OF, FactorResetWish, Permission, Reviewer, ReviewerCaller, Role
-from schemas.problems import NotFound, ProblemCode, Refused, VeristreamError
+from schemas.people import FactorResetWish, Reviewer, ReviewerCaller, Role
+from schemas.problems import ProblemCode, Refused, VeristreamError
 from streams.audit.rows import write_row
 from streams.reviewers.context import People
 from streams.reviewers.members import Amended, amend, email_record, find_in_tenant, load_member, read_email
 from streams.reviewers.roles import Leave, is_owner, let_go
-from streams.sign_in.factor_check import forget_failures
-
-SECOND_WITHIN: Final = timedelta(hours=24)
-"""How long a wish to reset a factor waits for the second person."""
-
 
 _NOTHING: Final = {
     "password_hash": None, "factor": None, "pending_factor": None, "factor_reset": None, "token_id": None,
@@ -58,10 +53,16 @@ def show_member(reviewer: Reviewer, now: datetime) -> Member:
         active=reviewer.active,
         password_set=reviewer.password_hash is not None,
         mfa_enrolled=reviewer.factor is not None,
-        factor_reset=_waiting(reviewer, now),
+        factor_reset=waiting_reset(reviewer, now),
         created_at=reviewer.created_at,
         updated_at=reviewer.updated_at,
     )
+
+
+def waiting_reset(reviewer: Reviewer, now: datetime) -> FactorResetWish | None:
+    """Return the wish to reset the second factor that still waits for a second person, or None."""
+    wish = reviewer.factor_reset
+    return wish if wish is not None and now < wish.expires_at else None
 
 
 def require_may_make(caller: ReviewerCaller, role: Role) -> None:
@@ -231,72 +232,6 @@ def _require_open_invitation(caller: ReviewerCaller, reviewer: Reviewer) -> None
     if reviewer.password_hash is not None:
         message = "The invitation was redeemed; suspend the member instead."
         raise Refused.because(ProblemCode.MEMBER_EXISTS, message)
-
-
-async def reset_factor(people: People, caller: ReviewerCaller, reviewer_id: UserId, actor: Actor) -> None:
-    """Reset a colleague's second factor; it takes two people beside the member (G29).
-
-    The first call records the wish; the call of a second person within a day carries it out: factor and
-    sessions are gone, the password stays, and the next sign-in enrols anew. One row for each call. A member
-    without a factor has nothing to reset.
-
-    Raises:
-        NotFound: The tenant has no such member.
-        Refused: SECOND_REVIEWER_MUST_DIFFER, one's own factor or one's own wish; PERMISSION_DENIED, an
-            owner's is for owners.
-    """
-    row_id = people.new_id("aud")
-
-    async def reset(reviewer: Reviewer) -> Amended:
-        _require_colleague(caller, reviewer)
-        now = people.clock()
-        if reviewer.factor is None and reviewer.pending_factor is None:
-            return Amended(reviewer)
-        wish = _waiting(reviewer, now)
-        if wish is None or not await _still_counts(people, reviewer, wish):
-            wished = FactorResetWish(
-                asked_by=caller.reviewer_id, asked_at=now, expires_at=now + SECOND_WITHIN
-            )
-            said = "The reset of a second factor was asked for; a second person must confirm it."
-            return Amended(reviewer.model_copy(update={"factor_reset": wished}), (_reset_row(said),))
-        if wish.asked_by == caller.reviewer_id:
-            raise _second_must_differ("A second person must confirm the reset.")
-        gone = {"factor": None, "pending_factor": None, "factor_reset": None, "open_sessions": ()}
-        said = "A second factor was reset by two people; every session ended."
-        return Amended(reviewer.model_copy(update=gone), (_reset_row(said, asked_by=wish.asked_by),))
-
-    def _reset_row(said: str, **changes: Any) -> AuditEvent:
-        now = people.clock()
-        return write_row(row_id, AuditAction.MFA_RESET, actor, reviewer_id, now, detail=said, changes=changes)
-
-    reviewer = await amend(people, caller.tenant_id, reviewer_id, reset)
-    if reviewer.factor is None:
-        await forget_failures(people, reviewer_id)
-
-
-def _require_colleague(caller: ReviewerCaller, reviewer: Reviewer) -> None:
-    if caller.reviewer_id == reviewer.reviewer_id:
-        raise _second_must_differ("Nobody resets their own second factor; ask two colleagues.")
-    require_may_make(caller, reviewer.role)
-
-
-def _waiting(reviewer: Reviewer, now: datetime) -> FactorResetWish | None:
-    wish = reviewer.factor_reset
-    return wish if wish is not None and now < wish.expires_at else None
-
-
-async def _still_counts(people: People, reviewer: Reviewer, wish: FactorResetWish) -> bool:
-    """Tell whether who asked could ask today."""
-    try:
-        asker = (await load_member(people.records, reviewer.tenant_id, wish.asked_by)).reviewer
-    except NotFound:
-        return False
-    may = asker.active and Permission.MEMBERS_MANAGE in PERMISSIONS_OF[asker.role]
-    return may and (reviewer.role is not Role.OWNER or asker.role is Role.OWNER)
-
-
-def _second_must_differ(message: str) -> Refused:
-    return Refused.because(ProblemCode.SECOND_REVIEWER_MUST_DIFFER, message)
 
 
 def _denied(message: str) -> Refused:

@@ -11,7 +11,8 @@ from schemas.audit import AuditEvent
 from schemas.ids import PLATFORM, TenantId, UserId
 from schemas.people import Reviewer, ReviewerEmail
 from schemas.problems import NotFound, ProblemCode, Refused
-from streams.ports.stores import Change, Conflict, Record, RecordKind, Records
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Record, RecordKind, Records
 from streams.reviewers.context import People, keyed_hash
 
 MEMBERS_INDEX: Final = ("all", "reviewer")

@@ -9,7 +9,8 @@ from schemas.base import Frozen, Timestamp
 from schemas.ids import TenantId, UserId
 from schemas.people import Reviewer, Role
 from schemas.problems import NotFound, ProblemCode, Refused
-from streams.ports.stores import Change, Conflict, Position, Record, RecordKind, Records
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Position, Record, RecordKind, Records
 from streams.reviewers.context import People
 from streams.reviewers.members import MEMBERS_INDEX
 

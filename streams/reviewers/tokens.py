@@ -9,7 +9,7 @@ from typing import Final
 from schemas.ids import PLATFORM
 from schemas.people import OneTimeToken, Reviewer, TokenPurpose
 from schemas.problems import NotFound, ProblemCode, Refused
-from streams.ports.stores import Record, RecordKind
+from streams.ports.records import Record, RecordKind
 from streams.reviewers.context import People, keyed_hash
 from streams.reviewers.members import load_member
 

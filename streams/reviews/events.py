@@ -25,7 +25,7 @@ from schemas.reviews import (
 )
 from schemas.verifications import StoredVerification, codes_of
 from streams.audit.rows import write_row
-from streams.ports.stores import Record, RecordKind
+from streams.ports.records import Record, RecordKind
 from streams.reviews import rules
 from streams.verification import records
 from streams.verification.events import EVENT_OF, event_of

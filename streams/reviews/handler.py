@@ -30,16 +30,10 @@ from schemas.reviews import (
 from schemas.tenant_settings import TenantSettings
 from schemas.verifications import StoredVerification
 from streams.audit.actors import open_actor
-from streams.ports.stores import (
-    Announcer,
-    Change,
-    Conflict,
-    Record,
-    RecordKind,
-    Records,
-    Stores,
-    WorkingState,
-)
+from streams.ports.errors import Conflict
+from streams.ports.events import Announcer
+from streams.ports.records import Change, Record, RecordKind, Records
+from streams.ports.stores import Stores, WorkingState
 from streams.reviews import rules
 from streams.reviews.events import (
     Move,

@@ -13,7 +13,8 @@ from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, EventId, SubjectId, TenantId
 from schemas.problems import StoreUnavailable
 from schemas.topics import Topic, decision_key
-from streams.ports.stores import Announcer, Journal
+from streams.ports.events import Announcer
+from streams.ports.records import Journal
 from streams.runtime.debounce import Coalescer
 from streams.runtime.producer import LogWriter, Outgoing
 

@@ -10,8 +10,9 @@ import structlog
 
 from schemas.ids import EventId, TenantId
 from schemas.problems import StoreUnavailable
+from streams.ports.audit import AuditLog
 from streams.ports.evidence import EvidenceStore
-from streams.ports.stores import AuditLog, Journal
+from streams.ports.records import Journal
 from streams.runtime.event_publisher import decision_record, seal_record
 from streams.runtime.guard import trace
 from streams.runtime.producer import LogWriter

@@ -8,7 +8,7 @@ from schemas.ids import PLATFORM, EventId, TenantId, derive_id
 from schemas.sessions import SessionWatch, SessionWish, StoredSession
 from streams.audit.actors import NOBODY
 from streams.audit.rows import write_row
-from streams.ports.stores import Record, RecordKind
+from streams.ports.records import Record, RecordKind
 from streams.sessions import rules
 from streams.verification.session_records import next_session_record, session_record
 

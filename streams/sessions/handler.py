@@ -29,7 +29,10 @@ from schemas.sessions import (
 )
 from schemas.verifications import StoredVerification, SubmitVerification
 from streams.audit.actors import open_actor
-from streams.ports.stores import Announcer, Change, Conflict, Record, RecordKind, Stores, WorkingState
+from streams.ports.errors import Conflict
+from streams.ports.events import Announcer
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores, WorkingState
 from streams.privacy.subject_ids import open_subject_id, seal_subject_id
 from streams.sessions import events, rules
 from streams.sessions.queries import Openings

@@ -12,7 +12,9 @@ from schemas.ids import EvidenceId, SessionId, TenantId
 from schemas.problems import NotFound, ProblemCode, Refused
 from schemas.sessions import OpenSession, SessionOpening, SessionSlot, StoredSession, stored_of
 from schemas.verifications import StoredVerification
-from streams.ports.stores import Change, Damaged, Erased, Position, Record, RecordKind, Stores
+from streams.ports.errors import Damaged, Erased
+from streams.ports.records import Change, Position, Record, RecordKind
+from streams.ports.stores import Stores
 from streams.privacy.errors import subject_erased
 from streams.sessions import rules
 from streams.verification.records import by_subject_and_status

@@ -13,7 +13,7 @@ from schemas.problems import NotFound, StoreUnavailable
 from schemas.sessions import ExpireSession, RecordOutcome, SessionWatch, StoredSession, stored_of
 from schemas.topics import Topic
 from streams.audit.actors import NOBODY
-from streams.ports.stores import Position, Record, RecordKind, Records
+from streams.ports.records import Position, Record, RecordKind, Records
 from streams.runtime.outbox_relay import beside
 from streams.runtime.producer import LogWriter, Outgoing
 from streams.sessions import rules

@@ -11,7 +11,8 @@ from typing import Final
 from schemas.base import Frozen, Timestamp, to_milliseconds
 from schemas.ids import PLATFORM, derive_id
 from schemas.problems import NotFound, ProblemCode, Refusal, Refused
-from streams.ports.stores import Change, Conflict, Record, RecordKind
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Record, RecordKind
 from streams.reviewers.context import People, keyed_hash
 
 Attempts = tuple[datetime, ...]

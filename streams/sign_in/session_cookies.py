@@ -11,17 +11,14 @@ from typing import Final
 from schemas.ids import ALPHABET, PLATFORM
 from schemas.people import Reviewer, ReviewerCaller, ReviewerSession
 from schemas.problems import NotFound, Unauthenticated
-from streams.ports.stores import Change, Conflict, Journal, Record, RecordKind, Records
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Journal, Record, RecordKind, Records
+from streams.reviewers.context import IDLE
 from streams.tenants.handler import Clock, Draw
 
 COOKIE: Final = "service_session"
 """Interface section 5."""
 
-ABSOLUTE: Final = timedelta(hours=12)
-"""G49; a deployment may set less (S13)."""
-
-IDLE: Final = timedelta(minutes=30)
-"""As `ABSOLUTE`."""
 
 TOUCH_AFTER: Final = timedelta(seconds=60)
 """A session's last use is written down at most this often."""

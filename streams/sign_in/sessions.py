@@ -18,7 +18,7 @@ from schemas.sign_in import (
     SignedInSession,
 )
 from streams.audit.rows import write_row
-from streams.ports.stores import RecordKind
+from streams.ports.records import RecordKind
 from streams.reviewers.context import People
 from streams.reviewers.members import Amended, amend, load_member
 from streams.sign_in.session_cookies import (

@@ -13,7 +13,7 @@ from schemas.people import OpenSession, Reviewer, ReviewerSession
 from schemas.problems import NotFound, Overloaded, ProblemCode, Refused
 from schemas.sign_in import SignedInSession
 from streams.audit.rows import act, write_row
-from streams.ports.stores import RecordKind
+from streams.ports.records import RecordKind
 from streams.reviewers.context import People
 from streams.reviewers.members import Amended, Kept, amend, email_id, find_by_email
 from streams.sign_in.attempt_limits import Limit, Taken, TooManyAttempts, give_back, network_of, take

@@ -16,7 +16,8 @@ from schemas.enums import Scope
 from schemas.ids import PLATFORM, KeyId, TenantId
 from schemas.problems import NotFound, ProblemCode, Refused
 from streams.audit.commit import Commit
-from streams.ports.stores import Change, Conflict, Position, Record, RecordKind, Records
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Position, Record, RecordKind, Records
 from streams.tenants.handler import (
     TENANT_INDEX,
     Clock,

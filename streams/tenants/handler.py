@@ -14,7 +14,8 @@ from schemas.ids import PLATFORM, KeyId, TenantId, derive_id
 from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
 from streams.audit.commit import Commit
 from streams.audit.rows import write_row
-from streams.ports.stores import Change, Conflict, Record, RecordKind, Records
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Record, RecordKind, Records
 from streams.tenants.rules import PREFIX_BYTES, SECRET_BYTES, admit, hash_key, read_key, write_key
 
 Clock = Callable[[], datetime]

@@ -10,7 +10,8 @@ import structlog
 from schemas.access import ApiKey
 from schemas.problems import StoreUnavailable
 from streams.audit.commit import Commit
-from streams.ports.stores import Change, Conflict, Record
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Record
 
 EVERY: Final = timedelta(seconds=60)
 """A use within so long after the noted one is not written down."""

@@ -6,7 +6,7 @@ from typing import Final
 from schemas.ids import TenantId
 from schemas.problems import NotFound
 from schemas.tenant_settings import TenantSettings
-from streams.ports.stores import RecordKind, Records
+from streams.ports.records import RecordKind, Records
 
 SETTINGS: Final = "tenant"
 """The id of a tenant's one record of settings."""

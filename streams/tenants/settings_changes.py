@@ -1,6 +1,6 @@
 """A tenant's settings changed by its members: one row, nothing kept that could not be obeyed (G43, G87)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,11 +13,10 @@ from schemas.problems import ProblemCode, Refused
 from schemas.tenant_settings import FourEyes, PolicyChoice, TenantSettings
 from streams.audit.commit import Commit
 from streams.audit.rows import write_row
-from streams.ports.stores import Change, Conflict, Record, RecordKind, Records
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Record, RecordKind, Records
 from streams.tenants.handler import Clock, NewId
 from streams.tenants.settings import SETTINGS, KeptSettings, load_settings
-from streams.verification.policy import VerificationPolicy
-from streams.verification.policy_lookup import with_choice
 
 POLICY: Final = "/verification_policy"
 
@@ -77,6 +76,8 @@ class ChangeSettings:
     commit: Commit
     clock: Clock
     new_id: NewId
+    load_policy: Callable[[PolicyChoice], object]
+    """Loads the policy of a choice; raises `pydantic.ValidationError` where it does not load."""
 
     async def __call__(
         self, tenant_id: TenantId, wish: SettingsWish, seen: int | None, actor: Actor
@@ -93,7 +94,7 @@ class ChangeSettings:
             if seen is not None and seen != kept.version:
                 raise Conflict(SETTINGS)
             standing = kept.settings.verification_policy
-            _require_loads(standing.model_copy(update=dict(wish.policy)), wish)
+            self._require_loads(standing.model_copy(update=dict(wish.policy)), wish)
             differs = wish.of(kept.settings)
             if not differs:
                 return kept
@@ -118,6 +119,19 @@ class ChangeSettings:
         except Conflict:
             return False
 
+    def _require_loads(self, choice: PolicyChoice, wish: SettingsWish) -> None:
+        """Refuse a policy that would not load, such as checks nothing stands behind (G6)."""
+        if not wish.policy:
+            return
+        try:
+            self.load_policy(choice)
+        except ValidationError as error:
+            message = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+            pointer = f"{POLICY}/{min(wish.policy, key=_POINTED_AT.index)}"
+            raise Refused.at(
+                pointer, ProblemCode.VALIDATION_FAILED, f"The policy does not load: {message}."
+            ) from None
+
 
 def _told(before: TenantSettings, after: TenantSettings, differs: dict[str, Any]) -> dict[str, Any]:
     """Return what the row says of the settings that differ; of holds, whom they were put on and taken off."""
@@ -128,17 +142,3 @@ def _told(before: TenantSettings, after: TenantSettings, differs: dict[str, Any]
         holds = {"held": sorted(held - was), "released": sorted(was - held)}
         told["retention"] = {**told["retention"], "legal_hold": holds}
     return told
-
-
-def _require_loads(choice: PolicyChoice, wish: SettingsWish) -> None:
-    """Refuse a policy that would not load, such as checks nothing stands behind: it fails every run (G6)."""
-    if not wish.policy:
-        return
-    try:
-        with_choice(VerificationPolicy(), choice)
-    except ValidationError as error:
-        message = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
-        pointer = f"{POLICY}/{min(wish.policy, key=_POINTED_AT.index)}"
-        raise Refused.at(
-            pointer, ProblemCode.VALIDATION_FAILED, f"The policy does not load: {message}."
-        ) from None

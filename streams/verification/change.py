@@ -36,7 +36,7 @@ from schemas.verifications import (
     Verification,
 )
 from streams.ports.evidence import EvidenceDraft, EvidenceRow
-from streams.ports.stores import Change, Record, RecordKind
+from streams.ports.records import Change, Record, RecordKind
 from streams.verification import events, review_case
 from streams.verification import records as verification_records
 from streams.verification.observations import Evaluation

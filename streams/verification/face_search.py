@@ -11,7 +11,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from schemas.ids import SubjectId, TenantId, VerificationId
-from streams.ports.stores import Damaged
+from streams.ports.errors import Damaged
 from streams.vision_ports import Embedding
 
 _END_OF_VERSION: Final = b"\x00"

@@ -30,7 +30,10 @@ from schemas.verifications import (
     SubmitVerification,
     VerificationDecided,
 )
-from streams.ports.stores import Announcer, Damaged, Erased, RecordKind, Stores, WorkingState
+from streams.ports.errors import Damaged, Erased
+from streams.ports.events import Announcer
+from streams.ports.records import RecordKind
+from streams.ports.stores import Stores, WorkingState
 from streams.privacy.errors import no_longer_kept
 from streams.privacy.subject_ids import open_subject_id
 from streams.verification import change as verification_change

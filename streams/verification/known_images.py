@@ -9,7 +9,9 @@ from schemas.enums import FlowType
 from schemas.ids import EvidenceId, SubjectId
 from schemas.problems import NotFound
 from schemas.verifications import PersonalFields, StoredVerification, SubmitVerification
-from streams.ports.stores import Change, Conflict, Damaged, Erased, Record, RecordKind, Stores
+from streams.ports.errors import Conflict, Damaged, Erased
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
 from streams.verification import records, reuse
 from streams.verification.observations import Evaluation
 from streams.vision_ports import Picture

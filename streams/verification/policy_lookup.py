@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from schemas.reasons import ReasonCode
 from schemas.tenant_settings import PolicyChoice
 from schemas.verifications import SubmitVerification
-from streams.ports.stores import Records
+from streams.ports.records import Records
 from streams.tenants.settings import read_settings
 from streams.verification import session_attempts
 from streams.verification.observations import Evaluation

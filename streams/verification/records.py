@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from schemas.enums import EvidenceKind, RetentionPolicy
 from schemas.ids import DecisionId, EvidenceId, SubjectId, TenantId, VerificationId, derive_id
 from schemas.verifications import Evidence, PersonalFields, StoredVerification, Submission, Verification
-from streams.ports.stores import Damaged
+from streams.ports.errors import Damaged
 
 Index = tuple[str, str]
 """An index name and the value to look up under it."""

@@ -9,7 +9,7 @@ from typing import Final
 from schemas.enums import DecisionOutcome, SessionStatus
 from schemas.ids import TenantId
 from schemas.sessions import VerificationSession
-from streams.ports.stores import Record, RecordKind
+from streams.ports.records import Record, RecordKind
 from streams.verification.records import Index, by_mode, by_status
 
 STATUS_OF: Final = {

@@ -10,7 +10,9 @@ import structlog
 from schemas.base import to_milliseconds
 from schemas.problems import NotFound, StoreUnavailable
 from schemas.webhooks import Deliver, DeliveryStatus, NoteAttempt, StoredDelivery, StoredEndpoint
-from streams.ports.stores import Change, Conflict, Erased, Record, RecordKind, Stores
+from streams.ports.errors import Conflict, Erased
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
 from streams.webhooks import rules
 from streams.webhooks.ports import Answer, WebhookSender
 from streams.webhooks.records import delivery_records

@@ -12,7 +12,8 @@ from schemas.ids import DeliveryId, EndpointId, EventId, TenantId
 from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.topics import Topic
 from schemas.webhooks import Delivery, DeliveryStatus, ReplayEvents, StoredDelivery
-from streams.ports.stores import Change, Conflict, Position, Record, RecordKind
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Position, Record, RecordKind
 from streams.runtime.producer import Outgoing
 from streams.tenants.handler import RequestName
 from streams.webhooks.endpoints import FoundEndpoint, Modes, TenantEndpoints, webhook_row

@@ -8,7 +8,7 @@ from schemas.base import Frozen
 from schemas.ids import EndpointId, TenantId
 from schemas.problems import NotFound, ProblemCode, Refused
 from schemas.webhooks import StoredEndpoint
-from streams.ports.stores import Record, RecordKind, Records
+from streams.ports.records import Record, RecordKind, Records
 from streams.webhooks.records import tenant_record
 
 MOST_ENDPOINTS: Final = 20

@@ -13,8 +13,9 @@ from schemas.problems import NotFound
 from schemas.webhooks import EndpointHealth, SealedSecret, StoredEndpoint, WebhookEndpoint
 from streams.audit.commit import Commit
 from streams.audit.rows import write_row
+from streams.ports.errors import Conflict, Erased
 from streams.ports.evidence import Vault
-from streams.ports.stores import Change, Conflict, Erased, Record, RecordKind, Records
+from streams.ports.records import Change, Record, RecordKind, Records
 from streams.tenants.handler import Clock, NewId, RequestName
 from streams.webhooks.endpoint_limit import endpoint_or_none, read_register
 from streams.webhooks.endpoint_rules import changed, rotated

@@ -15,7 +15,7 @@ from schemas.events import DecisionEvent
 from schemas.ids import EndpointId, TenantId
 from schemas.topics import Topic
 from schemas.webhooks import Deliver, StoredDelivery, StoredEndpoint
-from streams.ports.stores import Change, Journal, Position, Record, RecordKind, Records
+from streams.ports.records import Change, Journal, Position, Record, RecordKind, Records
 from streams.runtime.event_publisher import key_of
 from streams.runtime.guard import Contract
 from streams.runtime.producer import Outgoing

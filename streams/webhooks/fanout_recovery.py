@@ -14,7 +14,9 @@ from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, TenantId
 from schemas.problems import NotFound, StoreUnavailable
 from schemas.webhooks import StoredEndpoint
-from streams.ports.stores import Change, Conflict, Position, Record, RecordKind, Stores
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Position, Record, RecordKind
+from streams.ports.stores import Stores
 from streams.runtime.outbox_relay import beside
 from streams.webhooks.fanout import FanOut
 from streams.webhooks.records import ALL_TENANTS, delivery_id

@@ -15,7 +15,9 @@ from schemas.problems import NotFound
 from schemas.webhooks import DisabledReason, EndpointHealth, NoteAttempt, StoredEndpoint
 from streams.audit.commit import Commit
 from streams.audit.rows import write_row
-from streams.ports.stores import Change, Conflict, Record, RecordKind, Records, WorkingState
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Record, RecordKind, Records
+from streams.ports.stores import WorkingState
 from streams.webhooks import rules
 from streams.webhooks.records import endpoint_record, health_record
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from schemas.ids import PLATFORM, DeliveryId, EndpointId, EventId, TenantId, derive_id
 from schemas.webhooks import DeliveryStatus, DeliveryWatch, EndpointHealth, StoredDelivery, StoredEndpoint
-from streams.ports.stores import Record, RecordKind
+from streams.ports.records import Record, RecordKind
 
 ALL_TENANTS: Final = ("all", "webhooks")
 """Lists the tenants that ever had an endpoint; on the platform's records."""

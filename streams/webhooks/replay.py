@@ -9,7 +9,10 @@ from schemas.base import to_milliseconds
 from schemas.events import DecisionEvent
 from schemas.problems import NotFound
 from schemas.webhooks import ANY_TYPE, DeliveryStatus, ReplayEvents, StoredDelivery, StoredEndpoint
-from streams.ports.stores import Change, Conflict, FedEvent, Record, RecordKind, Stores
+from streams.ports.errors import Conflict
+from streams.ports.events import FedEvent
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
 from streams.webhooks import rules
 from streams.webhooks.fanout import Write, wish_record
 from streams.webhooks.rearm import fresh, rearmed

@@ -13,7 +13,9 @@ from schemas.base import Frozen, Timestamp
 from schemas.ids import PLATFORM, DeliveryId
 from schemas.problems import NotFound, StoreUnavailable
 from schemas.webhooks import Deliver, DeliveryWatch
-from streams.ports.stores import Change, Conflict, Position, Record, RecordKind, Stores
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Position, Record, RecordKind
+from streams.ports.stores import Stores
 from streams.runtime.outbox_relay import beside
 from streams.runtime.producer import Outgoing
 from streams.webhooks.fanout import Write, wish_record

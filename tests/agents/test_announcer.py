@@ -15,7 +15,8 @@ from schemas.enums import ActorType
 from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import AuditEventId, EventId, TenantId, derive_id
 from schemas.topics import Topic
-from streams.ports.stores import Change, Journal, Record, RecordKind, Stores
+from streams.ports.records import Change, Journal, Record, RecordKind
+from streams.ports.stores import Stores
 from streams.runtime.event_publisher import KafkaAnnouncer
 from streams.runtime.outbox_relay import SETTLED_AFTER, Reconciler, reconciling
 from streams.runtime.producer import LogWriter

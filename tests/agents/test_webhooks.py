@@ -13,13 +13,15 @@ import pytest
 from app.adapters.memory.stores import open_memory_stores
 from app.adapters.security.crypto import RootKey
 from app.broker.server import Broker
-from app.composition.agents import AGENTS, TABLES, Surroundings
+from app.composition.agents import AGENTS, Surroundings
 from app.composition.webhooks import WebhookPace, WebhookPorts, open_delivering
+from app.kafka.cluster import TABLES
 from schemas.events import DecisionEvent, EventType
 from schemas.ids import EndpointId, EventId, derive_id
 from schemas.topics import Topic
 from schemas.webhooks import Deliver, DeliveryCommand, SealedSecret, StoredEndpoint
-from streams.ports.stores import Change, Record, RecordKind, Stores
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
 from streams.runtime.app import GROUP, build_app
 from streams.runtime.event_publisher import KafkaAnnouncer
 from streams.runtime.kafka_client_config import LogAccess

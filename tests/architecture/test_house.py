@@ -71,6 +71,10 @@ def test_rules_and_schemas_know_no_machinery() -> None:
     assert {path: imported(tree) & MACHINERY for path, tree in pure if imported(tree) & MACHINERY} == {}
 
 
+def test_the_root_of_app_holds_packages_and_the_settings() -> None:
+    assert {path.name for path in (ROOT / "app").glob("*.py")} == {"__init__.py", "__main__.py", "settings.py"}
+
+
 def test_every_module_says_in_a_sentence_what_it_is() -> None:
     assert [path for path, tree in modules(*ROOMS) if not ast.get_docstring(tree)] == []
 

@@ -31,7 +31,8 @@ from schemas.enums import DecisionOutcome, FlowType, SessionStatus
 from schemas.ids import SessionId, SubjectId, derive_id
 from schemas.people import Role
 from schemas.sessions import VerificationSession
-from streams.ports.stores import Change, Stores
+from streams.ports.records import Change
+from streams.ports.stores import Stores
 from streams.sign_in.session_cookies import COOKIE
 from streams.verification.session_records import session_record
 from tests.builders import ACME, NOW

@@ -11,7 +11,7 @@ from app.composition.stores import open_house
 from app.composition.webhooks import WebhookPace
 from app.composition.wiring import open_worker
 from app.kafka.cluster import access_of, prepare_topics
-from app.observability.metrics import configure_logging
+from app.observability.logging import configure_logging
 from app.process.startup import until_told_to_stop
 from app.settings import read_settings
 from streams.runtime.producer import LogWriter

@@ -8,7 +8,7 @@ from pathlib import Path
 from app.composition.stores import House, open_house
 from app.composition.wiring import open_worker
 from app.kafka.cluster import access_of, prepare_topics
-from app.observability.metrics import configure_logging
+from app.observability.logging import configure_logging
 from app.process.startup import until_told_to_stop
 from app.settings import read_settings
 from schemas.problems import StoreUnavailable

@@ -15,13 +15,15 @@ from prometheus_client import CollectorRegistry
 from typing_extensions import override
 
 from app.broker.server import Broker
-from app.composition.agents import TABLES
-from app.http.health_port import probes_of, serving_health
+from app.http.health_port import serving_health
+from app.kafka.cluster import TABLES
 from app.kafka.request_reply import Gateway
+from app.observability.health_probes import probes_of
 from schemas.ids import SubjectId, VerificationId, derive_id
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
-from streams.ports.stores import RecordKind, WorkingState
+from streams.ports.records import RecordKind
+from streams.ports.stores import WorkingState
 from streams.runtime.app import GROUP
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.producer import LogWriter

@@ -13,7 +13,8 @@ from app.adapters.security.at_rest import seal_stores
 from app.adapters.security.crypto import Purpose, RootKey
 from app.adapters.sqlite.stores import open_sqlite_stores
 from schemas.ids import EvidenceId
-from streams.ports.stores import RecordKind, Stores
+from streams.ports.records import RecordKind
+from streams.ports.stores import Stores
 from tests.builders import ACME
 
 ROOT_KEY: Final = RootKey(bytes(range(32)))

@@ -28,7 +28,9 @@ from schemas.audit import AuditFilter, SealAudit
 from schemas.ids import AuditEventId, EventId, derive_id
 from schemas.problems import NotFound, StoreUnavailable
 from streams.audit.handler import SealChain, verify_chain
-from streams.ports.stores import Change, Conflict, Record, RecordKind, Stores
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
 from tests.builders import ACME, VERIFICATION, build_audit_event, build_decision_event, build_record
 from tests.chaos.proxy import Proxy, Way
 from tests.contracts.adapters import ROOT_KEY

@@ -22,7 +22,7 @@ from schemas.ids import AuditEventId, derive_id
 from schemas.problems import StoreUnavailable
 from streams.audit.handler import ChainReport, SealChain, verify_chain
 from streams.audit.rules import chain_key, is_chosen, link
-from streams.ports.stores import Change, Position
+from streams.ports.records import Change, Position
 from tests.builders import ACME, NOW, build_audit_event
 from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.cassandra_adapter import KEYSPACE, open_cassandra

@@ -16,8 +16,8 @@ from app.adapters.security.keyring import FRESH_S, KeyRing
 from schemas.enums import EvidenceKind
 from schemas.ids import EvidenceId, VerificationId, derive_id
 from schemas.problems import NotFound, StoreUnavailable
+from streams.ports.errors import Damaged, Erased
 from streams.ports.evidence import EvidenceDraft, EvidenceStore, Vault
-from streams.ports.stores import Damaged, Erased
 from tests.builders import ACME, NOW, SUBJECT, build_evidence_draft
 from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.cassandra_adapter import KEYSPACE, open_cassandra

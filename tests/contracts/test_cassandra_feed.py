@@ -22,7 +22,9 @@ from app.adapters.shared.columns import to_micros
 from app.adapters.shared.feed_positions import read_place
 from schemas.events import DecisionEvent
 from schemas.problems import StoreUnavailable
-from streams.ports.stores import Change, FedEvent, RecordKind, Stores
+from streams.ports.events import FedEvent
+from streams.ports.records import Change, RecordKind
+from streams.ports.stores import Stores
 from tests.builders import ACME, build_record
 from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.cassandra_adapter import KEYSPACE, SETTLE_S, open_cassandra

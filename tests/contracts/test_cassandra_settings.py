@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.composition.cassandra import address_of, replication_of
-from app.composition.stores import blobs_dir_of
-from app.settings import Settings, SettingsRefused, read_settings
+from app.settings import Settings, SettingsRefused, blobs_dir_of, read_settings
 
 
 def settings(**given: object) -> Settings:

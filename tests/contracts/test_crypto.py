@@ -17,7 +17,7 @@ from app.adapters.files.data_dir import DATABASE_FILE
 from app.adapters.security.crypto import Purpose, RootKey, RootKeyRefused, bind, load_root_key, seal, unseal
 from app.adapters.security.keyring import TOMBSTONE, KeyRing
 from schemas.ids import SubjectId
-from streams.ports.stores import Damaged, Erased
+from streams.ports.errors import Damaged, Erased
 from tests.builders import ACME, GLOBEX, SUBJECT
 from tests.contracts.adapters import ROOT_KEY
 

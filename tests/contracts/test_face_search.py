@@ -13,7 +13,8 @@ from schemas.enums import VerificationStatus as Status
 from schemas.ids import SubjectId, TenantId, VerificationId, derive_id
 from schemas.problems import StoreUnavailable
 from schemas.verifications import StoredVerification
-from streams.ports.stores import Change, RecordKind, Stores
+from streams.ports.records import Change, RecordKind
+from streams.ports.stores import Stores
 from streams.reviews.events import verification_event, verification_record
 from streams.verification import events, records
 from streams.verification.face_search import FaceQuery, FaceSearch, pack_face

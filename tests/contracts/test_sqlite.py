@@ -20,7 +20,9 @@ from app.adapters.sqlite.stores import open_sqlite_stores
 from schemas.audit import AuditFilter
 from schemas.ids import EvidenceId, SubjectId, VerificationId, derive_id
 from schemas.problems import NotFound, StoreUnavailable
-from streams.ports.stores import Change, Damaged, Erased, RecordKind, Stores
+from streams.ports.errors import Damaged, Erased
+from streams.ports.records import Change, RecordKind
+from streams.ports.stores import Stores
 from tests.builders import (
     ACME,
     NOW,

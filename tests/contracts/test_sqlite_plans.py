@@ -14,7 +14,7 @@ from app.adapters.sqlite.batching import for_rows
 from app.adapters.sqlite.engine import prepare
 from schemas.audit import AuditFilter
 from schemas.enums import ActorType
-from streams.ports.stores import Position
+from streams.ports.records import Position
 from tests.builders import ACME, NOW
 
 SMALL = {"audit_waiting", "audit_heads", "w", "asked", "CONSTANT", "3"}

@@ -18,7 +18,8 @@ from app.adapters.sqlite.search import Search
 from app.adapters.sqlite.stores import open_sqlite_stores
 from app.http.filters import Page
 from app.http.listing import page_of, place_of
-from streams.ports.stores import Change, Position, Record, RecordKind, Stores
+from streams.ports.records import Change, Position, Record, RecordKind
+from streams.ports.stores import Stores
 from tests.builders import ACME, NOW
 from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.test_records import keep

@@ -25,7 +25,7 @@ from schemas.sessions import (
 )
 from schemas.verifications import DeclaredDocument, Submission, SubmitVerification
 from streams.flows.rules import REQUIRED_CHECKS
-from streams.ports.stores import Change, Record, RecordKind
+from streams.ports.records import Change, Record, RecordKind
 from streams.sessions import rules
 from streams.sessions.handler import ChangeSession
 from streams.sessions.queries import opening_label

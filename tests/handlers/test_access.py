@@ -16,7 +16,8 @@ from schemas.audit import Actor, AuditEvent, AuditFilter
 from schemas.enums import ActorType, Scope
 from schemas.ids import PLATFORM, KeyId, TenantId, derive_id
 from schemas.problems import NotFound, Unauthenticated
-from streams.ports.stores import Found, Position, Record, RecordKind, Records, Stores
+from streams.ports.records import Found, Position, Record, RecordKind, Records
+from streams.ports.stores import Stores
 from streams.tenants.handler import (
     KEY_INDEX,
     TENANT_INDEX,

@@ -10,7 +10,8 @@ from app.adapters.memory.stores import open_memory_stores
 from app.observability.backlog import Backlog, DiskUsage
 from schemas.ids import AuditEventId, derive_id
 from schemas.problems import StoreUnavailable
-from streams.ports.stores import Change, Stores
+from streams.ports.records import Change
+from streams.ports.stores import Stores
 from tests.builders import ACME, GLOBEX, NOW, build_audit_event, build_decision_event, build_record
 from tests.contracts.adapters import ROOT_KEY, Opened
 

@@ -23,7 +23,7 @@ from schemas.tenant_settings import (
     TenantSettings,
 )
 from schemas.verifications import PersonalFields, StoredVerification
-from streams.ports.stores import Change, Record, RecordKind
+from streams.ports.records import Change, Record, RecordKind
 from streams.tenants.settings import SETTINGS
 from streams.verification.explanation import Reading, explain
 from streams.verification.policy import SAME_AMONG_MANY, FaceBands, VerificationPolicy

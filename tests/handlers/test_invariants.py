@@ -21,7 +21,7 @@ from schemas.verifications import StoredVerification, SubmitVerification, Verifi
 from streams.audit.handler import SealChain
 from streams.invariants import rules
 from streams.invariants.rules import Invariant
-from streams.ports.stores import Record, RecordKind
+from streams.ports.records import Record, RecordKind
 from streams.runtime.dead_letters import burial
 from streams.runtime.message import Delivery
 from streams.runtime.replies import CORRELATION, Reply

@@ -12,10 +12,11 @@ from schemas.ids import KeyId, ReviewerSessionId, derive_id
 from schemas.people import Reviewer, ReviewerCaller, Role
 from schemas.problems import NotFound, ProblemCode, Refused, Unauthenticated
 from streams.reviewers.invitations import Invitation, NewMember, add_with_password, give_reset_token, invite
-from streams.reviewers.member_changes import MemberWish, change_member, reset_factor
+from streams.reviewers.member_changes import MemberWish, change_member
 from streams.reviewers.members import find_by_email, load_member
 from streams.reviewers.roles import COUNTS_AS_GONE, let_go
 from streams.reviewers.tokens import read_token
+from streams.sign_in.factor_reset import reset_factor
 from streams.sign_in.password_rules import require_acceptable
 from streams.tenants.api_keys import KeyWish, MadeKey, TenantKeys
 from streams.tenants.handler import Authenticate, RequestName, RevokeKey

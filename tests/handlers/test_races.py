@@ -17,7 +17,7 @@ from schemas.problems import ProblemCode, Refused
 from schemas.reviews import CaseChanged, CaseCommand, CaseOutcome, ConcludeCase
 from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
-from streams.ports.stores import RecordKind
+from streams.ports.records import RecordKind
 from streams.reviews.handler import ChangeCase
 from streams.tenants.settings import read_settings
 from streams.verification.policy import VerificationPolicy

@@ -10,7 +10,7 @@ from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.reasons import ReasonCode
 from schemas.sessions import RecordOutcome, StartSession, with_row
 from schemas.verifications import StoredVerification
-from streams.ports.stores import Change, RecordKind
+from streams.ports.records import Change, RecordKind
 from streams.sessions import rules
 from streams.verification.session_records import next_session_record
 from streams.vision_ports import Face

@@ -19,7 +19,7 @@ from schemas.ids import SessionId, SubjectId, derive_id
 from schemas.problems import ProblemCode, Refused
 from schemas.reasons import ReasonCode
 from schemas.verifications import AcceptedDocument, PersonalFields
-from streams.ports.stores import RecordKind
+from streams.ports.records import RecordKind
 from streams.verification import records
 from streams.verification.checks import DOCUMENT_POINTER, SELFIE_POINTER
 from streams.verification.policy import FaceBands, VerificationPolicy

@@ -12,7 +12,7 @@ from schemas.ids import EvidenceId, SessionId, SubjectId, VerificationId, derive
 from schemas.problems import Refused, StoreUnavailable
 from schemas.reasons import ReasonCode
 from schemas.verifications import StoredVerification, codes_of
-from streams.ports.stores import RecordKind
+from streams.ports.records import RecordKind
 from streams.verification.observations import DocumentFindings
 from streams.verification.policy import FaceBands, VerificationPolicy
 from streams.vision_ports import Face

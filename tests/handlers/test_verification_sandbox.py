@@ -6,7 +6,7 @@ from schemas.enums import DecisionOutcome, VerificationStatus
 from schemas.ids import SubjectId
 from schemas.problems import ProblemCode, Refused
 from schemas.reasons import ReasonCode
-from streams.ports.stores import RecordKind
+from streams.ports.records import RecordKind
 from streams.verification import records as verification_records
 from tests.builders import ACME
 from tests.handlers.verification_stage import UNDECODABLE, Stage

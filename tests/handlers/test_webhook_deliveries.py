@@ -21,7 +21,7 @@ from schemas.webhooks import (
     StoredDelivery,
     WebhookEndpoint,
 )
-from streams.ports.stores import Change, Record, RecordKind
+from streams.ports.records import Change, Record, RecordKind
 from streams.tenants.handler import RequestName
 from streams.webhooks.deliveries import HandedRange, RangeWish
 from streams.webhooks.rearm import fresh

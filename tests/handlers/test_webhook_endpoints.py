@@ -11,7 +11,8 @@ import pytest
 from schemas.ids import PLATFORM, EndpointId, derive_id
 from schemas.problems import NotFound, ProblemCode, Refused
 from schemas.webhooks import DisabledReason, EndpointHealth, StoredEndpoint
-from streams.ports.stores import Change, Erased, RecordKind
+from streams.ports.errors import Erased
+from streams.ports.records import Change, RecordKind
 from streams.tenants.handler import RequestName
 from streams.webhooks.endpoint_limit import MOST_ENDPOINTS
 from streams.webhooks.endpoint_rules import MOST_SECRETS

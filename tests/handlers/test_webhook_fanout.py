@@ -10,7 +10,7 @@ from schemas.events import EventType
 from schemas.ids import PLATFORM
 from schemas.problems import StoreUnavailable
 from schemas.webhooks import DeliveryStatus
-from streams.ports.stores import RecordKind
+from streams.ports.records import RecordKind
 from streams.webhooks.dispatcher import Dispatcher
 from streams.webhooks.rules import LOST_AFTER
 from streams.webhooks.scheduler import MARK, DeliverySweeper, SweepMark, SweepPace

@@ -20,7 +20,7 @@ from schemas.webhooks import (
     SealedSecret,
     StoredEndpoint,
 )
-from streams.ports.stores import Change, RecordKind
+from streams.ports.records import Change, RecordKind
 from streams.webhooks.rearm import fresh
 from streams.webhooks.records import delivery_records, endpoint_record
 from streams.webhooks.replay import PAGE

@@ -9,8 +9,8 @@ from app.adapters.memory.stores import open_memory_stores
 from app.adapters.security.crypto import RootKey
 from schemas.ids import EndpointId
 from schemas.webhooks import SealedSecret
+from streams.ports.errors import Damaged
 from streams.ports.evidence import Vault
-from streams.ports.stores import Damaged
 from streams.webhooks.secrets import open_secrets, seal_secret
 from tests.builders import ACME, NOW, build_endpoint
 

@@ -24,7 +24,9 @@ from schemas.ids import AuditEventId, EvidenceId, TenantId, VerificationId, deri
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, NotFound, Overloaded
 from schemas.reviews import ReviewCase, StoredCase
 from schemas.verifications import CheckResult, StoredVerification, SubmitVerification, VerificationDecided
-from streams.ports.stores import Announcer, RecordKind, Stores, WorkingState
+from streams.ports.events import Announcer
+from streams.ports.records import RecordKind
+from streams.ports.stores import Stores, WorkingState
 from streams.verification import records
 from streams.verification.change import Remembered
 from streams.verification.checks import DocumentReader, Engines

@@ -23,7 +23,8 @@ from schemas.webhooks import (
     StoredEndpoint,
 )
 from streams.audit.commit import CommitAndTell
-from streams.ports.stores import Change, Record, RecordKind, Stores
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
 from streams.runtime.producer import Outgoing
 from streams.webhooks.attempt import AttemptDelivery, Tried
 from streams.webhooks.dispatcher import Dispatcher

@@ -6,7 +6,7 @@ import sys
 
 from pydantic import SecretStr
 
-from app.observability.metrics import configure_logging
+from app.observability.logging import configure_logging
 from app.process.startup import until_told_to_stop
 from streams.catalog.handler import Catalogue
 from tests.http.session_steps import open_page, publish_flow

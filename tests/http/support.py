@@ -22,14 +22,14 @@ from uuid_utils.compat import uuid7
 from app.adapters.memory.stores import Shelves, open_memory_stores
 from app.adapters.security.crypto import RootKey
 from app.adapters.security.passwords import PARAMETERS, Argon2Passwords
-from app.http.ports import Authenticator, FrontPorts, FrontSettings, Probe
+from app.http.ports import Authenticator, FrontPorts, FrontSettings
 from app.http.rate_limits import RateLimiter
 from app.http.server import create_app, make_runner
 from app.intake.admission import Admission
 from app.intake.capture import build_capture_intake
 from app.intake.capture_tokens import CaptureTokens
 from app.intake.verifications import Intake
-from app.kafka.request_reply import partition_of
+from app.observability.health_probes import Probe
 from app.observability.metrics import build_metrics
 from app.vision.pool import VisionPool
 from app.vision.pooled import PooledImageDecoder
@@ -56,14 +56,15 @@ from schemas.verifications import SubmitVerification
 from streams.audit.commit import CommitAndTell
 from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
-from streams.ports.stores import Change, Stores
-from streams.reviewers.context import Passwords, People
+from streams.ports.records import Change
+from streams.ports.stores import Stores
+from streams.reviewers.context import ABSOLUTE, Passwords, People
 from streams.reviewers.members import email_record, reviewer_record
 from streams.reviews.handler import ChangeCase
 from streams.runtime.producer import Outgoing
+from streams.runtime.tables import partition_of
 from streams.sessions.handler import ChangeSession
 from streams.sign_in.session_cookies import (
-    ABSOLUTE,
     COOKIE,
     RecogniseReviewer,
     draw_cookie,

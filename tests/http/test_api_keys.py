@@ -15,7 +15,8 @@ from schemas.enums import Scope
 from schemas.ids import PLATFORM, TenantId
 from schemas.people import Role
 from schemas.problems import StoreUnavailable, Unauthenticated
-from streams.ports.stores import Change, Committed, RecordKind, Stores
+from streams.ports.records import Change, Committed, RecordKind
+from streams.ports.stores import Stores
 from streams.tenants.handler import Authenticate
 from streams.tenants.key_usage import NoteKeyUse
 from streams.tenants.rules import read_key

@@ -10,7 +10,7 @@ from schemas.base import rfc3339
 from schemas.ids import EndpointId, EventId, derive_id
 from schemas.problems import StoreUnavailable
 from schemas.webhooks import Attempt, DeliveryStatus, FailureKind, ReplayEvents, StoredEndpoint
-from streams.ports.stores import Change, RecordKind
+from streams.ports.records import Change, RecordKind
 from streams.webhooks.rearm import fresh
 from streams.webhooks.records import delivery_records
 from tests.builders import ACME, build_decision_event

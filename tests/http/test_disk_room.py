@@ -4,8 +4,8 @@ from pathlib import Path
 
 import structlog
 
-from app.http.health_port import BrokerProbe, WriteProof
 from app.observability.disk_space import LOOK_EVERY_S, DiskProbe, places_of
+from app.observability.health_probes import BrokerProbe, WriteProof
 from app.settings import Settings
 from schemas.problems import StoreUnavailable
 from streams.runtime.kafka_client_config import LogAccess

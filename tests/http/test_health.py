@@ -12,8 +12,8 @@ from app.adapters.memory.stores import MemoryJournal, Shelves, open_memory_store
 from app.adapters.security.crypto import RootKey
 from app.adapters.sqlite import engine
 from app.adapters.sqlite.stores import open_sqlite_stores
-from app.http.health_port import WRITE_EVERY_S, StoreProbe
 from app.http.routes.health import LATE
+from app.observability.health_probes import WRITE_EVERY_S, StoreProbe
 from tests.chaos.store_lock import nobody_writes
 from tests.http.support import Front, build_body, open_front
 

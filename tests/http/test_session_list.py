@@ -11,7 +11,7 @@ from schemas.enums import DecisionOutcome, FlowType, SessionStatus
 from schemas.ids import SessionId, SubjectId, TenantId, derive_id
 from schemas.people import Role
 from schemas.sessions import VerificationSession
-from streams.ports.stores import Change
+from streams.ports.records import Change
 from streams.verification.session_records import session_record
 from tests.builders import ACME, GLOBEX, NOW
 from tests.http.json_schema import Schemas

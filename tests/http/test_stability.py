@@ -5,7 +5,7 @@ from app.intake.body import SubmitBody
 from app.intake.images import unpack
 from app.intake.verifications import ROUTE, fingerprint_of
 from schemas.ids import TenantId, derive_id
-from streams.ports.stores import Position
+from streams.ports.records import Position
 from streams.verification.records import mode
 from tests.builders import NOW
 from tests.http.support import build_body, encoded

@@ -7,13 +7,15 @@ import pytest
 
 from app.adapters.memory.stores import Shelves, open_memory_stores
 from app.adapters.security.crypto import RootKey
-from app.http.rate_limits import RateLimiter, RateLimits
+from app.configuration.rate_limits import RateLimits
+from app.http.rate_limits import RateLimiter
 from app.http.tenant_limits import FRESH_S, TenantLimits
 from schemas.ids import TenantId
 from schemas.people import Role
 from schemas.problems import StoreUnavailable
 from schemas.tenant_settings import TenantRateLimits, TenantSettings
-from streams.ports.stores import Change, Record, RecordKind, Stores
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
 from streams.tenants.settings import SETTINGS
 from tests.builders import ACME, GLOBEX, NOW
 from tests.http.session_steps import open_page, publish_flow

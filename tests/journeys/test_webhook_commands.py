@@ -25,7 +25,7 @@ from schemas.audit import AuditFilter
 from schemas.events import DecisionEvent
 from schemas.ids import derive_id
 from schemas.webhooks import DeliveryStatus, StoredDelivery, StoredEndpoint
-from streams.ports.stores import Change
+from streams.ports.records import Change
 from streams.tenants.handler import OPERATOR, CreateTenant
 from streams.webhooks.rearm import fresh
 from streams.webhooks.records import delivery_records, endpoint_record

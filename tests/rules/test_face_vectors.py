@@ -5,7 +5,7 @@ import pytest
 
 from app.adapters.faces.vectors import BLOCK_NUMBERS, FaceVectors
 from schemas.problems import VeristreamError
-from streams.ports.stores import Damaged
+from streams.ports.errors import Damaged
 from streams.verification.face_search import pack_face, unpack_face
 from streams.vision_ports import Embedding
 

@@ -24,7 +24,7 @@ from schemas.reasons import ReasonCode
 from schemas.reviews import StoredCase
 from schemas.sessions import VerificationSession
 from schemas.verifications import PersonalFields
-from streams.ports.stores import Change, RecordKind
+from streams.ports.records import Change, RecordKind
 from streams.verification import change as verification_change
 from streams.verification import events
 from streams.verification import records as verification_records

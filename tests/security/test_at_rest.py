@@ -22,7 +22,9 @@ from schemas.topics import Topic
 from schemas.verifications import SubmitVerification
 from streams.audit.handler import SealChain, verify_chain
 from streams.audit.rows import act, write_row
-from streams.ports.stores import Change, Damaged, Record, RecordKind, Stores
+from streams.ports.errors import Damaged
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
 from streams.reviewers.members import load_member, reviewer_record
 from tests.builders import ACME, GLOBEX, NOW
 from tests.handlers.people_stage import EMAIL, staged

@@ -27,7 +27,7 @@ from streams.audit.checkpointing import CheckpointCopy, CheckpointWriter
 from streams.audit.checkpoints import HEADS_AT_ONCE, Ledger, next_checkpoints, read_history
 from streams.audit.handler import SealChain
 from streams.audit.merkle import inclusion_path, is_included
-from streams.ports.stores import Change
+from streams.ports.records import Change
 from streams.runtime.producer import MAX_RECORD_BYTES
 from tests.builders import ACME, GLOBEX, build_audit_event, build_record
 from tests.contracts.adapters import SqliteBreaker

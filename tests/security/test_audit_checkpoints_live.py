@@ -12,7 +12,7 @@ from app.kafka.cluster import open_broker, prepare_topics
 from app.settings import Settings
 from schemas.ids import PLATFORM, AuditEventId, derive_id
 from streams.audit.commit import CommitAndTell
-from streams.ports.stores import Change
+from streams.ports.records import Change
 from streams.runtime.event_publisher import KafkaAnnouncer
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.producer import LogWriter

@@ -17,7 +17,7 @@ from schemas.enums import Scope
 from schemas.ids import PLATFORM, KeyId, TenantId
 from schemas.people import Role
 from schemas.problems import StoreUnavailable
-from streams.ports.stores import Change, Committed
+from streams.ports.records import Change, Committed
 from streams.tenants.handler import Authenticate, RevokeKey
 from tests.builders import ACME, GLOBEX
 from tests.http.furnished import TENANTS, has_id, open_furnished

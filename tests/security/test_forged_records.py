@@ -12,7 +12,8 @@ from app.kafka.request_reply import Gateway
 from schemas.people import Reviewer, Role
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
-from streams.ports.stores import Change, RecordKind, WorkingState
+from streams.ports.records import Change, RecordKind
+from streams.ports.stores import WorkingState
 from streams.runtime.app import GROUP
 from streams.runtime.broker_clock import JUMP_S, KNOWN_FOR_S, BrokerClock
 from streams.runtime.dead_letters import Redriven, burial, redrive

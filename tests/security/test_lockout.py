@@ -9,9 +9,10 @@ from typing import Any, Final
 import pyotp
 import pytest
 
-from app.http.rate_limits import WINDOW_S, RateLimits
+from app.configuration.rate_limits import RateLimits
+from app.http.rate_limits import WINDOW_S
 from app.http.rejections import Rejections
-from streams.ports.stores import RecordKind
+from streams.ports.records import RecordKind
 from streams.sign_in import attempt_limits
 from streams.sign_in.attempt_limits import Counts, TooManyAttempts, take
 from streams.sign_in.device_cookies import LIFETIME

@@ -22,7 +22,7 @@ from schemas.ids import EndpointId, SubjectId, derive_id
 from schemas.topics import Topic
 from schemas.webhooks import SealedSecret
 from streams.audit.rules import chain_key
-from streams.ports.stores import KeyNotHeld
+from streams.ports.errors import KeyNotHeld
 from streams.runtime.authentication import RecordKeys, Unauthentic
 from streams.runtime.message import Delivery
 from streams.webhooks.secrets import open_secrets, seal_secret

@@ -14,7 +14,9 @@ from app.adapters.cassandra.session import Session
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.checkpoints import ChainHead
 from schemas.ids import AuditEventId, TenantId
-from streams.ports.stores import AuditLog, Damaged, Position, SealedRow
+from streams.ports.audit import AuditLog, SealedRow
+from streams.ports.errors import Damaged
+from streams.ports.records import Position
 
 _SEALER_BYTES: Final = 8
 

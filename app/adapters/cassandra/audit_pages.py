@@ -26,7 +26,7 @@ from app.adapters.shared.columns import BEYOND, to_millis
 from schemas.audit import AuditAction, AuditFilter
 from schemas.ids import TenantId
 from streams.audit.rules import is_chosen, names
-from streams.ports.stores import Position
+from streams.ports.records import Position
 
 BEFORE_ALL: Final = -(2**63)
 """Milliseconds; earlier than every row."""

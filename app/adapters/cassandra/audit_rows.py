@@ -18,7 +18,8 @@ from app.adapters.shared.columns import from_millis, to_millis
 from schemas.audit import AuditEvent, ChainLink
 from schemas.ids import AuditEventId, TenantId
 from streams.audit.rules import CHAIN
-from streams.ports.stores import Change, Damaged
+from streams.ports.errors import Damaged
+from streams.ports.records import Change
 
 DAY_MS: Final = 86_400_000
 """A partition of rows holds one tenant's day of one mode, in milliseconds (UTC): some 600 B a row."""

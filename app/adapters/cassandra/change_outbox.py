@@ -19,7 +19,7 @@ from schemas.audit import AuditEvent
 from schemas.base import Frozen
 from schemas.events import DecisionEvent
 from schemas.ids import TenantId
-from streams.ports.stores import Change, Record, RecordKind
+from streams.ports.records import Change, Record, RecordKind
 
 EVENTS: Final = "events"
 """The queue of events that still have to leave the house."""

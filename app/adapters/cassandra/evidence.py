@@ -29,8 +29,8 @@ from app.adapters.files.blobs import BlobFiles, BlobName
 from app.adapters.security.keyring import SubjectKey
 from schemas.ids import EvidenceId, SubjectId, TenantId
 from schemas.problems import NotFound, StoreUnavailable
+from streams.ports.errors import Damaged
 from streams.ports.evidence import EvidenceDraft, EvidenceRow, EvidenceStore
-from streams.ports.stores import Damaged
 
 _ATTEMPTS: Final = 5
 """A put is outrun at most once by each piece of it that another keeps first."""

@@ -14,8 +14,8 @@ from app.adapters.files.blobs import BlobName
 from app.adapters.shared.columns import from_micros, to_micros
 from schemas.enums import EvidenceKind, RetentionPolicy
 from schemas.ids import EvidenceId, SubjectId, TenantId, VerificationId
+from streams.ports.errors import Damaged
 from streams.ports.evidence import EvidenceRow
-from streams.ports.stores import Damaged
 
 _COLUMNS: Final = (
     "tenant, home, evidence_id, subject_id, verification_id, kind, retention_policy, media_type, "

@@ -15,7 +15,7 @@ from app.adapters.shared.feed_positions import read_place, write_place
 from schemas.events import DecisionEvent
 from schemas.ids import EventId, TenantId
 from schemas.problems import NotFound
-from streams.ports.stores import EventFeed, FedEvent
+from streams.ports.events import EventFeed, FedEvent
 
 ROWS_AT_ONCE: Final = 1_000
 """Rows asked for in one request at most: a request brings no more than 5,000."""

@@ -27,7 +27,8 @@ from app.adapters.cassandra.session import Attempt, Session, Settled, Statement,
 from app.adapters.shared.columns import to_micros, to_pairs_text
 from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, EventId
-from streams.ports.stores import Change, Committed, Conflict, Journal, Record
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Committed, Journal, Record
 
 log = structlog.get_logger(__name__)
 

@@ -11,8 +11,8 @@ from app.adapters.cassandra.session import Attempt, Session, Statement, Write
 from app.adapters.security.keyring import TOMBSTONE, KeyRing, SubjectKey
 from schemas.ids import SubjectId, TenantId
 from schemas.problems import StoreUnavailable
+from streams.ports.errors import Damaged
 from streams.ports.evidence import Vault
-from streams.ports.stores import Damaged
 
 _SELECT: Final = Statement("SELECT wrapped FROM subject_keys WHERE tenant = ? AND subject_id = ?")
 _CLAIM: Final = Statement(

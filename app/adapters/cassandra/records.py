@@ -12,7 +12,7 @@ from app.adapters.cassandra.session import Session, Statement, Write
 from app.adapters.shared.columns import BEYOND, from_micros, from_pairs_text, to_micros
 from schemas.ids import TenantId
 from schemas.problems import NotFound
-from streams.ports.stores import Found, Position, Record, RecordKind, Records
+from streams.ports.records import Found, Position, Record, RecordKind, Records
 
 Answer = TypeVar("Answer")
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from app.adapters.cassandra.session import Session, Statement, Write
 from app.adapters.shared.columns import to_micros
 from app.adapters.shared.trigrams import grams_for, runs_of
-from streams.ports.stores import Record
+from streams.ports.records import Record
 
 LOOKED_AT: Final = 100
 """Rows of a run read at once: a few pages' worth."""

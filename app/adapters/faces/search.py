@@ -25,7 +25,9 @@ from schemas.events import EventType
 from schemas.ids import SubjectId, TenantId, VerificationId
 from schemas.problems import NotFound
 from schemas.verifications import StoredVerification
-from streams.ports.stores import Damaged, Erased, Position, Record, RecordKind, Stores
+from streams.ports.errors import Damaged, Erased
+from streams.ports.records import Position, Record, RecordKind
+from streams.ports.stores import Stores
 from streams.verification import records as verification_records
 from streams.verification.events import EVENT_OF
 from streams.verification.face_search import FaceQuery, FaceSearch, Neighbour, Neighbours, unpack_face

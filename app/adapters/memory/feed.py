@@ -12,7 +12,7 @@ from app.adapters.shared.feed_positions import read_numbered, write_place
 from schemas.events import DecisionEvent
 from schemas.ids import EventId, TenantId
 from schemas.problems import NotFound
-from streams.ports.stores import EventFeed, FedEvent
+from streams.ports.events import EventFeed, FedEvent
 
 
 @dataclass(slots=True)

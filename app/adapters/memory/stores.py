@@ -17,22 +17,11 @@ from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, AuditEventId, EventId, EvidenceId, SubjectId, TenantId
 from schemas.problems import NotFound
 from streams.audit.rules import CHAIN, chain_key, is_chosen, is_head, seal_head
+from streams.ports.audit import AuditLog, SealedRow
+from streams.ports.errors import Conflict, Damaged
 from streams.ports.evidence import EvidenceDraft, EvidenceRow, EvidenceStore, Vault
-from streams.ports.stores import (
-    AuditLog,
-    Change,
-    Committed,
-    Conflict,
-    Damaged,
-    Found,
-    Journal,
-    Position,
-    Record,
-    RecordKind,
-    Records,
-    SealedRow,
-    Stores,
-)
+from streams.ports.records import Change, Committed, Found, Journal, Position, Record, RecordKind, Records
+from streams.ports.stores import Stores
 
 _VALUE_KIND = "VALUE"
 

@@ -24,20 +24,10 @@ from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.checkpoints import ChainHead
 from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, EventId, TenantId
-from streams.ports.stores import (
-    AuditLog,
-    Change,
-    Committed,
-    Damaged,
-    Found,
-    Journal,
-    Position,
-    Record,
-    RecordKind,
-    Records,
-    SealedRow,
-    Stores,
-)
+from streams.ports.audit import AuditLog, SealedRow
+from streams.ports.errors import Damaged
+from streams.ports.records import Change, Committed, Found, Journal, Position, Record, RecordKind, Records
+from streams.ports.stores import Stores
 
 SEALED_KINDS: Final[Mapping[RecordKind, Purpose]] = MappingProxyType(
     {

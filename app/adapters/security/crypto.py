@@ -23,7 +23,7 @@ from app.adapters.files.private_files import make_private
 from app.configuration.placeholders import fault_of_bytes
 from schemas.problems import VeristreamError
 from schemas.topics import Topic
-from streams.ports.stores import Damaged, KeyNotHeld
+from streams.ports.errors import Damaged, KeyNotHeld
 
 KEY_BYTES: Final = 32
 """AES-256 (NIST FIPS 197)."""

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from app.adapters.security.crypto import ENVELOPE, KEY_BYTES, NONCE_BYTES, Keys, Purpose, bind, seal, unseal
 from schemas.ids import SubjectId, TenantId
-from streams.ports.stores import Erased
+from streams.ports.errors import Erased
 from streams.webhooks.secrets import ENDPOINT_HOLDER
 
 _TAG_BYTES: Final = 16

@@ -15,7 +15,7 @@ from argon2.low_level import ARGON2_VERSION
 from typing_extensions import override
 
 from schemas.problems import Overloaded
-from streams.ports.stores import Damaged
+from streams.ports.errors import Damaged
 from streams.reviewers.context import Passwords
 from streams.sign_in.password_rules import password_bytes
 

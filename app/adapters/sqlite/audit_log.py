@@ -16,7 +16,9 @@ from schemas.audit import AuditAction, AuditEvent, AuditFilter, ChainLink
 from schemas.checkpoints import ChainHead
 from schemas.ids import AuditEventId, TenantId
 from streams.audit.rules import chain_key, is_head, names, seal_head
-from streams.ports.stores import AuditLog, Damaged, Position, SealedRow
+from streams.ports.audit import AuditLog, SealedRow
+from streams.ports.errors import Damaged
+from streams.ports.records import Position
 
 _INDEX_OF: Final = (
     ("decision_id", "audit_by_decision"),

@@ -12,7 +12,7 @@ from app.adapters.sqlite.batching import write_rows
 from schemas.audit import AuditEvent, ChainLink
 from schemas.ids import TenantId
 from streams.audit.rules import CHAIN
-from streams.ports.stores import Damaged
+from streams.ports.errors import Damaged
 
 AuditColumns: TypeAlias = tuple[str | int | None, ...]
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from app.adapters.shared.columns import to_micros
-from streams.ports.stores import Change, Committed, Conflict, Record
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Committed, Record
 
 RecordKey: TypeAlias = tuple[str, str, str]
 """Tenant, kind, id."""

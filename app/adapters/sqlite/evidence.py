@@ -16,8 +16,8 @@ from app.adapters.sqlite.evidence_rows import EvidenceKey, Whole, clear_files, d
 from app.adapters.sqlite.evidence_writes import Outrun, Put
 from schemas.ids import EvidenceId, TenantId
 from schemas.problems import NotFound, StoreUnavailable, VeristreamError
+from streams.ports.errors import Damaged
 from streams.ports.evidence import EvidenceDraft, EvidenceRow, EvidenceStore
-from streams.ports.stores import Damaged
 
 _ATTEMPTS: Final = 3
 """A subject gets its first key once; whoever was outrun seals again under the winner's."""

@@ -16,8 +16,8 @@ from app.adapters.sqlite.engine import Engine
 from app.adapters.sqlite.evidence_rows import Piece, clear_files, insert
 from app.adapters.sqlite.keys import KeptKeys, Owner, read_key
 from schemas.problems import VeristreamError
+from streams.ports.errors import Erased
 from streams.ports.evidence import EvidenceDraft
-from streams.ports.stores import Erased
 
 INLINE_BYTES: Final = 64 * 1024
 """Up to this size content lies in the database: a new file costs more than writing it twice."""

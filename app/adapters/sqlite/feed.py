@@ -14,7 +14,7 @@ from app.adapters.sqlite.engine import Engine
 from schemas.events import DecisionEvent
 from schemas.ids import EventId, TenantId
 from schemas.problems import NotFound
-from streams.ports.stores import EventFeed, FedEvent
+from streams.ports.events import EventFeed, FedEvent
 
 _EVENT: Final = "INSERT OR IGNORE INTO events (id, tenant, livemode, seen_at, body) VALUES (?, ?, ?, ?, ?)"
 _LATEST: Final = "SELECT seen_at FROM events WHERE seq = (SELECT max(seq) FROM events)"

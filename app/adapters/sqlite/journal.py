@@ -18,7 +18,7 @@ from app.adapters.sqlite.search_index import keep_in_step, place_new
 from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, EventId, TenantId
 from schemas.problems import NotFound, VeristreamError
-from streams.ports.stores import Change, Committed, Found, Journal, Position, Record, RecordKind, Records
+from streams.ports.records import Change, Committed, Found, Journal, Position, Record, RecordKind, Records
 
 _SELECT: Final = f"""
 SELECT {COLUMNS} FROM records r

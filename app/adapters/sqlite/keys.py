@@ -13,8 +13,8 @@ from app.adapters.sqlite.batching import Together, each, read_rows, write_rows
 from app.adapters.sqlite.engine import Engine
 from schemas.ids import SubjectId, TenantId
 from schemas.problems import VeristreamError
+from streams.ports.errors import Damaged
 from streams.ports.evidence import Vault
-from streams.ports.stores import Damaged
 
 _SELECT: Final = """
 SELECT tenant, subject_id, wrapped FROM subject_keys

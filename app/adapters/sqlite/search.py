@@ -17,7 +17,7 @@ from app.adapters.shared.trigrams import LENGTH, grams_for
 from app.adapters.sqlite.batching import read_rows
 from app.adapters.sqlite.search_index import BAR, GATHERED, MARK, WITHIN_BITS, index_token, initials
 from schemas.ids import TenantId
-from streams.ports.stores import Position, RecordKind
+from streams.ports.records import Position, RecordKind
 
 AT_FIRST: Final = 1
 """The records of so many gatherings are looked through first, then of more as time allows."""

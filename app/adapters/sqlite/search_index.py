@@ -19,7 +19,7 @@ from app.adapters.shared.columns import from_pairs_text, to_millis
 from app.adapters.shared.trigrams import grams_of
 from app.adapters.sqlite.batching import read_rows, write_rows
 from app.adapters.sqlite.change_set import Ledger, RecordKey, key_of
-from streams.ports.stores import SEARCHED_UNDER, Record
+from streams.ports.records import SEARCHED_UNDER, Record
 
 WAITING: Final = 512
 """So many records beyond the index are too many."""

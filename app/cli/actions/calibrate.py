@@ -20,7 +20,7 @@ from app.calibration.pairs import PAIRS_FILE, CalibrationRefused, LabelledPairs,
 from app.calibration.photographs import Comparison, Photograph, Photographer, compare
 from app.calibration.report import Report, make_report
 from app.composition.engines import open_chosen_engines
-from app.observability.metrics import configure_logging
+from app.observability.logging import configure_logging
 from app.process.output import err
 from app.settings import Settings
 from streams.verification.checks import RequiredChecks

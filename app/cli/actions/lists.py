@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from app.cli.actions.tenants import every_record, every_tenant, known_tenant
 from app.composition.stores import House, now, open_existing
+from app.composition.tenants import every_record, every_tenant, known_tenant
 from app.process.output import out, say_json, say_rows
 from app.settings import Settings
 from schemas.access import ApiKey, Tenant
 from schemas.ids import PLATFORM, TenantId
 from schemas.people import Reviewer
-from streams.ports.stores import Record, RecordKind
+from streams.ports.records import Record, RecordKind
 from streams.reviewers.member_changes import show_member
 from streams.reviewers.members import MEMBERS_INDEX
 from streams.tenants.api_keys import show_key

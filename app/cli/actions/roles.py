@@ -8,11 +8,12 @@ import structlog
 from app.composition.restore_marker import refuse_marked
 from app.composition.stores import open_house, record_keys_of
 from app.composition.wiring import STREAMS, open_front, open_health, open_worker, require_keys, running_all
-from app.http.listen import listen, refuse_taken_ports
+from app.http.listen import listen
 from app.kafka.cluster import access_of, open_broker, prepare_topics
 from app.kafka.diagnostics import reach
-from app.observability.metrics import configure_logging
+from app.observability.logging import configure_logging
 from app.process.output import err, out, say_json, table
+from app.process.ports import refuse_taken_ports
 from app.process.startup import CannotStart, settle_memory, until_told_to_stop
 from app.process.unknown_variables import warn_of_unknown_variables
 from app.settings import Settings

@@ -1,26 +1,22 @@
 """What the commands about tenants, keys and the catalogue do; they need the stores alone."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Final
 
 from app.adapters.files.data_dir import ROOT_KEY_FILE
 from app.adapters.security.crypto import Purpose, RootKeyRefused, load_root_key
 from app.cli.actions.arguments import NAME, checked
 from app.composition.existing_deployment import require_root_key
 from app.composition.stores import House, new_id, now, open_existing
+from app.composition.tenants import known_tenant
 from app.process.startup import CannotStart
 from app.settings import Settings
 from schemas.enums import Scope
-from schemas.ids import PLATFORM, KeyId, TenantId
+from schemas.ids import KeyId, TenantId
 from schemas.problems import NotFound
 from streams.catalog.handler import Catalogue
-from streams.ports.stores import Position, Record, RecordKind
-from streams.tenants.handler import TENANTS_INDEX, CreateKey, CreateTenant, RevokeKey
-
-PAGE: Final = 100
-"""Records read at a time."""
+from streams.tenants.handler import CreateKey, CreateTenant, RevokeKey
 
 
 def chosen_scopes(text: str) -> tuple[Scope, ...]:
@@ -96,21 +92,6 @@ def _create_key(house: House) -> CreateKey:
     return CreateKey(house.stores.journal.commit, pepper, now, new_id)
 
 
-async def known_tenant(house: House, tenant: str) -> TenantId:
-    """Return the tenant's id.
-
-    Raises:
-        CannotStart: No such tenant.
-    """
-    try:
-        await house.stores.records.get(PLATFORM, RecordKind.TENANT, tenant)
-    except NotFound as error:
-        raise CannotStart(
-            f"no such tenant: {tenant}; make one with: veristream tenant create NAME"
-        ) from error
-    return TenantId(tenant)
-
-
 async def sender_key(settings: Settings) -> str:
     """Return the sender's key in hexadecimal, from the root key that is there.
 
@@ -130,20 +111,3 @@ async def load_catalogue(settings: Settings) -> int:
     """Install the first catalogue; returns how many entries, 0 when it was installed before."""
     async with open_existing(settings) as house:
         return await Catalogue(house.stores.records, house.stores.journal.commit, now).install_first()
-
-
-async def every_tenant(house: House) -> list[TenantId]:
-    """Return the ids of all tenants, newest first."""
-    tenants = every_record(house, PLATFORM, RecordKind.TENANT, TENANTS_INDEX)
-    return [TenantId(record.id) async for record in tenants]
-
-
-async def every_record(
-    house: House, tenant_id: TenantId, kind: RecordKind, index: tuple[str, str]
-) -> AsyncIterator[Record]:
-    """Read all records under an index, newest first, a page at a time."""
-    before: Position | None = None
-    while page := await house.stores.records.page(tenant_id, kind, index, limit=PAGE, before=before):
-        for record in page:
-            yield record
-        before = Position(page[-1].created_at, page[-1].id)

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Final
 
-from app.cli.actions.tenants import known_tenant
 from app.composition.stores import House, new_id, now, open_existing
+from app.composition.tenants import known_tenant
 from app.process.startup import CannotStart
 from app.settings import Settings
 from schemas.ids import DeliveryId, EventId, TenantId
 from schemas.problems import NotFound, Refused, StoreUnavailable
 from schemas.webhooks import Delivery, StoredEndpoint
-from streams.ports.stores import RecordKind
+from streams.ports.records import RecordKind
 from streams.runtime.producer import Outgoing
 from streams.tenants.handler import OPERATOR
 from streams.webhooks.deliveries import TenantDeliveries

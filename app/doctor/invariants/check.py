@@ -11,8 +11,8 @@ from rich.markup import escape
 
 from app.adapters.files.blobs import BlobFiles
 from app.adapters.security.crypto import Purpose
-from app.cli.actions.tenants import every_tenant
-from app.composition.stores import House, blobs_dir_of, now, open_existing
+from app.composition.stores import House, now, open_existing
+from app.composition.tenants import every_tenant
 from app.doctor.invariants.deliveries import walk_deliveries
 from app.doctor.invariants.log_state import Told
 from app.doctor.invariants.store_state import TELLS_FOR_MS, Held
@@ -20,7 +20,7 @@ from app.doctor.invariants.topic_reader import read_topics
 from app.kafka.cluster import access_of
 from app.process.output import out, say_json
 from app.process.startup import CannotStart
-from app.settings import Settings
+from app.settings import Settings, blobs_dir_of
 from schemas.base import Frozen
 from schemas.ids import PLATFORM
 from schemas.problems import StoreUnavailable

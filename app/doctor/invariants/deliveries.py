@@ -13,7 +13,8 @@ from schemas.problems import NotFound
 from schemas.webhooks import EndpointHealth, StoredDelivery, StoredEndpoint
 from streams.invariants import webhooks
 from streams.invariants.rules import Invariant
-from streams.ports.stores import RecordKind, Stores
+from streams.ports.records import RecordKind
+from streams.ports.stores import Stores
 from streams.webhooks.records import delivery_id, firing_index
 
 PAGE: Final = 200

@@ -20,7 +20,9 @@ from schemas.verifications import StoredVerification
 from streams.audit.handler import verify_chain
 from streams.invariants import rules
 from streams.invariants.rules import Invariant, Violation
-from streams.ports.stores import Damaged, Erased, Position, Record, RecordKind, Stores
+from streams.ports.errors import Damaged, Erased
+from streams.ports.records import Position, Record, RecordKind
+from streams.ports.stores import Stores
 from streams.verification import records as verification_records
 from streams.verification.change import first_stored
 

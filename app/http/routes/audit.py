@@ -24,7 +24,7 @@ from schemas.people import Permission
 from schemas.problems import ProblemCode
 from schemas.verifications import SUBJECT_PATTERN
 from streams.audit.rows import act, write_row
-from streams.ports.stores import Position
+from streams.ports.records import Position
 
 PATH: Final = "/v1/audit"
 PLATFORM_PATH: Final = "/v1/platform/audit"

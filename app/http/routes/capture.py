@@ -41,7 +41,7 @@ from schemas.tenant_settings import PolicyChoice
 from schemas.topics import Topic
 from schemas.verifications import DeclaredDocument, Submission
 from streams.audit.actors import seal_actor
-from streams.ports.stores import RecordKind
+from streams.ports.records import RecordKind
 from streams.sessions import rules
 from streams.sessions.notices import Notice, notice_for, shown_notice
 from streams.tenants.settings import read_settings

@@ -27,7 +27,7 @@ from schemas.ids import PLATFORM, derive_id
 from schemas.problems import ProblemCode
 from streams.catalog.handler import Catalogue
 from streams.catalog.rules import CODE_FORM, MOST_CODE_CHARS
-from streams.ports.stores import Conflict
+from streams.ports.errors import Conflict
 
 PATH: Final = "/v1/platform/catalog"
 TENANTS_PATH: Final = "/v1/catalog"

@@ -19,7 +19,7 @@ from schemas.people import Permission
 from schemas.problems import NotFound
 from schemas.verifications import StoredVerification
 from streams.audit.rows import act, write_row
-from streams.ports.stores import RecordKind
+from streams.ports.records import RecordKind
 from streams.reviews.handler import find_decision, viewed_index
 from streams.reviews.rules import decision_of
 

@@ -10,8 +10,8 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from app.http.endpoints import OPERATOR, Answer, Call, Endpoint
-from app.http.ports import Probe
 from app.http.responses import json_value
+from app.observability.health_probes import Probe
 
 LATE: Final = "it did not answer in time"
 

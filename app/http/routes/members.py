@@ -22,17 +22,17 @@ from schemas.ids import UserId
 from schemas.members import EmailAddress, InvitedMember, Member, MemberList, PlainName
 from schemas.people import Permission, Reviewer, Role
 from schemas.problems import ProblemCode
-from streams.ports.stores import Position, Record, RecordKind
+from streams.ports.records import Position, Record, RecordKind
 from streams.reviewers.invitations import Invitation, NewMember, invite
 from streams.reviewers.member_changes import (
     MemberWish,
     change_member,
     require_may_make,
-    reset_factor,
     show_member,
     withdraw_invitation,
 )
 from streams.reviewers.members import MEMBERS_INDEX
+from streams.sign_in.factor_reset import reset_factor
 from streams.tenants.handler import RequestName
 
 PATH: Final = "/v1/control/members"

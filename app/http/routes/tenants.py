@@ -22,7 +22,7 @@ from schemas.ids import PLATFORM, TenantId
 from schemas.members import EmailAddress, PlainName
 from schemas.people import Role
 from schemas.problems import ProblemCode
-from streams.ports.stores import Position, RecordKind
+from streams.ports.records import Position, RecordKind
 from streams.reviewers.invitations import NewMember, invite
 from streams.tenants.handler import TENANTS_INDEX, CreateTenant, RequestName
 

@@ -27,7 +27,7 @@ from schemas.ids import SubjectId, TenantId, drawn_at, is_derived
 from schemas.people import Permission
 from schemas.problems import NotFound, ProblemCode
 from schemas.verifications import SUBJECT_PATTERN, StoredVerification, Verification
-from streams.ports.stores import RecordKind
+from streams.ports.records import RecordKind
 from streams.verification.records import Index, by_mode, by_status, by_subject, by_subject_and_status
 
 PATH: Final = "/v1/verifications"

@@ -38,7 +38,7 @@ from schemas.topics import Topic
 from streams.audit.actors import seal_actor
 from streams.flows.handler import revision_id, revisions_index
 from streams.flows.rules import draft_of, index_of
-from streams.ports.stores import Position, Record, RecordKind
+from streams.ports.records import Position, Record, RecordKind
 
 PATH: Final = "/v1/verification-flows"
 FLOW_FORM: Final = r"vf_[0-9a-hjkmnp-tv-z]{26}"

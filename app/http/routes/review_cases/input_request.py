@@ -13,7 +13,7 @@ from schemas.sessions import OpenSession, SessionChanged, SessionOpening, row_of
 from schemas.topics import Topic
 from schemas.verifications import StoredVerification
 from streams.audit.actors import seal_actor
-from streams.ports.stores import RecordKind
+from streams.ports.records import RecordKind
 from streams.privacy.subject_ids import seal_subject_id
 from streams.sessions.queries import opening_label
 

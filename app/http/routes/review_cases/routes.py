@@ -53,7 +53,7 @@ from schemas.reviews import (
 from schemas.topics import Topic
 from schemas.verifications import StoredVerification
 from streams.audit.actors import seal_actor
-from streams.ports.stores import Record, RecordKind
+from streams.ports.records import Record, RecordKind
 from streams.reviews.rules import appeal_id
 from streams.verification.review_case import UNASSIGNED, index_of
 

@@ -21,7 +21,7 @@ from schemas.people import Permission
 from schemas.problems import NotFound
 from schemas.sessions import VerificationSession, row_of
 from schemas.verifications import SUBJECT_PATTERN
-from streams.ports.stores import Record, RecordKind, Records
+from streams.ports.records import Record, RecordKind, Records
 from streams.verification.records import Index, by_mode, by_status
 from streams.verification.session_records import STATUS_OF, folded
 

@@ -33,7 +33,8 @@ from schemas.sessions import (
 from schemas.topics import Topic
 from streams.audit.actors import seal_actor
 from streams.flows.rules import is_return_url
-from streams.ports.stores import Erased, Record, RecordKind
+from streams.ports.errors import Erased
+from streams.ports.records import Record, RecordKind
 from streams.privacy.errors import refusing_erased
 from streams.privacy.subject_ids import seal_subject_id
 from streams.sessions.queries import opening_label

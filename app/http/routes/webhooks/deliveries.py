@@ -28,7 +28,7 @@ from schemas.audit import AuditAction
 from schemas.ids import DeliveryId, EventId
 from schemas.problems import ProblemCode
 from schemas.webhooks import Delivery, DeliveryStatus, StoredDelivery
-from streams.ports.stores import Position, Record
+from streams.ports.records import Position, Record
 from streams.tenants.handler import RequestName
 from streams.webhooks.deliveries import RangeWish, TenantDeliveries
 from streams.webhooks.endpoints import TenantEndpoints

@@ -36,7 +36,7 @@ from schemas.ids import EndpointId
 from schemas.people import Permission
 from schemas.problems import ProblemCode, Refused
 from schemas.webhooks import StoredEndpoint, WebhookEndpoint
-from streams.ports.stores import RecordKind
+from streams.ports.records import RecordKind
 from streams.reviewers.context import keyed_hash
 from streams.tenants.handler import RequestName
 from streams.webhooks.endpoints import EndpointWish, TenantEndpoints
