@@ -1,6 +1,6 @@
 """The one place where stores, engines, agents and front are put together, for commands and tests alike.
 
-The stores themselves are opened by `house`, which commands that need nothing else import alone.
+The stores themselves are opened by `stores`, which commands that need nothing else import alone.
 """
 
 import asyncio

@@ -72,7 +72,9 @@ def test_rules_and_schemas_know_no_machinery() -> None:
 
 
 def test_the_root_of_app_holds_packages_and_the_settings() -> None:
-    assert {path.name for path in (ROOT / "app").glob("*.py")} == {"__init__.py", "__main__.py", "settings.py"}
+    found = {path.name for path in (ROOT / "app").glob("*.py")}
+
+    assert found == {"__init__.py", "__main__.py", "settings.py"}
 
 
 def test_every_module_says_in_a_sentence_what_it_is() -> None:

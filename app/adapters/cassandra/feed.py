@@ -1,4 +1,4 @@
-"""The feed of events by day, read in the order of the places that `placing` takes."""
+"""The feed of events by day, read in the order of the places that `feed_positions` takes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

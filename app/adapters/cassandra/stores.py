@@ -51,7 +51,7 @@ def build_stores(
     durable: bool = True,
     settle_s: float = SETTLE_S,
 ) -> Stores:
-    """Return the stores over a session; nothing is looked at. `settle_s`: see `placing`."""
+    """Return the stores over a session; nothing is looked at. `settle_s`: see `feed_positions`."""
     subjects = SubjectKeys(session, KeyRing(keys))
     journal = CassandraJournal(session, settle_s=settle_s)
     return Stores(

@@ -1,4 +1,4 @@
-"""What the commands do that run a role or reach the broker; what needs less is in `commands_*`."""
+"""What the commands do that run a role or reach the broker; the other modules need less."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
