@@ -4,11 +4,11 @@ import os
 import resource
 import sys
 
-from app.adapters.private_files import PRIVATE_UMASK
-from app.cli import app
-from app.console import say_error
+from app.adapters.files.private_files import PRIVATE_UMASK
+from app.cli.main import app
+from app.process.output import say_error
+from app.process.startup import CannotStart
 from app.settings import SettingsRefused
-from app.startup import CannotStart
 from schemas.problems import StoreUnavailable
 
 

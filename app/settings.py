@@ -18,13 +18,13 @@ from pydantic_settings import (
 )
 from typing_extensions import override
 
-from app.adapters.layout import BROKER_FOLDER, USERS_FOLDER
+from app.adapters.files.data_dir import BLOBS_FOLDER, BROKER_FOLDER, CHECKPOINTS_FOLDER, USERS_FOLDER
 from app.broker.settings import Fsync
-from app.http.public_url import require_usable
-from app.http.rate_limits import parse_rate_limits
-from app.placeholders import fault_of_token
+from app.configuration.placeholders import fault_of_token
+from app.configuration.public_url import require_usable
+from app.configuration.rate_limits import parse_rate_limits
 from app.vision.faces.thresholds import FAIL_AT, FAIL_MOST, PASS_AT, PASS_MOST
-from streams.runtime.access import SaslMechanism
+from streams.runtime.kafka_client_config import SaslMechanism
 from streams.webhooks.urls import USUAL_PORTS
 
 PREFIX: Final = "SERVICE_"
@@ -280,3 +280,13 @@ def refused_settings() -> Iterator[None]:
         raise SettingsRefused("; ".join(lines)) from None
     except SettingsError as error:
         raise SettingsRefused(f"a {PREFIX}* variable holds malformed JSON: {error}") from None
+
+
+def blobs_dir_of(settings: Settings) -> Path:
+    """Return the folder of large evidence."""
+    return settings.blobs_dir or settings.data_dir / BLOBS_FOLDER
+
+
+def checkpoints_dir_of(settings: Settings) -> Path:
+    """Return the folder of the audit log's checkpoints."""
+    return settings.audit_checkpoints_dir or settings.data_dir / CHECKPOINTS_FOLDER

@@ -11,13 +11,13 @@ from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]  
 from aiokafka.errors import for_code  # type: ignore[import-untyped]  # ships no types
 from aiokafka.protocol.admin import CreateAclsRequest  # type: ignore[import-untyped]  # ships no types
 
-from app.kafka_log import access_of, prepare_topics
+from app.kafka.cluster import access_of, prepare_topics
+from app.process.startup import CannotStart
 from app.settings import read_settings
-from app.startup import CannotStart
 from schemas.topics import Topic
-from streams.runtime.access import LogAccess
 from streams.runtime.app import GROUP
 from streams.runtime.dead_letters import REDRIVE_GROUP
+from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.topics import changelog_of
 from streams.webhooks.agent import TABLE
 

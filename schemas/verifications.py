@@ -215,7 +215,7 @@ class StoredVerification(Frozen):
     """A verification as it is kept: its document has no personal fields, they are in `sealed_fields`.
 
     A field that is added here is shown to reviewers as a part of the explanation
-    (`streams.verification.explaining`), unless it is named there as one that is not or is sealed.
+    (`streams.verification.explanation`), unless it is named there as one that is not or is sealed.
     """
 
     verification: Verification

@@ -11,8 +11,11 @@ from typing import Final, TypeVar
 from schemas.base import Frozen
 from schemas.ids import TenantId
 from schemas.problems import FieldProblem, ProblemCode, Refused
-from streams.audit.committing import CommitAndTell
-from streams.ports import Announcer, Change, Conflict, Journal, WorkingState
+from streams.audit.commit import CommitAndTell
+from streams.ports.errors import Conflict
+from streams.ports.events import Announcer
+from streams.ports.records import Change, Journal
+from streams.ports.stores import WorkingState
 
 Result = TypeVar("Result")
 

@@ -43,11 +43,11 @@ from schemas.verifications import (
     Verification,
 )
 from schemas.webhooks import ANY_TYPE, SealedSecret, StoredEndpoint, WebhookEndpoint
-from streams.evidence_ports import EvidenceDraft, EvidenceRow
-from streams.ports import Record, RecordKind
-from streams.sight import Sharpness
-from streams.verification import keeping
-from streams.verification.findings import Agreement, DocumentFindings, DocumentPicture, FacesSeen
+from streams.ports.evidence import EvidenceDraft, EvidenceRow
+from streams.ports.records import Record, RecordKind
+from streams.verification import records
+from streams.verification.observations import Agreement, DocumentFindings, DocumentPicture, FacesSeen
+from streams.vision_ports import Sharpness
 
 ACME: Final = TenantId(derive_id("ten", "acme"))
 GLOBEX: Final = TenantId(derive_id("ten", "globex"))
@@ -175,7 +175,7 @@ def build_verification(**changes: Any) -> Verification:
         "model_version": "dlib-resnet-v1@55533b28+thr.1",
         "review_status": ReviewStatus.NOT_REQUIRED,
         "risk_level": RiskLevel.LOW,
-        "evidence": (keeping.refer(EvidenceId(derive_id("evd", "selfie")), EvidenceKind.SELFIE),),
+        "evidence": (records.refer(EvidenceId(derive_id("evd", "selfie")), EvidenceKind.SELFIE),),
         "document": DocumentResult(
             document_type=DocumentType.PASSPORT, extraction_status=ExtractionStatus.EXTRACTED
         ),
@@ -207,7 +207,7 @@ def build_record(**changes: Any) -> Record:
         "body": build_stored().to_bytes(),
         "created_at": NOW,
         "fingerprint": "f" * 64,
-        "indexes": keeping.indexes(livemode=True, subject_id=SUBJECT, status="APPROVED"),
+        "indexes": records.indexes(livemode=True, subject_id=SUBJECT, status="APPROVED"),
     }
     return Record(**values | changes)
 
@@ -250,7 +250,7 @@ def build_evidence_draft(content: bytes = b"image", **changes: Any) -> EvidenceD
         "verification_id": VERIFICATION,
         "evidence_id": EvidenceId(derive_id("evd", "document")),
         "kind": EvidenceKind.IMAGE,
-        "retention_policy": keeping.RETENTION_OF[EvidenceKind.IMAGE],
+        "retention_policy": records.RETENTION_OF[EvidenceKind.IMAGE],
         "media_type": "image/png",
         "created_at": NOW,
     }

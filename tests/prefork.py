@@ -21,10 +21,10 @@ from app.__main__ import main
 from tests.preloaded_forker import VARIABLE, open_preloaded_forker, use_preloaded_forker
 
 PRELOADED: Final = (
-    "app.cli",
-    "app.commands",
-    "app.doctor",
-    "app.invariants.examine",
+    "app.cli.main",
+    "app.cli.actions.roles",
+    "app.doctor.checks",
+    "app.doctor.invariants.check",
     "aiokafka.admin",
     "tests.prefork",
     "tests.chaos.doomed_worker",

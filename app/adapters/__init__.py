@@ -1,1 +1,1 @@
-"""Where the promises of `streams.ports` are kept, one technology per module; nothing here decides."""
+"""Where the promises in `streams/ports` are kept, one technology per module; nothing here decides."""

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from app.backup.manifest import MANIFEST_FILE, Envelope, FileEntry, Manifest, ManifestRefused, read_manifest
 from app.backup.writing import BLOCK_BYTES, Counted
-from app.startup import CannotStart
+from app.process.startup import CannotStart
 
 MANIFEST_BYTES_MAX: Final = 1 << 30
 """Some six million files; more is no manifest of ours."""

@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
-from app.adapters.crypto import Purpose, RootKey
-from app.startup import CannotStart
+from app.adapters.security.crypto import Purpose, RootKey
+from app.process.startup import CannotStart
 from schemas.base import Frozen, Timestamp
 
 MANIFEST_FILE: Final = "manifest.json"

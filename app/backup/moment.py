@@ -27,11 +27,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from app.adapters.blobs import BlobName
-from app.adapters.layout import DATABASE_FILE
+from app.adapters.files.blobs import BlobName
+from app.adapters.files.data_dir import DATABASE_FILE
 from app.backup.segments_at import HeldLog
-from app.house import checkpoints_dir_of, now
-from app.settings import Settings
+from app.composition.stores import now
+from app.settings import Settings, checkpoints_dir_of
 from schemas.ids import EvidenceId, TenantId
 
 LOCK_TIMEOUT_MS: Final = 30_000

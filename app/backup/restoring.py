@@ -5,8 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from app.adapters.crypto import RootKey, RootKeyRefused, load_root_key, sync_folder
-from app.adapters.layout import (
+from app.adapters.files.data_dir import (
     BLOBS_FOLDER,
     BROKER_FOLDER,
     CHECKPOINTS_FOLDER,
@@ -14,17 +13,17 @@ from app.adapters.layout import (
     ROOT_KEY_FILE,
     USERS_FOLDER,
 )
-from app.adapters.private_files import make_private
+from app.adapters.files.private_files import make_private
+from app.adapters.security.crypto import RootKey, RootKeyRefused, load_root_key, sync_folder
 from app.adapters.sqlite.schema import NEWEST
 from app.backup.archive import Archive, opened, refuse_faults
 from app.backup.manifest import FileEntry, Manifest, fits, is_signed
-from app.backup.marker import DRAFT_FILE as MARK_DRAFT
-from app.backup.marker import Mark, read_mark, remove_mark, require_complete, write_mark
 from app.backup.writing import CutShort, of_stream, sync_folders, write_file
-from app.disk_room import LEAST_FREE_BYTES
-from app.house import blobs_dir_of, checkpoints_dir_of
-from app.settings import PREFIX, Settings
-from app.startup import CannotStart
+from app.composition.restore_marker import DRAFT_FILE as MARK_DRAFT
+from app.composition.restore_marker import Mark, read_mark, remove_mark, require_complete, write_mark
+from app.observability.disk_space import LEAST_FREE_BYTES
+from app.process.startup import CannotStart
+from app.settings import PREFIX, Settings, blobs_dir_of, checkpoints_dir_of
 
 DRAFT_FILE: Final = f"{DATABASE_FILE}.restoring"
 """The store has this name until all else is there: without it the folder holds no deployment."""

@@ -12,15 +12,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from app.adapters.blobs import BlobFiles, BlobName
-from app.adapters.crypto import Purpose, RootKey, sync_folder
-from app.adapters.layout import (
+from app.adapters.files.blobs import BlobFiles, BlobName
+from app.adapters.files.data_dir import (
     BLOBS_FOLDER,
     BROKER_FOLDER,
     CHECKPOINTS_FOLDER,
     DATABASE_FILE,
     USERS_FOLDER,
 )
+from app.adapters.security.crypto import Purpose, RootKey, sync_folder
 from app.backup.manifest import MANIFEST_FILE, FileEntry, Manifest, write_manifest
 from app.backup.moment import BROKER_STORE_FILE, TOPICS_FOLDER, Moment, is_named, pinned
 from app.backup.segments_at import LogUnsteady, whole_bytes
@@ -36,11 +36,11 @@ from app.backup.writing import (
     write_file,
 )
 from app.broker.users import USERS_FILE
-from app.disk_room import LEAST_FREE_BYTES
-from app.house import blobs_dir_of, checkpoints_dir_of, new_id, now
-from app.settings import Settings
-from app.startup import CannotStart
-from app.version import installed_version
+from app.composition.stores import new_id, now
+from app.observability.disk_space import LEAST_FREE_BYTES
+from app.process.startup import CannotStart
+from app.process.version import installed_version
+from app.settings import Settings, blobs_dir_of, checkpoints_dir_of
 
 TAR_SUFFIX: Final = ".tar"
 """A destination of this name is one file instead of a folder."""

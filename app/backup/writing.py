@@ -9,8 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from app.adapters.crypto import sync_folder
-from app.adapters.private_files import make_private
+from app.adapters.files.private_files import make_private
+from app.adapters.security.crypto import sync_folder
 from app.backup.manifest import FileEntry
 
 BLOCK_BYTES: Final = 1 << 20

@@ -4,7 +4,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from app.adapters.private_files import make_private
+from app.adapters.files.private_files import make_private
 from app.broker.errors import BrokerLocked
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from app.startup import CannotStart
+from app.process.startup import CannotStart
 
 PAIRS_FILE: Final = "pairs.csv"
 COLUMNS: Final = ("first", "second", "label")

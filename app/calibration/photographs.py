@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Final
 
 from app.calibration.pairs import LabelledPairs, Pair
-from app.images_in import MAX_IMAGE_BYTES
+from app.intake.images import MAX_IMAGE_BYTES
 from schemas.enums import CheckVerdict
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable
-from streams.sight import Embedding, ImageDecoder
 from streams.verification.checks import Engines, FaceView, RequiredChecks
-from streams.verification.judging import selfie_image_findings
 from streams.verification.policy import VerificationPolicy
 from streams.verification.rules import gravest, is_number
+from streams.verification.verdicts import selfie_image_findings
+from streams.vision_ports import Embedding, ImageDecoder
 
 NO_FACE: Final = "no face"
 SEVERAL_FACES: Final = "several faces of like size"

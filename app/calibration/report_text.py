@@ -6,7 +6,7 @@ from typing import Final
 from app.calibration.error_rates import ERRORS_FOR_ESTIMATE
 from app.calibration.pairs import shown
 from app.calibration.report import AtThreshold, Report, ToldBand, ToldRate
-from app.console import out, say_rows
+from app.process.output import out, say_rows
 from app.vision.faces.thresholds import PASS_MOST
 
 LISTED: Final = 20

@@ -5,8 +5,9 @@ from typing import Final
 
 from schemas.ids import SubjectId, TenantId
 from schemas.reviews import CaseNote, Conclusion, ReviewCase, StoredCase
-from streams.evidence_ports import Vault
-from streams.ports import Erased, Record
+from streams.ports.errors import Erased
+from streams.ports.evidence import Vault
+from streams.ports.records import Record
 
 _SEALED_NOTE: Final = "case-note"
 """Vault label of everything a reviewer writes about a subject."""

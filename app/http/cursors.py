@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from schemas.problems import ProblemCode, Refused
-from streams.ports import Position
+from streams.ports.records import Position
 
 _MAC_BYTES: Final = 16
 _TIME_BYTES: Final = 8

@@ -21,11 +21,11 @@ from schemas.base import rfc3339
 from schemas.enums import ActorType
 from schemas.ids import PLATFORM, TenantId, derive_id, encode_id
 from schemas.problems import KeyRefused, ProblemCode, StoreUnavailable
-from streams.access.counting import network_of
-from streams.audit.acts import act, write_row
-from streams.audit.committing import Commit
-from streams.ports import Conflict
-from streams.runtime.reconciler import beside
+from streams.audit.commit import Commit
+from streams.audit.rows import act, write_row
+from streams.ports.errors import Conflict
+from streams.runtime.outbox_relay import beside
+from streams.sign_in.attempt_limits import network_of
 
 EVERY_S: Final = 60.0
 """One row a minute says as much as a row for each refusal, and a flood of them cannot fill the log."""

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from app.http.endpoints import Call, Parameter
 from schemas.base import Timestamp
 from schemas.problems import FieldProblem, ProblemCode, Refused
-from streams.ports import Position
+from streams.ports.records import Position
 
 _LIMIT = re.compile(r"[0-9]{1,9}")
 _TIME: Final[TypeAdapter[datetime]] = TypeAdapter(Timestamp)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from app.http.filters import Page
 from schemas.ids import TenantId
-from streams.ports import Found, Position, Record, RecordKind, Records
+from streams.ports.records import Found, Position, Record, RecordKind, Records
 
 
 @dataclass(frozen=True, slots=True)

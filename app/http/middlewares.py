@@ -17,7 +17,7 @@ from app.http.headers import address_of
 from app.http.ports import FrontSettings
 from app.http.problems import problem_response, refusal_of
 from app.http.responses import dress
-from app.telemetry import Metrics
+from app.observability.metrics import Metrics
 from schemas.ids import encode_id
 from schemas.problems import DecisionPending, Overloaded, ProblemCode, Refusal
 

@@ -1,6 +1,6 @@
 """What the front needs from the rest of the house, and how it is set up."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network
@@ -10,17 +10,18 @@ from uuid import UUID
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
-from app.capture import CaptureIntake
-from app.capture_tokens import CaptureTokens
-from app.http.rate_limits import RateLimits
-from app.intake import Gateway, Intake
-from app.telemetry import Metrics
+from app.configuration.rate_limits import RateLimits
+from app.intake.capture import CaptureIntake
+from app.intake.capture_tokens import CaptureTokens
+from app.intake.verifications import Gateway, Intake
+from app.observability.health_probes import Probe
+from app.observability.metrics import Metrics
 from schemas.access import TenantCaller
 from schemas.people import CaptureCaller, ReviewerCaller
-from streams.access.keys import TenantKeys
-from streams.access.people import People
-from streams.audit.committing import Commit
-from streams.ports import Stores
+from streams.audit.commit import Commit
+from streams.ports.stores import Stores
+from streams.reviewers.context import People
+from streams.tenants.api_keys import TenantKeys
 from streams.webhooks.deliveries import Hand
 from streams.webhooks.urls import USUAL_PORTS
 
@@ -53,10 +54,6 @@ class CookieRecogniser(Protocol):
 
 TokenRecogniser = Callable[[str], CaptureCaller]
 """Returns the session a capture token is good for; raises `Unauthenticated`."""
-
-
-Probe = Callable[[], Awaitable[str | None]]
-"""Tells why a dependency cannot be used now; None when it can. It may not raise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from schemas.problems import (
     StoreUnavailable,
     Unauthenticated,
 )
-from streams.ports import Conflict, Damaged, Erased
+from streams.ports.errors import Conflict, Damaged, Erased
 
 MEDIA_TYPE: Final = "application/problem+json"
 

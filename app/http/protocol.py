@@ -19,7 +19,7 @@ from typing_extensions import override
 from app.http.connections import ConnectionLimits, Connections, keep_dropping_unread
 from app.http.ports import KEEPALIVE_S
 from app.http.problems import render
-from app.telemetry import Metrics
+from app.observability.metrics import Metrics
 from schemas.ids import encode_id
 from schemas.problems import ProblemCode, Refusal
 from streams.runtime.background import BackgroundTask

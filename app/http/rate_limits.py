@@ -1,7 +1,7 @@
 """How often a key and a tenant may ask (G62, S61): a fixed window per limit, opened by its first request.
 
-Fronts of one deployment tell one another what they admitted (`app/limit_sharing.py`); every request is
-counted here, in this process, without waiting for anybody.
+Fronts of one deployment tell one another what they admitted (`app/http/rate_limit_sharing.py`); every
+request is counted here, in this process, without waiting for anybody.
 """
 
 import math
@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from pydantic import Field, ValidationError
-
-from schemas.base import Frozen
+from app.configuration.rate_limits import RateLimits
 
 WINDOW_S: Final = 60
 """G62 counts per minute."""
@@ -28,43 +26,6 @@ another. No forged or mistaken count shuts a caller out for longer."""
 
 LIVE_AND_TEST_APART: Final = "/test"
 """Put after a tenant's id for its test keys: a test that runs wild leaves the live keys their limit (G46)."""
-
-
-class RateLimits(Frozen):
-    """Requests per minute, but for `sign_in` and `rejected`."""
-
-    key: int = Field(default=300, ge=1)
-    """Per key, reviewer session or client token: every route together."""
-    verifications: int = Field(default=60, ge=1)
-    """Per key: `POST /v1/verifications` alone."""
-    tenant: int = Field(default=1200, ge=1)
-    """All keys of a tenant together, every route: more keys do not buy more than four keys' limit."""
-    tenant_verifications: int = Field(default=240, ge=1)
-    """All keys of a tenant together: `POST /v1/verifications` alone."""
-    capture: int = Field(default=60, ge=1)
-    """Per client token (G62)."""
-    sign_in: int = Field(default=10, ge=1)
-    """Sign-ins in 15 minutes: all of an address, and failed ones of an account; kept in the store (G96)."""
-    rejected: int = Field(default=100, ge=1)
-    """Refused credentials per minute and address; over it their answer is 429 instead of 401."""
-
-
-def parse_rate_limits(setting: str) -> RateLimits | None:
-    """Read the setting: `on`, `off` (None), or the numbers as a JSON object.
-
-    Raises:
-        ValueError: It is none of these.
-    """
-    match setting.strip().lower():
-        case "on" | "":
-            return RateLimits()
-        case "off":
-            return None
-    try:
-        return RateLimits.model_validate_json(setting)
-    except ValidationError as error:
-        complaints = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ValueError(f"neither on, off nor a JSON object of limits: {complaints}") from None
 
 
 class Standing(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from app.http.rate_limits import WINDOW_S
-from streams.access.counting import network_of
+from streams.sign_in.attempt_limits import network_of
 
 MAX_ADDRESSES: Final = 20_000
 """Addresses remembered at one time, about 5 MB; the one whose minute began first is forgotten first."""

@@ -6,14 +6,14 @@ from typing import Final
 
 from aiohttp import web
 
+from app.configuration.public_url import is_secure
 from app.http.endpoints import Call
 from app.http.headers import require_own_origin
 from app.http.ports import FrontPorts
-from app.http.public_url import is_secure
-from streams.access.counting import TooManyAttempts
-from streams.access.devices import COOKIE as DEVICE
-from streams.access.devices import LIFETIME as DEVICE_LIFETIME
-from streams.access.recognition import COOKIE
+from streams.sign_in.attempt_limits import TooManyAttempts
+from streams.sign_in.device_cookies import COOKIE as DEVICE
+from streams.sign_in.device_cookies import LIFETIME as DEVICE_LIFETIME
+from streams.sign_in.session_cookies import COOKIE
 
 CLEAR_SITE: Final = '"cache", "storage"'
 """Clear-Site-Data at sign-out (S65). Not "cookies": that would clear those of every neighbour of the domain,

@@ -14,7 +14,7 @@ from app.http.denials import DENIALS, Denials
 from app.http.endpoints import CALL, Endpoint
 from app.http.middlewares import Handler, Watch
 from app.http.ports import MAX_CONNECTIONS, FrontPorts, FrontSettings
-from app.http.presenting import Presenter
+from app.http.presenters import Presenter
 from app.http.protocol import FrontRunner, Surroundings
 from app.http.rate_limits import RateLimiter
 from app.http.responses import standing_headers
@@ -28,19 +28,19 @@ from app.http.routes.description import with_description
 from app.http.routes.events import EventRoutes, event_endpoints
 from app.http.routes.evidence import EvidenceRoutes, evidence_endpoints
 from app.http.routes.explanations import ExplanationRoutes, explanation_endpoints
-from app.http.routes.flows import FlowRoutes, flow_endpoints
+from app.http.routes.flows.routes import FlowRoutes, flow_endpoints
 from app.http.routes.health import HealthRoutes, health_endpoints
 from app.http.routes.members import MemberRoutes, member_endpoints
 from app.http.routes.problems import problem_endpoints
 from app.http.routes.reference import reference_endpoints
-from app.http.routes.review_cases import CaseRoutes, case_endpoints
-from app.http.routes.session_list import SessionListRoutes, session_list_endpoints
-from app.http.routes.sessions import SessionRoutes, session_endpoints
+from app.http.routes.review_cases.routes import CaseRoutes, case_endpoints
+from app.http.routes.sessions.list import SessionListRoutes, session_list_endpoints
+from app.http.routes.sessions.routes import SessionRoutes, session_endpoints
 from app.http.routes.settings import SettingsRoutes, changing_settings, settings_endpoints
 from app.http.routes.tenants import TenantRoutes, tenant_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
 from app.http.routes.verify_page import verify_page_endpoints
-from app.http.routes.webhook_deliveries import webhook_endpoints
+from app.http.routes.webhooks.deliveries import webhook_endpoints
 from app.http.tenant_limits import TenantLimits
 from schemas.problems import ProblemCode, Refused
 from streams.catalog.handler import Catalogue

@@ -8,12 +8,13 @@ from typing import Final
 
 import structlog
 
-from app.http.rate_limits import NONE_OF_ITS_OWN, RateLimits
+from app.configuration.rate_limits import RateLimits
+from app.http.rate_limits import NONE_OF_ITS_OWN
 from schemas.ids import TenantId
 from schemas.problems import StoreUnavailable
 from schemas.tenant_settings import TenantRateLimits
-from streams.access.settings import read_settings
-from streams.ports import Records
+from streams.ports.records import Records
+from streams.tenants.settings import read_settings
 
 log = structlog.get_logger(__name__)
 

@@ -12,7 +12,7 @@ from app.vision.forker import Child
 from app.vision.jobs import Gives, Job, Reply, Request, framed, parted
 from app.vision.memory import SharedMemory, packed, pixels_in, shared
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, VeristreamError
-from streams.sight import Picture
+from streams.vision_ports import Picture
 
 R = TypeVar("R")
 

@@ -15,7 +15,7 @@ from PIL import Image
 from app.vision.containers import jpeg, png, webp
 from app.vision.containers.base import Container, ImageFormat
 from schemas.problems import ImageNotEvaluable, ImageUndecodable
-from streams.sight import Box, Picture, Pixels, Sharpness
+from streams.vision_ports import Box, Picture, Pixels, Sharpness
 
 MIN_SHORTER_SIDE_PX: Final = 160
 """Below it there is nothing to evaluate (G61)."""

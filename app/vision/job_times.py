@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from streams.runtime.worker import HistogramFigure
+from streams.runtime.supervisor import HistogramFigure
 
 BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper ends: decoding takes some milliseconds, reading a page up to its limit of processor seconds, and on a

@@ -14,8 +14,8 @@ from pydantic import Field, TypeAdapter
 from app.vision.faces.metrics import Metric
 from app.vision.memory import Layout
 from schemas.base import Frozen
-from streams.sight import Box, Detail, Face, Picture, Quad, Sharpness, TextLine
-from streams.verification.findings import DocumentFindings
+from streams.verification.observations import DocumentFindings
+from streams.vision_ports import Box, Detail, Face, Picture, Quad, Sharpness, TextLine
 
 R = TypeVar("R")
 

@@ -16,7 +16,7 @@ from typing_extensions import override
 from app.vision.faces.geometry import turned
 from app.vision.models import CHANNELS, Floats, ModelFile, Network
 from schemas.base import Frozen
-from streams.sight import Box, Face, LivenessEngine, Picture, Pixels
+from streams.vision_ports import Box, Face, LivenessEngine, Picture, Pixels
 
 CROP_SIDE: Final = 80
 """What both nets look at, pixels."""

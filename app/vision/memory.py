@@ -9,7 +9,7 @@ from typing import Final, Self
 import numpy as np
 
 from schemas.base import Frozen
-from streams.sight import Picture, Pixels
+from streams.vision_ports import Picture, Pixels
 
 _CHANNELS: Final = 3
 _SEAL_FUTURE_WRITE: Final = 0x10

@@ -18,7 +18,7 @@ from rapidocr.ch_ppocr_rec import TextRecInput, TextRecognizer
 from typing_extensions import override
 
 from app.vision.models import ModelUnusable, read_pinned, session_options
-from streams.sight import Detail, Picture, Pixels, Quad, TextLine, TextReader
+from streams.vision_ports import Detail, Picture, Pixels, Quad, TextLine, TextReader
 
 DETECTOR: Final = "PP-OCRv6_det_small.onnx"
 DETECTOR_SHA256: Final = "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f"

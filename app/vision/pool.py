@@ -16,8 +16,8 @@ from app.vision.forker import Child, Ended, Forker
 from app.vision.job_times import JobTimes
 from app.vision.jobs import Job
 from schemas.problems import EngineFailed, Overloaded, VeristreamError
-from streams.sight import TENANT, Picture, not_counted
-from streams.tenant_queue import TenantQueue
+from streams.runtime.fair_queue import TenantQueue
+from streams.vision_ports import TENANT, Picture, not_counted
 
 R = TypeVar("R")
 T = TypeVar("T")

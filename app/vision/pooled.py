@@ -1,4 +1,4 @@
-"""The ports of `streams.sight` over the pool: every pixel is looked at in a vision child."""
+"""The ports of `streams.vision_ports` over the pool: every pixel is looked at in a vision child."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +15,9 @@ from app.vision.jobs import EngineFacts, FaceFacts
 from app.vision.pool import VisionPool
 from schemas.enums import ReaderClass
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, Overloaded
-from streams.sight import (
+from streams.verification.observations import DocumentFindings
+from streams.verification.readers.nin_slip import compare_codes
+from streams.vision_ports import (
     Box,
     Condition,
     Detail,
@@ -30,8 +32,6 @@ from streams.sight import (
     TextLine,
     TextReader,
 )
-from streams.verification.findings import DocumentFindings
-from streams.verification.readers.nin_slip import compare_codes
 
 _CONDITIONS: Final[Mapping[str, Callable[[str], Condition]]] = {
     kind.__name__: kind for kind in (ImageUndecodable, ImageNotEvaluable)

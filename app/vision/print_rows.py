@@ -5,7 +5,7 @@ from typing import Final
 import cv2
 import numpy as np
 
-from streams.sight import Picture
+from streams.vision_ports import Picture
 
 _SIDE: Final = 640
 """Longer side of the copy looked at, pixels; the rows of a page that fills it are some 10 pixels high."""

@@ -18,7 +18,9 @@ from app.vision.jobs import Gives, Job, Reply, Request, framed, parted
 from app.vision.memory import packed, pixels_in
 from app.vision.print_rows import print_rows
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, VeristreamError
-from streams.sight import (
+from streams.verification.document_reader import read_findings
+from streams.verification.observations import DocumentFindings
+from streams.vision_ports import (
     Detail,
     Face,
     FaceEngine,
@@ -29,8 +31,6 @@ from streams.sight import (
     TextLine,
     TextReader,
 )
-from streams.verification.findings import DocumentFindings
-from streams.verification.reading import read_findings
 
 R = TypeVar("R")
 

@@ -12,7 +12,7 @@ from schemas.checkpoints import Checkpoint
 from schemas.ids import TenantId
 from schemas.problems import StoreUnavailable
 from streams.audit.checkpoints import Ledger, SigningKey, next_checkpoints, read_history
-from streams.ports import AuditLog
+from streams.ports.audit import AuditLog
 
 log = structlog.get_logger(__name__)
 

@@ -8,7 +8,9 @@ from schemas.base import Frozen
 from schemas.checkpoints import ChainHead
 from schemas.ids import AuditEventId, TenantId
 from streams.audit.rules import CHAIN, ChainFault, chain_key, check, classify, link
-from streams.ports import AuditLog, Damaged, Position, SealedRow
+from streams.ports.audit import AuditLog, SealedRow
+from streams.ports.errors import Damaged
+from streams.ports.records import Position
 
 BATCH: Final = 200
 """Rows sealed, or read, at a time."""

@@ -12,7 +12,8 @@ from typing import Final
 
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.ids import TenantId
-from streams.ports import KeyNotHeld, SealedRow
+from streams.ports.audit import SealedRow
+from streams.ports.errors import KeyNotHeld
 
 FIRST_PREVIOUS: Final = "0" * 64
 """What the first row follows."""

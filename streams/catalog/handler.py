@@ -12,11 +12,12 @@ from schemas.enums import ActorType
 from schemas.ids import PLATFORM, derive_id
 from schemas.problems import NotFound, ProblemCode, Refused
 from streams.aggregate import key_reused
-from streams.audit.acts import write_row
-from streams.audit.committing import Commit
-from streams.catalog.first import first_catalogue
+from streams.audit.commit import Commit
+from streams.audit.rows import write_row
+from streams.catalog.initial_content import first_catalogue
 from streams.catalog.rules import in_order, problems_of
-from streams.ports import Change, Conflict, Record, RecordKind, Records
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Record, RecordKind, Records
 
 ALL: Final = ("all", "capability")
 """Lists every entry."""

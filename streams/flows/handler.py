@@ -27,7 +27,6 @@ from schemas.flows import (
 )
 from schemas.ids import AuditEventId, EventId, FlowId, TenantId, derive_id
 from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
-from streams.access.acting import open_actor
 from streams.aggregate import (
     Aggregates,
     AnsweredRequests,
@@ -37,9 +36,12 @@ from streams.aggregate import (
     retry_conflicts,
     with_request,
 )
-from streams.audit.acts import write_row
+from streams.audit.actors import open_actor
+from streams.audit.rows import write_row
 from streams.flows import rules
-from streams.ports import Announcer, Change, Record, RecordKind, Stores, WorkingState
+from streams.ports.events import Announcer
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores, WorkingState
 
 
 class Catalogue(Protocol):

@@ -16,11 +16,10 @@ from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, DecisionId, EventId, SessionId, TenantId, derive_id
 from schemas.sessions import VerificationSession
 from schemas.verifications import StoredVerification
-from streams.ports import Position, Record
-from streams.reviews import rules as reviews
+from streams.ports.records import Position, Record
 from streams.sessions.rules import MOST_ATTEMPTS, UNDER_WAY
 from streams.sessions.rules import verification_id as attempt_id
-from streams.verification import telling
+from streams.verification import events, review_case
 
 _TENANT: Final = re.compile(rb"ten_[0-9a-hjkmnp-tv-z]{26}")
 
@@ -157,7 +156,7 @@ def judge_events(
     tenant_id: TenantId, stored: StoredVerification, told: Mapping[EventId, Collection[bytes]]
 ) -> Iterator[Violation]:
     """Say which events of a decision the log never told, or told in other words."""
-    for event in telling.events(tenant_id, stored):
+    for event in events.events(tenant_id, stored):
         bodies = told.get(event.id, ())
         about = f"{event.id} ({event.type} of {stored.verification.verification_id})"
         if not bodies:
@@ -185,7 +184,7 @@ def judge_audit(
 ) -> Iterator[Violation]:
     """Say which audit rows of a decision are missing, or tell of another decision."""
     verification = stored.verification
-    evaluated, *opened = telling.audit_ids(tenant_id, stored)
+    evaluated, *opened = events.audit_ids(tenant_id, stored)
     expected = [(evaluated, AuditAction.VERIFICATION_EVALUATED)]
     expected += [(event_id, AuditAction.CASE_OPENED) for event_id in opened]
     for event_id, action in expected:
@@ -238,7 +237,7 @@ def case_expected(stored: StoredVerification, tenant_id: TenantId) -> str | None
     """Return the id of the review case a decision must have opened; None when it needed none."""
     if stored.verification.status is not VerificationStatus.REVIEW_REQUIRED:
         return None
-    return reviews.case_id(tenant_id, stored.verification.verification_id)
+    return review_case.case_id(tenant_id, stored.verification.verification_id)
 
 
 def hidden(canaries: Sequence[str]) -> tuple[tuple[bytes, ...], ...]:

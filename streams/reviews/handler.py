@@ -28,7 +28,6 @@ from schemas.reviews import (
 )
 from schemas.tenant_settings import TenantSettings
 from schemas.verifications import StoredVerification
-from streams.access.acting import open_actor
 from streams.aggregate import (
     Aggregates,
     AnsweredRequests,
@@ -38,9 +37,12 @@ from streams.aggregate import (
     retry_conflicts,
     with_request,
 )
-from streams.ports import Announcer, Change, Record, RecordKind, Records, Stores, WorkingState
-from streams.reviews import concluding, rules
-from streams.reviews.telling import (
+from streams.audit.actors import open_actor
+from streams.ports.events import Announcer
+from streams.ports.records import Change, Record, RecordKind, Records
+from streams.ports.stores import Stores, WorkingState
+from streams.reviews import rules
+from streams.reviews.events import (
     Move,
     case_events,
     keyed,
@@ -52,7 +54,8 @@ from streams.reviews.telling import (
     verification_event,
     verification_record,
 )
-from streams.verification import keeping
+from streams.verification import records as verification_records
+from streams.verification import review_case
 from streams.verification.policy import VerificationPolicy
 
 IMAGES: Final = frozenset({EvidenceKind.IMAGE, EvidenceKind.SELFIE, EvidenceKind.PORTRAIT})
@@ -150,10 +153,10 @@ class ChangeCase:
             session_id=wish.session_id,
         )
         viewed = not settings.require_evidence_view or await self._all_viewed(wish, stored.case)
-        oneself = concluding.is_about(stored.case.subject_id, member)
+        oneself = rules.is_about(stored.case.subject_id, member)
         overturns = wish.may_overturn and Permission.CASES_OVERTURN in PERMISSIONS_OF[member.role]
-        deciding = concluding.Deciding(conclusion, overturns, settings.four_eyes, viewed, oneself)
-        after = concluding.concluded(stored, deciding)
+        deciding = rules.Deciding(conclusion, overturns, settings.four_eyes, viewed, oneself)
+        after = rules.concluded(stored, deciding)
         said = {"outcome": wish.outcome, "reason_codes": list(wish.reason_codes)}
         case_id, status = wish.review_case_id, after.case.status
         if status is CaseStatus.AWAITING_SECOND:
@@ -212,7 +215,7 @@ class ChangeCase:
             requests = StoredCase.from_bytes(standing.body).requests
             self._cases.remember(wish.tenant_id, wish.review_case_id, requests)
             return CaseChanged(review_case_id=wish.review_case_id)
-        case = concluding.appeal_of(stored, wish.review_case_id, now, due)
+        case = rules.appeal_of(stored, wish.review_case_id, now, due)
         opened = StoredCase(case=case.model_copy(update={"notes": (note_of(wish, now),)}))
         record = Record(wish.tenant_id, RecordKind.REVIEW_CASE, case.review_case_id, b"", now, version=0)
         detail = f"Review case {case.review_case_id} was opened by an appeal."
@@ -243,7 +246,9 @@ class ChangeCase:
         requests = with_request(move.stored.requests, _id(wish))
         stored = move.stored.model_copy(update={"requests": requests})
         version = record.version + 1
-        changed = replace(record, body=stored.to_bytes(), version=version, indexes=rules.indexes(stored.case))
+        changed = replace(
+            record, body=stored.to_bytes(), version=version, indexes=review_case.indexes(stored.case)
+        )
         effects = await self._effects(wish.tenant_id, stored.case)
         actor = await open_actor(self._stores.vault, wish.tenant_id, wish.actor)
         change = Change(
@@ -260,7 +265,7 @@ class ChangeCase:
             return _Effects()
         held = await self._find(tenant_id, RecordKind.VERIFICATION, case.verification_id)
         before = StoredVerification.from_bytes(held.body)
-        after = concluding.reviewed(before, case, tenant_id)
+        after = rules.reviewed(before, case, tenant_id)
         if after == before:
             return _Effects(decision_id=before.verification.decision_id)
         records = [verification_record(held, after)]
@@ -303,7 +308,7 @@ def viewed_index(verification_id: str, reviewer_id: str) -> tuple[str, str]:
 
 async def find_decision(records: Records, tenant_id: TenantId, decision_id: str) -> Record | None:
     """Return the verification whose standing decision this is, None when there is none."""
-    index = keeping.by_decision(DecisionId(decision_id))
+    index = verification_records.by_decision(DecisionId(decision_id))
     found = await records.page(tenant_id, RecordKind.VERIFICATION, index, limit=1)
     return found[0] if found else None
 

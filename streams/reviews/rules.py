@@ -1,121 +1,338 @@
-"""How a review case is born and where it is listed; pure. Concluding it is `concluding`."""
+"""How a case moves and what a conclusion makes of its verification (G25, G26, G42, G43, G89, G90); pure."""
 
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
-from schemas.audit import AuditAction, AuditEvent
-from schemas.enums import ActorType, CaseKind, CaseStatus, Recommendation, ReviewStatus, RiskLevel
-from schemas.events import DecisionEvent, EventData, EventType
-from schemas.ids import AuditEventId, EventId, ReviewCaseId, TenantId, VerificationId, derive_id
-from schemas.reviews import ReviewCase
-from schemas.verifications import StoredVerification, codes_of
+from schemas.decisions import Decision
+from schemas.enums import (
+    ActorType,
+    CaseKind,
+    CaseStatus,
+    DecisionOutcome,
+    Recommendation,
+    ReviewStatus,
+    RiskLevel,
+    VerificationStatus,
+)
+from schemas.ids import DecisionId, ReviewCaseId, TenantId, UserId, VerificationId, derive_id
+from schemas.people import Reviewer
+from schemas.problems import ProblemCode, Refused
+from schemas.reasons import ReasonCode
+from schemas.reviews import CaseNote, CaseOutcome, Conclusion, ReviewCase, StoredCase
+from schemas.tenant_settings import FourEyes
+from schemas.verifications import StoredVerification, Verification
+from streams.verification.rules import tell
+from streams.verification.sandbox import PREFIX as SIMULATED
 
-UNASSIGNED: Final = "none"
-"""Stands for nobody in the list of cases."""
+LEASE: Final = timedelta(minutes=30)
+"""How long a claimed case is its reviewer's (G42)."""
+
+MOST_NOTES: Final = 500
+"""Notes of one case; a case with more is a conversation."""
+
+_STATUS_OF: Final = {
+    CaseOutcome.APPROVE: VerificationStatus.APPROVED,
+    CaseOutcome.REJECT: VerificationStatus.REJECTED,
+}
+_DECISION_OF: Final = {
+    VerificationStatus.APPROVED: DecisionOutcome.ALLOW,
+    VerificationStatus.REJECTED: DecisionOutcome.BLOCK,
+}
 
 
-def case_id(tenant_id: TenantId, verification_id: VerificationId) -> ReviewCaseId:
-    """Derive the id of the first case of a verification."""
-    return ReviewCaseId(derive_id("rc", tenant_id, verification_id))
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """A reviewer about to conclude."""
+
+    conclusion: Conclusion
+    may_overturn: bool
+    four_eyes: FourEyes
+    all_viewed: bool
+    """Every image was looked at, or nobody demands it."""
+    about_oneself: bool = False
+    """The subject is the reviewer."""
 
 
-def open_case(tenant_id: TenantId, stored: StoredVerification, due_after: timedelta) -> ReviewCase:
-    """Open the case of a verification that needs a person (G26, G42).
+def claimed(stored: StoredCase, reviewer: UserId, now: datetime) -> StoredCase:
+    """Return the case in the reviewer's hands for the time of a lease.
 
-    Without a recommendation of its own the machine advises what is safe: to reject.
+    Raises:
+        Refused: CASE_ALREADY_CONCLUDED, CASE_CLAIMED.
+    """
+    _require_open(stored)
+    _require_free(stored.case, reviewer, now)
+    return _with(stored, now, assignee=reviewer, lease_expires_at=now + LEASE, status=_in_work(stored.case))
+
+
+def assigned(stored: StoredCase, to: UserId, by: str | None, now: datetime) -> StoredCase:
+    """Return the case given to a colleague, who has no lease yet.
+
+    Raises:
+        Refused: CASE_ALREADY_CONCLUDED, CASE_CLAIMED.
+    """
+    _require_open(stored)
+    _require_free(stored.case, by, now)
+    return _with(stored, now, assignee=to, lease_expires_at=None, status=_in_work(stored.case))
+
+
+def released(stored: StoredCase, reviewer: UserId, now: datetime) -> StoredCase:
+    """Return the case given back.
+
+    Raises:
+        Refused: CASE_ALREADY_CONCLUDED, CASE_CLAIMED.
+    """
+    _require_open(stored)
+    _require_free(stored.case, reviewer, now)
+    back = CaseStatus.OPEN if stored.case.status is CaseStatus.IN_REVIEW else stored.case.status
+    return _with(stored, now, assignee=None, lease_expires_at=None, status=back)
+
+
+def noted(stored: StoredCase, note: CaseNote) -> StoredCase:
+    """Return the case with one remark more; concluded cases take remarks too.
+
+    Raises:
+        Refused: VALIDATION_FAILED when there is no room.
+    """
+    if len(stored.case.notes) >= MOST_NOTES:
+        message = f"A case has at most {MOST_NOTES} notes."
+        raise Refused.at("/text", ProblemCode.VALIDATION_FAILED, message)
+    return _with(stored, note.created_at, notes=(*stored.case.notes, note))
+
+
+def escalated(stored: StoredCase, note: CaseNote, now: datetime) -> StoredCase:
+    """Return the case handed to a lead.
+
+    Raises:
+        Refused: CASE_ALREADY_CONCLUDED, CASE_CLAIMED.
+    """
+    _require_open(stored)
+    _require_free(stored.case, note.author_id, now)
+    handed = _with(stored, now, status=CaseStatus.ESCALATED, assignee=None, lease_expires_at=None)
+    return noted(handed, note)
+
+
+def reopened(stored: StoredCase, note: CaseNote, now: datetime) -> StoredCase:
+    """Return a concluded case as a question again; only who may overturn answers it.
+
+    Raises:
+        Refused: VALIDATION_FAILED when it was not concluded.
+    """
+    if stored.case.status is not CaseStatus.CONCLUDED:
+        message = "Only a concluded case can be reopened."
+        raise Refused.because(ProblemCode.VALIDATION_FAILED, message)
+    again = _with(
+        stored,
+        now,
+        status=CaseStatus.OPEN,
+        review_status=ReviewStatus.PENDING,
+        assignee=None,
+        lease_expires_at=None,
+        first_conclusion=None,
+        conclusion=None,
+    )
+    return noted(again.model_copy(update={"reopened": True}), note)
+
+
+def concluded(stored: StoredCase, deciding: Deciding) -> StoredCase:
+    """Return the case after a reviewer decided: concluded, waiting for a second person, or escalated.
+
+    Raises:
+        Refused: CASE_ALREADY_CONCLUDED, CASE_CLAIMED, SECOND_REVIEWER_MUST_DIFFER, EVIDENCE_NOT_VIEWED,
+            PERMISSION_DENIED.
+    """
+    case, conclusion = stored.case, deciding.conclusion
+    _require_open(stored)
+    _require_free(case, conclusion.reviewer_id, conclusion.concluded_at)
+    if deciding.about_oneself:
+        message = "Nobody concludes a case about themselves; a colleague must."
+        raise Refused.because(ProblemCode.PERMISSION_DENIED, message)
+    lead_only = case.kind is CaseKind.APPEAL or stored.reopened or case.status is CaseStatus.ESCALATED
+    if lead_only and not deciding.may_overturn:
+        message = "Concluding this case needs the permission CASES_OVERTURN."
+        raise Refused.because(ProblemCode.PERMISSION_DENIED, message)
+    if not deciding.all_viewed:
+        message = "Look at all images before you conclude."
+        raise Refused.because(ProblemCode.EVIDENCE_NOT_VIEWED, message)
+    if case.status is CaseStatus.AWAITING_SECOND and case.first_conclusion is not None:
+        return _second(stored, case.first_conclusion, conclusion)
+    if case.status is not CaseStatus.ESCALATED and needs_second(case, conclusion, deciding.four_eyes):
+        return _with(
+            stored,
+            conclusion.concluded_at,
+            status=CaseStatus.AWAITING_SECOND,
+            first_conclusion=conclusion,
+            assignee=None,
+            lease_expires_at=None,
+        )
+    return _final(stored, conclusion)
+
+
+def is_about(subject_id: str, reviewer: Reviewer) -> bool:
+    """Tell whether the subject goes by the reviewer's id or e-mail address, in the sandbox too (S74)."""
+    named = subject_id.casefold()
+    plain = named.partition("@")[2] if named.startswith(SIMULATED) else named
+    return plain in {reviewer.reviewer_id, reviewer.email.casefold()}
+
+
+def _second(stored: StoredCase, first: Conclusion, second: Conclusion) -> StoredCase:
+    if first.reviewer_id == second.reviewer_id:
+        message = "Another person must conclude the case a second time."
+        raise Refused.because(ProblemCode.SECOND_REVIEWER_MUST_DIFFER, message)
+    if first.outcome is second.outcome:
+        return _final(stored, second)
+    return _with(
+        stored, second.concluded_at, status=CaseStatus.ESCALATED, assignee=None, lease_expires_at=None
+    )
+
+
+def _final(stored: StoredCase, conclusion: Conclusion) -> StoredCase:
+    return _with(
+        stored,
+        conclusion.concluded_at,
+        status=CaseStatus.CONCLUDED,
+        conclusion=conclusion,
+        review_status=review_status(stored.case, conclusion.outcome),
+        assignee=conclusion.reviewer_id,
+        lease_expires_at=None,
+    )
+
+
+def needs_second(case: ReviewCase, conclusion: Conclusion, four_eyes: FourEyes) -> bool:
+    """Tell whether a second person must agree (G43); a request for more input decides nothing."""
+    if conclusion.outcome is CaseOutcome.REQUEST_INPUT:
+        return False
+    critical = case.risk_level is RiskLevel.CRITICAL
+    match four_eyes:
+        case FourEyes.NEVER:
+            return False
+        case FourEyes.CRITICAL:
+            return critical
+        case FourEyes.OVERTURN:
+            return critical or review_status(case, conclusion.outcome) is ReviewStatus.OVERTURNED
+        case FourEyes.ALWAYS:
+            return True
+
+
+def review_status(case: ReviewCase, outcome: CaseOutcome) -> ReviewStatus:
+    """Return what a conclusion says of the machine's recommendation, never of the person (G26)."""
+    if outcome is CaseOutcome.REQUEST_INPUT:
+        return ReviewStatus.PENDING
+    upheld = _STATUS_OF[outcome].value == case.recommendation.value
+    return ReviewStatus.APPROVED if upheld else ReviewStatus.OVERTURNED
+
+
+def appeal_of(stored: StoredVerification, case_id: ReviewCaseId, now: datetime, due: timedelta) -> ReviewCase:
+    """Open the case of an appeal against a final decision (G25, G87).
+
+    Raises:
+        Refused: VALIDATION_FAILED when there is no final decision, or a question is open already.
     """
     verification = stored.verification
+    if verification.status not in _DECISION_OF or verification.review_status is ReviewStatus.PENDING:
+        message = "Only a final decision that nobody is reviewing can be appealed."
+        raise Refused.because(ProblemCode.VALIDATION_FAILED, message)
     return ReviewCase(
-        review_case_id=case_id(tenant_id, verification.verification_id),
-        kind=CaseKind.VERIFICATION,
+        review_case_id=case_id,
+        kind=CaseKind.APPEAL,
         subject_id=verification.subject_id,
         verification_id=verification.verification_id,
         status=CaseStatus.OPEN,
         risk_level=verification.risk_level,
-        recommendation=stored.recommendation or Recommendation.REJECTED,
+        recommendation=Recommendation(verification.status.value),
         review_status=ReviewStatus.PENDING,
         reasons=verification.reasons,
         risk=stored.risk,
-        due_at=verification.created_at + due_after,
+        due_at=now + due,
         livemode=stored.livemode,
-        created_at=verification.created_at,
-        updated_at=verification.created_at,
+        created_at=now,
+        updated_at=now,
     )
 
 
-def indexes(case: ReviewCase) -> tuple[tuple[str, str], ...]:
-    """Return the places under which the case is listed: every choice of filters has its own."""
-    return tuple(
-        index_of(case.livemode, status, assignee, risk)
-        for status in (None, case.status)
-        for assignee in (None, case.assignee or UNASSIGNED)
-        for risk in (None, case.risk_level)
-    )
-
-
-def index_of(
-    livemode: bool,  # noqa: FBT001 - the interface's own word for it
-    status: CaseStatus | None,
-    assignee: str | None,
-    risk: RiskLevel | None,
-) -> tuple[str, str]:
-    """Return the place of the cases of one mode that a filter chooses; None means any."""
-    mode = "live" if livemode else "test"
-    return "cases", f"{mode}|{status or '*'}|{assignee or '*'}|{risk or '*'}"
-
-
-def opened_event(tenant_id: TenantId, stored: StoredVerification) -> DecisionEvent:
-    """Tell that the verification's case was opened; the same event at every try."""
+def reviewed(stored: StoredVerification, case: ReviewCase, tenant_id: TenantId) -> StoredVerification:
+    """Return the verification as its case leaves it: the review status, and the decision when it changed."""
     verification = stored.verification
-    case = case_id(tenant_id, verification.verification_id)
-    return DecisionEvent(
-        id=EventId(derive_id("evt", tenant_id, case, EventType.CASE_OPENED)),
-        type=EventType.CASE_OPENED,
-        timestamp=verification.created_at,
-        tenant_id=tenant_id,
-        livemode=stored.livemode,
-        sequence=1,
-        data=EventData(
-            subject_id=verification.subject_id,
-            verification_id=verification.verification_id,
-            session_id=stored.session_id,
-            decision_id=verification.decision_id,
-            review_case_id=case,
-            status=CaseStatus.OPEN,
-            decision=verification.decision,
-            risk_level=verification.risk_level,
-            review_status=ReviewStatus.PENDING,
-            reason_codes=codes_of(verification.reasons),
-        ),
+    update: dict[str, object] = {
+        "review_status": case.review_status,
+        "review_case_id": case.review_case_id,
+    }
+    conclusion = case.conclusion
+    if conclusion is not None and conclusion.outcome in _STATUS_OF:
+        status = _STATUS_OF[conclusion.outcome]
+        if status is not verification.status:
+            update |= _new_decision(verification, status, conclusion, case, tenant_id)
+    return stored.model_copy(update={"verification": verification.model_copy(update=update)})
+
+
+def _new_decision(
+    verification: Verification,
+    status: VerificationStatus,
+    conclusion: Conclusion,
+    case: ReviewCase,
+    tenant_id: TenantId,
+) -> dict[str, object]:
+    approved = status is VerificationStatus.APPROVED
+    own = ReasonCode.REVIEWER_APPROVED if approved else ReasonCode.REVIEWER_REJECTED
+    codes = (own,) if approved else tuple(dict.fromkeys((own, *conclusion.reason_codes)))
+    superseding = derive_id(
+        "dec", tenant_id, verification.verification_id, case.review_case_id, verification.decision_id
     )
+    return {
+        "status": status,
+        "decision": _DECISION_OF[status],
+        "decision_id": DecisionId(superseding),
+        "reasons": tell(codes),
+    }
 
 
-def opened_audit_id(tenant_id: TenantId, verification_id: VerificationId) -> AuditEventId:
-    """Derive the id of the audit row of a case's opening."""
-    return AuditEventId(derive_id("aud", tenant_id, verification_id, AuditAction.CASE_OPENED))
-
-
-def opened_audit(tenant_id: TenantId, stored: StoredVerification) -> AuditEvent:
-    """Write the audit row of the opening; the service itself opened the case."""
+def decision_of(
+    stored: StoredVerification,
+    decided_at: datetime,
+    reviewer: UserId | None,
+    superseded_by: DecisionId | None = None,
+) -> Decision:
+    """Return the decision record of a verification as it stands."""
     verification = stored.verification
-    case = case_id(tenant_id, verification.verification_id)
-    return AuditEvent(
-        event_id=opened_audit_id(tenant_id, verification.verification_id),
-        action=AuditAction.CASE_OPENED,
-        actor_type=ActorType.SYSTEM,
-        subject_id=verification.subject_id,
-        correlation_id=stored.request_id or None,
+    return Decision(
         decision_id=verification.decision_id,
-        context={
-            "request_id": stored.request_id,
-            "changes": {
-                "review_case_id": case,
-                "verification_id": verification.verification_id,
-                "status": CaseStatus.OPEN,
-                "recommendation": stored.recommendation,
-            },
-        },
-        detail=f"Review case {case} was opened because the verification needs a person.",
-        created_at=verification.created_at,
+        verification_id=verification.verification_id,
+        subject_id=verification.subject_id,
+        status=verification.status,
+        decision=verification.decision,
+        review_status=verification.review_status,
+        risk_level=verification.risk_level,
+        reasons=verification.reasons,
+        recommendation=stored.recommendation,
+        review_case_id=verification.review_case_id,
+        decided_at=decided_at,
+        decided_by=ActorType.SYSTEM if reviewer is None else ActorType.REVIEWER,
+        reviewer_id=reviewer,
+        superseded_by=superseded_by,
         livemode=stored.livemode,
     )
+
+
+def appeal_id(tenant_id: TenantId, verification_id: VerificationId, decision_id: DecisionId) -> ReviewCaseId:
+    """Derive the id of the appeal against one decision: one decision is appealed once at a time."""
+    return ReviewCaseId(derive_id("rc", tenant_id, verification_id, "appeal", decision_id))
+
+
+def _require_open(stored: StoredCase) -> None:
+    if stored.case.status is CaseStatus.CONCLUDED:
+        raise Refused.because(ProblemCode.CASE_ALREADY_CONCLUDED, "The case was concluded already.")
+
+
+def _require_free(case: ReviewCase, reviewer: str | None, now: datetime) -> None:
+    leased = case.lease_expires_at is not None and now < case.lease_expires_at
+    if leased and case.assignee != reviewer:
+        raise Refused.because(ProblemCode.CASE_CLAIMED, "A colleague is working on the case.")
+
+
+def _in_work(case: ReviewCase) -> CaseStatus:
+    return CaseStatus.IN_REVIEW if case.status is CaseStatus.OPEN else case.status
+
+
+def _with(stored: StoredCase, now: datetime, **changes: object) -> StoredCase:
+    case = stored.case.model_copy(update={**changes, "updated_at": now})
+    return stored.model_copy(update={"case": case})

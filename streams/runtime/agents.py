@@ -12,11 +12,11 @@ from pydantic import BaseModel
 
 from schemas.topics import Topic
 from streams.runtime.consumer import mended
-from streams.runtime.delivery import Delivery
 from streams.runtime.guard import Contract, Guard, Handle
+from streams.runtime.message import Delivery
+from streams.runtime.producer import headers_of
 from streams.runtime.tables import partitions_of
 from streams.runtime.window import Window
-from streams.runtime.writer import headers_of
 
 _LOG_APPEND_TIME: Final = 1
 

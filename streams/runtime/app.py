@@ -6,9 +6,9 @@ from typing import Final
 
 import faust
 
-from streams.runtime.access import LogAccess
 from streams.runtime.bookkeeping import NoMonitor, NoSensors
 from streams.runtime.consumer import MendedTransport
+from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.tables import PromptTables
 
 GROUP: Final = "veristream-v1"

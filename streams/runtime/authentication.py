@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from streams.runtime.delivery import Delivery
+from streams.runtime.message import Delivery
 
 AUTHENTICATION: Final = "auth"
 """Header of every record we write."""

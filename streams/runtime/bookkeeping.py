@@ -1,6 +1,6 @@
 """What Faust keeps count of and nobody here reads, switched off; each with its reason.
 
-The service measures its lag, its records and its stalls itself (`worker`, `guard`).
+The service measures its lag, its records and its stalls itself (`supervisor`, `guard`).
 """
 
 from typing import Any

@@ -12,7 +12,6 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships 
 from schemas.base import rfc3339
 from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
-from streams.runtime.access import LogAccess
 from streams.runtime.authentication import (
     AUTHENTICATION,
     FAILED,
@@ -20,10 +19,11 @@ from streams.runtime.authentication import (
     Unauthentic,
     without_authentication,
 )
-from streams.runtime.delivery import Delivery
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.message import Delivery
+from streams.runtime.producer import MAX_RECORD_BYTES, LogWriter, Outgoing
 from streams.runtime.replays import delivery_of
 from streams.runtime.replies import DEADLINE, REPLY_TO
-from streams.runtime.writer import MAX_RECORD_BYTES, LogWriter, Outgoing
 
 REDRIVE_GROUP: Final = "veristream-redrive"
 """The group whose committed offset says up to where dead letters were sent again."""

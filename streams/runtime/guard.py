@@ -17,11 +17,11 @@ from schemas.problems import Overloaded, ProblemCode, Refusal, Refused, StoreUna
 from streams.runtime.authentication import FAILED as UNAUTHENTIC
 from streams.runtime.authentication import RecordKeys, Unauthentic, require_fresh
 from streams.runtime.dead_letters import burial
-from streams.runtime.delivery import Delivery
+from streams.runtime.message import Delivery
+from streams.runtime.producer import LogWriter, Outgoing, RecordTooLarge
 from streams.runtime.replays import Replays
 from streams.runtime.replies import Reply, ReturnAddress, outgoing
 from streams.runtime.tenant_scope import tenant_scope
-from streams.runtime.writer import LogWriter, Outgoing, RecordTooLarge
 
 log = structlog.get_logger(__name__)
 

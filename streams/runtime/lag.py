@@ -13,8 +13,8 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships 
 
 from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
-from streams.runtime.access import LogAccess
 from streams.runtime.app import GROUP
+from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.topics import open_admin
 
 CONSUMED: Final = (

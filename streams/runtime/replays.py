@@ -9,10 +9,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-unt
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
 
 from schemas.problems import StoreUnavailable
-from streams.runtime.access import LogAccess
 from streams.runtime.authentication import FRESH_MS, RecordKeys, Stamp, Unauthentic
-from streams.runtime.delivery import Delivery
-from streams.runtime.writer import headers_of
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.message import Delivery
+from streams.runtime.producer import headers_of
 
 REMEMBERED_MS: Final = 2 * FRESH_MS
 """Two copies of a record that are both fresh lie no further apart, in milliseconds by the broker's clock."""

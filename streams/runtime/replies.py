@@ -10,8 +10,8 @@ from pydantic import model_validator
 from schemas.base import Event, Frozen
 from schemas.problems import Refusal
 from schemas.topics import Topic
+from streams.runtime.producer import Outgoing
 from streams.runtime.tables import partitions_of
-from streams.runtime.writer import Outgoing
 
 CORRELATION: Final = "cid"
 """Header: which question an answer belongs to."""

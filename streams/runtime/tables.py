@@ -4,13 +4,14 @@ from collections import OrderedDict, defaultdict
 from typing import Any, Final, Generic, TypeVar, cast
 
 import faust
+from aiokafka.partitioner import DefaultPartitioner  # type: ignore[import-untyped]  # ships no types
 from faust.tables.manager import TableManager
 from faust.types import EventT
 from pydantic import BaseModel
 from typing_extensions import override
 
 from schemas.topics import TOPICS, Topic
-from streams.ports import WorkingState
+from streams.ports.stores import WorkingState
 from streams.runtime.authentication import RecordKeys
 
 Remembered = TypeVar("Remembered", bound=BaseModel)
@@ -97,3 +98,10 @@ def table_of(name: str) -> str:
 def partitions_of(topic: Topic) -> int:
     """Return how many partitions a topic is created with."""
     return next(spec.partitions for spec in TOPICS if spec.topic is topic)
+
+
+def partition_of(topic: Topic, key: str) -> int:
+    """Return the partition in which a command under a key is written."""
+    partitions = range(partitions_of(topic))
+    chosen: int = DefaultPartitioner()(key.encode(), partitions, partitions)
+    return chosen

@@ -16,7 +16,7 @@ from aiokafka.errors import (  # type: ignore[import-untyped]  # ships no types
 
 from schemas.problems import StoreUnavailable, VeristreamError
 from schemas.topics import TOPICS, Topic
-from streams.runtime.access import LogAccess
+from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.tables import partitions_of
 
 log = structlog.get_logger(__name__)

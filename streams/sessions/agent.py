@@ -8,7 +8,7 @@ import faust
 from schemas.sessions import SessionChanged, SessionCommand
 from schemas.topics import Topic
 from streams.aggregate import AnsweredRequests
-from streams.ports import WorkingState
+from streams.ports.stores import WorkingState
 from streams.runtime.agents import attach
 from streams.runtime.guard import Contract, Guard
 from streams.runtime.tables import ValueTable

@@ -27,7 +27,6 @@ from schemas.sessions import (
     stored_of,
 )
 from schemas.verifications import StoredVerification, SubmitVerification
-from streams.access.acting import open_actor
 from streams.aggregate import (
     Aggregates,
     AnsweredRequests,
@@ -37,10 +36,14 @@ from streams.aggregate import (
     retry_conflicts,
     with_request,
 )
-from streams.ports import Announcer, Change, Conflict, Record, RecordKind, Stores, WorkingState
-from streams.sessions import rules, telling
-from streams.sessions.opening import Openings
-from streams.subject_ids import open_subject_id, seal_subject_id
+from streams.audit.actors import open_actor
+from streams.ports.errors import Conflict
+from streams.ports.events import Announcer
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores, WorkingState
+from streams.privacy.subject_ids import open_subject_id, seal_subject_id
+from streams.sessions import events, rules
+from streams.sessions.queries import Openings
 
 Hand = Callable[[SubmitVerification], Awaitable[None]]
 """Puts the command that evaluates an attempt into the log; raises `StoreUnavailable`."""
@@ -111,7 +114,7 @@ class ChangeSession:
         opening = await self._openings.unseal(wish)
         reference = await self._openings.reference(wish, revision)
         stored = rules.opened(wish, revision, opening.return_url, reference, now)
-        record = telling.new_record(wish.tenant_id, stored, wish.fingerprint)
+        record = events.new_record(wish.tenant_id, stored, wish.fingerprint)
         move = _Move(stored, AuditAction.SESSION_CREATED, EventType.SESSION_CREATED)
         won = await self._commit(wish, move, (holder.taken_by(wish, now), record), record)
         if not won:
@@ -130,7 +133,7 @@ class ChangeSession:
         now = to_milliseconds(self._clock())
         if rules.is_overdue(stored, now) and not isinstance(wish, ExpireSession):
             over = _Move(rules.expired(stored, now), AuditAction.SESSION_EXPIRED, EventType.SESSION_EXPIRED)
-            _, after = await self._take(telling.by_the_clock(wish), over, record, stored)
+            _, after = await self._take(events.by_the_clock(wish), over, record, stored)
             await self._discard(wish, after, stored)
             raise rules.finished()
         try:
@@ -189,7 +192,7 @@ class ChangeSession:
         watched = rules.due(before) != rules.due(move.stored)
         version = before.watch_version + watched
         after = move.stored.model_copy(update={"requests": requests, "watch_version": version})
-        changed = telling.next_record(record, after)
+        changed = events.next_record(record, after)
         await self._commit(wish, replace(move, stored=after), (changed,), changed, watched=watched)
         return changed, after
 
@@ -203,7 +206,7 @@ class ChangeSession:
         if status is SessionStatus.SUBMITTED:
             now = to_milliseconds(self._clock())
             after = rules.moved(stored, now, status=SessionStatus.PROCESSING)
-            change = Change(record.tenant_id, (telling.next_record(record, after),))
+            change = Change(record.tenant_id, (events.next_record(record, after),))
             await self._stores.journal.commit(change)
 
     async def _find(self, wish: SessionWish) -> tuple[Record, StoredSession]:
@@ -228,13 +231,13 @@ class ChangeSession:
         """Commit the session, its marker, its row and its event; False when another was first."""
         stored = move.stored
         if watched:
-            records = (*records, telling.watch_record(wish.tenant_id, stored))
+            records = (*records, events.watch_record(wish.tenant_id, stored))
         actor = await open_actor(self._stores.vault, wish.tenant_id, wish.actor)
         change = Change(
             wish.tenant_id,
             records,
-            telling.rows(wish.tenant_id, stored, move.action, actor, own.version),
-            telling.events(wish.tenant_id, stored, move.event, own.version),
+            events.rows(wish.tenant_id, stored, move.action, actor, own.version),
+            events.events(wish.tenant_id, stored, move.event, own.version),
         )
         return await self._sessions.commit(change, wish.session_id, stored.requests)
 

@@ -7,11 +7,11 @@ import faust
 
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
-from streams.ports import WorkingState
+from streams.ports.stores import WorkingState
 from streams.runtime.agents import attach
 from streams.runtime.guard import Contract, Guard
 from streams.runtime.tables import ValueTable
-from streams.verification.outcome import Remembered
+from streams.verification.change import Remembered
 
 TABLE: Final = "verifications"
 """The table of what the agent remembers; its changelog is created under this name."""

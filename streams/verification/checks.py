@@ -19,7 +19,23 @@ from schemas.problems import EngineFailed, ImageNotEvaluable, ProblemCode, Refus
 from schemas.reasons import ReasonCode
 from schemas.tenant_settings import DuplicateFaces
 from schemas.verifications import CheckResult, DeclaredDocument
-from streams.sight import (
+from streams.verification.observations import (
+    DocumentFindings,
+    DocumentPicture,
+    Evaluation,
+    FacesSeen,
+    ReuseFacts,
+)
+from streams.verification.policy import FaceBands, LivenessBands, VerificationPolicy
+from streams.verification.reuse import is_page, worth_reading
+from streams.verification.rules import Match, broken, found, is_number, liveness_findings, match, usual
+from streams.verification.verdicts import (
+    judge_authenticity,
+    judge_consistency,
+    judge_extraction,
+    judge_faces,
+)
+from streams.vision_ports import (
     Box,
     Embedding,
     EngineLoad,
@@ -32,22 +48,6 @@ from streams.sight import (
     TextReader,
     deadline,
 )
-from streams.verification.findings import (
-    DocumentFindings,
-    DocumentPicture,
-    Evaluation,
-    FacesSeen,
-    ReuseFacts,
-)
-from streams.verification.judging import (
-    judge_authenticity,
-    judge_consistency,
-    judge_extraction,
-    judge_faces,
-)
-from streams.verification.policy import FaceBands, LivenessBands, VerificationPolicy
-from streams.verification.reuse import is_page, worth_reading
-from streams.verification.rules import Match, broken, found, is_number, liveness_findings, match, usual
 
 DOCUMENT_POINTER: Final = "/document/image_base64"
 SELFIE_POINTER: Final = "/selfie_image_base64"

@@ -11,8 +11,8 @@ from typing import Final, Protocol
 import numpy as np
 
 from schemas.ids import SubjectId, TenantId, VerificationId
-from streams.ports import Damaged
-from streams.sight import Embedding
+from streams.ports.errors import Damaged
+from streams.vision_ports import Embedding
 
 _END_OF_VERSION: Final = b"\x00"
 _FLOAT32: Final = np.dtype("<f4")

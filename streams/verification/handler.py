@@ -31,11 +31,16 @@ from schemas.verifications import (
     VerificationDecided,
 )
 from streams.aggregate import key_reused
-from streams.erasure import no_longer_kept
-from streams.ports import Announcer, Damaged, Erased, RecordKind, Stores, WorkingState
-from streams.sight import Condition, Picture, on_behalf_of
-from streams.subject_ids import open_subject_id
-from streams.verification import attempts, keeping, outcome, reuse, telling
+from streams.ports.errors import Damaged, Erased
+from streams.ports.events import Announcer
+from streams.ports.records import RecordKind
+from streams.ports.stores import Stores, WorkingState
+from streams.privacy.errors import no_longer_kept
+from streams.privacy.subject_ids import open_subject_id
+from streams.verification import change as verification_change
+from streams.verification import events as verification_events
+from streams.verification import records, reuse, session_attempts
+from streams.verification.change import Decided, Remembered
 from streams.verification.checks import (
     DOCUMENT_POINTER,
     SELFIE_POINTER,
@@ -44,18 +49,18 @@ from streams.verification.checks import (
     both,
     unless_broken,
 )
+from streams.verification.engine_queue import Turns
+from streams.verification.evaluation_attempts import Tries, counted
 from streams.verification.face_search import FaceSearch
-from streams.verification.findings import Evaluation
 from streams.verification.known_faces import KnownFaces
-from streams.verification.outcome import Decided, Remembered
-from streams.verification.pictures import KnownPictures
+from streams.verification.known_images import KnownPictures
+from streams.verification.observations import Evaluation
 from streams.verification.policy import VerificationPolicy
-from streams.verification.refusing import unusable_images
+from streams.verification.policy_lookup import policy_for, without_policy
+from streams.verification.refusals import unusable_images
 from streams.verification.rules import decide
 from streams.verification.sandbox import Scenario, scenario_for, simulate
-from streams.verification.tenant_policy import policy_for, without_policy
-from streams.verification.tries import Tries, counted
-from streams.verification.turns import Turns
+from streams.vision_ports import Condition, Picture, on_behalf_of
 
 _UNSEEN: Final = Picture(np.empty((0, 0, 3), np.uint8))
 """Stands for an image that is sound and whose pixels nobody wants."""
@@ -132,8 +137,8 @@ class EvaluateVerification:
                 raise Refused(memo.refusal) from error
             raise no_longer_kept(error) from error
         except Refused as error:
-            reasons = attempts.reasons_of(error)
-            memo = outcome.refused(command, error.refusal, self._clock(), reasons)
+            reasons = session_attempts.reasons_of(error)
+            memo = verification_change.refused(command, error.refusal, self._clock(), reasons)
             self._state.put(command.verification_id, memo)
             await self._give_back(command, reasons)
             await self._discard(command)
@@ -151,7 +156,7 @@ class EvaluateVerification:
             )
         except NotFound:
             return None
-        memo = outcome.remembered(record)
+        memo = verification_change.remembered(record)
         self._state.put(command.verification_id, memo)
         return memo
 
@@ -168,8 +173,11 @@ class EvaluateVerification:
         if not replayed:
             tenant_id, kind = command.tenant_id, RecordKind.VERIFICATION
             record = await self._stores.records.get(tenant_id, kind, command.verification_id)
-            first = outcome.first_stored(record)
-            events, rows = telling.events(tenant_id, first), telling.audit_ids(tenant_id, first)
+            first = verification_change.first_stored(record)
+            events, rows = (
+                verification_events.events(tenant_id, first),
+                verification_events.audit_ids(tenant_id, first),
+            )
             await self._announce(command, events, rows)
             await self._tell_outcome(command)
         return VerificationDecided(verification_id=command.verification_id, replayed=replayed)
@@ -179,10 +187,10 @@ class EvaluateVerification:
         sealed = await self._stores.vault.open(
             command.tenant_id,
             command.subject_id,
-            keeping.submission_label(command.verification_id),
+            records.submission_label(command.verification_id),
             command.sealed_submission,
         )
-        submission = keeping.submission_of(sealed)
+        submission = records.submission_of(sealed)
         chosen = await policy_for(self._stores.records, self._policy, command)
         policy, pictures = chosen or self._policy, None
         try:
@@ -194,10 +202,10 @@ class EvaluateVerification:
         except Refused as refused:
             if command.session_id is None or command.may_retry:
                 raise
-            evaluation = attempts.unevaluable(policy, refused)
-        again = attempts.to_take_again(command, evaluation.results)
+            evaluation = session_attempts.unevaluable(policy, refused)
+        again = session_attempts.to_take_again(command, evaluation.results)
         if again:
-            raise attempts.TakeAgain(again)
+            raise session_attempts.TakeAgain(again)
         at = to_milliseconds(self._clock())
         evaluation = await self._known_pictures.unless_known(command, evaluation, pictures, at)
         if scenario is None:
@@ -268,7 +276,7 @@ class EvaluateVerification:
             return await self._see(command, checks, pictures, submission.declared, today)
         waited_s = (self._clock() - command.requested_at).total_seconds()
         await self._pause(max(0.0, scenario.delay_s - max(0.0, waited_s)))
-        return attempts.fitted(command, simulate(scenario, policy, today))
+        return session_attempts.fitted(command, simulate(scenario, policy, today))
 
     async def _see(
         self,
@@ -284,29 +292,33 @@ class EvaluateVerification:
             evaluation = await checks.against(document, selfie, today)
         else:
             own = selfie if command.flow_type is not FlowType.DOCUMENT else None
-            evaluation = attempts.accepted_only(command, await checks(document, own, declared, today))
+            evaluation = session_attempts.accepted_only(command, await checks(document, own, declared, today))
         exempt = await self._known_pictures.is_exempt(command, evaluation)
         return reuse.judged(evaluation, exempt=exempt)
 
     async def _keep(self, decided: Decided) -> StoredVerification:
         """Keep the evidence the evaluation made and seal what it told about the person."""
         command, personal = decided.command, decided.evaluation.personal
-        await self._stores.evidence.put(outcome.drafts(decided))
+        await self._stores.evidence.put(verification_change.drafts(decided))
         sealed = await self._stores.vault.seal(
             command.tenant_id,
             command.subject_id,
-            keeping.fields_label(command.verification_id),
+            records.fields_label(command.verification_id),
             personal.to_bytes(),
         )
-        return outcome.stored_verification(decided, sealed, await self._known_faces.seal(decided))
+        return verification_change.stored_verification(decided, sealed, await self._known_faces.seal(decided))
 
     async def _commit(
         self, command: SubmitVerification, decided: Decided, stored: StoredVerification
     ) -> VerificationDecided:
-        change = outcome.change(decided, stored)
+        change = verification_change.change(decided, stored)
         committed = await self._stores.journal.commit(change)
         won = committed.won
-        memo = outcome.memo_of(committed.record, stored) if won else outcome.remembered(committed.record)
+        memo = (
+            verification_change.memo_of(committed.record, stored)
+            if won
+            else verification_change.remembered(committed.record)
+        )
         self._state.put(command.verification_id, memo)
         if not won:
             return await self._again(command, memo)
@@ -339,12 +351,12 @@ class EvaluateVerification:
         self, command: SubmitVerification, *, retry: bool = False, reasons: Sequence[ReasonCode] = ()
     ) -> None:
         """Tell the session, if there is one, what became of its attempt."""
-        told = attempts.told(command, self._clock(), retry=retry, reasons=reasons)
+        told = session_attempts.told(command, self._clock(), retry=retry, reasons=reasons)
         if told is not None and self._tell_session is not None:
             await self._tell_session(told)
 
     async def _discard(self, command: SubmitVerification, *, keep: Sequence[EvidenceId] = ()) -> None:
         """Remove the evidence of the command unless a verification refers to it."""
-        spare = [one for one in outcome.brought_and_made(command) if one not in keep]
+        spare = [one for one in verification_change.brought_and_made(command) if one not in keep]
         if spare:
             await self._stores.evidence.discard(command.tenant_id, spare)

@@ -9,16 +9,16 @@ from schemas.enums import VerificationStatus
 from schemas.reasons import ReasonCode
 from schemas.tenant_settings import DuplicateFaces
 from schemas.verifications import SubmitVerification
-from streams.evidence_ports import Vault
-from streams.sight import Embedding, FaceEngine
-from streams.verification import keeping
+from streams.ports.evidence import Vault
+from streams.verification import records
+from streams.verification.change import Decided
 from streams.verification.checks import face_bands
 from streams.verification.face_search import FaceQuery, FaceSearch, pack_face
-from streams.verification.findings import Evaluation
-from streams.verification.outcome import Decided
+from streams.verification.observations import Evaluation
 from streams.verification.policy import VerificationPolicy
 from streams.verification.reuse import noted
 from streams.verification.rules import Finding, usual
+from streams.vision_ports import Embedding, FaceEngine
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,6 @@ class KnownFaces:
         failed = decided.judgement.status is VerificationStatus.FAILED
         if face is None or failed or not asked or decided.evaluation.exempt:
             return None
-        label = keeping.face_label(command.verification_id)
+        label = records.face_label(command.verification_id)
         packed = pack_face(self.engine.model_version, face)
         return await self.vault.seal(command.tenant_id, command.subject_id, label, packed)

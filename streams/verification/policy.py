@@ -93,7 +93,7 @@ class LivenessBands(Frozen):
 
 
 class SharpnessFloor(Frozen):
-    """Where blur begins to matter, in the unit of `streams.sight.Sharpness.blur`."""
+    """Where blur begins to matter, in the unit of `streams.vision_ports.Sharpness.blur`."""
 
     warn_below: Annotated[float, Field(ge=0)]
     review_below: Annotated[float, Field(ge=0)]

@@ -11,7 +11,7 @@ from typing import Final
 from schemas.enums import CheckKind, CheckVerdict
 from schemas.reasons import ReasonCode
 from schemas.verifications import CheckResult
-from streams.verification.findings import DocumentFindings, Evaluation, ReuseFacts
+from streams.verification.observations import DocumentFindings, Evaluation, ReuseFacts
 from streams.verification.rules import Finding, gravest, is_number, usual
 
 SPECIMENS: Final = "UTO"

@@ -19,7 +19,7 @@ from schemas.enums import (
 )
 from schemas.reasons import CATALOGUE, VERDICT_OF, ReasonCode, Severity
 from schemas.verifications import CheckResult, CheckSummary, Reason, RiskTerm
-from streams.verification.declared import code_at
+from streams.verification.declared_values import code_at
 from streams.verification.policy import FaceBands, LivenessBands, VerificationPolicy
 
 GRAVITY: Final = tuple(CheckVerdict)

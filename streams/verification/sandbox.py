@@ -15,7 +15,7 @@ from schemas.ids import SubjectId
 from schemas.problems import ProblemCode, Refused
 from schemas.reasons import CATALOGUE, ReasonCategory, ReasonCode
 from schemas.verifications import CheckResult
-from streams.verification.findings import DocumentFindings, Evaluation
+from streams.verification.observations import DocumentFindings, Evaluation
 from streams.verification.policy import VerificationPolicy
 from streams.verification.rules import found
 

@@ -7,7 +7,7 @@ import faust
 
 from schemas.topics import Topic
 from schemas.webhooks import DeliveryCommand, EndpointHealth
-from streams.ports import WorkingState
+from streams.ports.stores import WorkingState
 from streams.runtime.agents import attach
 from streams.runtime.guard import Contract, Guard
 from streams.runtime.tables import ValueTable

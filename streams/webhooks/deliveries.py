@@ -12,12 +12,13 @@ from schemas.ids import DeliveryId, EndpointId, EventId, TenantId
 from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.topics import Topic
 from schemas.webhooks import Delivery, DeliveryStatus, ReplayEvents, StoredDelivery
-from streams.access.handler import RequestName
-from streams.ports import Change, Conflict, Position, Record, RecordKind
-from streams.runtime.writer import Outgoing
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Position, Record, RecordKind
+from streams.runtime.producer import Outgoing
+from streams.tenants.handler import RequestName
 from streams.webhooks.endpoints import FoundEndpoint, Modes, TenantEndpoints, webhook_row
-from streams.webhooks.keeping import delivery_records, endpoint_index, status_index
-from streams.webhooks.rearming import fresh, rearmed
+from streams.webhooks.rearm import fresh, rearmed
+from streams.webhooks.records import delivery_records, endpoint_index, status_index
 
 LONGEST_AGO: Final = timedelta(days=30)
 """How far back events can be delivered again: as long as the feed keeps them (G56)."""

@@ -18,7 +18,7 @@ from schemas.problems import StoreUnavailable
 from schemas.webhooks import Deliver
 from streams.runtime.guard import trace
 from streams.runtime.tenant_scope import tenant_scope
-from streams.webhooks.delivering import Outcome, Tried
+from streams.webhooks.attempt import Outcome, Tried
 
 log = structlog.get_logger(__name__)
 

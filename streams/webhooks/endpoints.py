@@ -11,14 +11,15 @@ from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.ids import EndpointId, TenantId, derive_id
 from schemas.problems import NotFound
 from schemas.webhooks import EndpointHealth, SealedSecret, StoredEndpoint, WebhookEndpoint
-from streams.access.handler import Clock, NewId, RequestName
-from streams.audit.acts import write_row
-from streams.audit.committing import Commit
-from streams.evidence_ports import Vault
-from streams.ports import Change, Conflict, Erased, Record, RecordKind, Records
-from streams.webhooks.changing import changed, rotated
-from streams.webhooks.keeping import endpoint_record
-from streams.webhooks.places import endpoint_or_none, read_register
+from streams.audit.commit import Commit
+from streams.audit.rows import write_row
+from streams.ports.errors import Conflict, Erased
+from streams.ports.evidence import Vault
+from streams.ports.records import Change, Record, RecordKind, Records
+from streams.tenants.handler import Clock, NewId, RequestName
+from streams.webhooks.endpoint_limit import endpoint_or_none, read_register
+from streams.webhooks.endpoint_rules import changed, rotated
+from streams.webhooks.records import endpoint_record
 from streams.webhooks.secrets import forget_secrets, open_secrets, seal_secret
 from streams.webhooks.signing import secret_bytes
 from streams.webhooks.urls import USUAL_PORTS, receiver_url

@@ -15,12 +15,12 @@ from schemas.events import DecisionEvent
 from schemas.ids import EndpointId, TenantId
 from schemas.topics import Topic
 from schemas.webhooks import Deliver, StoredDelivery, StoredEndpoint
-from streams.ports import Change, Journal, Position, Record, RecordKind, Records
-from streams.runtime.announcer import key_of
+from streams.ports.records import Change, Journal, Position, Record, RecordKind, Records
+from streams.runtime.event_publisher import key_of
 from streams.runtime.guard import Contract
-from streams.runtime.writer import Outgoing
-from streams.webhooks.keeping import delivery_records, firing_index
-from streams.webhooks.rearming import fresh
+from streams.runtime.producer import Outgoing
+from streams.webhooks.rearm import fresh
+from streams.webhooks.records import delivery_records, firing_index
 from streams.webhooks.rules import LOST_AFTER
 
 log = structlog.get_logger(__name__)

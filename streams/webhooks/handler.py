@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from schemas.webhooks import Deliver, DeliveryCommand, NoteAttempt, ReplayEvents
 from streams.webhooks.health import KeepHealth
-from streams.webhooks.replaying import DeliverAgain
+from streams.webhooks.replay import DeliverAgain
 
 Offer = Callable[[Deliver], bool]
 """Takes a delivery whose turn will come; False: there is no room, and a sweep brings it again."""

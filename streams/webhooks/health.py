@@ -15,11 +15,13 @@ from schemas.ids import EndpointId, EventId, TenantId, derive_id
 from schemas.problems import NotFound
 from schemas.webhooks import DisabledReason, EndpointHealth, NoteAttempt, StoredEndpoint
 from streams.aggregate import Pause, retry_conflicts
-from streams.audit.acts import write_row
-from streams.audit.committing import Commit
-from streams.ports import Change, Conflict, Record, RecordKind, Records, WorkingState
+from streams.audit.commit import Commit
+from streams.audit.rows import write_row
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Record, RecordKind, Records
+from streams.ports.stores import WorkingState
 from streams.webhooks import rules
-from streams.webhooks.keeping import endpoint_record, health_record
+from streams.webhooks.records import endpoint_record, health_record
 
 log = structlog.get_logger(__name__)
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from schemas.ids import EndpointId, SubjectId, TenantId
 from schemas.webhooks import StoredEndpoint
-from streams.evidence_ports import Vault
+from streams.ports.evidence import Vault
 from streams.webhooks.signing import secret_bytes
 
 ENDPOINT_HOLDER: Final = "webhook/"

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from app.broker.server import Broker
-from app.gateway import Gateway
-from streams.runtime.access import LogAccess
-from streams.runtime.writer import LogWriter
+from app.kafka.request_reply import Gateway
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.producer import LogWriter
 from tests.agents.support import KEYS, now, open_broker
 
 

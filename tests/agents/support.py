@@ -16,25 +16,25 @@ from typing import Any, Self
 import faust
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # ships no types
 
-from app.adapters.crypto import RootKey
+from app.adapters.security.crypto import RootKey
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings
-from app.gateway import Gateway
+from app.kafka.request_reply import Gateway
 from schemas.ids import EvidenceId, KeyId, SubjectId, TenantId, VerificationId, derive_id
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
-from streams.ports import WorkingState
-from streams.runtime.access import LogAccess
+from streams.ports.stores import WorkingState
 from streams.runtime.app import GROUP, StreamSettings, build_app
 from streams.runtime.authentication import RecordKeys, without_authentication
-from streams.runtime.delivery import Delivery
 from streams.runtime.guard import Contract, Guard, Handle, Patience
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.message import Delivery
+from streams.runtime.producer import LogWriter
 from streams.runtime.replays import Replays
 from streams.runtime.tables import partitions_of
 from streams.runtime.topics import ensure_topics
-from streams.runtime.writer import LogWriter
 from streams.verification import agent
-from streams.verification.outcome import Remembered
+from streams.verification.change import Remembered
 
 ACME = TenantId("ten_acme")
 QUICK = Patience(first_s=0.01, longest_s=0.05, failures=2)

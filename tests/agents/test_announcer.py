@@ -7,18 +7,19 @@ from typing import cast
 
 import pytest
 
-from app.adapters.crypto import RootKey
-from app.adapters.memory import open_memory_stores
+from app.adapters.memory.stores import open_memory_stores
+from app.adapters.security.crypto import RootKey
 from app.broker.server import Broker
 from schemas.audit import AuditAction, AuditEvent, SealAudit
 from schemas.enums import ActorType
 from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import AuditEventId, EventId, TenantId, derive_id
 from schemas.topics import Topic
-from streams.ports import Change, Journal, Record, RecordKind, Stores
-from streams.runtime.announcer import KafkaAnnouncer
-from streams.runtime.reconciler import SETTLED_AFTER, Reconciler, reconciling
-from streams.runtime.writer import LogWriter
+from streams.ports.records import Change, Journal, Record, RecordKind
+from streams.ports.stores import Stores
+from streams.runtime.event_publisher import KafkaAnnouncer
+from streams.runtime.outbox_relay import SETTLED_AFTER, Reconciler, reconciling
+from streams.runtime.producer import LogWriter
 from tests.agents.support import ACME, everything_in, now
 
 GLOBEX = TenantId("ten_globex")

@@ -10,11 +10,11 @@ import pytest
 from faust.types import TP
 
 from app.broker.server import Broker
-from app.gateway import Gateway
+from app.kafka.request_reply import Gateway
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime.consumer import mended
-from streams.runtime.worker import running_worker
-from streams.runtime.writer import LogWriter
+from streams.runtime.producer import LogWriter
+from streams.runtime.supervisor import running_worker
 from tests.agents.support import ask, decided, names, quick_settings, until, until_settled, verification_app
 
 COMMANDS = 800

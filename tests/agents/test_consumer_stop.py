@@ -9,8 +9,8 @@ import pytest
 from app.broker.server import Broker
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime.consumer import mended
-from streams.runtime.worker import running_worker
-from streams.runtime.writer import LogWriter
+from streams.runtime.producer import LogWriter
+from streams.runtime.supervisor import running_worker
 from tests.agents.support import decided, quick_settings, until, verification_app
 from tests.chaos.proxy import Proxy
 
@@ -57,7 +57,7 @@ async def test_a_stop_that_is_cut_short_ends_the_thread_that_talks_to_the_broker
         return not thread.is_alive()
 
     app = verification_app(writer, quick_settings(broker.address, tmp_path), lambda _: decide)
-    monkeypatch.setattr("streams.runtime.worker.STOP_S", 0.5)
+    monkeypatch.setattr("streams.runtime.supervisor.STOP_S", 0.5)
     async with running_worker(lambda: app) as worker:
         await worker.wait_ready()
         thread: Any = mended(app.consumer)._thread._thread

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from app.broker.server import Broker
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
-from streams.runtime.access import LogAccess
 from streams.runtime.authentication import without_authentication
 from streams.runtime.dead_letters import (
     REDRIVEN,
@@ -18,9 +17,10 @@ from streams.runtime.dead_letters import (
     list_dead_letters,
     redrive,
 )
-from streams.runtime.delivery import Delivery
-from streams.runtime.worker import running_worker
-from streams.runtime.writer import LogWriter
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.message import Delivery
+from streams.runtime.producer import LogWriter
+from streams.runtime.supervisor import running_worker
 from tests.agents.support import (
     KEYS,
     decided,

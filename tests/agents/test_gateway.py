@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from app.adapters.crypto import RootKey
+from app.adapters.security.crypto import RootKey
 from app.broker.server import Broker
-from app.gateway import Gateway
+from app.kafka.request_reply import Gateway
 from schemas.problems import (
     DecisionPending,
     Overloaded,
@@ -20,11 +20,11 @@ from schemas.problems import (
 )
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
-from streams.runtime.access import LogAccess
 from streams.runtime.authentication import RecordKeys, Stamp
-from streams.runtime.delivery import Delivery
-from streams.runtime.worker import Worker, running_worker
-from streams.runtime.writer import LogWriter, Outgoing
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.message import Delivery
+from streams.runtime.producer import LogWriter, Outgoing
+from streams.runtime.supervisor import Worker, running_worker
 from tests.agents.support import (
     KEYS,
     ask,

@@ -11,20 +11,20 @@ import faust
 import pytest
 
 from app.broker.server import Broker
-from app.gateway import Gateway
+from app.kafka.request_reply import Gateway
 from schemas.base import Event
 from schemas.problems import Overloaded, ProblemCode, Refused, StoreUnavailable
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
-from streams.runtime.access import LogAccess
 from streams.runtime.agents import attach
 from streams.runtime.dead_letters import MOST_KEPT, list_dead_letters
-from streams.runtime.delivery import Delivery
 from streams.runtime.guard import FAILED, Contract, Guard, Poison, read
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.message import Delivery
+from streams.runtime.producer import CLOCK_KEY, LogWriter, Outgoing
 from streams.runtime.replies import CLOCKS_APART, Reply, ReturnAddress
+from streams.runtime.supervisor import running_worker
 from streams.runtime.tenant_scope import tenant_in_work
-from streams.runtime.worker import running_worker
-from streams.runtime.writer import CLOCK_KEY, LogWriter, Outgoing
 from tests.agents.support import (
     KEYS,
     QUICK,

@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.broker.server import Broker
-from app.gateway import Gateway
+from app.kafka.request_reply import Gateway
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
-from streams.runtime.access import LogAccess
+from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.lag import CONSUMED, Waiting, measure_waiting
-from streams.runtime.worker import running_worker
-from streams.runtime.writer import LogWriter
+from streams.runtime.producer import LogWriter
+from streams.runtime.supervisor import running_worker
 from tests.agents.support import (
     ask,
     decided,

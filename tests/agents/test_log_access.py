@@ -8,12 +8,12 @@ from pydantic import SecretStr
 
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings
-from app.kafka_log import access_of, prepare_topics
-from app.kafka_reach import Unreachable, reach
+from app.kafka.cluster import access_of, prepare_topics
+from app.kafka.diagnostics import Unreachable, reach
+from app.process.startup import CannotStart
 from app.settings import Settings, SettingsRefused
-from app.startup import CannotStart
-from streams.runtime.access import LogAccess, SaslMechanism, SignIn
 from streams.runtime.app import credentials_of
+from streams.runtime.kafka_client_config import LogAccess, SaslMechanism, SignIn
 from tests.engines.certificates import Authority
 from tests.engines.jvm import free_ports
 

@@ -4,11 +4,11 @@ import asyncio
 from pathlib import Path
 
 from app.broker.server import Broker
-from app.gateway import Gateway
+from app.kafka.request_reply import Gateway
 from schemas.ids import AuditEventId, TenantId
 from schemas.topics import Topic
-from streams.runtime.announcer import seal_record
-from streams.runtime.writer import LogWriter
+from streams.runtime.event_publisher import seal_record
+from streams.runtime.producer import LogWriter
 from tests.agents.support import WorkerProcess, ask, ended, names, submission, until, until_settled
 
 COMMANDS = 420

@@ -8,9 +8,9 @@ import pytest
 from app.broker.server import Broker
 from schemas.enums import EvidenceKind
 from schemas.topics import Topic
-from streams.runtime.writer import LogWriter
+from streams.runtime.producer import LogWriter
 from streams.sessions import rules
-from streams.sessions.sweeping import Sweeper
+from streams.sessions.scheduler import Sweeper
 from tests.agents.support import everything_in
 from tests.handlers.session_stage import SESSION, SessionStage
 

@@ -10,11 +10,11 @@ import pytest
 from faust.types import TP
 
 from app.broker.server import Broker
-from app.gateway import Gateway
+from app.kafka.request_reply import Gateway
 from schemas.verifications import SubmitVerification, VerificationDecided
-from streams.runtime import worker as worker_module
-from streams.runtime.worker import MOST_STALLS, Progress, running_worker
-from streams.runtime.writer import LogWriter
+from streams.runtime import supervisor as worker_module
+from streams.runtime.producer import LogWriter
+from streams.runtime.supervisor import MOST_STALLS, Progress, running_worker
 from tests.agents.support import ask, decided, names, quick_settings, verification_app
 
 HERE = TP("commands", 0)

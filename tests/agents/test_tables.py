@@ -7,17 +7,17 @@ from pathlib import Path
 import faust
 
 from app.broker.server import Broker
-from app.gateway import Gateway
+from app.kafka.request_reply import Gateway
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime.agents import attach
 from streams.runtime.app import build_app
 from streams.runtime.guard import Contract
+from streams.runtime.producer import LogWriter
+from streams.runtime.supervisor import running_worker
 from streams.runtime.tables import ValueTable, partitions_of
-from streams.runtime.worker import running_worker
-from streams.runtime.writer import LogWriter
 from streams.verification.agent import TABLE
-from streams.verification.outcome import Remembered
+from streams.verification.change import Remembered
 from tests.agents.support import (
     KEYS,
     ask,

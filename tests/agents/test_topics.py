@@ -9,7 +9,7 @@ from app.broker.server import Broker
 from app.broker.settings import BrokerSettings
 from schemas.problems import StoreUnavailable
 from schemas.topics import TOPICS, Topic
-from streams.runtime.access import LogAccess
+from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.topics import TopicUnfit, changelog_of, ensure_topics
 
 TABLES = {"verifications": Topic.VERIFICATION_COMMANDS}

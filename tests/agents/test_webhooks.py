@@ -10,26 +10,28 @@ from typing import Any, Final, cast
 import faust
 import pytest
 
-from app.adapters.crypto import RootKey
-from app.adapters.memory import open_memory_stores
-from app.agents import AGENTS, TABLES, Surroundings
+from app.adapters.memory.stores import open_memory_stores
+from app.adapters.security.crypto import RootKey
 from app.broker.server import Broker
-from app.webhooks import WebhookPace, WebhookPorts, open_delivering
+from app.composition.agents import AGENTS, Surroundings
+from app.composition.webhooks import WebhookPace, WebhookPorts, open_delivering
+from app.kafka.cluster import TABLES
 from schemas.events import DecisionEvent, EventType
 from schemas.ids import EndpointId, EventId, derive_id
 from schemas.topics import Topic
 from schemas.webhooks import Deliver, DeliveryCommand, SealedSecret, StoredEndpoint
-from streams.ports import Change, Record, RecordKind, Stores
-from streams.runtime.access import LogAccess
-from streams.runtime.announcer import KafkaAnnouncer
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
 from streams.runtime.app import GROUP, build_app
+from streams.runtime.event_publisher import KafkaAnnouncer
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.producer import LogWriter, Outgoing
+from streams.runtime.supervisor import running_worker
 from streams.runtime.topics import ensure_topics
-from streams.runtime.worker import running_worker
-from streams.runtime.writer import LogWriter, Outgoing
-from streams.webhooks.keeping import endpoint_record, tenant_record
+from streams.webhooks.records import endpoint_record, tenant_record
 from streams.webhooks.rules import Pace
+from streams.webhooks.scheduler import SweepPace
 from streams.webhooks.secrets import seal_secret
-from streams.webhooks.sweeping import SweepPace
 from tests.agents.support import (
     now,
     quick_guard,

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from app.broker.server import Broker
-from app.gateway import Gateway
+from app.kafka.request_reply import Gateway
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
+from streams.runtime.producer import LogWriter, Outgoing, partition_of
+from streams.runtime.supervisor import running_worker
 from streams.runtime.window import MOST_BYTES, MOST_UNACKNOWLEDGED, MOST_UNDER_WAY, Window
-from streams.runtime.worker import running_worker
-from streams.runtime.writer import LogWriter, Outgoing, partition_of
 from tests.agents.support import (
     ask,
     committed,

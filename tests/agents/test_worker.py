@@ -11,12 +11,12 @@ import faust
 from faust.types import TP
 
 from app.broker.server import Broker
-from app.gateway import Gateway
+from app.kafka.request_reply import Gateway
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
-from streams.runtime.access import LogAccess
-from streams.runtime.worker import Progress, running_worker
-from streams.runtime.writer import LogWriter
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.producer import LogWriter
+from streams.runtime.supervisor import Progress, running_worker
 from tests.agents.support import (
     KEYS,
     ask,

@@ -8,8 +8,8 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships 
 from app.broker.server import Broker
 from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
+from streams.runtime.producer import LogWriter, Outgoing, RecordTooLarge
 from streams.runtime.replays import delivery_of
-from streams.runtime.writer import LogWriter, Outgoing, RecordTooLarge
 from tests.agents.support import (
     KEYS,
     everything_in,

@@ -11,12 +11,12 @@ import faust
 from schemas.audit import SealAudit
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.audit import agent as audit
-from streams.ports import WorkingState
-from streams.runtime.access import LogAccess
+from streams.ports.stores import WorkingState
 from streams.runtime.app import build_app
-from streams.runtime.worker import running_worker
-from streams.runtime.writer import LogWriter
-from streams.verification.outcome import Remembered
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.producer import LogWriter
+from streams.runtime.supervisor import running_worker
+from streams.verification.change import Remembered
 from tests.agents.support import (
     KEYS,
     decided,

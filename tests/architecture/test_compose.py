@@ -21,9 +21,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.main import get_command
 
-from app.adapters.crypto import RootKey
-from app.agents import AGENTS
-from app.cli import app as command_line
+from app.adapters.security.crypto import RootKey
+from app.cli.main import app as command_line
+from app.composition.agents import AGENTS
 from app.settings import PREFIX, Settings
 from tests.architecture import compose_rules as rules
 from tests.architecture import dockerfile_rules as image

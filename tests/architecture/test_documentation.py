@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 from typer.main import get_command
 
-from app.cli import app
+from app.cli.main import app
 from app.settings import PREFIX, Settings
 from tests.documentation import DOCS, ROOT, SHELLS, anchors, blocks, links, name_of, pages, prose
 

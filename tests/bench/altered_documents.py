@@ -8,7 +8,7 @@ from typing import Final
 
 from PIL import Image
 
-from app.specimens import Alterations, PassportSpecimen, draw_card_slip, draw_passport
+from app.demo.specimens import Alterations, PassportSpecimen, draw_card_slip, draw_passport
 from tests.specimens.people import GIVEN_NAMES, SURNAMES, code, passport, passport_number, portrait, slip
 
 LOOK_ALIKES: Final = {

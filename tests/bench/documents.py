@@ -20,19 +20,19 @@ from typing import Final
 
 from PIL import Image
 
-from app.specimens import draw_card_slip, draw_long_slip, draw_passport
+from app.demo.specimens import draw_card_slip, draw_long_slip, draw_passport
 from app.vision.engines import EngineChoice, open_engines
 from app.vision.images import decode, measure_sharpness
 from app.vision.ocr import RapidTextReader
 from schemas.enums import CheckKind, ExtractionStatus, VerificationStatus
 from schemas.verifications import DeclaredDocument
 from streams.verification.checks import Engines, RequiredChecks
-from streams.verification.findings import DocumentPicture, FacesSeen
-from streams.verification.judging import judge_authenticity, judge_consistency, judge_extraction
+from streams.verification.document_reader import DocumentReading, findings_of, read_document
+from streams.verification.observations import DocumentPicture, FacesSeen
 from streams.verification.policy import VerificationPolicy
 from streams.verification.readers.grading import ENOUGH
-from streams.verification.reading import DocumentReading, findings_of, read_document
 from streams.verification.rules import decide
+from streams.verification.verdicts import judge_authenticity, judge_consistency, judge_extraction
 from tests.bench.altered_documents import altered
 from tests.journeys.service import another_photograph_of_hopper, hopper
 from tests.specimens.degrade import CAMERA, photographed

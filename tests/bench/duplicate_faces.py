@@ -21,13 +21,13 @@ from typing import Final
 import numpy as np
 import psutil
 
-from app.adapters.face_search import InMemoryFaceSearch
-from app.adapters.face_vectors import FaceVectors
+from app.adapters.faces.search import InMemoryFaceSearch
+from app.adapters.faces.vectors import FaceVectors
 from app.adapters.sqlite.stores import open_sqlite_stores
 from app.vision.faces.dlib_graphs import EMBEDDING_SIZE
 from schemas.ids import SubjectId, derive_id
-from streams.sight import Embedding
 from streams.verification.face_search import FaceQuery
+from streams.vision_ports import Embedding
 from tests.builders import ACME, NOW
 from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.test_face_search import ENGINE, decided

@@ -23,9 +23,9 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-
 
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings
-from app.startup import until_told_to_stop
-from streams.runtime.access import LogAccess
+from app.process.startup import until_told_to_stop
 from streams.runtime.app import StreamSettings, build_app
+from streams.runtime.kafka_client_config import LogAccess
 from tests.bench.burden import EVENTS, Burden
 
 PARTITIONS = 8

@@ -11,9 +11,9 @@ from typing import Any
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
-from app.kafka_log import access_of
+from app.kafka.cluster import access_of
 from app.settings import read_settings
-from streams.runtime.access import LogAccess
+from streams.runtime.kafka_client_config import LogAccess
 from tests.engines.cassandra_server import CassandraServer
 from tests.engines.kafka_server import KafkaServer
 from tests.journeys.service import (

@@ -23,7 +23,7 @@ from typing import Final
 
 from PIL import Image
 
-from app.specimens import to_jpeg
+from app.demo.specimens import to_jpeg
 from tests.bench.load import load
 from tests.bench.open_loop import OpenLoad
 from tests.bench.verifications import documents

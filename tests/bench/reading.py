@@ -25,7 +25,7 @@ from typing import Any, Final, TypeVar
 from PIL import Image
 from rapidocr import RapidOCR
 
-from app.specimens import draw_passport, to_jpeg
+from app.demo.specimens import draw_passport, to_jpeg
 from app.vision import images
 from app.vision.faces.engine import build_face_engine
 from app.vision.ocr import RapidTextReader
@@ -33,9 +33,9 @@ from schemas.enums import CheckVerdict
 from schemas.tenant_settings import USUAL_CHECKS
 from schemas.verifications import DeclaredDocument
 from streams.verification.checks import Engines, RequiredChecks
-from streams.verification.findings import Evaluation
+from streams.verification.document_reader import read_findings
+from streams.verification.observations import Evaluation
 from streams.verification.policy import VerificationPolicy
-from streams.verification.reading import read_findings
 from tests.bench.load import load
 from tests.bench.reuse_stage import RealDecoder
 from tests.journeys.service import Service, encoded, hopper, running_service

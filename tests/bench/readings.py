@@ -16,8 +16,8 @@ from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]  
 from typing_extensions import override
 
 from schemas.topics import TOPICS, Topic
-from streams.runtime.access import LogAccess
 from streams.runtime.app import GROUP
+from streams.runtime.kafka_client_config import LogAccess
 from tests.journeys.service import SHOW_METRICS
 
 MIB: Final = 1 << 20

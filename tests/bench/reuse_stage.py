@@ -15,7 +15,11 @@ from schemas.ids import EvidenceId, SessionId, SubjectId, VerificationId, derive
 from schemas.problems import Refused
 from schemas.tenant_settings import USUAL_CHECKS
 from schemas.verifications import StoredVerification
-from streams.sight import (
+from streams.verification.checks import Engines
+from streams.verification.document_reader import read_findings
+from streams.verification.handler import EvaluateVerification
+from streams.verification.observations import DocumentFindings
+from streams.vision_ports import (
     Box,
     Condition,
     Embedding,
@@ -26,10 +30,6 @@ from streams.sight import (
     Sharpness,
     TextReader,
 )
-from streams.verification.checks import Engines
-from streams.verification.findings import DocumentFindings
-from streams.verification.handler import EvaluateVerification
-from streams.verification.reading import read_findings
 from tests.handlers.verification_stage import Stage
 
 ATTEMPTS = 3

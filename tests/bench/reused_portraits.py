@@ -27,7 +27,7 @@ import numpy as np
 import structlog
 from PIL import Image
 
-from app.specimens import PassportSpecimen, draw_passport, to_jpeg
+from app.demo.specimens import PassportSpecimen, draw_passport, to_jpeg
 from app.vision.faces.core import FaceCore
 from app.vision.faces.dlib_engine import COPY_AT, load_core
 from app.vision.faces.parallax import parallax
@@ -35,7 +35,7 @@ from app.vision.faces.thresholds import FAIL_AT
 from app.vision.images import decode
 from schemas.problems import Refused
 from schemas.reasons import ReasonCode
-from streams.sight import Embedding, Face, Picture, Pixels
+from streams.vision_ports import Embedding, Face, Picture, Pixels
 from tests.bench.reuse_stage import RealStage
 from tests.journeys.people import sign_in
 from tests.journeys.service import Service, encoded, running_service, veristream_json

@@ -25,15 +25,16 @@ import structlog
 from aiohttp import ClientSession, web
 
 from app.adapters.sqlite.stores import open_sqlite_stores
-from app.http.routes.session_list import PAGING, PATH
+from app.http.routes.sessions.list import PAGING, PATH
 from app.http.server import create_app, make_runner
 from schemas.enums import DecisionOutcome, FlowType, SessionStatus
 from schemas.ids import SessionId, SubjectId, derive_id
 from schemas.people import Role
 from schemas.sessions import VerificationSession
-from streams.access.recognition import COOKIE
-from streams.ports import Change, Stores
-from streams.sessions.keeping import session_record
+from streams.ports.records import Change
+from streams.ports.stores import Stores
+from streams.sign_in.session_cookies import COOKIE
+from streams.verification.session_records import session_record
 from tests.builders import ACME, NOW
 from tests.contracts.adapters import ROOT_KEY
 from tests.http.support import Front, open_front

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from app.specimens import draw_passport
+from app.demo.specimens import draw_passport
 from app.vision.ocr import RapidTextReader
 from schemas.enums import VerificationStatus
 from tests.bench.altered_documents import KINDS

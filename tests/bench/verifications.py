@@ -20,7 +20,7 @@ from typing import Any
 
 import psutil
 
-from app.specimens import PassportSpecimen, draw_passport, to_jpeg
+from app.demo.specimens import PassportSpecimen, draw_passport, to_jpeg
 from app.vision.engines import EngineChoice, open_engines
 from streams.verification.checks import Engines
 from tests.bench.load import Measured, load

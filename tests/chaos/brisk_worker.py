@@ -7,16 +7,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from app.house import open_house
-from app.kafka_log import access_of, prepare_topics
+from app.composition.stores import open_house
+from app.composition.webhooks import WebhookPace
+from app.composition.wiring import open_worker
+from app.kafka.cluster import access_of, prepare_topics
+from app.observability.logging import configure_logging
+from app.process.startup import until_told_to_stop
 from app.settings import read_settings
-from app.startup import until_told_to_stop
-from app.telemetry import configure_logging
-from app.webhooks import WebhookPace
-from app.wiring import open_worker
-from streams.runtime.writer import LogWriter
+from streams.runtime.producer import LogWriter
 from streams.webhooks.rules import Pace
-from streams.webhooks.sweeping import SweepPace
+from streams.webhooks.scheduler import SweepPace
 
 STEPS_S: Final = (0.0, 0.2, 0.4, 0.8, 1.2, 2.0, 3.0, 4.0, 5.0, 6.0)
 """Ten steps, each longer than the one before it, as the promised ones are."""

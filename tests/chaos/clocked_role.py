@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from app import house, wiring
 from app.__main__ import main
+from app.composition import stores, wiring
 
 
 def run(arguments: Sequence[str]) -> None:
     """Be `FILE ROLE …`: `veristream ROLE …` whose clock is FILE's seconds ahead, whenever they change."""
     file, *rest = arguments
     time.tzset()
-    ahead = _ahead(house.now, Path(file))
-    for module in (house, wiring):
+    ahead = _ahead(stores.now, Path(file))
+    for module in (stores, wiring):
         vars(module)["now"] = ahead
     sys.argv = ["veristream", *rest]
     main()

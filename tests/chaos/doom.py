@@ -15,8 +15,9 @@ from typing_extensions import override
 from app.adapters.cassandra.journal import CassandraJournal
 from app.adapters.sqlite import journal as sqlite_journal
 from schemas.topics import Topic
-from streams.ports import Journal, Stores
-from streams.runtime.writer import LogWriter, Outgoing
+from streams.ports.records import Journal
+from streams.ports.stores import Stores
+from streams.runtime.producer import LogWriter, Outgoing
 
 
 class Point(StrEnum):

@@ -5,15 +5,15 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from app.house import House, open_house
-from app.kafka_log import access_of, prepare_topics
+from app.composition.stores import House, open_house
+from app.composition.wiring import open_worker
+from app.kafka.cluster import access_of, prepare_topics
+from app.observability.logging import configure_logging
+from app.process.startup import until_told_to_stop
 from app.settings import read_settings
-from app.startup import until_told_to_stop
-from app.telemetry import configure_logging
-from app.wiring import open_worker
 from schemas.problems import StoreUnavailable
-from streams.ports import Stores
-from streams.runtime.writer import LogWriter
+from streams.ports.stores import Stores
+from streams.runtime.producer import LogWriter
 from tests.chaos.doom import Doom, Point, doomed_stores, doomed_writer, stumbling_stores
 
 WrapStores = Callable[[Stores], Stores]

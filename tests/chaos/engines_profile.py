@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from streams.runtime.access import LogAccess
+from streams.runtime.kafka_client_config import LogAccess
 from tests.chaos.doom import Point
 from tests.chaos.proxy import Proxy
 from tests.chaos.sizes import is_thorough

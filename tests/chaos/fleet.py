@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from app.adapters.crypto import load_root_key
-from app.adapters.layout import BROKER_ADDRESS_FILE, ROOT_KEY_FILE
-from app.kafka_log import access_of
+from app.adapters.files.data_dir import BROKER_ADDRESS_FILE, ROOT_KEY_FILE
+from app.adapters.security.crypto import load_root_key
+from app.kafka.cluster import access_of
 from app.settings import read_settings
-from streams.runtime.access import LogAccess
 from streams.runtime.authentication import RecordKeys
+from streams.runtime.kafka_client_config import LogAccess
 from tests.chaos import doomed_worker
 from tests.chaos.doom import Point
 from tests.chaos.store_lock import nobody_reads_or_writes, nobody_writes

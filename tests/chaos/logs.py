@@ -8,12 +8,12 @@ from typing import Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # ships no types
 
-from app.invariants.log_walk import read_topics
+from app.doctor.invariants.topic_reader import read_topics
 from schemas.events import DecisionEvent
 from schemas.topics import TOPICS, Topic
-from streams.runtime.access import LogAccess
 from streams.runtime.app import GROUP
-from streams.runtime.delivery import Delivery
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.message import Delivery
 from tests.chaos.sizes import patience
 
 COMMANDS: Final = Topic.VERIFICATION_COMMANDS

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Final
 
-from app.adapters.layout import DATABASE_FILE
+from app.adapters.files.data_dir import DATABASE_FILE
 
 _FIRST_LOCK: Final = 120
 _LOCKS: Final = 8

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]  # ships no types
 
-from app.adapters.layout import BROKER_ADDRESS_FILE
-from app.kafka_log import prepare_topics
+from app.adapters.files.data_dir import BROKER_ADDRESS_FILE
+from app.kafka.cluster import prepare_topics
 from schemas.topics import Topic
-from streams.runtime.access import LogAccess
+from streams.runtime.kafka_client_config import LogAccess
 from tests.agents.support import until
 from tests.chaos.crowd import Crowd, open_client
 from tests.chaos.fleet import Embedded, Fleet, Profile, running_fleet

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
-from streams.runtime.access import LogAccess
+from streams.runtime.kafka_client_config import LogAccess
 from tests.chaos.crowd import LATER, Crowd, open_client
 from tests.chaos.fleet import Profile, running_fleet
 from tests.chaos.proxy import BOTH, Proxy, Way

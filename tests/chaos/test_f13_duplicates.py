@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from streams.runtime.authentication import without_authentication
-from streams.runtime.writer import LogWriter, Outgoing
+from streams.runtime.producer import LogWriter, Outgoing
 from tests.chaos.crowd import Crowd, open_client
 from tests.chaos.fleet import Profile, running_fleet
 from tests.chaos.logs import deliveries_in, forget_progress, told_by, until_caught_up

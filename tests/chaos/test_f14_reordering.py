@@ -8,15 +8,15 @@ import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
-from app.adapters.crypto import RootKey
-from app.adapters.memory import open_memory_stores
+from app.adapters.memory.stores import open_memory_stores
+from app.adapters.security.crypto import RootKey
 from schemas.events import DecisionEvent
 from schemas.ids import SubjectId, VerificationId, derive_id
 from schemas.topics import Topic
-from streams.runtime.access import LogAccess
-from streams.runtime.announcer import KafkaAnnouncer, decision_record
-from streams.runtime.reconciler import SETTLED_AFTER, Reconciler
-from streams.runtime.writer import LogWriter
+from streams.runtime.event_publisher import KafkaAnnouncer, decision_record
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.outbox_relay import SETTLED_AFTER, Reconciler
+from streams.runtime.producer import LogWriter
 from tests.agents.support import KEYS, everything_in, open_broker
 from tests.agents.test_announcer import NOON, commit, event
 from tests.builders import ACME

@@ -10,7 +10,7 @@ from aiokafka.errors import MessageSizeTooLargeError  # type: ignore[import-unty
 
 from schemas.topics import Topic
 from streams.runtime.dead_letters import MOST_KEPT, list_dead_letters
-from streams.runtime.writer import MAX_RECORD_BYTES, LogWriter, Outgoing
+from streams.runtime.producer import MAX_RECORD_BYTES, LogWriter, Outgoing
 from tests.chaos.crowd import Crowd, open_client
 from tests.chaos.doomed_worker import run_burying
 from tests.chaos.fleet import Profile, running_fleet

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from app.adapters.crypto import RootKey
-from app.adapters.memory import open_memory_stores
-from app.gateway import Gateway
+from app.adapters.memory.stores import open_memory_stores
+from app.adapters.security.crypto import RootKey
+from app.kafka.request_reply import Gateway
 from schemas.topics import Topic
-from streams.runtime.access import LogAccess
-from streams.runtime.reconciler import Reconciler
-from streams.runtime.worker import running_worker
-from streams.runtime.writer import LogWriter
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.outbox_relay import Reconciler
+from streams.runtime.producer import LogWriter
+from streams.runtime.supervisor import running_worker
 from tests.agents.support import (
     KEYS,
     ask,

@@ -17,10 +17,10 @@ import structlog
 from aiohttp import ClientSession
 from typing_extensions import override
 
-from app.adapters.crypto import RootKey
+from app.adapters.security.crypto import RootKey
 from app.adapters.sqlite.stores import open_sqlite_stores
-from app.health import TAKES_NONE
-from app.telemetry import configure_logging
+from app.observability.health_probes import TAKES_NONE
+from app.observability.logging import configure_logging
 from schemas.problems import NotFound, StoreUnavailable
 from tests.agents.support import until
 from tests.builders import ACME, build_evidence_draft

@@ -14,22 +14,24 @@ from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]  
 from prometheus_client import CollectorRegistry
 from typing_extensions import override
 
-from app.agents import TABLES
 from app.broker.server import Broker
-from app.gateway import Gateway
-from app.health import probes_of, serving_health
+from app.http.health_port import serving_health
+from app.kafka.cluster import TABLES
+from app.kafka.request_reply import Gateway
+from app.observability.health_probes import probes_of
 from schemas.ids import SubjectId, VerificationId, derive_id
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
-from streams.ports import RecordKind, WorkingState
-from streams.runtime.access import LogAccess
+from streams.ports.records import RecordKind
+from streams.ports.stores import WorkingState
 from streams.runtime.app import GROUP
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.producer import LogWriter
+from streams.runtime.supervisor import Worker, running_worker
 from streams.runtime.tables import ValueTable
 from streams.runtime.topics import changelog_of, ensure_topics
-from streams.runtime.worker import Worker, running_worker
-from streams.runtime.writer import LogWriter
-from streams.verification import agent, outcome
-from streams.verification.outcome import Remembered
+from streams.verification import agent, change
+from streams.verification.change import Remembered
 from tests.agents.support import KEYS, now, open_broker, quick_settings, until, verification_app
 from tests.builders import ACME
 from tests.chaos.proxy import Proxy, Way
@@ -83,7 +85,7 @@ class Actors:
             record = await self.stage.stores.records.get(
                 ACME, RecordKind.VERIFICATION, command.verification_id
             )
-            if self.memory.get(command.verification_id) != outcome.remembered(record):
+            if self.memory.get(command.verification_id) != change.remembered(record):
                 found.append(command.verification_id)
         return found
 

@@ -11,7 +11,7 @@ from aiohttp import ClientSession
 
 from schemas.events import EventType
 from schemas.topics import Topic
-from streams.runtime.writer import LogWriter, Outgoing
+from streams.runtime.producer import LogWriter, Outgoing
 from tests.chaos import brisk_worker
 from tests.chaos.brisk_worker import BRISK, STEPS_S
 from tests.chaos.crowd import Crowd, open_client

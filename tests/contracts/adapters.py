@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from app.adapters.at_rest import seal_stores
-from app.adapters.crypto import Purpose, RootKey
-from app.adapters.layout import BLOBS_FOLDER, DATABASE_FILE
-from app.adapters.memory import Shelves, open_memory_stores
+from app.adapters.files.data_dir import BLOBS_FOLDER, DATABASE_FILE
+from app.adapters.memory.stores import Shelves, open_memory_stores
+from app.adapters.security.at_rest import seal_stores
+from app.adapters.security.crypto import Purpose, RootKey
 from app.adapters.sqlite.stores import open_sqlite_stores
 from schemas.ids import EvidenceId
-from streams.ports import RecordKind, Stores
+from streams.ports.records import RecordKind
+from streams.ports.stores import Stores
 from tests.builders import ACME
 
 ROOT_KEY: Final = RootKey(bytes(range(32)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from app.adapters.cassandra.connecting import Address, open_session
+from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.keyspace import migrate
 from app.adapters.cassandra.schema import TABLES
 from app.adapters.cassandra.stores import build_stores

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.ports import Stores
+from streams.ports.stores import Stores
 from tests.contracts.adapters import ADAPTERS, Breaker, Opened
 from tests.contracts.fixtures import CASSANDRA, one_adapter
 

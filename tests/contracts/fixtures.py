@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 import pytest_asyncio
 
-from app.adapters.cassandra.connecting import Address
+from app.adapters.cassandra.connection import Address
 from tests.contracts.adapters import ADAPTERS, Opened, open_sealed
 from tests.contracts.cassandra_adapter import make_keyspace, open_cassandra
 from tests.engines.cassandra_server import CassandraServer

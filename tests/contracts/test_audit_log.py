@@ -11,7 +11,9 @@ from schemas.audit import AuditAction, AuditEvent, AuditFilter, ChainLink
 from schemas.enums import ActorType
 from schemas.ids import PLATFORM, AuditEventId, TenantId, derive_id
 from streams.audit.rules import link
-from streams.ports import Change, Damaged, Position, Stores
+from streams.ports.errors import Damaged
+from streams.ports.records import Change, Position
+from streams.ports.stores import Stores
 from tests.builders import ACME, GLOBEX, NOW, build_audit_event, build_record
 
 KEY = b"chain key of a test"

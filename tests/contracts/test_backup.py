@@ -19,23 +19,29 @@ from typing import Any, Final
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped]  # ships no types
 
-from app import commands
-from app.adapters.crypto import RootKey, load_root_key
-from app.adapters.layout import BLOBS_FOLDER, BROKER_FOLDER, DATABASE_FILE, RESTORED_FILE, ROOT_KEY_FILE
+from app.adapters.files.data_dir import (
+    BLOBS_FOLDER,
+    BROKER_FOLDER,
+    DATABASE_FILE,
+    RESTORED_FILE,
+    ROOT_KEY_FILE,
+)
+from app.adapters.security.crypto import RootKey, load_root_key
 from app.adapters.sqlite.stores import open_sqlite_stores
 from app.backup import restoring, taking
 from app.backup.manifest import MANIFEST_FILE
-from app.backup.marker import read_mark
 from app.backup.moment import pinned
 from app.backup.restoring import activate_restored, restore_backup, verify_backup
 from app.backup.segments_at import HeldLog, whole_bytes
 from app.backup.taking import take_backup
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings
-from app.commands_backup import backup
-from app.house import open_house
+from app.cli.actions import roles
+from app.cli.actions.backup import backup
+from app.composition.restore_marker import read_mark
+from app.composition.stores import open_house
+from app.process.startup import CannotStart
 from app.settings import Settings
-from app.startup import CannotStart
 from tests.builders import ACME, build_evidence_draft
 from tests.journeys.service import entries
 
@@ -316,9 +322,9 @@ async def test_a_restored_folder_starts_no_role_that_sends_or_consumes(
     settings = keyed(deployed, tmp_path / "target")
     await asyncio.to_thread(restore_backup, settings, deployed.backup, silent)
     starts: dict[str, Callable[[], Awaitable[None]]] = {
-        "up": lambda: commands.up(settings),
-        "front": lambda: commands.front(settings),
-        "worker": lambda: commands.worker(settings, ("webhooks", "deliveries")),
+        "up": lambda: roles.up(settings),
+        "front": lambda: roles.front(settings),
+        "worker": lambda: roles.worker(settings, ("webhooks", "deliveries")),
     }
     start = starts[role]
 

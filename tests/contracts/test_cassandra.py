@@ -10,19 +10,27 @@ from typing import Final, Literal
 import pytest
 from typing_extensions import override
 
-from app.adapters.cassandra.connecting import Address, open_session
+from app.adapters.cassandra.change_outbox import EVENTS
+from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.journal import CassandraJournal, parted
-from app.adapters.cassandra.outbox import EVENTS
 from app.adapters.cassandra.records import CassandraRecords
 from app.adapters.cassandra.session import Session, Statement
 from app.adapters.cassandra.stores import build_stores
-from app.adapters.cassandra.waiting import CUT_AFTER_MICROS, Hint, cut_empty_slots, oldest, wait_writes
-from app.adapters.crypto import Purpose
+from app.adapters.cassandra.time_slot_queue import (
+    CUT_AFTER_MICROS,
+    Hint,
+    cut_empty_slots,
+    oldest,
+    wait_writes,
+)
+from app.adapters.security.crypto import Purpose
 from schemas.audit import AuditFilter, SealAudit
 from schemas.ids import AuditEventId, EventId, derive_id
 from schemas.problems import NotFound, StoreUnavailable
 from streams.audit.handler import SealChain, verify_chain
-from streams.ports import Change, Conflict, Record, RecordKind, Stores
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
 from tests.builders import ACME, VERIFICATION, build_audit_event, build_decision_event, build_record
 from tests.chaos.proxy import Proxy, Way
 from tests.contracts.adapters import ROOT_KEY

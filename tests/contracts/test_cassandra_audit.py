@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 
 from app.adapters.cassandra.audit_log import CassandraAuditLog
+from app.adapters.cassandra.audit_queue import SETTLED_US, WaitingRows
 from app.adapters.cassandra.audit_rows import audit_statements, shard_of
-from app.adapters.cassandra.audit_waiting import SETTLED_US, WaitingRows
-from app.adapters.cassandra.connecting import Address, open_session
+from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.session import Session, Statement
-from app.adapters.crypto import Purpose
+from app.adapters.security.crypto import Purpose
 from schemas.audit import AuditEvent, AuditFilter, ChainLink, SealAudit
 from schemas.enums import ActorType
 from schemas.ids import AuditEventId, derive_id
 from schemas.problems import StoreUnavailable
 from streams.audit.handler import ChainReport, SealChain, verify_chain
 from streams.audit.rules import chain_key, is_chosen, link
-from streams.ports import Change, Position
+from streams.ports.records import Change, Position
 from tests.builders import ACME, NOW, build_audit_event
 from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.cassandra_adapter import KEYSPACE, open_cassandra

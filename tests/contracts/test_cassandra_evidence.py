@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.blobs import BlobFiles
-from app.adapters.cassandra.connecting import Address, open_session
+from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.evidence import CassandraEvidenceStore
 from app.adapters.cassandra.keys import CassandraVault, SubjectKeys
 from app.adapters.cassandra.session import Session, Statement
-from app.adapters.keyring import FRESH_S, KeyRing
+from app.adapters.files.blobs import BlobFiles
+from app.adapters.security.keyring import FRESH_S, KeyRing
 from schemas.enums import EvidenceKind
 from schemas.ids import EvidenceId, VerificationId, derive_id
 from schemas.problems import NotFound, StoreUnavailable
-from streams.evidence_ports import EvidenceDraft, EvidenceStore, Vault
-from streams.ports import Damaged, Erased
+from streams.ports.errors import Damaged, Erased
+from streams.ports.evidence import EvidenceDraft, EvidenceStore, Vault
 from tests.builders import ACME, NOW, SUBJECT, build_evidence_draft
 from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.cassandra_adapter import KEYSPACE, open_cassandra

@@ -12,17 +12,19 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from app.adapters.cassandra.clock import ASKED_EVERY_S, StoreClock
-from app.adapters.cassandra.connecting import Address, open_session
+from app.adapters.cassandra.connection import Address, open_session
+from app.adapters.cassandra.feed_positions import DAY_MICROS, Placing, row_writes
 from app.adapters.cassandra.journal import CassandraJournal
-from app.adapters.cassandra.placing import DAY_MICROS, Placing, row_writes
+from app.adapters.cassandra.server_clock import ASKED_EVERY_S, StoreClock
 from app.adapters.cassandra.session import Session, Statement, Write
 from app.adapters.cassandra.stores import build_stores
-from app.adapters.columns import to_micros
-from app.adapters.places import read_place
+from app.adapters.shared.columns import to_micros
+from app.adapters.shared.feed_positions import read_place
 from schemas.events import DecisionEvent
 from schemas.problems import StoreUnavailable
-from streams.ports import Change, FedEvent, RecordKind, Stores
+from streams.ports.events import FedEvent
+from streams.ports.records import Change, RecordKind
+from streams.ports.stores import Stores
 from tests.builders import ACME, build_record
 from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.cassandra_adapter import KEYSPACE, SETTLE_S, open_cassandra

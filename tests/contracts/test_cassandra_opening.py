@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from app.adapters.at_rest import SealingJournal
-from app.adapters.cassandra.connecting import Address, open_session
-from app.adapters.cassandra.identity import MARKER
+from app.adapters.cassandra.connection import Address, open_session
+from app.adapters.cassandra.deployment_check import MARKER
 from app.adapters.cassandra.journal import CassandraJournal
 from app.adapters.cassandra.keyspace import KEYSPACE_FORM, Migrated, keep_setting, migrate
 from app.adapters.cassandra.schema import NEWEST, TABLES, settings_table
 from app.adapters.cassandra.session import Statement
 from app.adapters.cassandra.stores import open_cassandra_stores
-from app.adapters.crypto import RootKey, RootKeyRefused
-from app.adapters.refusals import SchemaRefused, StoreRefused
-from app.cassandra_access import address_of
-from app.cassandra_look import look_at_cassandra
-from app.house import open_house
-from app.migrations import migrate as migrate_store
+from app.adapters.security.at_rest import SealingJournal
+from app.adapters.security.crypto import RootKey, RootKeyRefused
+from app.adapters.shared.open_errors import SchemaRefused, StoreRefused
+from app.cli.actions.migrate import migrate as migrate_store
+from app.composition.cassandra import address_of
+from app.composition.stores import open_house
+from app.doctor.cassandra import look_at_cassandra
+from app.process.startup import CannotStart
 from app.settings import Settings
-from app.startup import CannotStart
 from schemas.problems import StoreUnavailable
 from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.cassandra_adapter import DATACENTER
@@ -144,7 +144,7 @@ async def test_another_root_key_is_refused(cassandra: CassandraServer, migrated:
 async def test_another_evidence_folder_is_refused_until_it_says_whose_it_is(
     cassandra: CassandraServer, migrated: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.adapters.cassandra.identity.APPEARS_S", 0.0)
+    monkeypatch.setattr("app.adapters.cassandra.deployment_check.APPEARS_S", 0.0)
     await open_and_close(cassandra, migrated, tmp_path / "first")
     with pytest.raises(StoreRefused, match="mount the same evidence folder in every process"):
         await open_and_close(cassandra, migrated, tmp_path / "second")

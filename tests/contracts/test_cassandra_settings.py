@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cassandra_access import address_of, replication_of
-from app.house import blobs_dir_of
-from app.settings import Settings, SettingsRefused, read_settings
+from app.composition.cassandra import address_of, replication_of
+from app.settings import Settings, SettingsRefused, blobs_dir_of, read_settings
 
 
 def settings(**given: object) -> Settings:

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from app.adapters.crypto import Purpose, RootKey, RootKeyRefused, bind, load_root_key, seal, unseal
-from app.adapters.keyring import TOMBSTONE, KeyRing
-from app.adapters.layout import DATABASE_FILE
+from app.adapters.files.data_dir import DATABASE_FILE
+from app.adapters.security.crypto import Purpose, RootKey, RootKeyRefused, bind, load_root_key, seal, unseal
+from app.adapters.security.keyring import TOMBSTONE, KeyRing
 from schemas.ids import SubjectId
-from streams.ports import Damaged, Erased
+from streams.ports.errors import Damaged, Erased
 from tests.builders import ACME, GLOBEX, SUBJECT
 from tests.contracts.adapters import ROOT_KEY
 

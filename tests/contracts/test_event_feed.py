@@ -10,7 +10,9 @@ import pytest
 from schemas.events import DecisionEvent
 from schemas.ids import EventId, TenantId, derive_id
 from schemas.problems import NotFound
-from streams.ports import Change, FedEvent, Stores
+from streams.ports.events import FedEvent
+from streams.ports.records import Change
+from streams.ports.stores import Stores
 from tests.builders import ACME, GLOBEX, build_decision_event, build_record
 
 PATIENCE_S = 60.0

@@ -8,8 +8,9 @@ import pytest
 from schemas.enums import EvidenceKind
 from schemas.ids import EvidenceId, SubjectId, derive_id
 from schemas.problems import NotFound
-from streams.evidence_ports import EvidenceDraft
-from streams.ports import Damaged, Erased, Stores
+from streams.ports.errors import Damaged, Erased
+from streams.ports.evidence import EvidenceDraft
+from streams.ports.stores import Stores
 from tests.builders import ACME, GLOBEX, NOW, SUBJECT, build_evidence_draft
 from tests.contracts.adapters import Breaker
 

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.adapters.face_search import InMemoryFaceSearch
+from app.adapters.faces.search import InMemoryFaceSearch
 from schemas.enums import VerificationStatus as Status
 from schemas.ids import SubjectId, TenantId, VerificationId, derive_id
 from schemas.problems import StoreUnavailable
 from schemas.verifications import StoredVerification
-from streams.ports import Change, RecordKind, Stores
-from streams.reviews.telling import verification_event, verification_record
-from streams.sight import Embedding
-from streams.verification import keeping, telling
+from streams.ports.records import Change, RecordKind
+from streams.ports.stores import Stores
+from streams.reviews.events import verification_event, verification_record
+from streams.verification import events, records
 from streams.verification.face_search import FaceQuery, FaceSearch, pack_face
+from streams.vision_ports import Embedding
 from tests.builders import ACME, GLOBEX, NOW, build_record, build_stored, build_verification
 from tests.handlers.verification_stage import Breaking
 
@@ -38,7 +39,7 @@ async def decided(
     at, status = changes.pop("at", NOW), changes.pop("status", Status.APPROVED)
     packed = pack_face(changes.pop("engine", ENGINE), vector)
     verification_id = VerificationId(derive_id("ver", name))
-    label = keeping.face_label(verification_id)
+    label = records.face_label(verification_id)
     verification = build_verification(
         verification_id=verification_id, subject_id=subject, created_at=at, status=status
     )
@@ -52,9 +53,9 @@ async def decided(
         id=verification_id,
         body=stored.to_bytes(),
         created_at=at,
-        indexes=keeping.indexes(livemode, subject, status),
+        indexes=records.indexes(livemode, subject, status),
     )
-    await stores.journal.commit(Change(tenant_id, (record,), events=telling.events(tenant_id, stored)))
+    await stores.journal.commit(Change(tenant_id, (record,), events=events.events(tenant_id, stored)))
     return stored
 
 
@@ -227,7 +228,7 @@ class _Remembering:
 
     def __init__(self, vault: Any, stored: StoredVerification, vector: Embedding) -> None:
         self._vault = vault
-        self._label = keeping.face_label(stored.verification.verification_id)
+        self._label = records.face_label(stored.verification.verification_id)
         self._vector = vector
 
     def __getattr__(self, name: str) -> Any:

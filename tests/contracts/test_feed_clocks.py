@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.layout import DATABASE_FILE
-from app.adapters.memory import Shelves, open_memory_stores
+from app.adapters.files.data_dir import DATABASE_FILE
+from app.adapters.memory.stores import Shelves, open_memory_stores
 from app.adapters.sqlite.engine import Engine, prepare
 from app.adapters.sqlite.feed import SqliteEventFeed
 from app.adapters.sqlite.journal import SqliteJournal
 from schemas.events import DecisionEvent
-from streams.ports import Change, EventFeed, Journal
+from streams.ports.events import EventFeed
+from streams.ports.records import Change, Journal
 from tests.builders import ACME, NOW, build_record
 from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.test_event_feed import event

@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from app.adapters.at_rest import HASHED_INDEXES, SealingJournal
+from app.adapters.security.at_rest import HASHED_INDEXES, SealingJournal
 from schemas.audit import AuditFilter
 from schemas.ids import PLATFORM, AuditEventId, EventId, derive_id
 from schemas.problems import NotFound
-from streams.ports import Change, Conflict, Record, RecordKind, Stores
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
 from tests.builders import (
     ACME,
     GLOBEX,

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from schemas.problems import NotFound
-from streams.ports import Change, Position, Record, RecordKind, Stores
+from streams.ports.records import Change, Position, Record, RecordKind
+from streams.ports.stores import Stores
 from tests.builders import ACME, GLOBEX, NOW, VERIFICATION, build_record
 
 ALL = ("all", "verification")

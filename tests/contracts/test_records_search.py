@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from streams.ports import Change, Position, Record, RecordKind, Stores
+from streams.ports.records import Change, Position, Record, RecordKind
+from streams.ports.stores import Stores
 from tests.builders import ACME, GLOBEX, NOW, build_record
 from tests.contracts.test_records import ids, keep
 

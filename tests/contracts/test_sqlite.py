@@ -12,15 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.crypto import RootKey, RootKeyRefused
-from app.adapters.layout import BLOBS_FOLDER, DATABASE_FILE
-from app.adapters.refusals import SchemaRefused
+from app.adapters.files.data_dir import BLOBS_FOLDER, DATABASE_FILE
+from app.adapters.security.crypto import RootKey, RootKeyRefused
+from app.adapters.shared.open_errors import SchemaRefused
 from app.adapters.sqlite import engine
 from app.adapters.sqlite.stores import open_sqlite_stores
 from schemas.audit import AuditFilter
 from schemas.ids import EvidenceId, SubjectId, VerificationId, derive_id
 from schemas.problems import NotFound, StoreUnavailable
-from streams.ports import Change, Damaged, Erased, RecordKind, Stores
+from streams.ports.errors import Damaged, Erased
+from streams.ports.records import Change, RecordKind
+from streams.ports.stores import Stores
 from tests.builders import (
     ACME,
     NOW,
@@ -124,7 +126,7 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 from app.adapters.sqlite.stores import open_sqlite_stores
-from streams.ports import Change
+from streams.ports.stores import Change
 from tests.builders import *
 from tests.contracts.adapters import ROOT_KEY
 
@@ -458,7 +460,7 @@ KILLED = """
 import asyncio, os, sys
 from pathlib import Path
 from app.adapters.sqlite.stores import open_sqlite_stores
-from streams.ports import Change
+from streams.ports.stores import Change
 from tests.builders import *
 from tests.contracts.adapters import ROOT_KEY
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.sqlite import audit_log, audit_rows, evidence_rows, feed, journal, keys, searching
+from app.adapters.sqlite import audit_log, audit_rows, evidence_rows, feed, journal, keys, search
+from app.adapters.sqlite.batching import for_rows
 from app.adapters.sqlite.engine import prepare
-from app.adapters.sqlite.together import for_rows
 from schemas.audit import AuditFilter
 from schemas.enums import ActorType
-from streams.ports import Position
+from streams.ports.records import Position
 from tests.builders import ACME, NOW
 
 SMALL = {"audit_waiting", "audit_heads", "w", "asked", "CONSTANT", "3"}
@@ -47,7 +47,7 @@ def scans(plan: list[str]) -> list[str]:
 
 STATEMENTS = {
     f"{module.__name__.rpartition('.')[2]}{name}": text
-    for module in (audit_log, audit_rows, evidence_rows, feed, journal, keys, searching)
+    for module in (audit_log, audit_rows, evidence_rows, feed, journal, keys, search)
     for name, text in vars(module).items()
     if isinstance(text, str) and text.lstrip().startswith(("SELECT", "UPDATE", "DELETE", "INSERT"))
 }

@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.layout import DATABASE_FILE
-from app.adapters.sqlite import gathering, searching
-from app.adapters.sqlite.searching import Search
+from app.adapters.files.data_dir import DATABASE_FILE
+from app.adapters.sqlite import search as sqlite_search
+from app.adapters.sqlite import search_index
+from app.adapters.sqlite.search import Search
 from app.adapters.sqlite.stores import open_sqlite_stores
 from app.http.filters import Page
 from app.http.listing import page_of, place_of
-from streams.ports import Change, Position, Record, RecordKind, Stores
+from streams.ports.records import Change, Position, Record, RecordKind
+from streams.ports.stores import Stores
 from tests.builders import ACME, NOW
 from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.test_records import keep
@@ -35,18 +37,18 @@ async def stores(tmp_path: Path) -> AsyncIterator[Stores]:
 def gathered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gather at once, soon, or never."""
     waiting, kept = request.param
-    monkeypatch.setattr(gathering, "WAITING", waiting)
-    monkeypatch.setattr(gathering, "KEPT_WAITING", kept)
-    monkeypatch.setattr(gathering, "COUNTED_EVERY", 1)
+    monkeypatch.setattr(search_index, "WAITING", waiting)
+    monkeypatch.setattr(search_index, "KEPT_WAITING", kept)
+    monkeypatch.setattr(search_index, "COUNTED_EVERY", 1)
 
 
 @pytest.fixture(params=[(1, 0.0), (3, 0.0), (1, 60.0), (4, 60.0)])
 def stopping(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stop after the first part, or go on to the end in shorter or longer ones."""
     at_first, enough_s = request.param
-    monkeypatch.setattr(searching, "AT_FIRST", at_first)
-    monkeypatch.setattr(searching, "ENOUGH_S", enough_s)
-    monkeypatch.setattr(searching, "FILLING_S", enough_s)
+    monkeypatch.setattr(sqlite_search, "AT_FIRST", at_first)
+    monkeypatch.setattr(sqlite_search, "ENOUGH_S", enough_s)
+    monkeypatch.setattr(sqlite_search, "FILLING_S", enough_s)
 
 
 def by_mode(livemode: bool) -> tuple[str, str]:  # noqa: FBT001 - as the lists name their indexes
@@ -123,7 +125,7 @@ async def test_only_the_newest_wait_for_the_index(stores: Stores, tmp_path: Path
     ((waiting,),) = ask(
         tmp_path, "SELECT count(*) FROM records WHERE sought_at > (SELECT max(sought_at) FROM gathered)"
     )
-    assert gathering.KEPT_WAITING <= waiting < gathering.WAITING
+    assert search_index.KEPT_WAITING <= waiting < search_index.WAITING
     assert await search(stores, "customer-7", limit=2) == ["vs_0799", "vs_0798"]
     assert await search(stores, "er-899") == ["vs_0899"]
     assert await search(stores, "er-8", limit=1) == ["vs_0899"]
@@ -158,7 +160,7 @@ async def test_a_search_for_what_all_texts_but_seem_to_contain_stops_and_goes_on
     stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every piece of the fragment is in every text, and the fragment in the oldest alone."""
-    monkeypatch.setattr(searching, "ENOUGH_S", 0.0)
+    monkeypatch.setattr(sqlite_search, "ENOUGH_S", 0.0)
     records = [sought(n, f"alpha-bravo-a-beta-{n}" if n else "alpha-beta") for n in range(4_000)]
     for start in range(0, 4_000, 100):
         await stores.journal.commit(Change(ACME, tuple(records[start : start + 100])))

@@ -6,7 +6,8 @@ import base64
 import pytest
 
 from schemas.ids import SubjectId
-from streams.ports import Damaged, Erased, Stores
+from streams.ports.errors import Damaged, Erased
+from streams.ports.stores import Stores
 from tests.builders import ACME, GLOBEX, SUBJECT
 
 SOMEBODY_ELSE = SubjectId("customer-18")

@@ -17,12 +17,12 @@ from aiokafka import (  # type: ignore[import-untyped]  # ships no types
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
 from pydantic import SecretStr
 
-from app.adapters.crypto import RootKey
-from app.webhook_receiver import Heard, open_receiver
+from app.adapters.security.crypto import RootKey
+from app.demo.receiver import Heard, open_receiver
 from deploy.cassandra_roles import Deployment, make_roles
 from deploy.kafka_roles import GRANTS
 from schemas.topics import TOPICS, Topic
-from streams.runtime.access import LogAccess, SaslMechanism, SignIn
+from streams.runtime.kafka_client_config import LogAccess, SaslMechanism, SignIn
 from tests.engines.deployed import DEPLOY, DeployedCassandra, DeployedKafka, environment_of
 from tests.journeys.service import (
     Role,

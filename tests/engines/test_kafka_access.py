@@ -16,14 +16,14 @@ from aiokafka.admin.config_resource import (  # type: ignore[import-untyped]  # 
 )
 from pydantic import SecretStr
 
-from app.kafka_log import access_of, prepare_topics
-from app.kafka_reach import Unreachable, reach
+from app.kafka.cluster import access_of, prepare_topics
+from app.kafka.diagnostics import Unreachable, reach
+from app.process.startup import CannotStart
 from app.settings import Settings
-from app.startup import CannotStart
 from schemas.topics import TOPICS, Topic
-from streams.runtime.access import LogAccess
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.producer import LogWriter, Outgoing
 from streams.runtime.topics import TopicUnfit, changelog_of, ensure_topics
-from streams.runtime.writer import LogWriter, Outgoing
 from tests.agents.support import KEYS
 from tests.engines.certificates import Authority, Identity
 from tests.engines.jvm import free_ports

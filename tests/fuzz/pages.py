@@ -3,7 +3,7 @@
 import struct
 from typing import Final
 
-from streams.sight import TextLine, TextPage
+from streams.vision_ports import TextLine, TextPage
 
 _PLACE: Final = struct.Struct(">hhhhhhB")
 """Left, top, width, height, and how far the line leans and rises, in pixels; confidence in 255 parts."""

@@ -11,9 +11,9 @@ from schemas.enums import ActorType
 from schemas.ids import EndpointId, TenantId, encode_id
 from schemas.problems import Refused
 from schemas.webhooks import ANY_TYPE, StoredEndpoint, WebhookEndpoint
-from streams.access.handler import RequestName
-from streams.ports import Stores
-from streams.runtime.writer import Outgoing
+from streams.ports.stores import Stores
+from streams.runtime.producer import Outgoing
+from streams.tenants.handler import RequestName
 from streams.webhooks.deliveries import TenantDeliveries
 from streams.webhooks.endpoints import EndpointWish, TenantEndpoints
 from tests.builders import ACME, KEY, NOW

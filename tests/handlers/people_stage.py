@@ -9,20 +9,20 @@ from typing import Final
 from argon2 import Parameters
 from uuid_utils.compat import uuid7
 
-from app.adapters.passwords import PARAMETERS, Argon2Passwords
+from app.adapters.security.passwords import PARAMETERS, Argon2Passwords
 from schemas.audit import Actor, AuditEvent, AuditFilter
 from schemas.enums import ActorType
 from schemas.ids import PLATFORM, TenantId, UserId, encode_id
 from schemas.people import Reviewer, ReviewerCaller, Role
 from schemas.sign_in import FactorMethod
-from streams.access import factor
-from streams.access.factor_rules import code_of, step_of
-from streams.access.meeting import Met, Presented, meet, open_seed
-from streams.access.members import add_member, load_member
-from streams.access.people import People
-from streams.access.recognition import RecogniseReviewer
-from streams.access.signing_in import SignIn, SignInAnswer, SignInLimits, SignInRequest
-from streams.ports import Stores
+from streams.ports.stores import Stores
+from streams.reviewers.context import People
+from streams.reviewers.members import add_member, load_member
+from streams.sign_in import second_factor
+from streams.sign_in.factor_check import Met, Presented, meet, open_seed
+from streams.sign_in.session_cookies import RecogniseReviewer
+from streams.sign_in.sign_in import SignIn, SignInAnswer, SignInLimits, SignInRequest
+from streams.sign_in.totp import code_of, step_of
 from tests.builders import ACME, NOW
 
 CHEAP: Final = replace(PARAMETERS, memory_cost=64, time_cost=1)
@@ -98,9 +98,9 @@ class Stage:
 
     async def enrol(self, caller: ReviewerCaller) -> tuple[bytes, Sequence[str], str]:
         """Enrol a factor and return its seed, the recovery codes and the new cookie."""
-        await factor.begin(self.people, caller, None)
+        await second_factor.begin(self.people, caller, None)
         seed = await self.seed_of(caller)
-        confirmed = await factor.confirm(self.people, caller, self.code(seed), actor_of(caller))
+        confirmed = await second_factor.confirm(self.people, caller, self.code(seed), actor_of(caller))
         self.wait(seconds=30)
         return seed, confirmed.answer.recovery_codes, confirmed.cookie
 

@@ -26,12 +26,12 @@ from schemas.sessions import (
 from schemas.verifications import DeclaredDocument, Submission, SubmitVerification
 from streams.aggregate import AnsweredRequests
 from streams.flows.rules import REQUIRED_CHECKS
-from streams.ports import Change, Record, RecordKind
+from streams.ports.records import Change, Record, RecordKind
 from streams.sessions import rules
 from streams.sessions.handler import ChangeSession
-from streams.sessions.opening import opening_label
+from streams.sessions.queries import opening_label
 from streams.verification.handler import EvaluateVerification
-from streams.verification.keeping import submission_label
+from streams.verification.records import submission_label
 from tests.builders import ACME, KEY, SUBJECT, build_evidence_draft
 from tests.handlers.verification_stage import DOCUMENT, SELFIE, DictState, Scene, Stage
 

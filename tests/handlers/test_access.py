@@ -16,7 +16,9 @@ from schemas.audit import Actor, AuditEvent, AuditFilter
 from schemas.enums import ActorType, Scope
 from schemas.ids import PLATFORM, KeyId, TenantId, derive_id
 from schemas.problems import NotFound, Unauthenticated
-from streams.access.handler import (
+from streams.ports.records import Found, Position, Record, RecordKind, Records
+from streams.ports.stores import Stores
+from streams.tenants.handler import (
     KEY_INDEX,
     TENANT_INDEX,
     Authenticate,
@@ -24,7 +26,6 @@ from streams.access.handler import (
     CreateTenant,
     RevokeKey,
 )
-from streams.ports import Found, Position, Record, RecordKind, Records, Stores
 from tests.builders import ACME, GLOBEX, NOW
 from tests.contracts.adapters import Opened, open_memory
 

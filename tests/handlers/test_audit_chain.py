@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.crypto import Purpose
-from app.adapters.layout import DATABASE_FILE
+from app.adapters.files.data_dir import DATABASE_FILE
+from app.adapters.security.crypto import Purpose
 from schemas.audit import AuditEvent, AuditFilter, SealAudit
 from schemas.ids import AuditEventId, TenantId, derive_id
 from streams.audit.handler import ChainReport, SealChain, verify_chain
 from streams.audit.rules import ChainFault
-from streams.ports import Change, Stores
+from streams.ports.records import Change
+from streams.ports.stores import Stores
 from tests.builders import ACME, GLOBEX, NOW, build_audit_event, build_record
 from tests.contracts.adapters import ROOT_KEY, Opened, SqliteBreaker, open_sqlite
 

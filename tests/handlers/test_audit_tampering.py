@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.cassandra.connecting import Address, open_session
+from app.adapters.cassandra.connection import Address, open_session
 from schemas.ids import AuditEventId, derive_id
 from streams.audit.handler import verify_chain
 from streams.audit.rules import ChainFault
-from streams.ports import Damaged, Stores
+from streams.ports.errors import Damaged
+from streams.ports.stores import Stores
 from tests.builders import ACME, GLOBEX
 from tests.contracts.adapters import SqliteBreaker, open_sqlite
 from tests.contracts.cassandra_adapter import KEYSPACE, open_cassandra

@@ -7,13 +7,14 @@ from typing import Final
 
 import pytest
 
-from app.adapters.layout import DATABASE_FILE
-from app.adapters.memory import open_memory_stores
-from app.backlog import Backlog, DiskUsage
+from app.adapters.files.data_dir import DATABASE_FILE
+from app.adapters.memory.stores import open_memory_stores
+from app.observability.backlog import Backlog, DiskUsage
 from schemas.ids import AuditEventId, derive_id
 from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
-from streams.ports import Change, Stores
+from streams.ports.records import Change
+from streams.ports.stores import Stores
 from streams.runtime.lag import COMMANDS, Waiting
 from tests.builders import ACME, GLOBEX, NOW, build_audit_event, build_decision_event, build_record
 from tests.contracts.adapters import ROOT_KEY, Opened

@@ -17,12 +17,13 @@ from schemas.webhooks import ANY_TYPE, NoteAttempt, ReplayEvents, StoredEndpoint
 from streams.aggregate import ATTEMPTS, FIRST_PAUSE_S, LONGEST_PAUSE_S, AnsweredRequests, retry_conflicts
 from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
-from streams.ports import Change, Committed, Conflict
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Committed
 from streams.reviews.handler import ChangeCase
 from streams.sessions.handler import ChangeSession
 from streams.verification.policy import VerificationPolicy
 from streams.webhooks.health import KeepHealth
-from streams.webhooks.replaying import DeliverAgain
+from streams.webhooks.replay import DeliverAgain
 from tests.builders import ACME, build_command
 from tests.handlers.session_stage import FLOW, SESSION, SessionStage
 from tests.handlers.verification_stage import DictState

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import structlog
 
-from app.adapters.face_search import InMemoryFaceSearch
+from app.adapters.faces.search import InMemoryFaceSearch
 from schemas.enums import CheckKind, FlowType, Recommendation
 from schemas.enums import VerificationStatus as Status
 from schemas.ids import SessionId, SubjectId, derive_id
@@ -23,11 +23,11 @@ from schemas.tenant_settings import (
     TenantSettings,
 )
 from schemas.verifications import PersonalFields, StoredVerification
-from streams.access.settings import SETTINGS
-from streams.ports import Change, Record, RecordKind
-from streams.sight import Face
-from streams.verification.explaining import Reading, explain
+from streams.ports.records import Change, Record, RecordKind
+from streams.tenants.settings import SETTINGS
+from streams.verification.explanation import Reading, explain
 from streams.verification.policy import SAME_AMONG_MANY, FaceBands, VerificationPolicy
+from streams.vision_ports import Face
 from tests.builders import ACME, GLOBEX, NOW
 from tests.handlers.test_verification_reuse import codes, specimen, submitted
 from tests.handlers.verification_stage import FACE_BOX, Breaking, Scene, Stage, Trouble, check_of

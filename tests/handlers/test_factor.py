@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.crypto import RootKey
-from app.adapters.memory import Shelves, open_memory_stores
+from app.adapters.memory.stores import Shelves, open_memory_stores
+from app.adapters.security.crypto import RootKey
 from app.adapters.sqlite.stores import open_sqlite_stores
 from schemas.people import ReviewerCaller
 from schemas.problems import ProblemCode, Refused, Unauthenticated
 from schemas.sign_in import FactorMethod
-from streams.access import factor
-from streams.access.counting import TooManyAttempts, TooSoon
-from streams.access.factor_rules import secret_of
-from streams.access.meeting import forget_failures
-from streams.access.sessions import end_session
+from streams.sign_in import second_factor
+from streams.sign_in.attempt_limits import TooManyAttempts, TooSoon
+from streams.sign_in.factor_check import forget_failures
+from streams.sign_in.sessions import end_session
+from streams.sign_in.totp import secret_of
 from tests.handlers.people_stage import Stage, actor_of, staged
 
 ROOT_KEY = RootKey(bytes(range(32)))
@@ -116,10 +116,10 @@ async def test_enrolling_is_one_row(stage: Stage) -> None:
 
 async def test_a_wrong_first_code_puts_nothing_in_use(stage: Stage) -> None:
     caller = await stage.enter()
-    await factor.begin(stage.people, caller, None)
+    await second_factor.begin(stage.people, caller, None)
     text = wrong_code(stage, await stage.seed_of(caller))
 
-    refused = code_of_refusal(factor.confirm(stage.people, caller, text, actor_of(caller)))
+    refused = code_of_refusal(second_factor.confirm(stage.people, caller, text, actor_of(caller)))
 
     assert await refused is ProblemCode.MFA_CODE_INVALID
     assert (await stage.member(caller)).factor is None
@@ -129,27 +129,27 @@ async def test_a_wrong_first_code_puts_nothing_in_use(stage: Stage) -> None:
 async def test_without_a_drawn_seed_there_is_nothing_to_confirm(stage: Stage) -> None:
     caller = await stage.enter()
 
-    refused = code_of_refusal(factor.confirm(stage.people, caller, "123456", actor_of(caller)))
+    refused = code_of_refusal(second_factor.confirm(stage.people, caller, "123456", actor_of(caller)))
 
     assert await refused is ProblemCode.NOT_FOUND
 
 
 async def test_a_drawn_seed_waits_for_fifteen_minutes(stage: Stage) -> None:
     caller = await stage.enter()
-    await factor.begin(stage.people, caller, None)
+    await second_factor.begin(stage.people, caller, None)
     seed = await stage.seed_of(caller)
     stage.wait(minutes=15)
 
-    refused = code_of_refusal(factor.confirm(stage.people, caller, stage.code(seed), actor_of(caller)))
+    refused = code_of_refusal(second_factor.confirm(stage.people, caller, stage.code(seed), actor_of(caller)))
 
     assert await refused is ProblemCode.NOT_FOUND
 
 
 async def test_a_repeated_key_shows_no_secret_again(stage: Stage) -> None:
     caller = await stage.enter()
-    first = await factor.begin(stage.people, caller, "k")
-    again = await factor.begin(stage.people, caller, "k")
-    other = await factor.begin(stage.people, caller, "other")
+    first = await second_factor.begin(stage.people, caller, "k")
+    again = await second_factor.begin(stage.people, caller, "k")
+    other = await second_factor.begin(stage.people, caller, "other")
 
     assert first.secret is not None
     assert (again.secret, again.otpauth_uri) == (None, None)
@@ -368,7 +368,7 @@ async def test_new_recovery_codes_void_the_old_ones(stage: Stage) -> None:
     _, old, cookie = await stage.enrol(await stage.enter())
     caller = await stage.recognise(cookie)
 
-    new = await factor.replace_recovery_codes(stage.people, caller, actor_of(caller))
+    new = await second_factor.replace_recovery_codes(stage.people, caller, actor_of(caller))
 
     assert (await wrong(stage, caller, old[0], method=RECOVERY)).refusal.code is ProblemCode.MFA_CODE_INVALID
     stage.wait(seconds=1)
@@ -379,9 +379,9 @@ async def test_new_recovery_codes_void_the_old_ones(stage: Stage) -> None:
 async def changes_refused(stage: Stage, caller: ReviewerCaller) -> set[ProblemCode]:
     """What is said to all that changes the factor itself."""
     changes = (
-        factor.replace_recovery_codes(stage.people, caller, actor_of(caller)),
-        factor.remove(stage.people, caller, actor_of(caller)),
-        factor.begin(stage.people, caller, None),
+        second_factor.replace_recovery_codes(stage.people, caller, actor_of(caller)),
+        second_factor.remove(stage.people, caller, actor_of(caller)),
+        second_factor.begin(stage.people, caller, None),
     )
     return {await code_of_refusal(change) for change in changes}
 
@@ -393,7 +393,7 @@ async def test_s25_what_changes_the_factor_wants_a_fresh_one(stage: Stage) -> No
 
     stage.wait(minutes=9)
     met = await stage.recognise((await stage.meet(caller, stage.code(seed))).cookie)
-    await factor.replace_recovery_codes(stage.people, met, actor_of(met))
+    await second_factor.replace_recovery_codes(stage.people, met, actor_of(met))
 
 
 async def test_s25_what_changes_the_factor_wants_the_password_anew(stage: Stage) -> None:
@@ -410,13 +410,13 @@ async def test_s25_the_password_alone_replaces_no_factor(stage: Stage) -> None:
     await stage.enrol(await stage.enter())
     thief = await stage.enter(address="198.51.100.66")
 
-    assert await code_of_refusal(factor.begin(stage.people, thief, None)) is ProblemCode.MFA_REQUIRED
+    assert await code_of_refusal(second_factor.begin(stage.people, thief, None)) is ProblemCode.MFA_REQUIRED
 
 
 async def test_a_factor_in_use_stays_until_the_new_one_is_confirmed(stage: Stage) -> None:
     seed, _, cookie = await stage.enrol(await stage.enter())
     caller = await stage.recognise(cookie)
-    await factor.begin(stage.people, caller, None)
+    await second_factor.begin(stage.people, caller, None)
 
     met = await stage.meet(caller, stage.code(seed))
 
@@ -428,10 +428,10 @@ async def test_a_removed_factor_leaves_the_session_with_the_first_one(stage: Sta
     _, _, cookie = await stage.enrol(await stage.enter())
     caller = await stage.recognise(cookie)
 
-    renewed = await factor.remove(stage.people, caller, actor_of(caller))
+    renewed = await second_factor.remove(stage.people, caller, actor_of(caller))
 
     assert not (await stage.recognise(renewed)).satisfied
-    assert (await factor.standing(stage.people, await stage.recognise(renewed))).enrolled is False
+    assert (await second_factor.standing(stage.people, await stage.recognise(renewed))).enrolled is False
     with pytest.raises(Unauthenticated):
         await stage.recognise(cookie)
 
@@ -441,7 +441,7 @@ async def test_s14_removing_the_factor_ends_every_other_session(stage: Stage) ->
     other = (await stage.meet(await stage.enter(address="192.0.2.2"), stage.code(seed))).cookie
     caller = await stage.recognise(cookie)
 
-    await factor.remove(stage.people, caller, actor_of(caller))
+    await second_factor.remove(stage.people, caller, actor_of(caller))
 
     with pytest.raises(Unauthenticated):
         await stage.recognise(other)

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import pytest
 
-from app.adapters.blobs import BlobFiles
-from app.adapters.crypto import Purpose, RootKey
-from app.invariants.held import Held
-from app.invariants.told import MEMORY, Told
+from app.adapters.files.blobs import BlobFiles
+from app.adapters.security.crypto import Purpose, RootKey
+from app.doctor.invariants.log_state import MEMORY, Told
+from app.doctor.invariants.store_state import Held
 from schemas.audit import SealAudit
 from schemas.enums import DecisionOutcome, VerificationStatus
 from schemas.ids import AuditEventId, VerificationId, derive_id
@@ -21,12 +21,13 @@ from schemas.verifications import StoredVerification, SubmitVerification, Verifi
 from streams.audit.handler import SealChain
 from streams.invariants import rules
 from streams.invariants.rules import Invariant
-from streams.ports import Record, RecordKind
+from streams.ports.records import Record, RecordKind
 from streams.runtime.dead_letters import burial
-from streams.runtime.delivery import Delivery
+from streams.runtime.message import Delivery
 from streams.runtime.replies import CORRELATION, Reply
 from streams.runtime.tables import table_of
-from streams.verification import agent, outcome
+from streams.verification import agent
+from streams.verification import change as verification_change
 from tests.agents.support import KEYS, signed
 from tests.builders import ACME, GLOBEX, NOW, build_audit_event, build_command
 from tests.handlers.verification_stage import Scene, Stage
@@ -165,7 +166,9 @@ async def test_i1_a_refusal_is_an_end(world: World) -> None:
 
 async def test_i1_a_remembered_refusal_is_an_end(world: World) -> None:
     command, _ = world.send("refused")
-    memo = outcome.refused(command, Refusal(code=ProblemCode.IMAGE_UNDECODABLE, detail="No image."), NOW)
+    memo = verification_change.refused(
+        command, Refusal(code=ProblemCode.IMAGE_UNDECODABLE, detail="No image."), NOW
+    )
     key = command.verification_id
     world.tell(MEMORY, key, KEYS.seal_entry(table_of(agent.TABLE), key.encode(), memo.to_bytes()))
 

@@ -11,14 +11,15 @@ from schemas.enums import Scope
 from schemas.ids import KeyId, ReviewerSessionId, derive_id
 from schemas.people import Reviewer, ReviewerCaller, Role
 from schemas.problems import NotFound, ProblemCode, Refused, Unauthenticated
-from streams.access.handler import Authenticate, RequestName, RevokeKey
-from streams.access.inviting import Invitation, NewMember, add_with_password, give_reset_token, invite
-from streams.access.keys import KeyWish, MadeKey, TenantKeys
-from streams.access.managing import MemberWish, change_member, reset_factor
-from streams.access.members import find_by_email, load_member
-from streams.access.ownership import COUNTS_AS_GONE, let_go
-from streams.access.password_rules import require_acceptable
-from streams.access.tokens import read_token
+from streams.reviewers.invitations import Invitation, NewMember, add_with_password, give_reset_token, invite
+from streams.reviewers.member_changes import MemberWish, change_member
+from streams.reviewers.members import find_by_email, load_member
+from streams.reviewers.roles import COUNTS_AS_GONE, let_go
+from streams.reviewers.tokens import read_token
+from streams.sign_in.factor_reset import reset_factor
+from streams.sign_in.password_rules import require_acceptable
+from streams.tenants.api_keys import KeyWish, MadeKey, TenantKeys
+from streams.tenants.handler import Authenticate, RequestName, RevokeKey
 from tests.builders import ACME, GLOBEX
 from tests.contracts.adapters import Opened
 from tests.handlers.people_stage import PEPPER, Stage, actor_of, staged

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.crypto import RootKey
-from app.adapters.memory import Shelves, open_memory_stores
+from app.adapters.memory.stores import Shelves, open_memory_stores
+from app.adapters.security.crypto import RootKey
 from app.adapters.sqlite.stores import open_sqlite_stores
 from schemas.audit import Actor
 from schemas.people import Reviewer, ReviewerCaller, TokenPurpose
 from schemas.problems import ProblemCode, Refused, Unauthenticated
-from streams.access.counting import TooManyAttempts
-from streams.access.members import Amended, amend
-from streams.access.passwords import ChangePassword, ResetPassword
-from streams.access.tokens import LIFETIME_OF, issue_token
+from streams.reviewers.members import Amended, amend
+from streams.reviewers.tokens import LIFETIME_OF, issue_token
+from streams.sign_in.attempt_limits import TooManyAttempts
+from streams.sign_in.passwords import ChangePassword, ResetPassword
 from tests.handlers.people_stage import PASSWORD, Stage, actor_of, staged
 
 ROOT_KEY = RootKey(bytes(range(32)))

@@ -15,11 +15,11 @@ from schemas.ids import FlowId, ReviewCaseId, SubjectId, UserId, derive_id
 from schemas.people import Role, SentActor
 from schemas.problems import ProblemCode, Refused
 from schemas.reviews import CaseChanged, CaseCommand, CaseOutcome, ConcludeCase
-from streams.access.settings import read_settings
 from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
-from streams.ports import RecordKind
+from streams.ports.records import RecordKind
 from streams.reviews.handler import ChangeCase
+from streams.tenants.settings import read_settings
 from streams.verification.policy import VerificationPolicy
 from tests.builders import ACME
 from tests.contracts.adapters import Opened

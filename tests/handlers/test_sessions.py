@@ -2,18 +2,18 @@
 
 import pytest
 
-from app.adapters.crypto import Purpose, RootKey
-from app.invariants.held import Held
+from app.adapters.security.crypto import Purpose, RootKey
+from app.doctor.invariants.store_state import Held
 from schemas.enums import EvidenceKind, FlowType, SessionStatus
 from schemas.ids import SessionId, derive_id
 from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.reasons import ReasonCode
 from schemas.sessions import RecordOutcome, StartSession, with_row
 from schemas.verifications import StoredVerification
-from streams.ports import Change, RecordKind
+from streams.ports.records import Change, RecordKind
 from streams.sessions import rules
-from streams.sessions.keeping import next_session_record
-from streams.sight import Face
+from streams.verification.session_records import next_session_record
+from streams.vision_ports import Face
 from tests.builders import ACME, SUBJECT, build_fields, build_findings
 from tests.handlers.session_stage import PASSPORT, SESSION, SessionStage
 from tests.handlers.verification_stage import FACE_BOX, Scene, Trouble

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.crypto import RootKey
-from app.adapters.memory import Shelves, open_memory_stores
-from app.adapters.passwords import PARAMETERS, Argon2Passwords
+from app.adapters.memory.stores import Shelves, open_memory_stores
+from app.adapters.security.crypto import RootKey
+from app.adapters.security.passwords import PARAMETERS, Argon2Passwords
 from app.adapters.sqlite.stores import open_sqlite_stores
 from schemas.audit import Actor
 from schemas.enums import ActorType
 from schemas.ids import PLATFORM
 from schemas.people import Reviewer
 from schemas.problems import Overloaded, ProblemCode, Refused, Unauthenticated
-from streams.access.counting import TooManyAttempts, network_of
-from streams.access.members import Amended, add_member, amend
-from streams.access.recognition import RecogniseReviewer, hash_cookie
-from streams.access.sessions import MOST_SESSIONS, end_session
-from streams.access.signing_in import SignIn, SignInLimits, SignInRequest
+from streams.reviewers.members import Amended, add_member, amend
+from streams.sign_in.attempt_limits import TooManyAttempts, network_of
+from streams.sign_in.session_cookies import RecogniseReviewer, hash_cookie
+from streams.sign_in.sessions import MOST_SESSIONS, end_session
+from streams.sign_in.sign_in import SignIn, SignInLimits, SignInRequest
 from tests.builders import ACME, GLOBEX
 from tests.handlers.people_stage import CHEAP, EMAIL, PASSWORD, PEPPER, Stage, actor_of, staged
 

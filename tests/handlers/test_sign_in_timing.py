@@ -7,12 +7,12 @@ from statistics import median
 
 import pytest
 
-from app.adapters.crypto import RootKey
-from app.adapters.memory import open_memory_stores
-from app.adapters.passwords import PARAMETERS, Argon2Passwords, nobodys_hash
+from app.adapters.memory.stores import open_memory_stores
+from app.adapters.security.crypto import RootKey
+from app.adapters.security.passwords import PARAMETERS, Argon2Passwords, nobodys_hash
 from schemas.problems import Refused
-from streams.access.members import Amended, amend
-from streams.access.signing_in import SignInLimits
+from streams.reviewers.members import Amended, amend
+from streams.sign_in.sign_in import SignInLimits
 from tests.handlers.people_stage import EMAIL, PASSWORD, Stage, staged
 
 SAMPLES = 200

@@ -5,8 +5,8 @@ import pytest
 from schemas.enums import CheckKind, DecisionOutcome, VerificationStatus
 from schemas.reasons import ReasonCode
 from schemas.tenant_settings import USUAL_CHECKS, PolicyChoice, TenantSettings
-from streams.access.settings import SETTINGS
-from streams.ports import Change, Record, RecordKind
+from streams.ports.records import Change, Record, RecordKind
+from streams.tenants.settings import SETTINGS
 from streams.verification.policy import VerificationPolicy
 from tests.builders import ACME, GLOBEX, NOW, build_fields, build_findings
 from tests.handlers.verification_stage import Scene, Stage

@@ -19,11 +19,11 @@ from schemas.ids import SessionId, SubjectId, derive_id
 from schemas.problems import ProblemCode, Refused
 from schemas.reasons import ReasonCode
 from schemas.verifications import AcceptedDocument, PersonalFields
-from streams.ports import RecordKind
-from streams.sight import Face
-from streams.verification import keeping
+from streams.ports.records import RecordKind
+from streams.verification import records
 from streams.verification.checks import DOCUMENT_POINTER, SELFIE_POINTER
 from streams.verification.policy import FaceBands, VerificationPolicy
+from streams.vision_ports import Face
 from tests.builders import (
     ACME,
     SUBJECT,
@@ -167,7 +167,7 @@ async def test_declared_values_are_never_copied_into_the_result() -> None:
 
     stored = await stage.stored()
     opened = await stage.stores.vault.open(
-        ACME, SUBJECT, keeping.fields_label(VERIFICATION), stored.sealed_fields or ""
+        ACME, SUBJECT, records.fields_label(VERIFICATION), stored.sealed_fields or ""
     )
     assert PersonalFields.from_bytes(opened) == PersonalFields()
 
@@ -179,9 +179,9 @@ async def test_what_was_read_opens_under_its_label() -> None:
 
     stored = await stage.stored()
     opened = await stage.stores.vault.open(
-        ACME, SUBJECT, keeping.fields_label(VERIFICATION), stored.sealed_fields or ""
+        ACME, SUBJECT, records.fields_label(VERIFICATION), stored.sealed_fields or ""
     )
-    whole = keeping.with_personal(stored, PersonalFields.from_bytes(opened))
+    whole = records.with_personal(stored, PersonalFields.from_bytes(opened))
     assert whole.document is not None
     assert (whole.document.number_last4, whole.document.issuing_country) == ("02C3", "NG")
     assert whole.document.extracted_fields["surname"] == "ERIKSSON"
@@ -250,7 +250,7 @@ async def test_a_direct_verification_gets_a_row_among_the_sessions() -> None:
 
     stored = await stage.stored()
     session = await stage.stores.records.get(ACME, RecordKind.SESSION, stored.session_id)
-    assert keeping.by_mode(livemode=True) in session.indexes
+    assert records.by_mode(livemode=True) in session.indexes
 
 
 async def test_a_review_opens_a_case() -> None:
@@ -270,7 +270,7 @@ async def test_the_verification_is_listed_at_once() -> None:
     (row,) = await stage.stores.records.page(
         ACME,
         RecordKind.VERIFICATION,
-        keeping.by_subject_and_status(True, SUBJECT, "APPROVED"),
+        records.by_subject_and_status(True, SUBJECT, "APPROVED"),
         limit=10,
     )
     assert row.id == VERIFICATION
@@ -403,7 +403,7 @@ async def test_damaged_evidence_is_not_evaluated() -> None:
 async def test_a_submission_that_is_none_is_refused() -> None:
     stage = Stage()
     command = await stage.keep()
-    label = keeping.submission_label(command.verification_id)
+    label = records.submission_label(command.verification_id)
     sealed = await stage.stores.vault.seal(ACME, SUBJECT, label, b'{"surname": "CANARY"}')
 
     with pytest.raises(Refused) as refused:

@@ -6,7 +6,7 @@ from structlog.testing import capture_logs
 
 from schemas.problems import Refused
 from schemas.verifications import SubmitVerification
-from streams.verification.findings import Agreement, DocumentFindings
+from streams.verification.observations import Agreement, DocumentFindings
 from tests.builders import (
     TODAY,
     build_declared,

@@ -12,10 +12,10 @@ from schemas.ids import EvidenceId, SessionId, SubjectId, VerificationId, derive
 from schemas.problems import Refused, StoreUnavailable
 from schemas.reasons import ReasonCode
 from schemas.verifications import StoredVerification, codes_of
-from streams.ports import RecordKind
-from streams.sight import Face
-from streams.verification.findings import DocumentFindings
+from streams.ports.records import RecordKind
+from streams.verification.observations import DocumentFindings
 from streams.verification.policy import FaceBands, VerificationPolicy
+from streams.vision_ports import Face
 from tests.builders import ACME, GLOBEX, build_fields, build_findings
 from tests.handlers.verification_stage import DOCUMENT, SELFIE, Breaking, Scene, Stage, Trouble, check_of
 

@@ -6,8 +6,8 @@ from schemas.enums import DecisionOutcome, VerificationStatus
 from schemas.ids import SubjectId
 from schemas.problems import ProblemCode, Refused
 from schemas.reasons import ReasonCode
-from streams.ports import RecordKind
-from streams.verification import keeping
+from streams.ports.records import RecordKind
+from streams.verification import records as verification_records
 from tests.builders import ACME
 from tests.handlers.verification_stage import UNDECODABLE, Stage
 
@@ -53,8 +53,8 @@ async def test_a_scenario_is_listed_as_test_data_only() -> None:
     stage = await simulate("sim:approved")
 
     records = stage.stores.records
-    live = await records.page(ACME, RecordKind.VERIFICATION, keeping.by_mode(True), limit=5)
-    test = await records.page(ACME, RecordKind.VERIFICATION, keeping.by_mode(False), limit=5)
+    live = await records.page(ACME, RecordKind.VERIFICATION, verification_records.by_mode(True), limit=5)
+    test = await records.page(ACME, RecordKind.VERIFICATION, verification_records.by_mode(False), limit=5)
     assert (len(live), len(test)) == (0, 1)
 
 

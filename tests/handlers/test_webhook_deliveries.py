@@ -21,11 +21,11 @@ from schemas.webhooks import (
     StoredDelivery,
     WebhookEndpoint,
 )
-from streams.access.handler import RequestName
-from streams.ports import Change, Record, RecordKind
+from streams.ports.records import Change, Record, RecordKind
+from streams.tenants.handler import RequestName
 from streams.webhooks.deliveries import HandedRange, RangeWish
-from streams.webhooks.keeping import delivery_records, due_index
-from streams.webhooks.rearming import fresh
+from streams.webhooks.rearm import fresh
+from streams.webhooks.records import delivery_records, due_index
 from tests.builders import ACME, GLOBEX, NOW, build_decision_event
 from tests.contracts.adapters import Opened
 from tests.handlers.endpoint_stage import ACTOR, BOTH, Stage

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from schemas.ids import DeliveryId, EndpointId
 from schemas.problems import StoreUnavailable
 from schemas.webhooks import Deliver
-from streams.webhooks.delivering import Outcome, Tried
+from streams.webhooks.attempt import Outcome, Tried
 from streams.webhooks.dispatcher import Bounds, Dispatcher
 from tests.builders import ACME
 

@@ -11,11 +11,12 @@ import pytest
 from schemas.ids import PLATFORM, EndpointId, derive_id
 from schemas.problems import NotFound, ProblemCode, Refused
 from schemas.webhooks import DisabledReason, EndpointHealth, StoredEndpoint
-from streams.access.handler import RequestName
-from streams.ports import Change, Erased, RecordKind
-from streams.webhooks.changing import MOST_SECRETS
-from streams.webhooks.keeping import ALL_TENANTS, endpoint_record, firing_index, health_record
-from streams.webhooks.places import MOST_ENDPOINTS
+from streams.ports.errors import Erased
+from streams.ports.records import Change, RecordKind
+from streams.tenants.handler import RequestName
+from streams.webhooks.endpoint_limit import MOST_ENDPOINTS
+from streams.webhooks.endpoint_rules import MOST_SECRETS
+from streams.webhooks.records import ALL_TENANTS, endpoint_record, firing_index, health_record
 from streams.webhooks.secrets import open_secrets
 from tests.builders import ACME, GLOBEX, NOW
 from tests.contracts.adapters import MemoryBreaker, Opened

@@ -10,10 +10,10 @@ from schemas.events import EventType
 from schemas.ids import PLATFORM
 from schemas.problems import StoreUnavailable
 from schemas.webhooks import DeliveryStatus
-from streams.ports import RecordKind
+from streams.ports.records import RecordKind
 from streams.webhooks.dispatcher import Dispatcher
 from streams.webhooks.rules import LOST_AFTER
-from streams.webhooks.sweeping import MARK, DeliverySweeper, SweepMark, SweepPace
+from streams.webhooks.scheduler import MARK, DeliverySweeper, SweepMark, SweepPace
 from tests.builders import ACME, GLOBEX
 from tests.handlers.verification_stage import Breaking
 from tests.handlers.webhook_stage import WebhookStage, open_stage

@@ -6,15 +6,15 @@ from datetime import timedelta
 
 import pytest
 
-from app.invariants.delivered import walk_deliveries
-from app.invariants.held import Held
+from app.doctor.invariants.deliveries import walk_deliveries
+from app.doctor.invariants.store_state import Held
 from schemas.audit import Actor, AuditAction
 from schemas.events import DecisionEvent
 from schemas.ids import EndpointId
 from schemas.webhooks import DeliveryStatus, StoredDelivery, StoredEndpoint
-from streams.audit.acts import act, write_row
+from streams.audit.rows import act, write_row
 from streams.invariants.rules import Invariant
-from streams.webhooks.keeping import delivery_id, delivery_records
+from streams.webhooks.records import delivery_id, delivery_records
 from tests.builders import ACME
 from tests.handlers.webhook_stage import WebhookStage, open_stage
 from tests.webhook_receiver import open_receiver, saying

@@ -20,10 +20,10 @@ from schemas.webhooks import (
     SealedSecret,
     StoredEndpoint,
 )
-from streams.ports import Change, RecordKind
-from streams.webhooks.keeping import delivery_records, endpoint_record
-from streams.webhooks.rearming import fresh
-from streams.webhooks.replaying import PAGE
+from streams.ports.records import Change, RecordKind
+from streams.webhooks.rearm import fresh
+from streams.webhooks.records import delivery_records, endpoint_record
+from streams.webhooks.replay import PAGE
 from streams.webhooks.secrets import seal_secret
 from tests.builders import ACME, GLOBEX, build_decision_event
 from tests.handlers.webhook_stage import SECRET, WebhookStage, open_stage

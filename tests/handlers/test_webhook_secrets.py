@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from app.adapters.crypto import RootKey
-from app.adapters.memory import open_memory_stores
+from app.adapters.memory.stores import open_memory_stores
+from app.adapters.security.crypto import RootKey
 from schemas.ids import EndpointId
 from schemas.webhooks import SealedSecret
-from streams.evidence_ports import Vault
-from streams.ports import Damaged
+from streams.ports.errors import Damaged
+from streams.ports.evidence import Vault
 from streams.webhooks.secrets import open_secrets, seal_secret
 from tests.builders import ACME, NOW, build_endpoint
 

@@ -15,17 +15,26 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from typing_extensions import override
 
-from app.adapters.crypto import RootKey
-from app.adapters.face_search import InMemoryFaceSearch
-from app.adapters.memory import Shelves, open_memory_stores
+from app.adapters.faces.search import InMemoryFaceSearch
+from app.adapters.memory.stores import Shelves, open_memory_stores
+from app.adapters.security.crypto import RootKey
 from schemas.enums import CheckKind, EvidenceKind
 from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, EvidenceId, TenantId, VerificationId, derive_id
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, NotFound, Overloaded
 from schemas.reviews import ReviewCase, StoredCase
 from schemas.verifications import CheckResult, StoredVerification, SubmitVerification, VerificationDecided
-from streams.ports import Announcer, RecordKind, Stores, WorkingState
-from streams.sight import (
+from streams.ports.events import Announcer
+from streams.ports.records import RecordKind
+from streams.ports.stores import Stores, WorkingState
+from streams.verification import records
+from streams.verification.change import Remembered
+from streams.verification.checks import DocumentReader, Engines
+from streams.verification.face_search import FaceSearch
+from streams.verification.handler import EvaluateVerification
+from streams.verification.observations import DocumentFindings
+from streams.verification.policy import VerificationPolicy
+from streams.vision_ports import (
     Box,
     Condition,
     Detail,
@@ -40,13 +49,6 @@ from streams.sight import (
     TextLine,
     TextReader,
 )
-from streams.verification import keeping
-from streams.verification.checks import DocumentReader, Engines
-from streams.verification.face_search import FaceSearch
-from streams.verification.findings import DocumentFindings
-from streams.verification.handler import EvaluateVerification
-from streams.verification.outcome import Remembered
-from streams.verification.policy import VerificationPolicy
 from tests.builders import (
     ACME,
     NOW,
@@ -357,7 +359,7 @@ class Stage:
         sealed = await self.stores.vault.seal(
             command.tenant_id,
             command.subject_id,
-            keeping.submission_label(command.verification_id),
+            records.submission_label(command.verification_id),
             submission.to_bytes(),
         )
         return command.model_copy(update={"sealed_submission": sealed})

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from app.adapters.crypto import RootKey
-from app.adapters.memory import Shelves, open_memory_stores
-from app.adapters.webhook_sender import open_sender
+from app.adapters.memory.stores import Shelves, open_memory_stores
+from app.adapters.security.crypto import RootKey
+from app.adapters.webhooks.sender import open_sender
 from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, DeliveryId, EndpointId, EventId, TenantId, derive_id
 from schemas.problems import StoreUnavailable
@@ -22,21 +22,22 @@ from schemas.webhooks import (
     StoredDelivery,
     StoredEndpoint,
 )
-from streams.audit.committing import CommitAndTell
-from streams.ports import Change, Record, RecordKind, Stores
-from streams.runtime.writer import Outgoing
-from streams.webhooks.delivering import AttemptDelivery, Tried
+from streams.audit.commit import CommitAndTell
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
+from streams.runtime.producer import Outgoing
+from streams.webhooks.attempt import AttemptDelivery, Tried
 from streams.webhooks.dispatcher import Dispatcher
 from streams.webhooks.fanout import FanOut
+from streams.webhooks.fanout_recovery import Refanner
 from streams.webhooks.handler import CarryDelivery
 from streams.webhooks.health import KeepHealth
-from streams.webhooks.keeping import delivery_id, endpoint_index, endpoint_record, tenant_record
-from streams.webhooks.noting import NoteAttempts
+from streams.webhooks.health_updates import NoteAttempts
 from streams.webhooks.ports import WebhookSender
-from streams.webhooks.refanning import Refanner
-from streams.webhooks.replaying import DeliverAgain
+from streams.webhooks.records import delivery_id, endpoint_index, endpoint_record, tenant_record
+from streams.webhooks.replay import DeliverAgain
+from streams.webhooks.scheduler import DeliverySweeper
 from streams.webhooks.secrets import seal_secret
-from streams.webhooks.sweeping import DeliverySweeper
 from tests.builders import ACME, NOW, build_decision_event, build_endpoint
 from tests.handlers.verification_stage import DictState, Loudspeaker
 from tests.http.receivers import PATIENCE_S, TRUSTING_NOBODY

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import structlog
 
-from app.telemetry import configure_logging
+from app.observability.logging import configure_logging
 from tests.http.support import Front, open_front
 
 

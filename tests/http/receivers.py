@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from app.adapters.webhook_guard import LookUp
-from app.adapters.webhook_sender import Clock, open_sender, utc_now
+from app.adapters.webhooks.address_guard import LookUp
+from app.adapters.webhooks.sender import Clock, open_sender, utc_now
 from streams.webhooks.ports import Answer
 
 HEADERS: Final = {"webhook-id": "evt_1", "content-type": "application/json"}

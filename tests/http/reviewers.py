@@ -10,11 +10,11 @@ from typing import Any, Final
 import pyotp
 from uuid_utils.compat import uuid7
 
-from app.adapters.passwords import Argon2Passwords
+from app.adapters.security.passwords import Argon2Passwords
 from schemas.ids import TenantId, UserId, encode_id
 from schemas.people import Reviewer, Role, TokenPurpose
-from streams.access.members import Amended, add_member, amend, load_member
-from streams.access.tokens import issue_token
+from streams.reviewers.members import Amended, add_member, amend, load_member
+from streams.reviewers.tokens import issue_token
 from tests.builders import ACME
 from tests.http.support import BASE_URL, Front, Told, now, open_front
 

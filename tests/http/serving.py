@@ -6,8 +6,8 @@ import sys
 
 from pydantic import SecretStr
 
-from app.startup import until_told_to_stop
-from app.telemetry import configure_logging
+from app.observability.logging import configure_logging
+from app.process.startup import until_told_to_stop
 from streams.catalog.handler import Catalogue
 from tests.http.session_steps import open_page, publish_flow
 from tests.http.support import TEST, build_body, now, open_front

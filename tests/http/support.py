@@ -19,18 +19,18 @@ from PIL import Image
 from prometheus_client import CollectorRegistry
 from uuid_utils.compat import uuid7
 
-from app.adapters.crypto import RootKey
-from app.adapters.memory import Shelves, open_memory_stores
-from app.adapters.passwords import PARAMETERS, Argon2Passwords
-from app.admission import Admission
-from app.capture import build_capture_intake
-from app.capture_tokens import CaptureTokens
-from app.gateway import partition_of
-from app.http.ports import Authenticator, FrontPorts, FrontSettings, Probe
+from app.adapters.memory.stores import Shelves, open_memory_stores
+from app.adapters.security.crypto import RootKey
+from app.adapters.security.passwords import PARAMETERS, Argon2Passwords
+from app.http.ports import Authenticator, FrontPorts, FrontSettings
 from app.http.rate_limits import RateLimiter
 from app.http.server import create_app, make_runner
-from app.intake import Intake
-from app.telemetry import build_metrics
+from app.intake.admission import Admission
+from app.intake.capture import build_capture_intake
+from app.intake.capture_tokens import CaptureTokens
+from app.intake.verifications import Intake
+from app.observability.health_probes import Probe
+from app.observability.metrics import build_metrics
 from app.vision.pool import VisionPool
 from app.vision.pooled import PooledImageDecoder
 from schemas.access import TenantCaller
@@ -53,26 +53,27 @@ from schemas.reviews import CaseCommand
 from schemas.sessions import RecordOutcome, SessionCommand
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification
-from streams.access.keys import TenantKeys
-from streams.access.members import email_record, reviewer_record
-from streams.access.people import Passwords, People
-from streams.access.recognition import (
-    ABSOLUTE,
+from streams.audit.commit import CommitAndTell
+from streams.catalog.handler import Catalogue
+from streams.flows.handler import ChangeFlow
+from streams.ports.records import Change
+from streams.ports.stores import Stores
+from streams.reviewers.context import ABSOLUTE, Passwords, People
+from streams.reviewers.members import email_record, reviewer_record
+from streams.reviews.handler import ChangeCase
+from streams.runtime.producer import Outgoing
+from streams.runtime.tables import partition_of
+from streams.sessions.handler import ChangeSession
+from streams.sign_in.session_cookies import (
     COOKIE,
     RecogniseReviewer,
     draw_cookie,
     hash_cookie,
     session_record,
 )
-from streams.access.sessions import first_lookup
-from streams.access.settings import read_settings
-from streams.audit.committing import CommitAndTell
-from streams.catalog.handler import Catalogue
-from streams.flows.handler import ChangeFlow
-from streams.ports import Change, Stores
-from streams.reviews.handler import ChangeCase
-from streams.runtime.writer import Outgoing
-from streams.sessions.handler import ChangeSession
+from streams.sign_in.sessions import first_lookup
+from streams.tenants.api_keys import TenantKeys
+from streams.tenants.settings import read_settings
 from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy

@@ -15,10 +15,11 @@ from schemas.enums import Scope
 from schemas.ids import PLATFORM, TenantId
 from schemas.people import Role
 from schemas.problems import StoreUnavailable, Unauthenticated
-from streams.access.handler import Authenticate
-from streams.access.key_use import NoteKeyUse
-from streams.access.rules import read_key
-from streams.ports import Change, Committed, RecordKind, Stores
+from streams.ports.records import Change, Committed, RecordKind
+from streams.ports.stores import Stores
+from streams.tenants.handler import Authenticate
+from streams.tenants.key_usage import NoteKeyUse
+from streams.tenants.rules import read_key
 from tests.builders import ACME, GLOBEX
 from tests.http.json_schema import Schemas
 from tests.http.support import PATH as VERIFICATIONS

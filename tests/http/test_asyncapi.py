@@ -14,7 +14,7 @@ from schemas.base import to_milliseconds
 from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import EventId, derive_id
 from schemas.topics import TOPICS, Topic
-from streams.runtime.announcer import decision_record
+from streams.runtime.event_publisher import decision_record
 from tests.builders import ACME, build_decision_event
 from tests.http.json_schema import Schemas
 from tests.http.session_steps import FLOWS, open_page, publish_flow

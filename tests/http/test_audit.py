@@ -16,7 +16,7 @@ from schemas.base import rfc3339
 from schemas.enums import ActorType
 from schemas.ids import AuditEventId, TenantId, derive_id
 from schemas.problems import StoreUnavailable
-from streams.ports import Change, Position, Record, RecordKind
+from streams.ports.records import Change, Position, Record, RecordKind
 from tests.builders import ACME, NOW
 from tests.http.support import FOREIGN, LIVE, Front
 

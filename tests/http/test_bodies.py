@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.http.bodies import field_problem, pointer_to
-from app.images_in import MAX_IMAGE_BYTES
-from app.submissions import SubmitBody, SubmittedDocument
+from app.intake.body import SubmitBody, SubmittedDocument
+from app.intake.images import MAX_IMAGE_BYTES
 from schemas.problems import FieldProblem, ProblemCode
 from tests.http.support import PATH, Front, Json, build_body, draw_image, encoded, open_front
 

@@ -9,7 +9,7 @@ from aiohttp.web_urldispatcher import DynamicResource, PlainResource
 from app.http.bodies import BodyBudget
 from app.http.openapi import problems_of
 from app.http.server import endpoints_of
-from app.submissions import SubmitBody
+from app.intake.body import SubmitBody
 from schemas.problems import STATUS_OF, ProblemCode
 from tests.http.json_schema import Schemas
 from tests.http.session_steps import Page, open_session, publish_flow

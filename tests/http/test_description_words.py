@@ -48,7 +48,7 @@ async def test_no_description_names_anything_internal(front: Front) -> None:
 
 def test_an_internal_reference_would_be_noticed() -> None:
     told = {
-        "a": "The answer (G36).", "b": "`streams.sessions.keeping` makes it.", "c": "<class 'str'>",
+        "a": "The answer (G36).", "b": "`streams.verification.records` makes it.", "c": "<class 'str'>",
         "d": "interface section 2.8", "e": "See :class:`Flow`.", "f": "R7",
     }  # fmt: skip
 

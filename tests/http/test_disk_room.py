@@ -4,12 +4,12 @@ from pathlib import Path
 
 import structlog
 
-from app.disk_room import DiskProbe, places_of
-from app.health import BrokerProbe, WriteProof
+from app.observability.disk_space import DiskProbe, places_of
+from app.observability.health_probes import BrokerProbe, WriteProof
 from app.settings import Settings
 from schemas.problems import StoreUnavailable
-from streams.runtime.access import LogAccess
-from streams.runtime.writer import LogWriter
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.producer import LogWriter
 from tests.agents.support import KEYS, open_broker, until
 from tests.chaos.room import no_room
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.crypto import RootKey
+from app.adapters.security.crypto import RootKey
 from app.adapters.sqlite.stores import open_sqlite_stores
 from schemas.ids import SubjectId
 from tests.builders import ACME

@@ -9,7 +9,7 @@ from app.http.cursors import Cursors
 from app.http.routes.events import LOOKED_THROUGH, MOST_LOOKED_THROUGH, Wanted
 from schemas.events import DecisionEvent, EventType
 from schemas.ids import TenantId, derive_id
-from streams.ports import Change, Position
+from streams.ports.records import Change, Position
 from tests.builders import ACME, GLOBEX, NOW, build_decision_event, build_record
 from tests.http.support import BARE, FOREIGN, LIVE, TEST, Front, Json, build_body, now
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 import pytest
 
 from app.http.bodies import BodyBudget
-from app.http.creation import REPLAYED
 from app.http.endpoints import IDEMPOTENCY, Credential, Endpoint
+from app.http.idempotent_create import REPLAYED
 from app.http.server import endpoints_of
 from schemas.people import Role
 from tests.http.furnished import HOOKS, Furnished, open_furnished

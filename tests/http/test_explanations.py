@@ -7,8 +7,8 @@ import pytest
 
 from schemas.people import Role
 from schemas.verifications import StoredVerification
-from streams.ports import RecordKind
-from streams.verification.explaining import Reading, explain
+from streams.ports.records import RecordKind
+from streams.verification.explanation import Reading, explain
 from tests.builders import ACME, GLOBEX
 from tests.http.support import TEST, Front, Told, build_body
 

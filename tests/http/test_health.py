@@ -10,15 +10,14 @@ import pytest
 from prometheus_client import generate_latest
 from typing_extensions import override
 
-from app.adapters.crypto import RootKey
-from app.adapters.memory import MemoryJournal, Shelves, open_memory_stores
+from app.adapters.memory.stores import MemoryJournal, Shelves, open_memory_stores
+from app.adapters.security.crypto import RootKey
 from app.adapters.sqlite import engine
 from app.adapters.sqlite.stores import open_sqlite_stores
-from app.health import CACHED_S, WRITE_EVERY_S, CachedProbe, StoreProbe, probes_of
-from app.http.routes.health import LATE
+from app.observability.health_probes import CACHED_S, LATE, WRITE_EVERY_S, CachedProbe, StoreProbe, probes_of
 from schemas.ids import TenantId
-from streams.ports import AuditLog
-from streams.runtime.access import LogAccess
+from streams.ports.audit import AuditLog
+from streams.runtime.kafka_client_config import LogAccess
 from tests.chaos.store_lock import nobody_writes
 from tests.http.support import Front, build_body, open_front
 
@@ -155,7 +154,7 @@ async def test_callers_at_once_wait_for_the_same_answer_of_a_dependency() -> Non
 async def test_a_dependency_that_did_not_answer_in_time_is_asked_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("app.health.PROBE_S", 0.05)
+    monkeypatch.setattr("app.observability.health_probes.PROBE_S", 0.05)
     moments = [0.0]
     dependency = Dependency()
     dependency.answering.clear()
@@ -186,7 +185,7 @@ class CountedReads:
 async def test_a_crowd_that_asks_for_readiness_has_the_store_read_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("app.health.CACHED_S", 3_600.0)
+    monkeypatch.setattr("app.http.health_port.CACHED_S", 3_600.0)
     stores = open_memory_stores(RootKey(bytes(32)), Shelves())
     counted = CountedReads(stores.audit_log)
     probes = probes_of(replace(stores, audit_log=counted), LogAccess("127.0.0.1:1"), None)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.http.cursors import Cursors
 from app.http.filters import Paging
 from schemas.problems import ProblemCode, Refused
-from streams.ports import Position
+from streams.ports.records import Position
 from tests.http.support import FOREIGN, LIVE, PATH, Front, build_body
 
 SCOPE = {"list": "x", "tenant": "t"}

@@ -10,9 +10,9 @@ import pytest
 import structlog
 from typing_extensions import override
 
-from app.telemetry import HIDDEN, configure_logging
+from app.observability.logging import HIDDEN, configure_logging
 from schemas.problems import StoreUnavailable, Unauthenticated
-from streams.ports import RecordKind
+from streams.ports.records import RecordKind
 from streams.runtime.tenant_scope import tenant_scope
 from tests.builders import ACME, GLOBEX
 from tests.http.support import PATH, TEST, Front, Json, build_body

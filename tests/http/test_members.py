@@ -8,7 +8,7 @@ import pytest
 from schemas.audit import AuditEvent, AuditFilter
 from schemas.ids import derive_id
 from schemas.people import Factor, Permission, Role
-from streams.ports import RecordKind
+from streams.ports.records import RecordKind
 from tests.builders import ACME, GLOBEX, NOW
 from tests.http.json_schema import Schemas
 from tests.http.support import TEST, Front, SignedIn, Told

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from app import commands_people, commands_stores
+from app.cli.actions import reviewers, tenants
 from app.http.bodies import BodyBudget
 from app.http.examples import read_examples
 from app.http.server import endpoints_of
+from app.process.startup import CannotStart
 from app.settings import Settings
-from app.startup import CannotStart
 from schemas.people import Role
 from tests.http.support import Front, build_body, open_front
 from tests.http.test_permissions import TOKEN
@@ -91,27 +91,27 @@ async def test_a_wrong_kind_of_value_is_still_called_one(front: Front) -> None:
 Command = Callable[[Settings], Coroutine[Any, Any, dict[str, str]]]
 
 REFUSED: dict[str, tuple[Command, str]] = {
-    "a tenant without a name": (lambda s: commands_stores.create_tenant(s, " "), f"NAME: {NAME}"),
-    "a tenant of two lines": (lambda s: commands_stores.create_tenant(s, "A\nB"), f"NAME: {NAME}"),
+    "a tenant without a name": (lambda s: tenants.create_tenant(s, " "), f"NAME: {NAME}"),
+    "a tenant of two lines": (lambda s: tenants.create_tenant(s, "A\nB"), f"NAME: {NAME}"),
     "a key without a name": (
-        lambda s: commands_stores.create_key(
+        lambda s: tenants.create_key(
             s, "ten_x", name="", livemode=False, scopes=(), expires_days=None
         ),
         f"--name: {NAME}",
     ),
     "a reviewer whose address is none": (
-        lambda s: commands_people.create_reviewer(s, "ten_x", email="ada", name=None, role=Role.OWNER),
+        lambda s: reviewers.create_reviewer(s, "ten_x", email="ada", name=None, role=Role.OWNER),
         f"--email: {EMAIL}",
     ),
     "a reviewer without a name": (
-        lambda s: commands_people.create_reviewer(s, "ten_x", email="a@b.example", name="", role=Role.OWNER),
+        lambda s: reviewers.create_reviewer(s, "ten_x", email="a@b.example", name="", role=Role.OWNER),
         f"--name: {NAME}",
     ),
     "a reset of an address that is none": (
-        lambda s: commands_people.reset_reviewer(s, "ten_x", "ada"), f"--email: {EMAIL}",
+        lambda s: reviewers.reset_reviewer(s, "ten_x", "ada"), f"--email: {EMAIL}",
     ),
     "a removal of an address that is none": (
-        lambda s: commands_people.remove_reviewer(s, "ten_x", "ada"), f"--email: {EMAIL}",
+        lambda s: reviewers.remove_reviewer(s, "ten_x", "ada"), f"--email: {EMAIL}",
     ),
 }  # fmt: skip
 

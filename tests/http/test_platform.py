@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from app.settings import Settings, SettingsRefused, read_settings
 from schemas.audit import AuditFilter
 from schemas.ids import PLATFORM, TenantId, derive_id
-from streams.access.handler import CreateTenant
+from streams.tenants.handler import CreateTenant
 from tests.builders import NOW
 from tests.http.json_schema import Schemas
 from tests.http.support import TEST, Front, Told, open_front

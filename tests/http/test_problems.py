@@ -151,7 +151,7 @@ def test_of_several_codes_none_stands_at_the_top() -> None:
 def conditions(kind: type[VeristreamError] = VeristreamError) -> list[type[VeristreamError]]:
     """Every condition the house knows by name that reaches a caller."""
     found = [kind, *(one for below in kind.__subclasses__() for one in conditions(below))]
-    return [one for one in found if one.__module__ in {"schemas.problems", "streams.ports"}]
+    return [one for one in found if one.__module__ in {"schemas.problems", "streams.ports.errors"}]
 
 
 SPOKEN_FOR = {"VeristreamError", "Refused", "EngineFailed", "KeyRefused", "KeyNotHeld"}

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 import pytest
 from aiohttp import ClientSession
 
-from app.health import serving_health
-from app.pulse import process_registry, watching_loop
+from app.http.health_port import serving_health
+from app.observability.process_metrics import process_registry, watching_loop
 from app.vision.job_times import JobTimes
 from schemas.topics import Topic
-from streams.runtime.worker import Figure
+from streams.runtime.supervisor import Figure
 
 
 class Behind:

@@ -9,9 +9,9 @@ import pytest
 from schemas.audit import AuditFilter
 from schemas.people import PERMISSIONS_OF, Permission, Role
 from schemas.tenant_settings import FourEyes, TenantSettings
-from streams.access.settings import SETTINGS
 from streams.catalog.handler import Catalogue
-from streams.ports import Change, Record, RecordKind
+from streams.ports.records import Change, Record, RecordKind
+from streams.tenants.settings import SETTINGS
 from tests.builders import ACME, GLOBEX
 from tests.http.support import TEST, Front, SignedIn, build_body, now
 

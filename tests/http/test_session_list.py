@@ -11,8 +11,8 @@ from schemas.enums import DecisionOutcome, FlowType, SessionStatus
 from schemas.ids import SessionId, SubjectId, TenantId, derive_id
 from schemas.people import Role
 from schemas.sessions import VerificationSession
-from streams.ports import Change
-from streams.sessions.keeping import session_record
+from streams.ports.records import Change
+from streams.verification.session_records import session_record
 from tests.builders import ACME, GLOBEX, NOW
 from tests.http.json_schema import Schemas
 from tests.http.support import TEST, Front, Json, SignedIn, Told, build_body

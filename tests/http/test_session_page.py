@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from schemas.ids import SubjectId
 from schemas.sessions import StoredSession
-from streams.ports import RecordKind
+from streams.ports.records import RecordKind
 from tests.builders import ACME
 from tests.http.session_steps import PATH, open_page, open_session, publish_flow
 from tests.http.support import Front

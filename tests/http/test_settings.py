@@ -10,8 +10,8 @@ from schemas.ids import DecisionId
 from schemas.people import Role
 from schemas.tenant_settings import USUAL_CHECKS
 from schemas.verifications import StoredVerification
-from streams.access.settings import read_settings
-from streams.ports import RecordKind
+from streams.ports.records import RecordKind
+from streams.tenants.settings import read_settings
 from streams.verification.policy import PROVIDED
 from tests.builders import ACME, GLOBEX
 from tests.http.json_schema import Schemas

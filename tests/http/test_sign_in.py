@@ -9,9 +9,9 @@ from datetime import timedelta
 
 import pytest
 
-from app.adapters.passwords import Argon2Passwords
-from app.http.public_url import is_secure
-from app.http.rate_limits import RateLimits
+from app.adapters.security.passwords import Argon2Passwords
+from app.configuration.public_url import is_secure
+from app.configuration.rate_limits import RateLimits
 from schemas.ids import PLATFORM
 from schemas.people import Role
 from schemas.problems import StoreUnavailable

@@ -1,12 +1,12 @@
 """What was derived once is derived again by every later release: kept records depend on it (G2)."""
 
 from app.http.cursors import Cursors
-from app.images_in import unpack
-from app.intake import ROUTE, fingerprint_of
-from app.submissions import SubmitBody
+from app.intake.body import SubmitBody
+from app.intake.images import unpack
+from app.intake.verifications import ROUTE, fingerprint_of
 from schemas.ids import TenantId, derive_id
-from streams.ports import Position
-from streams.verification.keeping import mode
+from streams.ports.records import Position
+from streams.verification.records import mode
 from tests.builders import NOW
 from tests.http.support import build_body, encoded
 

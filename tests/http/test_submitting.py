@@ -8,13 +8,13 @@ import json
 import pytest
 from PIL import Image
 
-from app.adapters.keyring import TOMBSTONE
+from app.adapters.security.keyring import TOMBSTONE
 from schemas.enums import EvidenceKind
 from schemas.ids import EvidenceId
 from schemas.problems import DecisionPending, Overloaded, ProblemCode, Refused, StoreUnavailable
 from schemas.topics import Topic
 from schemas.verifications import VerificationDecided
-from streams.runtime.writer import NeverSent
+from streams.runtime.producer import NeverSent
 from tests.builders import ACME
 from tests.http.support import BARE, FOREIGN, LIVE, PATH, TEST, Front, build_body, draw_image, encoded
 

@@ -5,16 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from app.adapters.crypto import RootKey
-from app.adapters.memory import Shelves, open_memory_stores
-from app.http.rate_limits import RateLimiter, RateLimits
+from app.adapters.memory.stores import Shelves, open_memory_stores
+from app.adapters.security.crypto import RootKey
+from app.configuration.rate_limits import RateLimits
+from app.http.rate_limits import RateLimiter
 from app.http.tenant_limits import FRESH_S, TenantLimits
 from schemas.ids import TenantId
 from schemas.people import Role
 from schemas.problems import StoreUnavailable
 from schemas.tenant_settings import TenantRateLimits, TenantSettings
-from streams.access.settings import SETTINGS
-from streams.ports import Change, Record, RecordKind, Stores
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
+from streams.tenants.settings import SETTINGS
 from tests.builders import ACME, GLOBEX, NOW
 from tests.http.session_steps import open_page, publish_flow
 from tests.http.support import FOREIGN, LIVE, TEST, SignedIn, Told, open_front

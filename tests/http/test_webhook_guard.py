@@ -8,8 +8,8 @@ import pytest
 import pytest_asyncio
 from aiohttp import ClientConnectorError
 
-from app.adapters.webhook_guard import AddressGuard, AddressRefused, GuardedResolver, _is_own
-from app.adapters.webhook_sender import AiohttpSender, open_sender
+from app.adapters.webhooks.address_guard import AddressGuard, AddressRefused, GuardedResolver, _is_own
+from app.adapters.webhooks.sender import AiohttpSender, open_sender
 from schemas.webhooks import FailureKind
 from streams.webhooks.ports import WebhookSender
 from tests.http.receivers import (

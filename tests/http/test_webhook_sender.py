@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from app.adapters.webhook_guard import SystemNames
-from app.adapters.webhook_sender import KEPT_MOST, WAIT_MOST_S, open_sender, strict_tls, wait_of
+from app.adapters.webhooks.address_guard import SystemNames
+from app.adapters.webhooks.sender import KEPT_MOST, WAIT_MOST_S, open_sender, strict_tls, wait_of
 from schemas.webhooks import FailureKind
 from streams.webhooks.ports import Answer
 from tests.engines.certificates import Authority

@@ -11,7 +11,7 @@ from schemas.audit import AuditEvent, AuditFilter
 from schemas.ids import derive_id
 from schemas.people import Role
 from schemas.problems import StoreUnavailable
-from streams.webhooks.places import MOST_ENDPOINTS
+from streams.webhooks.endpoint_limit import MOST_ENDPOINTS
 from tests.builders import ACME
 from tests.http.json_schema import Schemas
 from tests.http.support import FOREIGN, LIVE, TEST, Front, Json, Told, open_front

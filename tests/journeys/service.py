@@ -19,16 +19,16 @@ from typing import Any, Final, Protocol, Self
 from aiohttp import ClientResponse, ClientSession, ClientTimeout
 from PIL import Image, ImageFilter
 
-from app.adapters.crypto import load_root_key
-from app.adapters.layout import DATABASE_FILE, ROOT_KEY_FILE
-from app.adapters.private_files import make_private
+from app.adapters.files.data_dir import DATABASE_FILE, ROOT_KEY_FILE
+from app.adapters.files.private_files import make_private
+from app.adapters.security.crypto import load_root_key
 from app.adapters.sqlite.engine import prepare
-from app.commands_stores import create_key, create_tenant
-from app.demo import packaged_portrait, take_selfie
+from app.cli.actions.tenants import create_key, create_tenant
+from app.demo.run import packaged_portrait, take_selfie
+from app.demo.specimens import Alterations, PassportSpecimen, draw_passport, to_jpeg
 from app.settings import Settings
-from app.specimens import Alterations, PassportSpecimen, draw_passport, to_jpeg
 from schemas.enums import Scope
-from streams.sight import Face
+from streams.vision_ports import Face
 from tests.prefork import ALL_TASKS, Run, fork, run_veristream
 from tests.specimens import degrade
 from tests.specimens.photographs import a_shot, another_photograph

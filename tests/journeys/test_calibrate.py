@@ -18,14 +18,14 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from app import commands_calibrate as commands
 from app.calibration.pairs import CalibrationRefused, Pair
 from app.calibration.photographs import NO_FACE, Comparison, Photograph
-from app.cli import app
-from app.console import err, say_error
+from app.cli.actions import calibrate as commands
+from app.cli.main import app
+from app.process.output import err, say_error
 from app.vision.faces.core import FaceCore
 from app.vision.faces.dlib_engine import load_core
-from streams.sight import Picture
+from streams.vision_ports import Picture
 from tests.journeys.service import START_S, entries, environment, veristream
 from tests.specimens.photographs import a_shot, another_photograph, to_jpeg
 from tests.vision import portraits

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from app.cli import app as cli
-from app.commands_lists import list_keys, list_reviewers, list_tenants
-from app.commands_people import name_from
-from app.demo_access import FILE, FOLDER, make_access, reset
-from app.house import open_house
-from app.kafka_log import open_broker
+from app.cli.actions.lists import list_keys, list_reviewers, list_tenants
+from app.cli.actions.reviewers import name_from
+from app.cli.main import app as cli
+from app.composition.stores import open_house
+from app.composition.wiring import running_all
+from app.demo.access import FILE, FOLDER, make_access, reset
+from app.kafka.cluster import open_broker
+from app.process.startup import CannotStart
 from app.settings import Settings
-from app.startup import CannotStart
-from app.wiring import running_all
 from schemas.enums import VerificationStatus
 from tests.engines.jvm import free_ports
 from tests.journeys.service import (

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from app.findings import Finding
-from app.house import House, open_house
-from app.invariants.examine import Look, Report, say_report
-from app.running_look import RunningLook, address_of
+from app.composition.start_audit import SettingMarks, write_front_start
+from app.composition.stores import House, open_house
+from app.doctor.findings import Finding
+from app.doctor.invariants.check import Look, Report, say_report
+from app.doctor.running_service import RunningLook, address_of
+from app.process.version import installed_version
 from app.settings import Settings
-from app.starts import SettingMarks, write_front_start
-from app.version import installed_version
 from streams.invariants.rules import COUNTED, MEANING, Invariant, Violation
 from tests.http.support import open_front
 

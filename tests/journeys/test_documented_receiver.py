@@ -14,7 +14,7 @@ import pytest
 from aiohttp import ClientConnectorError, ClientSession
 from standardwebhooks import Webhook
 
-from app.webhook_receiver import fault_of
+from app.demo.receiver import fault_of
 from streams.webhooks.signing import secret_bytes, signatures, timestamp
 from tests.documentation import marked
 from tests.journeys.service import START_S, Service, environment, small_request

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from PIL import Image, ImageChops
 
-from app.specimens import Alterations, PassportSpecimen, draw_passport
+from app.demo.specimens import Alterations, PassportSpecimen, draw_passport
 from tests.journeys.people import Person, sign_in
 from tests.journeys.service import Service, encoded, hopper, request_for, veristream_json
 

@@ -9,13 +9,13 @@ import structlog
 import typer
 from typer.testing import CliRunner
 
-from app.cli import app
-from app.commands_stores import create_tenant
-from app.existing import require_deployment
-from app.migrations import migrate
+from app.cli.actions.migrate import migrate
+from app.cli.actions.tenants import create_tenant
+from app.cli.main import app
+from app.composition.existing_deployment import require_deployment
+from app.process.startup import CannotStart
+from app.process.unknown_variables import known_variables, unknown_variables, warn_of_unknown_variables
 from app.settings import Settings
-from app.startup import CannotStart
-from app.unknown_variables import known_variables, unknown_variables, warn_of_unknown_variables
 from tests.journeys.service import begin_deployment, entries, veristream
 
 STARTS: Final = {"up", "demo", "broker", "front", "worker"}

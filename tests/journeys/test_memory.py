@@ -12,7 +12,7 @@ ENOUGH: Final = 2_000_000
 
 KNOTS: Final = f"""
 import gc
-from app.startup import settle_memory
+from app.process.startup import settle_memory
 
 def full_collections():
     return gc.get_stats()[2]["collections"]
@@ -35,7 +35,7 @@ print(full_collections() > before)
 
 RESIDENT: Final = """
 import psutil
-from app.startup import settle_memory
+from app.process.startup import settle_memory
 
 def resident():
     return psutil.Process().memory_info().rss
@@ -62,7 +62,7 @@ print(resident() - before < 20_000_000)
 
 RECEIVED: Final = """
 import resource, socket
-from app.startup import settle_memory
+from app.process.startup import settle_memory
 
 ours, theirs = socket.socketpair()
 settle_memory()

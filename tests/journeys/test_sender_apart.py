@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 from aiohttp import ClientSession
 
-from app.adapters.layout import ROOT_KEY_FILE
-from app.webhook_receiver import Heard, open_receiver
+from app.adapters.files.data_dir import ROOT_KEY_FILE
+from app.demo.receiver import Heard, open_receiver
 from tests.journeys.service import START_S, Role, run_preloaded, small_request, start_preloaded
 from tests.journeys.several import a_test_key
 

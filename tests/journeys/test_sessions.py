@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from app.specimens import PassportSpecimen, draw_passport, to_jpeg
+from app.demo.specimens import PassportSpecimen, draw_passport, to_jpeg
 from tests.journeys.people import Person, sign_in
 from tests.journeys.service import Service, hopper, veristream_json
 

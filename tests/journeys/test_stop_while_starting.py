@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.layout import BROKER_FOLDER, ROOT_KEY_FILE
+from app.adapters.files.data_dir import BROKER_FOLDER, ROOT_KEY_FILE
 from tests.journeys.service import START_S, Role, environment, new_log, start_preloaded
 from tests.prefork import fork, run_veristream
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # ships no types
 
-from app.specimens import Alterations, PassportSpecimen, SlipSpecimen, draw_long_slip, draw_passport
+from app.demo.specimens import Alterations, PassportSpecimen, SlipSpecimen, draw_long_slip, draw_passport
 from schemas.topics import TOPICS, Topic
 from tests.journeys.decision_topic import client_of, new_reader
 from tests.journeys.people import Person, sign_in

@@ -14,21 +14,21 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from app.commands_resend import resend
-from app.commands_webhooks import service_url
-from app.doctor import _receivers
-from app.house import new_id, now, open_house
+from app.cli.actions.webhook_resend import resend
+from app.cli.actions.webhooks import service_url
+from app.composition.stores import new_id, now, open_house
+from app.demo.receiver import fault_of
+from app.doctor.checks import _receivers
+from app.process.startup import CannotStart
 from app.settings import Settings
-from app.startup import CannotStart
-from app.webhook_receiver import fault_of
 from schemas.audit import AuditFilter
 from schemas.events import DecisionEvent
 from schemas.ids import derive_id
 from schemas.webhooks import DeliveryStatus, StoredDelivery, StoredEndpoint
-from streams.access.handler import OPERATOR, CreateTenant
-from streams.ports import Change
-from streams.webhooks.keeping import delivery_records, endpoint_record
-from streams.webhooks.rearming import fresh
+from streams.ports.records import Change
+from streams.tenants.handler import OPERATOR, CreateTenant
+from streams.webhooks.rearm import fresh
+from streams.webhooks.records import delivery_records, endpoint_record
 from streams.webhooks.signing import secret_bytes, signatures, timestamp
 from tests.builders import NOW, build_decision_event, build_endpoint
 from tests.journeys.service import START_S, Service, environment, run_preloaded, veristream_json

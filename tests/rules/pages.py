@@ -1,6 +1,6 @@
 """Pages of text for readers, drawn with words instead of pixels."""
 
-from streams.sight import Quad, TextLine, TextPage
+from streams.vision_ports import Quad, TextLine, TextPage
 
 Cell = tuple[str, float, float]
 """Text, left and top in pixels."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from schemas.access import ApiKey
 from schemas.enums import Scope
 from schemas.problems import Unauthenticated
-from streams.access.rules import BASE62, PresentedKey, admit, hash_key, read_key, write_key
+from streams.tenants.rules import BASE62, PresentedKey, admit, hash_key, read_key, write_key
 from tests.builders import ACME, KEY, NOW, build_api_key
 
 PEPPER = b"pepper of a test"

@@ -19,7 +19,7 @@ from streams.audit.rules import (
     link,
     seal_head,
 )
-from streams.ports import SealedRow
+from streams.ports.audit import SealedRow
 from tests.builders import ACME, GLOBEX, NOW, build_audit_event
 
 KEY = chain_key(bytes(32), ACME)

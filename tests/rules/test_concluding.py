@@ -4,7 +4,7 @@ import pytest
 
 from schemas.ids import UserId
 from schemas.people import Reviewer, Role
-from streams.reviews.concluding import is_about
+from streams.reviews.rules import is_about
 from tests.builders import ACME, NOW
 
 ADA = Reviewer(

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterator
 from itertools import repeat
 
-from streams.sight import on_behalf_of
-from streams.verification.turns import Turns
+from streams.verification.engine_queue import Turns
+from streams.vision_ports import on_behalf_of
 
 
 class Engine:

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.explanations import FieldState
 from schemas.verifications import DeclaredDocument, PersonalFields
-from streams.verification.explaining import Reading, explain_fields
+from streams.verification.explanation import Reading, explain_fields
 
 ZONE = "TD3_MRZ"
 SLIP = "NG_NIN_SLIP"

@@ -9,8 +9,8 @@ from app.calibration.error_rates import Band, Comparisons
 from app.calibration.photographs import Photograph
 from app.calibration.report import Report, make_report
 from app.calibration.report_text import say_report
-from app.console import out
-from app.engines import choice_of
+from app.composition.engines import choice_of
+from app.process.output import out
 from app.settings import SettingsRefused, read_settings
 
 FACES: Final = {

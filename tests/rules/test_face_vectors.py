@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from app.adapters.face_vectors import BLOCK_NUMBERS, FaceVectors
+from app.adapters.faces.vectors import BLOCK_NUMBERS, FaceVectors
 from schemas.problems import VeristreamError
-from streams.ports import Damaged
-from streams.sight import Embedding
+from streams.ports.errors import Damaged
 from streams.verification.face_search import pack_face, unpack_face
+from streams.vision_ports import Embedding
 
 
 def vectors(count: int, size: int = 8) -> Embedding:

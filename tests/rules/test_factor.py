@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pyotp
 import pytest
 
-from streams.access.factor_rules import (
+from streams.sign_in.totp import (
     RECOVERY_CODES,
     SEED_BYTES,
     accepted_step,

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from app.adapters.grams import ASKED, LENGTH, grams_for, grams_of, runs_of
+from app.adapters.shared.trigrams import ASKED, LENGTH, grams_for, grams_of, runs_of
 
 LONG = "".join(chr(33 + n) for n in range(90))
 

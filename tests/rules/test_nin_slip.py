@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.enums import ExtractionStatus
-from streams.verification.findings import Agreement
+from streams.verification.observations import Agreement
 from streams.verification.readers.nin_slip import (
     SlipForm,
     SlipReading,

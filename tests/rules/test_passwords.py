@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
 from schemas.problems import ProblemCode, Refused
-from streams.access.password_rules import (
+from streams.sign_in.password_rules import (
     MAX_LENGTH,
     MIN_LENGTH,
     normal_password,

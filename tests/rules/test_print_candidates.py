@@ -1,8 +1,8 @@
 """Which lines may print a compared field, before any is recognised."""
 
-from streams.sight import TextPage
 from streams.verification.readers.layout import levelled
 from streams.verification.readers.print_candidates import candidates, pairs_of, width_of
+from streams.vision_ports import TextPage
 from tests.rules.pages import text_page
 
 PAGE = text_page(

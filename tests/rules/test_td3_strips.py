@@ -4,9 +4,9 @@ from math import cos, radians, sin
 
 import pytest
 
-from streams.sight import Quad
 from streams.verification.readers.layout import height, length
 from streams.verification.readers.td3_strips import first_line_strips, joined
+from streams.vision_ports import Quad
 
 SECOND: Quad = ((66, 768), (1184, 768), (1184, 806), (66, 806))
 """A line of 44 letters at 25.4 px each."""

@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from streams.verification.findings import Agreement
+from streams.verification.observations import Agreement
 from streams.verification.readers.td3_lines import Td3Fields, compose
 from streams.verification.readers.td3_mrz import Td3Reading, read_td3
 from streams.verification.readers.visual_zone import compare

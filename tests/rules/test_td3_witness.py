@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from schemas.enums import ExtractionStatus
-from streams.verification.findings import Agreement
+from streams.verification.observations import Agreement
 from streams.verification.readers.td3_lines import Td3Fields, compose, verify
 from streams.verification.readers.td3_mrz import Td3Reading, read_td3
 from streams.verification.readers.td3_text import normalise

@@ -7,7 +7,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.tenant_queue import MOST_REMEMBERED, TenantQueue
+from streams.runtime.fair_queue import MOST_REMEMBERED, TenantQueue
 
 CREDIT_S = 4.0
 

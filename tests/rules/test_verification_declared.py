@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from schemas.reasons import ReasonCode
-from streams.verification.declared import code_at, disagreements
+from streams.verification.declared_values import code_at, disagreements
 from tests.builders import build_declared, build_fields, build_findings
 
 

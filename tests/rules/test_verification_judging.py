@@ -7,8 +7,9 @@ from pydantic import ValidationError
 from schemas.enums import CheckKind, CheckVerdict, ExtractionStatus, ReaderClass
 from schemas.reasons import ReasonCode
 from schemas.verifications import CheckResult
-from streams.verification.findings import Agreement, DocumentFindings
-from streams.verification.judging import (
+from streams.verification.observations import Agreement, DocumentFindings
+from streams.verification.policy import FaceBands, VerificationPolicy
+from streams.verification.verdicts import (
     REQUIRED,
     completed_years,
     judge_authenticity,
@@ -16,7 +17,6 @@ from streams.verification.judging import (
     judge_extraction,
     judge_faces,
 )
-from streams.verification.policy import FaceBands, VerificationPolicy
 from tests.builders import (
     TODAY,
     build_declared,

@@ -24,10 +24,12 @@ from schemas.reasons import ReasonCode
 from schemas.reviews import StoredCase
 from schemas.sessions import VerificationSession
 from schemas.verifications import PersonalFields
-from streams.ports import Change, RecordKind
-from streams.verification import keeping, outcome, telling
-from streams.verification.findings import Evaluation
-from streams.verification.outcome import Decided
+from streams.ports.records import Change, RecordKind
+from streams.verification import change as verification_change
+from streams.verification import events
+from streams.verification import records as verification_records
+from streams.verification.change import Decided
+from streams.verification.observations import Evaluation
 from streams.verification.policy import VerificationPolicy
 from streams.verification.rules import decide, found, usual
 from tests.builders import ACME, GLOBEX, NOW, SUBJECT, build_command, build_findings, build_record
@@ -57,7 +59,7 @@ def decided(*reasons: ReasonCode, **changes: Any) -> Decided:
 
 
 def change_of(one: Decided) -> Change:
-    return outcome.change(one, outcome.stored_verification(one, "c2VhbGVk"))
+    return verification_change.change(one, verification_change.stored_verification(one, "c2VhbGVk"))
 
 
 def ids(change: Change) -> list[str]:
@@ -149,8 +151,8 @@ def test_every_id_derives_from_the_command(tenant: str, verification: str) -> No
     )
 
     assert ids(change_of(one)) == ids(change_of(later))
-    assert [draft.row.evidence_id for draft in outcome.drafts(one)] == [
-        draft.row.evidence_id for draft in outcome.drafts(later)
+    assert [draft.row.evidence_id for draft in verification_change.drafts(one)] == [
+        draft.row.evidence_id for draft in verification_change.drafts(later)
     ]
 
 
@@ -190,13 +192,13 @@ def test_what_is_told_again_is_what_was_committed() -> None:
     one = decided(ReasonCode.FACE_MATCH_UNCERTAIN)
     change = change_of(one)
 
-    stored = outcome.first_stored(change.records[0])
-    assert telling.events(ACME, stored) == change.events
-    assert telling.audit_ids(ACME, stored) == tuple(row.event_id for row in change.audit)
+    stored = verification_change.first_stored(change.records[0])
+    assert events.events(ACME, stored) == change.events
+    assert events.audit_ids(ACME, stored) == tuple(row.event_id for row in change.audit)
 
 
 def test_the_stored_document_has_no_personal_field() -> None:
-    stored = outcome.first_stored(change_of(decided()).records[0])
+    stored = verification_change.first_stored(change_of(decided()).records[0])
 
     document = stored.verification.document
     assert document is not None
@@ -206,9 +208,9 @@ def test_the_stored_document_has_no_personal_field() -> None:
 
 def test_opened_personal_fields_return_to_their_places() -> None:
     one = decided()
-    stored = outcome.first_stored(change_of(one).records[0])
+    stored = verification_change.first_stored(change_of(one).records[0])
 
-    whole = keeping.with_personal(stored, one.evaluation.personal)
+    whole = verification_records.with_personal(stored, one.evaluation.personal)
 
     assert whole.document is not None
     assert whole.document.extracted_fields["surname"] == "ERIKSSON"
@@ -216,12 +218,12 @@ def test_opened_personal_fields_return_to_their_places() -> None:
 
 
 def test_a_verification_without_a_document_takes_no_personal_fields() -> None:
-    stored = outcome.first_stored(change_of(decided()).records[0])
+    stored = verification_change.first_stored(change_of(decided()).records[0])
     bare = stored.model_copy(
         update={"verification": stored.verification.model_copy(update={"document": None})}
     )
 
-    assert keeping.with_personal(bare, PersonalFields()).document is None
+    assert verification_records.with_personal(bare, PersonalFields()).document is None
 
 
 @pytest.mark.parametrize(
@@ -237,18 +239,18 @@ def test_the_reader_tells_the_kind_of_document(
 ) -> None:
     one = decided()
     evaluation = Evaluation(results=one.evaluation.results, findings=build_findings(reader=reader))
-    stored = outcome.stored_verification(decided(evaluation=evaluation), None)
+    stored = verification_change.stored_verification(decided(evaluation=evaluation), None)
 
     assert stored.verification.document is not None
     assert stored.verification.document.document_type is document_type
 
 
 def test_the_evidence_is_named_with_its_retention() -> None:
-    stored = outcome.stored_verification(decided(), None)
+    stored = verification_change.stored_verification(decided(), None)
 
     kinds = {reference.kind: reference.retention_policy for reference in stored.verification.evidence}
     assert kinds == {
-        kind: keeping.RETENTION_OF[kind]
+        kind: verification_records.RETENTION_OF[kind]
         for kind in (
             EvidenceKind.IMAGE,
             EvidenceKind.EXTRACTION,
@@ -264,7 +266,9 @@ def test_an_unscored_verification_names_no_model() -> None:
         results=(build_unseen(),), findings=None, distance=None, engine_version="engine@00000000"
     )
 
-    stored = outcome.stored_verification(decided(evaluation=evaluation, judgement=one.judgement), None)
+    stored = verification_change.stored_verification(
+        decided(evaluation=evaluation, judgement=one.judgement), None
+    )
 
     assert stored.verification.model_version is None
 
@@ -274,16 +278,16 @@ def build_unseen() -> Any:
 
 
 def test_test_data_is_listed_apart_from_live_data() -> None:
-    live = dict(keeping.indexes(livemode=True, subject_id=SUBJECT, status="APPROVED"))
-    test = dict(keeping.indexes(livemode=False, subject_id=SUBJECT, status="APPROVED"))
+    live = dict(verification_records.indexes(livemode=True, subject_id=SUBJECT, status="APPROVED"))
+    test = dict(verification_records.indexes(livemode=False, subject_id=SUBJECT, status="APPROVED"))
 
     assert live["mode"] == "live"
     assert set(live.values()).isdisjoint(test.values())
 
 
 def test_no_subject_can_be_listed_as_another_in_another_status() -> None:
-    one = keeping.by_subject_and_status(True, SubjectId("a"), "APPROVED")
-    other = keeping.by_subject_and_status(True, SubjectId("APPROVED"), "a")
+    one = verification_records.by_subject_and_status(True, SubjectId("a"), "APPROVED")
+    other = verification_records.by_subject_and_status(True, SubjectId("APPROVED"), "a")
 
     assert one != other
 
@@ -292,11 +296,11 @@ def test_the_memory_of_a_record_is_that_of_its_first_answer() -> None:
     first = build_record()
     concluded = build_record(body=b"{}", first_body=first.body, version=2)
 
-    assert outcome.remembered(concluded) == outcome.remembered(first)
+    assert verification_change.remembered(concluded) == verification_change.remembered(first)
 
 
 def test_a_failed_check_is_kept_with_its_detail() -> None:
-    stored = outcome.stored_verification(decided(ReasonCode.FACE_MISMATCH), None)
+    stored = verification_change.stored_verification(decided(ReasonCode.FACE_MISMATCH), None)
 
     (match,) = [check for check in stored.checks if check.kind is CheckKind.FACE_MATCH]
     assert match.verdict is CheckVerdict.FAILED

@@ -5,7 +5,7 @@ import pytest
 from schemas.enums import CheckKind, CheckVerdict, ExtractionStatus, ReaderClass, Recommendation
 from schemas.enums import VerificationStatus as Status
 from schemas.reasons import CATALOGUE, ReasonCategory, ReasonCode
-from streams.verification.findings import DocumentFindings, Evaluation, ReuseFacts
+from streams.verification.observations import DocumentFindings, Evaluation, ReuseFacts
 from streams.verification.policy import VerificationPolicy
 from streams.verification.reuse import duplicated, is_page, is_specimen, judged, worth_reading
 from streams.verification.rules import decide, found, usual

@@ -8,10 +8,10 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]  # ships no types
 
-from app.adapters.crypto import RootKey
-from streams.runtime.access import LogAccess
+from app.adapters.security.crypto import RootKey
 from streams.runtime.authentication import AUTHENTICATION, FRESH_MS, RecordKeys, without_authentication
-from streams.runtime.delivery import Delivery
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.message import Delivery
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,22 @@ from typing import Any, Final
 import pyotp
 import pytest
 
-from app.adapters.at_rest import seal_stores
-from app.adapters.crypto import RootKey
-from app.adapters.layout import DATABASE_FILE
-from app.adapters.memory import Shelves, open_memory_stores
+from app.adapters.files.data_dir import DATABASE_FILE
+from app.adapters.memory.stores import Shelves, open_memory_stores
+from app.adapters.security.at_rest import seal_stores
+from app.adapters.security.crypto import RootKey
 from schemas.audit import Actor, AuditAction, AuditEvent, AuditFilter, SealAudit
 from schemas.ids import TenantId, derive_id
 from schemas.people import Reviewer
 from schemas.sessions import OpenSession
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification
-from streams.access.members import load_member, reviewer_record
-from streams.audit.acts import act, write_row
 from streams.audit.handler import SealChain, verify_chain
-from streams.ports import Change, Damaged, Record, RecordKind, Stores
+from streams.audit.rows import act, write_row
+from streams.ports.errors import Damaged
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
+from streams.reviewers.members import load_member, reviewer_record
 from tests.builders import ACME, GLOBEX, NOW
 from tests.handlers.people_stage import EMAIL, staged
 from tests.http.session_steps import open_page, publish_flow

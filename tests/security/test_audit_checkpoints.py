@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from app.adapters.checkpoint_files import CheckpointFiles
-from app.adapters.crypto import Purpose, RootKey
-from app.adapters.layout import CHECKPOINTS_FOLDER, DATABASE_FILE
-from app.adapters.signing import checkpoint_key
-from app.commands_audit import NONE_FOUND, AuditReport, read_heads, verify_audit
-from app.house import open_house
+from app.adapters.files.checkpoint_files import CheckpointFiles
+from app.adapters.files.data_dir import CHECKPOINTS_FOLDER, DATABASE_FILE
+from app.adapters.security.checkpoint_signing import checkpoint_key
+from app.adapters.security.crypto import Purpose, RootKey
+from app.composition.stores import open_house
+from app.doctor.audit_chains import NONE_FOUND, AuditReport, read_heads, verify_audit
+from app.process.startup import CannotStart
 from app.settings import Settings
-from app.startup import CannotStart
 from schemas.audit import SealAudit
 from schemas.checkpoints import ChainHead, Checkpoint
 from schemas.ids import PLATFORM, AuditEventId, TenantId, derive_id
@@ -27,8 +27,8 @@ from streams.audit.checkpointing import CheckpointCopy, CheckpointWriter
 from streams.audit.checkpoints import HEADS_AT_ONCE, Ledger, next_checkpoints, read_history
 from streams.audit.handler import SealChain
 from streams.audit.merkle import inclusion_path, is_included
-from streams.ports import Change
-from streams.runtime.writer import MAX_RECORD_BYTES
+from streams.ports.records import Change
+from streams.runtime.producer import MAX_RECORD_BYTES
 from tests.builders import ACME, GLOBEX, build_audit_event, build_record
 from tests.contracts.adapters import SqliteBreaker
 from tests.journeys.service import run_preloaded

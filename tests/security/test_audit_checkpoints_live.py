@@ -4,18 +4,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from app.adapters.layout import CHECKPOINTS_FOLDER
-from app.commands_audit import AuditReport, verify_audit
-from app.house import House, open_house
-from app.kafka_log import open_broker, prepare_topics
+from app.adapters.files.data_dir import CHECKPOINTS_FOLDER
+from app.composition.stores import House, open_house
+from app.composition.wiring import open_worker
+from app.doctor.audit_chains import AuditReport, verify_audit
+from app.kafka.cluster import open_broker, prepare_topics
 from app.settings import Settings
-from app.wiring import open_worker
 from schemas.ids import PLATFORM, AuditEventId, derive_id
-from streams.audit.committing import CommitAndTell
-from streams.ports import Change
-from streams.runtime.access import LogAccess
-from streams.runtime.announcer import KafkaAnnouncer
-from streams.runtime.writer import LogWriter
+from streams.audit.commit import CommitAndTell
+from streams.ports.records import Change
+from streams.runtime.event_publisher import KafkaAnnouncer
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.producer import LogWriter
 from tests.agents.support import until
 from tests.builders import ACME, build_audit_event, build_record
 from tests.contracts.adapters import SqliteBreaker

@@ -9,12 +9,12 @@ import pyotp
 import pytest
 from pydantic import SecretStr
 
-from app.adapters.crypto import Purpose, RootKey
+from app.adapters.security.crypto import Purpose, RootKey
 from app.adapters.sqlite.stores import open_sqlite_stores
-from app.house import open_house
+from app.composition.start_audit import SettingMarks, write_front_start
+from app.composition.stores import open_house
 from app.http.denials import DENIALS
 from app.settings import Settings
-from app.starts import SettingMarks, write_front_start
 from schemas.audit import AuditFilter, SealAudit
 from schemas.ids import PLATFORM, SubjectId, TenantId
 from schemas.people import Role

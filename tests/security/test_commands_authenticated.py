@@ -20,10 +20,10 @@ from aiohttp import ClientSession
 from schemas.base import rfc3339
 from schemas.reviews import CaseCommand, ConcludeCase
 from schemas.topics import Topic
-from streams.runtime.access import LogAccess
 from streams.runtime.authentication import AUTHENTICATION, FAILED, Unauthentic, require_fresh
 from streams.runtime.dead_letters import burial, list_dead_letters
-from streams.runtime.delivery import Delivery
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.message import Delivery
 from streams.runtime.tables import partitions_of
 from tests.chaos.crowd import open_client
 from tests.chaos.engines_profile import Engines

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from app.adapters.blobs import BlobFiles
-from app.adapters.layout import (
+from app.adapters.files.blobs import BlobFiles
+from app.adapters.files.data_dir import (
     BLOBS_FOLDER,
     BROKER_FOLDER,
     CHECKPOINTS_FOLDER,
@@ -15,8 +15,8 @@ from app.adapters.layout import (
     ROOT_KEY_FILE,
     STREAMS_FOLDER,
 )
-from app.doctor import examine
-from app.house import open_house
+from app.composition.stores import open_house
+from app.doctor.checks import examine
 from app.settings import Settings
 from schemas.ids import EvidenceId, derive_id
 from tests.agents.support import until

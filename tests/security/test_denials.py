@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from app.adapters.crypto import RootKey
-from app.adapters.memory import open_memory_stores
+from app.adapters.memory.stores import open_memory_stores
+from app.adapters.security.crypto import RootKey
 from app.http.denials import DENIALS, MOST_OF_A_TENANT
 from schemas.audit import AuditEvent, AuditFilter
 from schemas.enums import Scope
 from schemas.ids import PLATFORM, KeyId, TenantId
 from schemas.people import Role
 from schemas.problems import StoreUnavailable
-from streams.access.handler import Authenticate, RevokeKey
-from streams.ports import Change, Committed
+from streams.ports.records import Change, Committed
+from streams.tenants.handler import Authenticate, RevokeKey
 from tests.builders import ACME, GLOBEX
 from tests.http.furnished import TENANTS, has_id, open_furnished
 from tests.http.support import BARE, FOREIGN, LIVE, PATH, REVOKED, TEST, UNKNOWN, Front, open_front

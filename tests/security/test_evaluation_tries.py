@@ -5,17 +5,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from app.adapters.tries import FilesystemTries
+from app.adapters.files.evaluation_attempts import FilesystemTries
 from schemas.enums import DecisionOutcome, VerificationStatus
 from schemas.ids import VerificationId
+from streams.verification.evaluation_attempts import TRIES_MAX
 from streams.verification.handler import EvaluateVerification
-from streams.verification.tries import TRIES_MAX
 from tests.handlers.verification_stage import Scene, Stage, Trouble
 
 DYING = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from app.adapters.tries import FilesystemTries
+from app.adapters.files.evaluation_attempts import FilesystemTries
 
 asyncio.run(FilesystemTries(Path(sys.argv[1])).begin(sys.argv[2]))
 os.kill(os.getpid(), signal.SIGKILL)

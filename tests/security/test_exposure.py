@@ -13,11 +13,11 @@ from aiohttp import ClientSession
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
-from app.health import serving_health
+from app.composition.wiring import _metrics_by_token
+from app.http.health_port import serving_health
 from app.settings import Settings, SettingsRefused
-from app.wiring import _metrics_by_token
-from streams.runtime.access import LogAccess
 from streams.runtime.app import StreamSettings, build_app
+from streams.runtime.kafka_client_config import LogAccess
 from tests.http.support import TEST, Front, Told, open_front
 from tests.http.test_permissions import IDS
 from tests.http.test_wire import headers_of, tell

@@ -21,7 +21,7 @@ from schemas.problems import (
     Overloaded,
     StoreUnavailable,
 )
-from streams.ports import Conflict, Damaged, Erased
+from streams.ports.errors import Conflict, Damaged, Erased
 from streams.verification.policy import VerificationPolicy
 from tests.handlers.verification_stage import Scene, Stage
 

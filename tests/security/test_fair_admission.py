@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from app.admission import Admission
+from app.intake.admission import Admission
 from schemas.ids import TenantId, VerificationId
 from schemas.problems import DecisionPending, Overloaded
 from tests.builders import ACME, GLOBEX

@@ -8,24 +8,25 @@ from typing import Any
 
 import pytest
 
-from app.gateway import Gateway
+from app.kafka.request_reply import Gateway
 from schemas.people import Reviewer, Role
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
-from streams.ports import Change, RecordKind, WorkingState
-from streams.runtime.access import LogAccess
+from streams.ports.records import Change, RecordKind
+from streams.ports.stores import WorkingState
 from streams.runtime.app import GROUP
 from streams.runtime.broker_clock import JUMP_S, KNOWN_FOR_S, BrokerClock
 from streams.runtime.dead_letters import Redriven, burial, redrive
-from streams.runtime.delivery import Delivery
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.message import Delivery
+from streams.runtime.producer import LogWriter
 from streams.runtime.replays import delivery_of
 from streams.runtime.replies import Reply
+from streams.runtime.supervisor import running_worker
 from streams.runtime.tables import partitions_of
 from streams.runtime.topics import changelog_of
-from streams.runtime.worker import running_worker
-from streams.runtime.writer import LogWriter
 from streams.verification.agent import TABLE
-from streams.verification.outcome import Remembered
+from streams.verification.change import Remembered
 from tests.agents.support import (
     KEYS,
     Evaluate,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from app.adapters.crypto import RootKeyRefused, load_root_key
-from app.placeholders import fault_of_bytes, fault_of_token
+from app.adapters.security.crypto import RootKeyRefused, load_root_key
+from app.configuration.placeholders import fault_of_bytes, fault_of_token
 from app.settings import SettingsRefused, read_settings
 from tests.journeys.service import run_preloaded
 

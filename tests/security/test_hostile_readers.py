@@ -8,11 +8,11 @@ from math import inf, nan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.sight import TextLine, TextPage
 from streams.verification.readers import visual_zone
 from streams.verification.readers.nin_slip import number_row, read_slip
 from streams.verification.readers.td3_lines import LENGTH
 from streams.verification.readers.td3_mrz import read_td3
+from streams.vision_ports import TextLine, TextPage
 from tests.specimens.people import passport
 
 TODAY = date(2026, 11, 22)

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from app.images_in import INLINE_BYTES
+from app.intake.images import INLINE_BYTES
 from app.vision.containers.base import exif_orientation
 from app.vision.images import strip_upright
 from schemas.problems import ImageNotEvaluable, ImageUndecodable

@@ -9,13 +9,14 @@ from typing import Any, Final
 import pyotp
 import pytest
 
-from app.http.rate_limits import WINDOW_S, RateLimits
+from app.configuration.rate_limits import RateLimits
+from app.http.rate_limits import WINDOW_S
 from app.http.rejections import Rejections
-from streams.access import counting
-from streams.access.counting import Counts, TooManyAttempts, take
-from streams.access.devices import LIFETIME
-from streams.access.signing_in import SignInLimits
-from streams.ports import RecordKind
+from streams.ports.records import RecordKind
+from streams.sign_in import attempt_limits
+from streams.sign_in.attempt_limits import Counts, TooManyAttempts, take
+from streams.sign_in.device_cookies import LIFETIME
+from streams.sign_in.sign_in import SignInLimits
 from tests.http.conftest import logged  # noqa: F401 - a fixture
 from tests.http.reviewers import CHANGE, EMAIL, PASSWORD, RESET, SESSIONS, WRONG, Browser, Office, open_office
 from tests.http.support import BASE_URL, PATH, REVOKED, TEST, Told, open_front
@@ -150,8 +151,8 @@ async def test_a_device_cookie_opens_nothing_by_itself(office: Office) -> None:
 async def test_attempts_of_anybody_leave_a_bounded_number_of_records(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "_BUCKET_DIGITS", 1)
-    monkeypatch.setattr(counting, "MOST_IN_A_BUCKET", 3)
+    monkeypatch.setattr(attempt_limits, "_BUCKET_DIGITS", 1)
+    monkeypatch.setattr(attempt_limits, "MOST_IN_A_BUCKET", 3)
     people, limit = office.front.ports.people, SignInLimits().by_address()
     for number in range(200):
         await take(people, limit, f"192.0.2.{number}")
@@ -172,7 +173,7 @@ async def test_attempts_of_anybody_leave_a_bounded_number_of_records(
 
 
 async def test_counters_of_one_record_count_apart(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "_BUCKET_DIGITS", 0)
+    monkeypatch.setattr(attempt_limits, "_BUCKET_DIGITS", 0)
     people, limit = office.front.ports.people, SignInLimits(2).by_address()
 
     for whose in ("a", "b", "a", "b"):

@@ -11,8 +11,8 @@ from app.vision.engines import EngineChoice, open_engines
 from app.vision.images import decode
 from app.vision.ocr import MAX_FINDERS, RapidTextReader, count_finders
 from schemas.enums import ReaderClass
-from streams.sight import Picture
-from streams.verification.findings import Agreement
+from streams.verification.observations import Agreement
+from streams.vision_ports import Picture
 from tests.specimens.hostile_corpus import qr_page
 from tests.specimens.people import TODAY
 

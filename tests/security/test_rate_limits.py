@@ -10,18 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from app import limit_sharing
-from app.adapters.crypto import RootKey
+from app.adapters.security.crypto import RootKey
 from app.broker.server import Broker
-from app.http.rate_limits import MAX_DEBT, WINDOW_S, RateLimiter, RateLimits
-from app.limit_sharing import LimitSharing
+from app.configuration.rate_limits import RateLimits
+from app.http import rate_limit_sharing
+from app.http.rate_limit_sharing import LimitSharing
+from app.http.rate_limits import MAX_DEBT, WINDOW_S, RateLimiter
 from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
-from streams.runtime import writer as writing
-from streams.runtime.access import LogAccess
+from streams.runtime import producer as writing
 from streams.runtime.authentication import RecordKeys
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.producer import LogWriter, Outgoing
 from streams.runtime.replays import delivery_of
-from streams.runtime.writer import LogWriter, Outgoing
 from tests.agents.support import KEYS, everything_in, open_broker
 from tests.http.support import FOREIGN, LIVE, PATH, TEST, Told, build_caller, open_front
 from tests.security.intruder import open_intruder
@@ -34,9 +35,9 @@ ONE = [("key", "a")]
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let fronts tell one another more often, and wait less for a log that is away."""
-    monkeypatch.setattr(limit_sharing, "INTERVAL_S", 0.1)
-    monkeypatch.setattr(limit_sharing, "REOPEN_S", 0.1)
-    monkeypatch.setattr(limit_sharing, "LONGEST_PAUSE_S", 0.5)
+    monkeypatch.setattr(rate_limit_sharing, "INTERVAL_S", 0.1)
+    monkeypatch.setattr(rate_limit_sharing, "REOPEN_S", 0.1)
+    monkeypatch.setattr(rate_limit_sharing, "LONGEST_PAUSE_S", 0.5)
     monkeypatch.setattr(writing, "REQUEST_TIMEOUT_MS", 1_000)
 
 
@@ -249,7 +250,7 @@ async def test_s61_a_log_that_refuses_is_asked_less_and_less_often(monkeypatch: 
         tries.append(asyncio.get_running_loop().time())
         raise StoreUnavailable("not allowed")
 
-    monkeypatch.setattr(limit_sharing, "INTERVAL_S", 0.02)
+    monkeypatch.setattr(rate_limit_sharing, "INTERVAL_S", 0.02)
     limiter, writer = RateLimiter(), LogWriter(LogAccess("127.0.0.1:9"), KEYS)
     monkeypatch.setattr(writer, "write", refuse)
     async with LimitSharing(writer._access, writer, limiter, KEYS, "front-0"):
@@ -259,5 +260,5 @@ async def test_s61_a_log_that_refuses_is_asked_less_and_less_often(monkeypatch: 
                 await asyncio.sleep(0.01)
 
     pauses = [later - earlier for earlier, later in itertools.pairwise(tries)]
-    least = [0.04, 0.08, 0.16, 0.32, limit_sharing.LONGEST_PAUSE_S]
+    least = [0.04, 0.08, 0.16, 0.32, rate_limit_sharing.LONGEST_PAUSE_S]
     assert [pause < wanted * 0.95 for pause, wanted in zip(pauses, least, strict=True)] == [False] * 5

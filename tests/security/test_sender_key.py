@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.crypto import (
+from app.adapters.security.crypto import (
     RECORDS,
     SENDER_LABELS,
     Purpose,
@@ -16,15 +16,15 @@ from app.adapters.crypto import (
     chain_key_of,
 )
 from app.adapters.sqlite.stores import open_sqlite_stores
-from app.house import keys_of
+from app.composition.stores import keys_of
 from app.settings import Settings, SettingsRefused
 from schemas.ids import EndpointId, SubjectId, derive_id
 from schemas.topics import Topic
 from schemas.webhooks import SealedSecret
 from streams.audit.rules import chain_key
-from streams.ports import KeyNotHeld
+from streams.ports.errors import KeyNotHeld
 from streams.runtime.authentication import RecordKeys, Unauthentic
-from streams.runtime.delivery import Delivery
+from streams.runtime.message import Delivery
 from streams.webhooks.secrets import open_secrets, seal_secret
 from tests.builders import ACME, NOW, build_endpoint
 from tests.journeys.service import run_preloaded

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.doctor import _receivers
+from app.doctor.checks import _receivers
 from app.settings import Settings, SettingsRefused, read_settings
 from schemas.problems import Refused
 from schemas.webhooks import FailureKind

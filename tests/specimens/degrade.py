@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from streams.sight import Pixels
+from streams.vision_ports import Pixels
 
 DESK = (90, 90, 90)
 """What lies around the page."""

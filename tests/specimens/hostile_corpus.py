@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from app.specimens import PassportSpecimen, SlipSpecimen, draw_card_slip, draw_passport, to_jpeg
+from app.demo.specimens import PassportSpecimen, SlipSpecimen, draw_card_slip, draw_passport, to_jpeg
 from tests.specimens.hostile import (
     Made,
     double,
@@ -316,7 +316,7 @@ def _squares(step: int) -> bytes:
 
 
 def _portraits(size: int) -> bytes:
-    from app.demo import packaged_portrait  # noqa: PLC0415 - the whole service stands behind it
+    from app.demo.run import packaged_portrait  # noqa: PLC0415 - the whole service stands behind it
 
     portrait, page = packaged_portrait().resize((size, size)), Image.new("RGB", (2_000, 1_400), "grey")
     for top in range(0, 1_400, size):

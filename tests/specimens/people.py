@@ -8,7 +8,7 @@ from pathlib import Path
 import segno
 from PIL import Image
 
-from app.specimens import PassportSpecimen, SlipSpecimen
+from app.demo.specimens import PassportSpecimen, SlipSpecimen
 
 SURNAMES = (
     *("ERIKSSON", "OKAFOR", "SMITH", "GARCIA", "LOPEZ", "NAKAMURA"),

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from streams.sight import Face, Pixels
+from streams.vision_ports import Face, Pixels
 from tests.specimens import degrade
 
 Damage = Callable[[Pixels], Pixels]

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from app.vision.faces.geometry import turned
-from streams.sight import Picture, Pixels, Turn
+from streams.vision_ports import Picture, Pixels, Turn
 
 
 def _packaged(package: str, path: str) -> Picture:

@@ -10,7 +10,7 @@ import pytest_asyncio
 from PIL import Image, ImageDraw, ImageFont
 from typing_extensions import override
 
-from app.specimens import (
+from app.demo.specimens import (
     Alterations,
     PassportSpecimen,
     SlipSpecimen,
@@ -21,11 +21,11 @@ from app.specimens import (
 from app.vision.images import decode
 from app.vision.ocr import RapidTextReader
 from schemas.enums import ExtractionStatus, ReaderClass
-from streams.sight import Detail, Picture, Quad, TextLine, TextReader
-from streams.verification.findings import Agreement, Source
+from streams.verification.document_reader import DocumentClass, DocumentReading, findings_of, read_document
+from streams.verification.observations import Agreement, Source
 from streams.verification.readers.layout import height, length
 from streams.verification.readers.td3_lines import check_digit
-from streams.verification.reading import DocumentClass, DocumentReading, findings_of, read_document
+from streams.vision_ports import Detail, Picture, Quad, TextLine, TextReader
 from tests.specimens.degrade import as_pixels, photographed, rotated
 from tests.specimens.people import TODAY, code, passport, portrait, slip
 

@@ -10,7 +10,7 @@ from app.vision.engines import EngineChoice, open_engines
 from app.vision.faces.core import FaceCore
 from app.vision.faces.dlib_engine import load_core
 from schemas.problems import EngineFailed
-from streams.sight import Embedding, Face, FaceEngine, Picture, Turn
+from streams.vision_ports import Embedding, Face, FaceEngine, Picture, Turn
 from tests.vision import portraits
 from tests.vision.portraits import astronaut, grace_hopper
 

@@ -8,7 +8,7 @@ from app.vision.faces.core import FaceCore
 from app.vision.faces.dlib_engine import COPY_AT, load_core
 from app.vision.faces.parallax import APART, parallax
 from app.vision.images import decode
-from streams.sight import Picture, Pixels
+from streams.vision_ports import Picture, Pixels
 from tests.specimens.photographs import DAMAGES, Shot, a_shot, another_photograph, to_jpeg
 from tests.vision.portraits import astronaut, grace_hopper
 

@@ -8,7 +8,7 @@ from PIL import Image
 
 from app.vision.faces.core import FaceCore
 from app.vision.faces.dlib_engine import DlibEmbedder, load_detector, load_embedder, weights_folder
-from streams.sight import Picture
+from streams.vision_ports import Picture
 from tests.vision.portraits import astronaut, grace_hopper
 
 REFERENCE = Path(__file__).parent / "reference"

@@ -5,7 +5,7 @@ import pytest
 
 from app.vision.faces.core import FACES_MAX, Effort, FaceCore, Sighting
 from app.vision.faces.dlib_engine import DlibEmbedder, load_embedder, weights_folder
-from streams.sight import Face, Picture, Pixels
+from streams.vision_ports import Face, Picture, Pixels
 
 PICTURE = Picture(np.zeros((100, 200, 3), np.uint8))
 EFFORTS = (Effort(480, 0), Effort(960, 0), Effort(480, 90), Effort(960, 90), Effort(1600, 0))

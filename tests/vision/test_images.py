@@ -20,7 +20,7 @@ from app.vision.images import (
     with_digest,
 )
 from schemas.problems import ImageNotEvaluable, ImageUndecodable
-from streams.sight import Picture, Pixels
+from streams.vision_ports import Picture, Pixels
 from tests.specimens.degrade import blurred
 from tests.specimens.hostile import picture, with_jpeg_segment, with_png_chunk, written
 

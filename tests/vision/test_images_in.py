@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.images_in import Arrived, make_keepable
+from app.intake.images import Arrived, make_keepable
 from app.vision.images import strip_upright
 from schemas.problems import ProblemCode, Refused
 from tests.specimens.hostile import jpeg_of_size, picture, written

@@ -9,8 +9,8 @@ import pytest_asyncio
 from app.vision.images import decode
 from app.vision.ocr import RapidTextReader
 from schemas.enums import ExtractionStatus
-from streams.verification.findings import Agreement
-from streams.verification.reading import read_document
+from streams.verification.document_reader import read_document
+from streams.verification.observations import Agreement
 from tests.specimens.degrade import photographed
 from tests.specimens.layouts import LAYOUTS, draw
 from tests.specimens.people import TODAY, portrait

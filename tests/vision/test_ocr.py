@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from app.specimens import PassportSpecimen, draw_passport
+from app.demo.specimens import PassportSpecimen, draw_passport
 from app.vision.models import ModelUnusable
 from app.vision.ocr import DETECTOR, MAX_LINES, RECOGNISER, RapidTextReader, _packaged_models
-from streams.sight import Detail, Picture, TextLine
 from streams.verification.readers.layout import facing
+from streams.vision_ports import Detail, Picture, TextLine
 from tests.specimens.degrade import as_pixels
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

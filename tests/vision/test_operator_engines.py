@@ -11,7 +11,7 @@ from app.vision.faces.engine import CoreFaceEngine, build_face_engine
 from app.vision.faces.operator import DetectorFile, EmbedderFile, OperatorFaces
 from app.vision.models import ModelFile, ModelUnusable
 from schemas.problems import EngineFailed
-from streams.sight import Face, Picture
+from streams.vision_ports import Face, Picture
 from tests.vision import onnx_models
 from tests.vision.onnx_models import detector, embedder, in_half_precision, kept, with_weights_elsewhere
 

@@ -16,7 +16,7 @@ from app.vision.liveness import (
     build_liveness_engine,
 )
 from app.vision.models import ModelFile, ModelUnusable
-from streams.sight import Face, Picture
+from streams.vision_ports import Face, Picture
 from tests.vision.onnx_models import embedder, in_half_precision, kept, liveness
 
 FACE = Face((40.0, 40.0, 80.0, 80.0), 1.0, ())

@@ -18,7 +18,7 @@ from app.vision.forker import Child, Forker
 from app.vision.pool import VisionPool
 from app.vision.pooled import PooledImageDecoder
 from schemas.problems import EngineFailed, ImageUndecodable, Overloaded
-from streams.sight import Picture, deadline, not_counted, on_behalf_of
+from streams.vision_ports import Picture, deadline, not_counted, on_behalf_of
 from tests.children import shared_forker
 from tests.specimens.hostile import picture, png, written
 

@@ -3,11 +3,11 @@ import random
 import numpy as np
 import pytest
 
-from app.specimens import draw_card_slip, draw_long_slip, draw_passport
+from app.demo.specimens import draw_card_slip, draw_long_slip, draw_passport
 from app.vision.images import decode
 from app.vision.print_rows import print_rows
-from streams.sight import Picture
 from streams.verification.reuse import PRINT_ROWS_MIN
+from streams.vision_ports import Picture
 from tests.specimens import degrade, people
 from tests.vision.portraits import astronaut, grace_hopper
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pytest_asyncio
 
-from app.specimens import PassportSpecimen, draw_passport
+from app.demo.specimens import PassportSpecimen, draw_passport
 from app.vision.engines import EngineChoice, open_engines
 from app.vision.images import decode
 from schemas.enums import ExtractionStatus
-from streams.verification.reading import DocumentReading, read_document
+from streams.verification.document_reader import DocumentReading, read_document
 from tests.specimens.degrade import CHANGES, photographed
 from tests.specimens.people import TODAY, passport, portrait
 

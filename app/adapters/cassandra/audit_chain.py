@@ -17,7 +17,7 @@ from schemas.audit import ChainLink
 from schemas.checkpoints import ChainHead
 from schemas.ids import AuditEventId, TenantId
 from streams.audit.rules import chain_key, is_head, seal_head
-from streams.ports import Damaged
+from streams.ports.errors import Damaged
 
 BUCKET: Final = 10_000
 """Links in one partition: some 2.5 MB."""

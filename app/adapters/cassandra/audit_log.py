@@ -8,13 +8,15 @@ from typing_extensions import override
 
 from app.adapters.cassandra.audit_chain import Chains, KeptLink
 from app.adapters.cassandra.audit_pages import find_page, find_rows
+from app.adapters.cassandra.audit_queue import READ_AT_ONCE, Hint, WaitingRows
 from app.adapters.cassandra.audit_rows import KeptRow, RowKey
-from app.adapters.cassandra.audit_waiting import READ_AT_ONCE, Hint, WaitingRows
 from app.adapters.cassandra.session import Session
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.checkpoints import ChainHead
 from schemas.ids import AuditEventId, TenantId
-from streams.ports import AuditLog, Damaged, Position, SealedRow
+from streams.ports.audit import AuditLog, SealedRow
+from streams.ports.errors import Damaged
+from streams.ports.records import Position
 
 _SEALER_BYTES: Final = 8
 

@@ -22,11 +22,11 @@ from app.adapters.cassandra.audit_rows import (
     RowKey,
 )
 from app.adapters.cassandra.session import Session, Statement
-from app.adapters.columns import BEYOND, to_millis
+from app.adapters.shared.columns import BEYOND, to_millis
 from schemas.audit import AuditAction, AuditFilter
 from schemas.ids import TenantId
 from streams.audit.rules import is_chosen, names
-from streams.ports import Position
+from streams.ports.records import Position
 
 BEFORE_ALL: Final = -(2**63)
 """Milliseconds; earlier than every row."""

@@ -14,11 +14,12 @@ from cassandra.query import UNSET_VALUE
 from pydantic import ValidationError
 
 from app.adapters.cassandra.session import Statement, Write
-from app.adapters.columns import from_millis, to_millis
+from app.adapters.shared.columns import from_millis, to_millis
 from schemas.audit import AuditEvent, ChainLink
 from schemas.ids import AuditEventId, TenantId
 from streams.audit.rules import CHAIN
-from streams.ports import Change, Damaged
+from streams.ports.errors import Damaged
+from streams.ports.records import Change
 
 DAY_MS: Final = 86_400_000
 """A partition of rows holds one tenant's day of one mode, in milliseconds (UTC): some 600 B a row."""

@@ -12,7 +12,6 @@ from typing import Final, TypeVar
 
 from typing_extensions import override
 
-from app.adapters.blobs import BlobFiles, BlobName
 from app.adapters.cassandra.evidence_rows import (
     FILE,
     HOME,
@@ -26,11 +25,12 @@ from app.adapters.cassandra.evidence_rows import (
 )
 from app.adapters.cassandra.keys import SubjectKeys
 from app.adapters.cassandra.session import Session
-from app.adapters.keyring import SubjectKey
+from app.adapters.files.blobs import BlobFiles, BlobName
+from app.adapters.security.keyring import SubjectKey
 from schemas.ids import EvidenceId, SubjectId, TenantId
 from schemas.problems import NotFound, StoreUnavailable
-from streams.evidence_ports import EvidenceDraft, EvidenceRow, EvidenceStore
-from streams.ports import Damaged
+from streams.ports.errors import Damaged
+from streams.ports.evidence import EvidenceDraft, EvidenceRow, EvidenceStore
 
 _ATTEMPTS: Final = 5
 """A put is outrun at most once by each piece of it that another keeps first."""

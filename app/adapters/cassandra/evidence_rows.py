@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from app.adapters.blobs import BlobName
 from app.adapters.cassandra.session import Attempt, Statement, Write
-from app.adapters.columns import from_micros, to_micros
+from app.adapters.files.blobs import BlobName
+from app.adapters.shared.columns import from_micros, to_micros
 from schemas.enums import EvidenceKind, RetentionPolicy
 from schemas.ids import EvidenceId, SubjectId, TenantId, VerificationId
-from streams.evidence_ports import EvidenceRow
-from streams.ports import Damaged
+from streams.ports.errors import Damaged
+from streams.ports.evidence import EvidenceRow
 
 _COLUMNS: Final = (
     "tenant, home, evidence_id, subject_id, verification_id, kind, retention_policy, media_type, "

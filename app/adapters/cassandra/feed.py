@@ -1,4 +1,4 @@
-"""The feed of events by day, read in the order of the places that `placing` takes."""
+"""The feed of events by day, read in the order of the places that `feed_positions` takes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -7,15 +7,15 @@ from typing import Final
 
 from typing_extensions import override
 
-from app.adapters.cassandra.clock import StoreClock
-from app.adapters.cassandra.placing import DAY_MICROS, SETTLE_S
+from app.adapters.cassandra.feed_positions import DAY_MICROS, SETTLE_S
+from app.adapters.cassandra.server_clock import StoreClock
 from app.adapters.cassandra.session import Row, Session, Statement
-from app.adapters.columns import to_micros
-from app.adapters.places import read_place, write_place
+from app.adapters.shared.columns import to_micros
+from app.adapters.shared.feed_positions import read_place, write_place
 from schemas.events import DecisionEvent
 from schemas.ids import EventId, TenantId
 from schemas.problems import NotFound
-from streams.ports import EventFeed, FedEvent
+from streams.ports.events import EventFeed, FedEvent
 
 ROWS_AT_ONCE: Final = 1_000
 """Rows asked for in one request at most: a request brings no more than 5,000."""

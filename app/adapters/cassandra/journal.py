@@ -11,9 +11,9 @@ from weakref import WeakValueDictionary
 import structlog
 from typing_extensions import override
 
-from app.adapters.cassandra.emitting import Emitting
-from app.adapters.cassandra.outbox import Companion, Outbox, pack
-from app.adapters.cassandra.placing import SETTLE_S, Placing
+from app.adapters.cassandra.change_outbox import Companion, Outbox, pack
+from app.adapters.cassandra.event_outbox import Emitting
+from app.adapters.cassandra.feed_positions import SETTLE_S, Placing
 from app.adapters.cassandra.records import (
     COLUMNS,
     Month,
@@ -24,10 +24,11 @@ from app.adapters.cassandra.records import (
     month_write,
 )
 from app.adapters.cassandra.session import Attempt, Session, Settled, Statement, Write
-from app.adapters.columns import to_micros, to_pairs_text
+from app.adapters.shared.columns import to_micros, to_pairs_text
 from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, EventId
-from streams.ports import Change, Committed, Conflict, Journal, Record
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Committed, Journal, Record
 
 log = structlog.get_logger(__name__)
 

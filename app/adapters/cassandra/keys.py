@@ -8,11 +8,11 @@ from typing import Final
 from typing_extensions import override
 
 from app.adapters.cassandra.session import Attempt, Session, Statement, Write
-from app.adapters.keyring import TOMBSTONE, KeyRing, SubjectKey
+from app.adapters.security.keyring import TOMBSTONE, KeyRing, SubjectKey
 from schemas.ids import SubjectId, TenantId
 from schemas.problems import StoreUnavailable
-from streams.evidence_ports import Vault
-from streams.ports import Damaged
+from streams.ports.errors import Damaged
+from streams.ports.evidence import Vault
 
 _SELECT: Final = Statement("SELECT wrapped FROM subject_keys WHERE tenant = ? AND subject_id = ?")
 _CLAIM: Final = Statement(

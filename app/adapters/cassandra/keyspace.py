@@ -11,10 +11,10 @@ from typing import Final
 
 from cassandra import InvalidRequest, Unauthorized
 
-from app.adapters.cassandra.connecting import Address, open_session
+from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.schema import MIGRATIONS, NEWEST, OLDEST, settings_table
 from app.adapters.cassandra.session import Attempt, Session, Statement
-from app.adapters.refusals import UNREADABLE, SchemaRefused, StoreRefused
+from app.adapters.shared.open_errors import UNREADABLE, SchemaRefused, StoreRefused
 from schemas.problems import StoreUnavailable
 
 KEYSPACE_FORM: Final = re.compile(r"[a-z][a-z0-9_]{0,47}")

@@ -7,12 +7,12 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from typing_extensions import override
 
-from app.adapters.cassandra.searching import Sought, gram_writes
+from app.adapters.cassandra.search_index import Sought, gram_writes
 from app.adapters.cassandra.session import Session, Statement, Write
-from app.adapters.columns import BEYOND, from_micros, from_pairs_text, to_micros
+from app.adapters.shared.columns import BEYOND, from_micros, from_pairs_text, to_micros
 from schemas.ids import TenantId
 from schemas.problems import NotFound
-from streams.ports import Found, Position, Record, RecordKind, Records
+from streams.ports.records import Found, Position, Record, RecordKind, Records
 
 Answer = TypeVar("Answer")
 

@@ -4,21 +4,21 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from app.adapters.blobs import BlobFiles
 from app.adapters.cassandra.audit_log import CassandraAuditLog
-from app.adapters.cassandra.connecting import Address, open_session
+from app.adapters.cassandra.connection import Address, open_session
+from app.adapters.cassandra.deployment_check import check_folder, check_root_key
 from app.adapters.cassandra.evidence import CassandraEvidenceStore
 from app.adapters.cassandra.feed import CassandraEventFeed
-from app.adapters.cassandra.identity import check_folder, check_root_key
+from app.adapters.cassandra.feed_positions import SETTLE_S
 from app.adapters.cassandra.journal import CassandraJournal
 from app.adapters.cassandra.keys import CassandraVault, SubjectKeys
 from app.adapters.cassandra.keyspace import check_schema
-from app.adapters.cassandra.placing import SETTLE_S
 from app.adapters.cassandra.records import CassandraRecords
 from app.adapters.cassandra.session import Session
-from app.adapters.crypto import Keys, chain_key_of
-from app.adapters.keyring import KeyRing
-from streams.ports import Stores
+from app.adapters.files.blobs import BlobFiles
+from app.adapters.security.crypto import Keys, chain_key_of
+from app.adapters.security.keyring import KeyRing
+from streams.ports.stores import Stores
 
 
 @asynccontextmanager
@@ -51,7 +51,7 @@ def build_stores(
     durable: bool = True,
     settle_s: float = SETTLE_S,
 ) -> Stores:
-    """Return the stores over a session; nothing is looked at. `settle_s`: see `placing`."""
+    """Return the stores over a session; nothing is looked at. `settle_s`: see `feed_positions`."""
     subjects = SubjectKeys(session, KeyRing(keys))
     journal = CassandraJournal(session, settle_s=settle_s)
     return Stores(

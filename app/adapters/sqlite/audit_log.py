@@ -8,15 +8,17 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from app.adapters.columns import BEYOND, to_millis
+from app.adapters.shared.columns import BEYOND, to_millis
 from app.adapters.sqlite.audit_rows import COLUMNS, LINK, to_event, to_event_or_none, to_link
+from app.adapters.sqlite.batching import write_rows
 from app.adapters.sqlite.engine import Engine
-from app.adapters.sqlite.together import write_rows
 from schemas.audit import AuditAction, AuditEvent, AuditFilter, ChainLink
 from schemas.checkpoints import ChainHead
 from schemas.ids import AuditEventId, TenantId
 from streams.audit.rules import chain_key, is_head, names, seal_head
-from streams.ports import AuditLog, Damaged, Position, SealedRow
+from streams.ports.audit import AuditLog, SealedRow
+from streams.ports.errors import Damaged
+from streams.ports.records import Position
 
 _INDEX_OF: Final = (
     ("decision_id", "audit_by_decision"),

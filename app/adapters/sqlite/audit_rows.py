@@ -7,12 +7,12 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
-from app.adapters.columns import from_millis, to_millis
-from app.adapters.sqlite.together import write_rows
+from app.adapters.shared.columns import from_millis, to_millis
+from app.adapters.sqlite.batching import write_rows
 from schemas.audit import AuditEvent, ChainLink
 from schemas.ids import TenantId
 from streams.audit.rules import CHAIN
-from streams.ports import Damaged
+from streams.ports.errors import Damaged
 
 AuditColumns: TypeAlias = tuple[str | int | None, ...]
 

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from app.adapters.sqlite.lane import Lane, Outcome, Waiting
+from app.adapters.sqlite.batch_thread import Lane, Outcome, Waiting
+from app.adapters.sqlite.batching import STATEMENTS, AnyJob, Job, run_groups
 from app.adapters.sqlite.schema import migrate
-from app.adapters.sqlite.together import STATEMENTS, AnyJob, Job, run_groups
 from schemas.problems import StoreUnavailable, VeristreamError
 
 Answer = TypeVar("Answer")

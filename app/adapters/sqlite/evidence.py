@@ -8,16 +8,16 @@ from typing import Final, TypeAlias
 
 from typing_extensions import override
 
-from app.adapters.blobs import BlobFiles, BlobName
-from app.adapters.keyring import KeyRing
+from app.adapters.files.blobs import BlobFiles, BlobName
+from app.adapters.security.keyring import KeyRing
+from app.adapters.sqlite.batching import Job, Together, each
 from app.adapters.sqlite.engine import Engine
 from app.adapters.sqlite.evidence_rows import EvidenceKey, Whole, clear_files, describe, find_whole, remove
-from app.adapters.sqlite.puts import Outrun, Put
-from app.adapters.sqlite.together import Job, Together, each
+from app.adapters.sqlite.evidence_writes import Outrun, Put
 from schemas.ids import EvidenceId, TenantId
 from schemas.problems import NotFound, StoreUnavailable, VeristreamError
-from streams.evidence_ports import EvidenceDraft, EvidenceRow, EvidenceStore
-from streams.ports import Damaged
+from streams.ports.errors import Damaged
+from streams.ports.evidence import EvidenceDraft, EvidenceRow, EvidenceStore
 
 _ATTEMPTS: Final = 3
 """A subject gets its first key once; whoever was outrun seals again under the winner's."""
@@ -68,7 +68,7 @@ class _Get(Together[_Content]):
 
 
 class SqliteEvidenceStore(EvidenceStore):
-    """First the files, flushed; then one transaction with all rows. See `app.adapters.blobs`."""
+    """First the files, flushed; then one transaction with all rows. See `app.adapters.files.blobs`."""
 
     def __init__(self, engine: Engine, ring: KeyRing, blobs: BlobFiles) -> None:
         self._engine = engine

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from app.adapters.blobs import BlobFiles, BlobName
-from app.adapters.columns import from_micros, to_micros
-from app.adapters.sqlite.together import read_rows, write_rows
+from app.adapters.files.blobs import BlobFiles, BlobName
+from app.adapters.shared.columns import from_micros, to_micros
+from app.adapters.sqlite.batching import read_rows, write_rows
 from schemas.enums import EvidenceKind, RetentionPolicy
 from schemas.ids import EvidenceId, SubjectId, TenantId, VerificationId
 from schemas.problems import NotFound
-from streams.evidence_ports import EvidenceRow
+from streams.ports.evidence import EvidenceRow
 
 _INSERT: Final = """
 INSERT OR IGNORE INTO evidence (tenant, evidence_id, subject_id, verification_id, kind, retention_policy,

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from app.adapters.columns import BEYOND, to_millis
-from app.adapters.places import read_numbered, write_place
+from app.adapters.shared.columns import BEYOND, to_millis
+from app.adapters.shared.feed_positions import read_numbered, write_place
+from app.adapters.sqlite.batching import write_rows
 from app.adapters.sqlite.engine import Engine
-from app.adapters.sqlite.together import write_rows
 from schemas.events import DecisionEvent
 from schemas.ids import EventId, TenantId
 from schemas.problems import NotFound
-from streams.ports import EventFeed, FedEvent
+from streams.ports.events import EventFeed, FedEvent
 
 _EVENT: Final = "INSERT OR IGNORE INTO events (id, tenant, livemode, seen_at, body) VALUES (?, ?, ?, ?, ?)"
 _LATEST: Final = "SELECT seen_at FROM events WHERE seq = (SELECT max(seq) FROM events)"

@@ -7,18 +7,18 @@ from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
 
-from app.adapters.columns import BEYOND, from_micros, from_pairs_text, to_micros, to_pairs_text
+from app.adapters.shared.columns import BEYOND, from_micros, from_pairs_text, to_micros, to_pairs_text
 from app.adapters.sqlite.audit_rows import append_audit, to_columns
-from app.adapters.sqlite.changes import Ledger, RecordKey, key_of
+from app.adapters.sqlite.batching import Together, each, read_rows, write_rows
+from app.adapters.sqlite.change_set import Ledger, RecordKey, key_of
 from app.adapters.sqlite.engine import Engine
 from app.adapters.sqlite.feed import append_events
-from app.adapters.sqlite.gathering import keep_in_step, place_new
-from app.adapters.sqlite.searching import COLUMNS, Search
-from app.adapters.sqlite.together import Together, each, read_rows, write_rows
+from app.adapters.sqlite.search import COLUMNS, Search
+from app.adapters.sqlite.search_index import keep_in_step, place_new
 from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, EventId, TenantId
 from schemas.problems import NotFound, VeristreamError
-from streams.ports import Change, Committed, Found, Journal, Position, Record, RecordKind, Records
+from streams.ports.records import Change, Committed, Found, Journal, Position, Record, RecordKind, Records
 
 _SELECT: Final = f"""
 SELECT {COLUMNS} FROM records r

@@ -8,13 +8,13 @@ from typing import Final, TypeAlias
 
 from typing_extensions import override
 
-from app.adapters.keyring import TOMBSTONE, KeyRing, SubjectKey
+from app.adapters.security.keyring import TOMBSTONE, KeyRing, SubjectKey
+from app.adapters.sqlite.batching import Together, each, read_rows, write_rows
 from app.adapters.sqlite.engine import Engine
-from app.adapters.sqlite.together import Together, each, read_rows, write_rows
 from schemas.ids import SubjectId, TenantId
 from schemas.problems import VeristreamError
-from streams.evidence_ports import Vault
-from streams.ports import Damaged
+from streams.ports.errors import Damaged
+from streams.ports.evidence import Vault
 
 _SELECT: Final = """
 SELECT tenant, subject_id, wrapped FROM subject_keys

@@ -3,7 +3,7 @@
 import sqlite3
 from typing import Final
 
-from app.adapters.refusals import UNREADABLE, SchemaRefused
+from app.adapters.shared.open_errors import UNREADABLE, SchemaRefused
 
 APPLICATION_ID: Final = 0x56535452
 """Says in the file's header whose it is ("VSTR")."""

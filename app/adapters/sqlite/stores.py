@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
-from app.adapters.blobs import BlobFiles
-from app.adapters.crypto import Keys, Purpose, RootKeyRefused, chain_key_of
-from app.adapters.keyring import KeyRing
-from app.adapters.layout import BLOBS_FOLDER, DATABASE_FILE
-from app.adapters.private_files import make_private
+from app.adapters.files.blobs import BlobFiles
+from app.adapters.files.data_dir import BLOBS_FOLDER, DATABASE_FILE
+from app.adapters.files.private_files import make_private
+from app.adapters.security.crypto import Keys, Purpose, RootKeyRefused, chain_key_of
+from app.adapters.security.keyring import KeyRing
 from app.adapters.sqlite.audit_log import SqliteAuditLog
 from app.adapters.sqlite.engine import READER_CACHE_KIB, Engine, connect, prepare
 from app.adapters.sqlite.evidence import SqliteEvidenceStore
@@ -19,7 +19,7 @@ from app.adapters.sqlite.feed import SqliteEventFeed
 from app.adapters.sqlite.journal import SqliteJournal, SqliteRecords
 from app.adapters.sqlite.keys import SqliteVault
 from schemas.problems import StoreUnavailable
-from streams.ports import Stores
+from streams.ports.stores import Stores
 
 
 @asynccontextmanager

@@ -11,10 +11,10 @@ from pydantic import BeforeValidator, Field, StrictBool, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from app.http.bodies import BodyReader
-from app.http.creation import REPLAYED, created_or_replayed, name_created
 from app.http.cursors import Cursors
 from app.http.endpoints import Answer, Call, Endpoint, Handler, reviewer
 from app.http.filters import LIVEMODE, Paging, modes, parse_moment
+from app.http.idempotent_create import REPLAYED, created_or_replayed, name_created
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer, json_list
 from app.http.routes.control_sessions import IDEMPOTENCY
@@ -26,8 +26,8 @@ from schemas.ids import KeyId
 from schemas.members import PlainName
 from schemas.people import Permission
 from schemas.problems import ProblemCode
-from streams.access.handler import RequestName, RevokeKey
-from streams.access.keys import LONGEST_OVERLAP, KeyWish, MadeKey, position_of, show_key
+from streams.tenants.api_keys import LONGEST_OVERLAP, KeyWish, MadeKey, position_of, show_key
+from streams.tenants.handler import RequestName, RevokeKey
 
 PATH: Final = "/v1/control/api-keys"
 ONE: Final = f"{PATH}/{{key_id}}"

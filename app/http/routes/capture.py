@@ -9,13 +9,13 @@ from typing import Final, Literal
 
 from aiohttp import web
 
-from app.capture import arrived
 from app.http.bodies import BodyReader
 from app.http.endpoints import CAPTURE, MEBIBYTE, Answer, Call, Endpoint, Handler
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer
-from app.images_in import Arrived, unpack_one
-from app.session_bodies import CaptureImageBody, ConsentBody, SubmitCaptureBody
+from app.http.routes.sessions.bodies import CaptureImageBody, ConsentBody, SubmitCaptureBody
+from app.intake.capture import arrived
+from app.intake.images import Arrived, unpack_one
 from schemas.audit import AuditAction
 from schemas.base import Frozen
 from schemas.enums import EvidenceKind, SessionStatus
@@ -40,12 +40,12 @@ from schemas.sessions import (
 from schemas.tenant_settings import PolicyChoice
 from schemas.topics import Topic
 from schemas.verifications import DeclaredDocument, Submission
-from streams.access.acting import seal_actor
-from streams.access.settings import read_settings
-from streams.ports import RecordKind
+from streams.audit.actors import seal_actor
+from streams.ports.records import RecordKind
 from streams.sessions import rules
 from streams.sessions.notices import Notice, notice_for, shown_notice
-from streams.verification.keeping import submission_label
+from streams.tenants.settings import read_settings
+from streams.verification.records import submission_label
 from streams.verification.rules import tell
 from streams.verification.sandbox import scenario_for
 

@@ -10,14 +10,14 @@ from aiohttp import web
 from pydantic import StringConstraints, field_validator
 from pydantic_core import PydanticCustomError
 
-from app.flow_bodies import Country
 from app.http.bodies import BodyReader
-from app.http.creation import LOCATION, REPLAYED, created_at, created_or_replayed, fingerprint_of
 from app.http.endpoints import OPERATOR, Answer, Call, Endpoint, Handler, Parameter
 from app.http.headers import idempotency_key
+from app.http.idempotent_create import LOCATION, REPLAYED, created_at, created_or_replayed, fingerprint_of
 from app.http.ports import FrontPorts
 from app.http.preconditions import changed_since, etag, if_match, is_unchanged
 from app.http.responses import json_answer
+from app.http.routes.flows.bodies import Country
 from app.http.routes.reference import KNOWN_CALLER
 from schemas.audit import AuditAction
 from schemas.base import Frozen
@@ -27,7 +27,7 @@ from schemas.ids import PLATFORM, derive_id
 from schemas.problems import ProblemCode
 from streams.catalog.handler import Catalogue
 from streams.catalog.rules import CODE_FORM, MOST_CODE_CHARS
-from streams.ports import Conflict
+from streams.ports.errors import Conflict
 
 PATH: Final = "/v1/platform/catalog"
 TENANTS_PATH: Final = "/v1/catalog"

@@ -6,8 +6,8 @@ from app.http.ports import FrontPorts, FrontSettings
 from app.http.routes.control_mfa import FactorRoutes, factor_endpoints
 from app.http.routes.control_password import PasswordRoutes, password_endpoints
 from app.http.routes.control_sessions import SessionRoutes, session_endpoints
-from streams.access.passwords import ChangePassword, ResetPassword
-from streams.access.signing_in import SignIn, SignInLimits
+from streams.sign_in.passwords import ChangePassword, ResetPassword
+from streams.sign_in.sign_in import SignIn, SignInLimits
 
 
 def sign_in_endpoints(ports: FrontPorts, bodies: BodyReader, settings: FrontSettings) -> tuple[Endpoint, ...]:

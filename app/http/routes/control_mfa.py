@@ -11,9 +11,9 @@ from aiohttp import web
 from pydantic import StringConstraints, model_validator
 
 from app.http.bodies import BodyReader
-from app.http.creation import REPLAYED, created_or_replayed
 from app.http.endpoints import Answer, Call, Endpoint, reviewer
 from app.http.headers import idempotency_key
+from app.http.idempotent_create import REPLAYED, created_or_replayed
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer
 from app.http.reviewer_cookie import SETS, SETS_BOTH, add_device_cookie, counted, set_cookie
@@ -30,8 +30,8 @@ from schemas.sign_in import (
     RecoveryCodes,
 )
 from schemas.texts import TextForm
-from streams.access import factor
-from streams.access.meeting import Presented, meet
+from streams.sign_in import second_factor
+from streams.sign_in.factor_check import Presented, meet
 
 PATH: Final = "/v1/control/mfa"
 VERIFY: Final = f"{PATH}/verify"
@@ -83,7 +83,7 @@ class FactorRoutes:
 
     async def read(self, call: Call) -> web.Response:
         """Answer how the caller stands with the factor."""
-        return json_answer((await factor.standing(self.ports.people, call.person)).to_bytes())
+        return json_answer((await second_factor.standing(self.ports.people, call.person)).to_bytes())
 
     async def verify(self, call: Call) -> web.Response:
         """Meet the factor."""
@@ -95,7 +95,7 @@ class FactorRoutes:
 
     async def begin(self, call: Call) -> web.Response:
         """Draw a seed, shown this once."""
-        begun = await factor.begin(self.ports.people, call.person, idempotency_key(call.request))
+        begun = await second_factor.begin(self.ports.people, call.person, idempotency_key(call.request))
         uri = begun.otpauth_uri
         qr_svg = None if uri is None else await asyncio.to_thread(draw_qr, uri)
         answer = FactorEnrolment(otpauth_uri=uri, secret=begun.secret, qr_svg=qr_svg)
@@ -108,18 +108,18 @@ class FactorRoutes:
         """Put the factor in use."""
         body = await self.bodies.read(call, ConfirmBody)
         with counted(call, self.ports):
-            confirmed = await factor.confirm(self.ports.people, call.person, body.code, call.actor)
+            confirmed = await second_factor.confirm(self.ports.people, call.person, body.code, call.actor)
         response = set_cookie(json_answer(confirmed.answer.to_bytes()), confirmed.cookie, self.base_url)
         return add_device_cookie(response, confirmed.device, self.base_url)
 
     async def replace_codes(self, call: Call) -> web.Response:
         """Draw new recovery codes."""
-        codes = await factor.replace_recovery_codes(self.ports.people, call.person, call.actor)
+        codes = await second_factor.replace_recovery_codes(self.ports.people, call.person, call.actor)
         return json_answer(codes.to_bytes())
 
     async def remove(self, call: Call) -> web.Response:
         """Take the factor out of use."""
-        cookie = await factor.remove(self.ports.people, call.person, call.actor)
+        cookie = await second_factor.remove(self.ports.people, call.person, call.actor)
         return set_cookie(web.Response(status=HTTPStatus.NO_CONTENT), cookie, self.base_url)
 
 

@@ -14,8 +14,8 @@ from app.http.reviewer_cookie import SETS_BOTH, add_device_cookie, counted, refu
 from schemas.audit import AuditAction
 from schemas.base import Frozen
 from schemas.problems import ProblemCode
-from streams.access.password_rules import MAX_GIVEN
-from streams.access.passwords import ChangePassword, ResetPassword
+from streams.sign_in.password_rules import MAX_GIVEN
+from streams.sign_in.passwords import ChangePassword, ResetPassword
 
 PATH: Final = "/v1/control/password"
 RESET: Final = f"{PATH}/reset"

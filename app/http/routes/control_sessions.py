@@ -8,9 +8,9 @@ from aiohttp import web
 from pydantic import StringConstraints
 
 from app.http.bodies import BodyReader
-from app.http.creation import REPLAYED, created_or_replayed
 from app.http.endpoints import Answer, Call, Endpoint, Parameter, reviewer
 from app.http.headers import cookie_named, idempotency_key
+from app.http.idempotent_create import REPLAYED, created_or_replayed
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer
 from app.http.reviewer_cookie import (
@@ -26,10 +26,10 @@ from schemas.base import Frozen
 from schemas.ids import ReviewerSessionId
 from schemas.problems import ProblemCode
 from schemas.sign_in import ReviewerSessionList, SignedInSession
-from streams.access.devices import COOKIE as DEVICE_COOKIE
-from streams.access.password_rules import MAX_GIVEN
-from streams.access.sessions import end_session, list_sessions, session_of, show
-from streams.access.signing_in import SignIn, SignInRequest
+from streams.sign_in.device_cookies import COOKIE as DEVICE_COOKIE
+from streams.sign_in.password_rules import MAX_GIVEN
+from streams.sign_in.sessions import end_session, list_sessions, session_of, show
+from streams.sign_in.sign_in import SignIn, SignInRequest
 
 PATH: Final = SIGN_IN_PATH
 CURRENT: Final = f"{PATH}/current"

@@ -18,7 +18,8 @@ from schemas.enums import Scope
 from schemas.events import DecisionEvent, EventType
 from schemas.ids import EventId, TenantId
 from schemas.problems import NotFound, ProblemCode, Refused
-from streams.ports import EventFeed, FedEvent, Position
+from streams.ports.events import EventFeed, FedEvent
+from streams.ports.records import Position
 
 PATH: Final = "/v1/events"
 PAGING: Final = Paging(usual=100, most=500)

@@ -18,10 +18,10 @@ from schemas.ids import EvidenceId, derive_id, encode_id
 from schemas.people import Permission
 from schemas.problems import NotFound
 from schemas.verifications import StoredVerification
-from streams.audit.acts import act, write_row
-from streams.ports import RecordKind
-from streams.reviews.concluding import decision_of
+from streams.audit.rows import act, write_row
+from streams.ports.records import RecordKind
 from streams.reviews.handler import find_decision, viewed_index
+from streams.reviews.rules import decision_of
 
 PATH: Final = "/v1/verifications/{verification_id}/evidence/{evidence_id}"
 DECISION_PATH: Final = "/v1/decisions/{decision_id}"

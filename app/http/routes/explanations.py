@@ -20,10 +20,10 @@ from schemas.explanations import Explanation
 from schemas.people import Permission
 from schemas.problems import NotFound
 from schemas.verifications import DeclaredDocument, PersonalFields, StoredVerification, Submission
-from streams.audit.acts import act
-from streams.ports import Erased
-from streams.verification.explaining import Reading, explain
-from streams.verification.keeping import fields_label, submission_label
+from streams.audit.rows import act
+from streams.ports.errors import Erased
+from streams.verification.explanation import Reading, explain
+from streams.verification.records import fields_label, submission_label
 
 PATH: Final = f"{VERIFICATIONS}/{{verification_id}}/explanation"
 

@@ -10,10 +10,8 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from app.http.endpoints import OPERATOR, Answer, Call, Endpoint
-from app.http.ports import Probe
 from app.http.responses import json_value
-
-LATE: Final = "it did not answer in time"
+from app.observability.health_probes import LATE, Probe
 
 _FAMILY: Final = "Operation"
 _STATUS: Final = {"type": "object", "properties": {"status": {"type": "string"}}, "required": ["status"]}

@@ -9,10 +9,10 @@ from pydantic import StrictBool, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from app.http.bodies import BodyReader
-from app.http.creation import REPLAYED, created_or_replayed, name_created
 from app.http.cursors import Cursors
 from app.http.endpoints import Answer, Call, Endpoint, Handler, reviewer
 from app.http.filters import Page, Paging
+from app.http.idempotent_create import REPLAYED, created_or_replayed, name_created
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer, json_list
 from app.http.routes.control_sessions import IDEMPOTENCY
@@ -22,18 +22,18 @@ from schemas.ids import UserId
 from schemas.members import EmailAddress, InvitedMember, Member, MemberList, PlainName
 from schemas.people import Permission, Reviewer, Role
 from schemas.problems import ProblemCode
-from streams.access.handler import RequestName
-from streams.access.inviting import Invitation, NewMember, invite
-from streams.access.managing import (
+from streams.ports.records import Position, Record, RecordKind
+from streams.reviewers.invitations import Invitation, NewMember, invite
+from streams.reviewers.member_changes import (
     MemberWish,
     change_member,
     require_may_make,
-    reset_factor,
     show_member,
     withdraw_invitation,
 )
-from streams.access.members import MEMBERS_INDEX
-from streams.ports import Position, Record, RecordKind
+from streams.reviewers.members import MEMBERS_INDEX
+from streams.sign_in.factor_reset import reset_factor
+from streams.tenants.handler import RequestName
 
 PATH: Final = "/v1/control/members"
 ONE: Final = f"{PATH}/{{reviewer_id}}"

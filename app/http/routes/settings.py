@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
@@ -32,9 +33,11 @@ from schemas.tenant_settings import (
     TenantSettings,
 )
 from schemas.verifications import SUBJECT_PATTERN
-from streams.access.changing_settings import ChangeSettings, SettingsWish
-from streams.access.settings import KeptSettings, load_settings
-from streams.ports import Conflict
+from streams.ports.errors import Conflict
+from streams.tenants.settings import KeptSettings, load_settings
+from streams.tenants.settings_changes import ChangeSettings, SettingsWish
+from streams.verification.policy import VerificationPolicy
+from streams.verification.policy_lookup import with_choice
 
 PATH: Final = "/v1/control/settings"
 
@@ -193,7 +196,13 @@ class SettingsRoutes:
 
 def changing_settings(ports: FrontPorts) -> ChangeSettings:
     """Return the use case over the front's ports."""
-    return ChangeSettings(ports.stores.records, ports.commit, ports.people.clock, ports.people.new_id)
+    return ChangeSettings(
+        ports.stores.records,
+        ports.commit,
+        ports.people.clock,
+        ports.people.new_id,
+        load_policy=partial(with_choice, VerificationPolicy()),
+    )
 
 
 def settings_endpoints(routes: SettingsRoutes) -> tuple[Endpoint, ...]:

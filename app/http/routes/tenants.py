@@ -7,10 +7,10 @@ from typing import Final
 from aiohttp import web
 
 from app.http.bodies import BodyReader
-from app.http.creation import REPLAYED, created_or_replayed, name_created
 from app.http.cursors import Cursors
 from app.http.endpoints import OPERATOR, Answer, Call, Endpoint
 from app.http.filters import Paging
+from app.http.idempotent_create import REPLAYED, created_or_replayed, name_created
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer, json_list
 from app.http.routes.control_sessions import IDEMPOTENCY
@@ -22,9 +22,9 @@ from schemas.ids import PLATFORM, TenantId
 from schemas.members import EmailAddress, PlainName
 from schemas.people import Role
 from schemas.problems import ProblemCode
-from streams.access.handler import TENANTS_INDEX, CreateTenant, RequestName
-from streams.access.inviting import NewMember, invite
-from streams.ports import Position, RecordKind
+from streams.ports.records import Position, RecordKind
+from streams.reviewers.invitations import NewMember, invite
+from streams.tenants.handler import TENANTS_INDEX, CreateTenant, RequestName
 
 PATH: Final = "/v1/platform/tenants"
 INVITE: Final = f"{PATH}/{{tenant_id}}/owner-invitations"

@@ -9,17 +9,17 @@ from typing import Final
 from aiohttp import web
 
 from app.http.bodies import BodyReader
-from app.http.creation import LOCATION, REPLAYED, created_at, created_or_replayed
 from app.http.cursors import Cursors
 from app.http.endpoints import MEBIBYTE, Access, Answer, Call, Credential, Endpoint, Parameter
 from app.http.filters import LIVEMODE, Page, Paging, modes, text, word
 from app.http.headers import idempotency_key
+from app.http.idempotent_create import LOCATION, REPLAYED, created_at, created_or_replayed
 from app.http.listing import page_of
 from app.http.ports import FrontPorts
-from app.http.presenting import Presenter
+from app.http.presenters import Presenter
 from app.http.responses import json_answer, json_list
-from app.intake import Asked
-from app.submissions import SubmitBody
+from app.intake.body import SubmitBody
+from app.intake.verifications import Asked
 from schemas.audit import AuditAction
 from schemas.base import Frozen
 from schemas.enums import Scope, VerificationStatus
@@ -27,8 +27,8 @@ from schemas.ids import SubjectId, TenantId, drawn_at, is_derived
 from schemas.people import Permission
 from schemas.problems import NotFound, ProblemCode
 from schemas.verifications import SUBJECT_PATTERN, StoredVerification, Verification
-from streams.ports import RecordKind
-from streams.verification.keeping import Index, by_mode, by_status, by_subject, by_subject_and_status
+from streams.ports.records import RecordKind
+from streams.verification.records import Index, by_mode, by_status, by_subject, by_subject_and_status
 
 PATH: Final = "/v1/verifications"
 PAGING: Final = Paging(usual=25, most=100)

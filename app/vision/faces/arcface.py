@@ -8,7 +8,7 @@ from app.vision.faces.geometry import as_points, cut_chip
 from app.vision.faces.metrics import Metric
 from app.vision.models import CHANNELS, Floats, ModelUnusable, Network
 from schemas.problems import EngineFailed
-from streams.sight import Embedding, Face, Pixels
+from streams.vision_ports import Embedding, Face, Pixels
 
 EmbedderKind = Literal["sface", "arcface-127.5", "arcface-128"]
 """How pixels are fed: SFace takes 0-255; the others take (x - 127.5) over 127.5 or 128. All take RGB."""

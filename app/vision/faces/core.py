@@ -8,7 +8,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from app.vision.faces.geometry import area, turned
-from streams.sight import Embedding, Face, Picture, Pixels, Turn
+from streams.vision_ports import Embedding, Face, Picture, Pixels, Turn
 
 FACES_MAX: Final = 16
 """A crowd is cut to its best faces."""

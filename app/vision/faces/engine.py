@@ -9,7 +9,7 @@ from app.vision.faces.operator import OperatorFaces
 from app.vision.faces.parallax import parallax
 from app.vision.faces.thresholds import FAIL_AT, PASS_AT
 from app.vision.jobs import FaceFacts
-from streams.sight import Embedding, Face, FaceEngine, Picture, Pixels
+from streams.vision_ports import Embedding, Face, FaceEngine, Picture, Pixels
 
 
 class CoreFaceEngine(FaceEngine):

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.sight import Box, Pixels, Turn
+from streams.vision_ports import Box, Pixels, Turn
 
 Points = NDArray[np.float64]
 """Points as rows of x and y."""

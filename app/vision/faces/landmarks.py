@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from app.vision.faces.dlib_format import read_numbers, to_reals
 from app.vision.faces.geometry import Points
 from app.vision.models import Floats, ModelUnusable
-from streams.sight import Box, Pixels
+from streams.vision_ports import Box, Pixels
 
 REFINEMENTS: Final = 2
 """Passes after the first, each from a box fitted to the landmarks found so far: one pass can slip."""

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from streams.sight import Embedding
+from streams.vision_ports import Embedding
 
 
 class Metric(StrEnum):

@@ -12,7 +12,7 @@ from app.vision.faces.dlib_graphs import MEAN_RGB
 from app.vision.faces.geometry import as_pairs, keep_apart
 from app.vision.faces.landmarks import ShapePredictor
 from app.vision.models import Network
-from streams.sight import Face, Pixels
+from streams.vision_ports import Face, Pixels
 
 WINDOW: Final = 80
 """Side of the face the network answers to, pixels; smaller ones need a larger picture."""

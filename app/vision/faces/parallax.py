@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.sight import Pixels
+from streams.vision_ports import Pixels
 
 SIDE: Final = 150
 """Pixels of the chips compared, and the unit of the parallax: larger or smaller chips are scaled."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from app.vision.faces.core import FACES_MAX, Effort, Sighting
 from app.vision.faces.geometry import Points, as_pairs, keep_apart
 from app.vision.models import CHANNELS, Floats, ModelUnusable, Network, Shape
-from streams.sight import Face, Pixels
+from streams.vision_ports import Face, Pixels
 
 _STRIDES: Final = (8, 16, 32)
 _PARTS: Final = {"cls": 1, "obj": 1, "bbox": 4, "kps": 10}

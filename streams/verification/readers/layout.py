@@ -6,7 +6,7 @@ from math import atan2, cos, hypot, pi, sin
 from statistics import median
 from typing import Final
 
-from streams.sight import Box, Quad, TextLine, TextPage, Turn
+from streams.vision_ports import Box, Quad, TextLine, TextPage, Turn
 
 Point = tuple[float, float]
 """A place in pixels."""

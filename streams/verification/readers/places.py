@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from streams.sight import Quad, TextPage
-from streams.verification.findings import Place, Source
+from streams.verification.observations import Place, Source
 from streams.verification.readers.layout import Placed, between, turn_back
 from streams.verification.readers.likeness import distance
 from streams.verification.readers.td3_lines import (
@@ -19,6 +18,7 @@ from streams.verification.readers.td3_lines import (
 )
 from streams.verification.readers.td3_mrz import Td3Reading
 from streams.verification.readers.td3_text import MIN_LENGTH, normalise
+from streams.vision_ports import Quad, TextPage
 
 _DECIMALS: Final = 5
 """A tenth of a pixel on the largest picture."""

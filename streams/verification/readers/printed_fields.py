@@ -6,12 +6,12 @@
 from collections.abc import Mapping
 from typing import Final
 
-from streams.sight import TextLine, TextPage
-from streams.verification.findings import Agreement
+from streams.verification.observations import Agreement
 from streams.verification.readers import visual_zone
 from streams.verification.readers.anchors import Side, Value, values
 from streams.verification.readers.layout import Placed, level, levelled
 from streams.verification.readers.td3_mrz import Td3Reading
+from streams.vision_ports import TextLine, TextPage
 
 _USUAL_DATE: Final = len("12 AUG 1974")
 

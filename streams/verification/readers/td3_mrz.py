@@ -6,7 +6,6 @@ from datetime import date
 from typing import Any, Final
 
 from schemas.enums import ExtractionStatus
-from streams.sight import Quad, TextPage
 from streams.verification.readers.countries import country, is_known
 from streams.verification.readers.dates import birth_date, expiry_date, has_unknown_part
 from streams.verification.readers.grading import grade
@@ -31,6 +30,7 @@ from streams.verification.readers.td3_text import (
     normalise,
     second_line,
 )
+from streams.vision_ports import Quad, TextPage
 
 REQUIRED: Final = (
     "document_number",

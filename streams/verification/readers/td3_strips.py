@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import hypot
 from typing import Final
 
-from streams.sight import Quad
 from streams.verification.readers.layout import Point, height, length
+from streams.vision_ports import Quad
 
 PITCHES: Final = (6.35 / 111.8, 7.4 / 111.8, 8.4 / 111.8)
 """From line to line in lengths of a line: by ICAO Doc 9303 part 3 section 4.2, and as some space them."""

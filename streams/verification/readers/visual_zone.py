@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Final
 
-from streams.sight import TextPage
-from streams.verification.findings import Agreement
+from streams.verification.observations import Agreement
 from streams.verification.readers.anchors import LabelWords, Side, Value, values
 from streams.verification.readers.dates import printed_dates
 from streams.verification.readers.layout import Placed, level
@@ -29,6 +28,7 @@ from streams.verification.readers.td3_witness import (
     best_spelt,
     windows,
 )
+from streams.vision_ports import TextPage
 
 LABELS: Final[LabelWords] = {
     "document_number": ("PASSPORTNO", "PASSPORTNUMBER", "DOCUMENTNO", "DOCUMENTNUMBER", "PASSEPORTNO"),

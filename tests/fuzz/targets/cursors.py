@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from app.http.cursors import Cursors
 from schemas.problems import Refused
-from streams.ports import Position
+from streams.ports.records import Position
 
 CURSORS = Cursors(b"a key of the fuzz test, 32 bytes")
 SCOPE = {"list": "verifications", "tenant": "ten_1"}

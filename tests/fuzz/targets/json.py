@@ -5,12 +5,17 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from app.case_bodies import AssignBody, ConcludeBody, NoteBody
-from app.flow_bodies import CreateFlowBody, EditFlowBody
 from app.http.bodies import _validated
-from app.session_bodies import CaptureImageBody, ConsentBody, OpenSessionBody, SubmitCaptureBody
-from app.submissions import SubmitBody
-from app.webhook_bodies import ChangeEndpointBody, CreateEndpointBody, ReplayRangeBody, RotateSecretBody
+from app.http.routes.flows.bodies import CreateFlowBody, EditFlowBody
+from app.http.routes.review_cases.bodies import AssignBody, ConcludeBody, NoteBody
+from app.http.routes.sessions.bodies import CaptureImageBody, ConsentBody, OpenSessionBody, SubmitCaptureBody
+from app.http.routes.webhooks.bodies import (
+    ChangeEndpointBody,
+    CreateEndpointBody,
+    ReplayRangeBody,
+    RotateSecretBody,
+)
+from app.intake.body import SubmitBody
 from schemas.problems import Refused
 
 MODELS: Final[tuple[type[BaseModel], ...]] = (

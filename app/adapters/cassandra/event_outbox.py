@@ -1,0 +1,85 @@
+"""Events that still have to leave the house, and the mark that they did."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from app.adapters.cassandra.change_outbox import EVENTS
+from app.adapters.cassandra.feed_positions import Placing
+from app.adapters.cassandra.session import Session, Statement, Write
+from app.adapters.cassandra.time_slot_queue import Hint, cut_empty_slots, done_writes, oldest
+from schemas.events import DecisionEvent
+from schemas.ids import EventId
+
+HINTS_AT_ONCE: Final = 100
+
+EVENTS_AT_ONCE: Final = 25
+"""Events asked for in one request."""
+
+_BY_ID: Final = Statement("SELECT id, body, waits_at, emitted FROM events WHERE id IN ?")
+_EMITTED: Final = Statement("UPDATE events SET emitted = true WHERE id = ?")
+
+
+class Emitting:
+    """What `Journal` promises of events, for the journal of one process."""
+
+    def __init__(self, session: Session, placing: Placing, micros: Callable[[], int]) -> None:
+        self._session = session
+        self._placing = placing
+        self._micros = micros
+        self._coming: dict[EventId, asyncio.Future[None]] = {}
+
+    @contextmanager
+    def coming(self, events: Sequence[DecisionEvent]) -> Iterator[None]:
+        """Let `mark` wait for events whose commit is under way in this process."""
+        done = asyncio.get_running_loop().create_future()
+        self._coming.update((event.id, done) for event in events)
+        try:
+            yield
+        finally:
+            done.set_result(None)
+            for event in events:
+                if self._coming.get(event.id) is done:
+                    del self._coming[event.id]
+
+    async def pending(self, limit: int) -> Sequence[DecisionEvent]:
+        """Return what was not marked, oldest first; hints at what was are taken away on the way."""
+        found: dict[str, DecisionEvent] = {}
+        stale: list[Hint] = []
+        if limit > 0:
+            async for hints in oldest(self._session, EVENTS, HINTS_AT_ONCE):
+                rows = {row[0]: row for row in await self._rows([hint.id for hint in hints])}
+                for hint in hints:
+                    _, body, _, emitted = rows.get(hint.id, (None, None, None, None))
+                    if emitted:
+                        stale.append(hint)
+                    elif body is not None:
+                        found.setdefault(hint.id, DecisionEvent.from_bytes(body))
+                if len(found) >= limit:
+                    break
+        await self._write(done_writes(EVENTS, stale))
+        await cut_empty_slots(self._session, EVENTS, self._micros())
+        return list(found.values())[:limit]
+
+    async def mark(self, event_ids: Sequence[EventId]) -> None:
+        """Mark those of the events that are there, once each has a settled place in the feed."""
+        for event_id in event_ids:
+            if event_id in self._coming:
+                await asyncio.wait([self._coming[event_id]])
+        rows = await self._rows(event_ids)
+        waiting = [DecisionEvent.from_bytes(body) for _, body, _, emitted in rows if body and not emitted]
+        await self._placing.settle(waiting)
+        hints = [Hint(waits_at, event_id) for event_id, _, waits_at, _ in rows if waits_at is not None]
+        await self._write([(_EMITTED, (hint.id,)) for hint in hints])
+        await self._write(done_writes(EVENTS, hints))
+        self._placing.forget(event_ids)
+
+    async def _rows(self, event_ids: Sequence[str]) -> list[Sequence[Any]]:
+        starts = range(0, len(event_ids), EVENTS_AT_ONCE)
+        chunks = [event_ids[start : start + EVENTS_AT_ONCE] for start in starts]
+        pages = await asyncio.gather(*(self._session.execute(_BY_ID, (chunk,)) for chunk in chunks))
+        return [row for page in pages for row in page]
+
+    async def _write(self, writes: Sequence[Write]) -> None:
+        await asyncio.gather(*(self._session.execute(*write) for write in writes))

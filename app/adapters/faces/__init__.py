@@ -1,0 +1,1 @@
+"""The search among the faces of approved subjects."""

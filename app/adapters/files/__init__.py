@@ -1,0 +1,1 @@
+"""Files of the data folder: evidence, checkpoints, and their permissions."""

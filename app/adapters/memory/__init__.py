@@ -1,0 +1,1 @@
+"""Every store port in memory, for tests and trials."""

@@ -1,0 +1,1 @@
+"""Keys, sealing, password hashes and signatures."""

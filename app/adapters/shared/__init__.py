@@ -1,0 +1,1 @@
+"""What several adapters share: columns, trigrams, feed positions, errors at opening."""

@@ -1,0 +1,1 @@
+"""The command line: `main` and the commands by what they are about."""

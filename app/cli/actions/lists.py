@@ -1,0 +1,125 @@
+"""What `veristream tenant list`, `key list` and `reviewer list` read; never a secret or a hash of one."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from app.composition.stores import House, now, open_existing
+from app.composition.tenants import every_record, every_tenant, known_tenant
+from app.process.output import out, say_json, say_rows
+from app.settings import Settings
+from schemas.access import ApiKey, Tenant
+from schemas.ids import PLATFORM, TenantId
+from schemas.people import Reviewer
+from streams.ports.records import Record, RecordKind
+from streams.reviewers.member_changes import show_member
+from streams.reviewers.members import MEMBERS_INDEX
+from streams.tenants.api_keys import show_key
+from streams.tenants.handler import TENANT_INDEX, TENANTS_INDEX
+from streams.tenants.rules import is_usable
+
+Row = dict[str, Any]
+
+
+async def list_tenants(settings: Settings) -> list[Row]:
+    """Return all tenants, newest first."""
+    async with open_existing(settings) as house:
+        tenants = every_record(house, PLATFORM, RecordKind.TENANT, TENANTS_INDEX)
+        return [Tenant.from_bytes(record.body).model_dump(mode="json") async for record in tenants]
+
+
+async def list_keys(settings: Settings, tenant: str | None) -> list[Row]:
+    """Return the keys of one tenant or of all, newest first within a tenant.
+
+    Raises:
+        CannotStart: No such tenant.
+    """
+
+    def keys(house: House, tenant_id: TenantId) -> AsyncIterator[Record]:
+        return every_record(house, PLATFORM, RecordKind.API_KEY, (TENANT_INDEX, tenant_id))
+
+    return [key_row(ApiKey.from_bytes(body), now()) for body in await _bodies(settings, tenant, keys)]
+
+
+async def list_reviewers(settings: Settings, tenant: str | None) -> list[Row]:
+    """Return the members of one tenant or of all; the rest as `list_keys`."""
+
+    def members(house: House, tenant_id: TenantId) -> AsyncIterator[Record]:
+        return every_record(house, tenant_id, RecordKind.REVIEWER, MEMBERS_INDEX)
+
+    found = await _bodies(settings, tenant, members)
+    return [reviewer_row(Reviewer.from_bytes(body), now()) for body in found]
+
+
+async def _bodies(
+    settings: Settings, tenant: str | None, records: Callable[[House, TenantId], AsyncIterator[Record]]
+) -> list[bytes]:
+    """Return what is kept of one tenant or of all, tenant after tenant."""
+    async with open_existing(settings) as house:
+        return [
+            record.body
+            for tenant_id in await _tenants(house, tenant)
+            async for record in records(house, tenant_id)
+        ]
+
+
+async def _tenants(house: House, tenant: str | None) -> Sequence[TenantId]:
+    return await every_tenant(house) if tenant is None else [await known_tenant(house, tenant)]
+
+
+def key_row(key: ApiKey, moment: datetime) -> Row:
+    """Return what the operator sees of a key: what its tenant sees, whose it is, and its state."""
+    ended = "revoked" if key.revoked_at is not None else "expired"
+    return {
+        "tenant_id": key.tenant_id,
+        **show_key(key, moment).model_dump(mode="json"),
+        "mode": "live" if key.livemode else "test",
+        "state": "active" if is_usable(key, moment) else ended,
+    }
+
+
+def reviewer_row(reviewer: Reviewer, moment: datetime) -> Row:
+    """Return what the operator sees of a member: what colleagues see, the tenant, and the state."""
+    member = show_member(reviewer, moment)
+    state = "suspended" if not member.active else "active" if member.password_set else "invited"
+    return {"tenant_id": reviewer.tenant_id, **member.model_dump(mode="json"), "state": state}
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One kind of things that can be listed."""
+
+    rows: Callable[[Settings, str | None], Awaitable[Sequence[Row]]]
+    """Those of one tenant, or all."""
+    columns: Sequence[str]
+    none: str
+    """Said where there is nothing to list."""
+
+    async def say(self, settings: Settings, tenant: str | None = None, *, as_json: bool) -> None:
+        """Print the rows, or the sentence that says there is none."""
+        rows = await self.rows(settings, tenant)
+        if as_json:
+            say_json(rows)
+        elif rows:
+            say_rows(self.columns, [[row[column] for column in self.columns] for row in rows])
+        else:
+            out.print(self.none, markup=False, highlight=False, soft_wrap=True)
+
+
+TENANTS: Final = Listing(
+    lambda settings, _: list_tenants(settings),
+    ("tenant_id", "name", "created_at"),
+    "No tenants. Make one with: veristream tenant create NAME",
+)
+KEYS: Final = Listing(
+    list_keys,
+    ("key_id", "tenant_id", "mode", "state", "created_at", "last_used_at", "name"),
+    "No keys. Make one with: veristream key create --tenant ten_…",
+)
+REVIEWERS: Final = Listing(
+    list_reviewers,
+    ("reviewer_id", "tenant_id", "role", "state", "created_at", "email", "name"),
+    "No members. Add one with: veristream reviewer create --tenant ten_… --email …",
+)
+"""What a person is shown; names stand last, for they are as long as people make them."""

@@ -1,0 +1,60 @@
+"""What several commands take: the options they share, and how the settings are read from them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.process.output import say_warning
+from app.process.unknown_variables import unknown_variables
+from app.process.version import installed_version
+from app.settings import Settings, read_settings
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir", help="Where everything is kept \\[default: SERVICE_DATA_DIR or veristream-data]."
+    ),
+]
+NoDataDir = Annotated[
+    Path | None, typer.Option("--data-dir", help="Taken as by every command; nothing in it is needed here.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Port = Annotated[
+    int | None, typer.Option("--port", help="Port of the HTTP front \\[default: 8080; 0: a free one].")
+]
+BrokerPort = Annotated[
+    int | None,
+    typer.Option("--broker-port", help="Port of the embedded broker \\[default: a free one, remembered]."),
+]
+TenantOption = Annotated[str, typer.Option("--tenant", help="Tenant id, ten_….")]
+
+
+def settings_of(data_dir: Path | None, **given: object) -> Settings:
+    """Return the settings of a command; what the command line names wins over the environment.
+
+    Variables that look like settings and are none are named on stderr.
+
+    Raises:
+        SettingsRefused: A setting is malformed.
+    """
+    for name, nearest in unknown_variables():
+        say_warning(f"{name} is not a setting of veristream; the nearest one is {nearest}")
+    return read_settings(data_dir=data_dir, **given)
+
+
+def start_settings_of(data_dir: Path | None, **given: object) -> Settings:
+    """Return the settings of a role that starts, which logs its warnings itself; raises as `settings_of`."""
+    return read_settings(data_dir=data_dir, **given)
+
+
+def show_version(asked: bool) -> None:  # noqa: FBT001 - what an option without a value is given
+    """Print the version and end, if it was asked for."""
+    if asked:
+        typer.echo(f"veristream {installed_version()}")
+        raise typer.Exit
+
+
+ShowVersion = Annotated[
+    bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and end.")
+]

@@ -1,0 +1,157 @@
+"""Which agents there are, the table each remembers in, and what each is made of."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import faust
+
+from app.adapters.faces.search import InMemoryFaceSearch
+from app.adapters.security.crypto import Keys, Purpose
+from app.composition.webhooks import Delivering
+from schemas.sessions import RecordOutcome
+from schemas.topics import Topic
+from schemas.verifications import SubmitVerification
+from streams.audit import agent as audit_agent
+from streams.audit.commit import CommitAndTell
+from streams.audit.handler import SealChain
+from streams.catalog.handler import Catalogue
+from streams.flows import agent as flows_agent
+from streams.flows.handler import ChangeFlow
+from streams.ports.events import Announcer
+from streams.ports.stores import Stores
+from streams.reviews import agent as reviews_agent
+from streams.reviews.handler import ChangeCase
+from streams.runtime.guard import Guard
+from streams.runtime.producer import LogWriter, Outgoing
+from streams.sessions import agent as sessions_agent
+from streams.sessions.handler import ChangeSession
+from streams.tenants.settings import read_settings
+from streams.verification import agent as verification_agent
+from streams.verification.checks import Engines
+from streams.verification.evaluation_attempts import Tries
+from streams.verification.handler import EvaluateVerification
+from streams.verification.policy import VerificationPolicy
+from streams.webhooks import agent as webhooks_agent
+from streams.webhooks.handler import CarryDelivery
+from streams.webhooks.health import KeepHealth
+from streams.webhooks.replay import DeliverAgain
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What agents are made of."""
+
+    stores: Stores
+    keys: Keys
+    announcer: Announcer
+    guard: Guard
+    writer: LogWriter
+    clock: Callable[[], datetime]
+    engines: Engines | None
+    """None in a worker that sees no images."""
+    delivering: Delivering
+    tries: Tries | None = None
+    """None in a worker that sees no images."""
+
+
+def _verification(app: faust.App, around: Surroundings) -> None:
+    engines = around.engines
+    if engines is None:
+        raise ValueError("verifications need engines")
+
+    async def tell_session(told: RecordOutcome) -> None:
+        key = told.session_id.encode()
+        await around.writer.write(Outgoing(Topic.SESSION_COMMANDS, key, told.to_bytes()))
+
+    verification_agent.register(
+        app,
+        around.guard,
+        lambda state: EvaluateVerification(
+            around.stores,
+            engines,
+            VerificationPolicy(),
+            around.clock,
+            state,
+            around.announcer,
+            tell_session=tell_session,
+            tries=around.tries,
+            faces=InMemoryFaceSearch(around.stores),
+        ),
+    )
+
+
+def _flows(app: faust.App, around: Surroundings) -> None:
+    commit = CommitAndTell(around.stores.journal, around.announcer)
+    catalogue = Catalogue(around.stores.records, commit, around.clock)
+    flows_agent.register(
+        app,
+        around.guard,
+        lambda state: ChangeFlow(around.stores, catalogue, around.clock, state, around.announcer),
+    )
+
+
+def _reviews(app: faust.App, around: Surroundings) -> None:
+    records = around.stores.records
+    reviews_agent.register(
+        app,
+        around.guard,
+        lambda state: ChangeCase(
+            around.stores,
+            VerificationPolicy(),
+            lambda tenant_id: read_settings(records, tenant_id),
+            around.clock,
+            state,
+            around.announcer,
+        ),
+    )
+
+
+def _sessions(app: faust.App, around: Surroundings) -> None:
+    async def hand(command: SubmitVerification) -> None:
+        key = command.verification_id.encode()
+        await around.writer.write(Outgoing(Topic.VERIFICATION_COMMANDS, key, command.to_bytes()))
+
+    sessions_agent.register(
+        app,
+        around.guard,
+        lambda state: ChangeSession(around.stores, around.clock, state, around.announcer, hand),
+    )
+
+
+def _audit(app: faust.App, around: Surroundings) -> None:
+    seal = SealChain(around.stores.audit_log, around.keys.derive(Purpose.AUDIT_CHAIN))
+    audit_agent.register(app, around.guard, seal)
+
+
+def _webhooks(app: faust.App, around: Surroundings) -> None:
+    webhooks_agent.register_fan_out(app, around.guard, around.delivering.ports.fan_out)
+
+
+def _deliveries(app: faust.App, around: Surroundings) -> None:
+    dispatcher, stores, clock = around.delivering.dispatcher, around.stores, around.clock
+    if dispatcher is None:
+        raise ValueError("deliveries need a dispatcher")
+    commit = CommitAndTell(stores.journal, around.announcer)
+    webhooks_agent.register_deliveries(
+        app,
+        around.guard,
+        lambda state: CarryDelivery(
+            dispatcher.offer,
+            KeepHealth(stores.records, commit, clock, state),
+            DeliverAgain(stores, around.writer.write, clock),
+        ),
+    )
+
+
+AGENTS: Final[Mapping[str, Callable[[faust.App, Surroundings], None]]] = {
+    "verification": _verification,
+    "flows": _flows,
+    "sessions": _sessions,
+    "reviews": _reviews,
+    "audit": _audit,
+    "webhooks": _webhooks,
+    "deliveries": _deliveries,
+}
+"""Every agent a worker can run, by the name `--streams` knows."""

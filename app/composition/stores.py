@@ -1,0 +1,188 @@
+"""What every command and role opens first: the stores of a deployment and the keys derived from its root key.
+
+It is kept apart from `wiring`, whose broker, agents, models and front take seconds to import.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from uuid_utils.compat import uuid7
+
+from app.adapters.files.data_dir import OURS, ROOT_KEY_FILE
+from app.adapters.files.private_files import make_private, tighten
+from app.adapters.security.at_rest import seal_stores
+from app.adapters.security.crypto import Keys, Purpose, RootKey, SenderKey, load_root_key, load_sender_key
+from app.adapters.security.passwords import Argon2Passwords
+from app.adapters.sqlite.stores import open_sqlite_stores
+from app.composition.existing_deployment import require_deployment, require_key
+from app.composition.restore_marker import refuse_marked
+from app.process.startup import CannotStart
+from app.settings import Settings, SettingsRefused, blobs_dir_of
+from schemas.ids import encode_id
+from schemas.problems import VeristreamError
+from streams.audit.commit import Commit
+from streams.ports.stores import Stores
+from streams.reviewers.context import People
+from streams.runtime.authentication import RecordKeys
+
+
+def now() -> datetime:
+    """The moment, in UTC."""
+    return datetime.now(UTC)
+
+
+def new_id(prefix: str) -> str:
+    """A fresh identifier; later ones sort after earlier ones."""
+    return encode_id(prefix, uuid7())
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """The stores, opened, and the keys derived from the root key."""
+
+    stores: Stores
+    keys: Keys
+
+    @property
+    def root_key(self) -> RootKey:
+        """The root key.
+
+        Raises:
+            CannotStart: The process was given the sender's key instead.
+        """
+        if isinstance(self.keys, SenderKey):
+            raise CannotStart(
+                "SERVICE_SENDER_KEY is for veristream worker --streams webhooks,deliveries alone; "
+                "give this process SERVICE_ROOT_KEY"
+            )
+        return self.keys
+
+    @property
+    def record_keys(self) -> RecordKeys:
+        """What signs and checks the records of the log."""
+        return RecordKeys(self.keys.derive)
+
+
+@asynccontextmanager
+async def open_house(settings: Settings) -> AsyncIterator[House]:
+    """Open the stores of the data folder, which is made when it is not there: for a role that starts.
+
+    Raises:
+        CannotStart: The folder, the root key or the store cannot be used, or a backup rests in the folder.
+    """
+    await asyncio.to_thread(refuse_marked, settings.data_dir)
+    await asyncio.to_thread(_make_folder, settings)
+    async with _opened(settings) as house:
+        yield house
+
+
+@asynccontextmanager
+async def open_existing(settings: Settings) -> AsyncIterator[House]:
+    """Open the stores of a deployment that was started before; makes no folder, store or key (R12).
+
+    Raises:
+        CannotStart: There is none, or the root key or the store cannot be used.
+    """
+    await asyncio.to_thread(require_deployment, settings)
+    async with _opened(settings) as house:
+        yield house
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[House]:
+    async with AsyncExitStack() as stack:
+        try:
+            await asyncio.to_thread(_tighten, settings)
+            keys = await keys_of(settings)
+            stores = await stack.enter_async_context(await _open_stores(settings, keys))
+        except (OSError, VeristreamError, SettingsRefused) as error:
+            raise _cannot_open(settings, error) from error
+        yield House(seal_stores(stores, keys.derive), keys)
+
+
+def _make_folder(settings: Settings) -> None:
+    """Make the data folder for its owner alone. Blocking.
+
+    It stays as it is when it was there: it may be one that holds other things as well.
+    """
+    try:
+        make_private(settings.data_dir)
+    except OSError as error:
+        raise _cannot_open(settings, error) from error
+
+
+def _tighten(settings: Settings) -> None:
+    """Close to others what an older version left open in the data folder. Blocking."""
+    tighten(settings.data_dir / name for name in OURS)
+
+
+def _cannot_open(settings: Settings, error: Exception) -> CannotStart:
+    return CannotStart(f"{error}; see: veristream doctor --data-dir {settings.data_dir}")
+
+
+async def keys_of(settings: Settings) -> Keys:
+    """Return the sender's key where it is configured, else the root key, which is made when there is none.
+
+    Raises:
+        RootKeyRefused: The key cannot be used.
+        SettingsRefused: Both are configured: a process that has the root key needs no other.
+    """
+    if settings.sender_key is None:
+        key_file = settings.data_dir / ROOT_KEY_FILE
+        return await asyncio.to_thread(load_root_key, settings.root_key, key_file)
+    if settings.root_key is not None:
+        raise SettingsRefused(
+            "SERVICE_ROOT_KEY and SERVICE_SENDER_KEY are both set; give a sender the latter alone"
+        )
+    return load_sender_key(settings.sender_key)
+
+
+async def record_keys_of(settings: Settings) -> RecordKeys:
+    """Return what signs and checks records, for a command that needs no store; makes no key (R12).
+
+    Raises:
+        CannotStart: There is no key, or it cannot be used.
+    """
+    await asyncio.to_thread(require_key, settings)
+    try:
+        return RecordKeys((await keys_of(settings)).derive)
+    except (OSError, VeristreamError, SettingsRefused) as error:
+        raise CannotStart(str(error)) from error
+
+
+async def _open_stores(settings: Settings, keys: Keys) -> AbstractAsyncContextManager[Stores]:
+    """Return the stores of the configured Cassandra, else those of the data folder."""
+    if settings.cassandra_contact_points:
+        return await asyncio.to_thread(_cassandra_stores, settings, keys)
+    return open_sqlite_stores(settings.data_dir, keys, blobs_dir=blobs_dir_of(settings))
+
+
+def _cassandra_stores(settings: Settings, keys: Keys) -> AbstractAsyncContextManager[Stores]:
+    """Return the stores of the configured Cassandra; the one place that imports its driver. Blocking."""
+    from app.adapters.cassandra.stores import open_cassandra_stores  # noqa: PLC0415 - seconds, where it is used
+    from app.composition.cassandra import address_of  # noqa: PLC0415 - the same driver
+
+    address = address_of(settings)
+    if address is None:
+        raise SettingsRefused("SERVICE_CASSANDRA_CONTACT_POINTS names no host")
+    return open_cassandra_stores(address, settings.cassandra_keyspace, blobs_dir_of(settings), keys)
+
+
+def people_of(house: House, commit: Commit, passwords: Argon2Passwords, settings: Settings) -> People:
+    """Return what the use cases about members work with; a command passes the journal's own `commit`."""
+    return People(
+        records=house.stores.records,
+        commit=commit,
+        vault=house.stores.vault,
+        passwords=passwords,
+        key=house.root_key.derive(Purpose.PEOPLE),
+        cookie_pepper=house.root_key.derive(Purpose.SESSION_PEPPER),
+        clock=now,
+        new_id=new_id,
+        session_idle=timedelta(minutes=settings.session_idle_minutes),
+        session_lifetime=timedelta(hours=settings.session_hours),
+        totp_drift_steps=settings.totp_drift_steps,
+    )

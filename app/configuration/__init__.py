@@ -1,0 +1,1 @@
+"""Checks of values that settings hold; `app.settings` reads them."""

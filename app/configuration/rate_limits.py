@@ -1,0 +1,42 @@
+"""The limits of requests as a setting: their defaults, and how they are read (G62, S61)."""
+
+from pydantic import Field, ValidationError
+
+from schemas.base import Frozen
+
+
+class RateLimits(Frozen):
+    """Requests per minute, but for `sign_in` and `rejected`."""
+
+    key: int = Field(default=300, ge=1)
+    """Per key, reviewer session or client token: every route together."""
+    verifications: int = Field(default=60, ge=1)
+    """Per key: `POST /v1/verifications` alone."""
+    tenant: int = Field(default=1200, ge=1)
+    """All keys of a tenant together, every route: more keys do not buy more than four keys' limit."""
+    tenant_verifications: int = Field(default=240, ge=1)
+    """All keys of a tenant together: `POST /v1/verifications` alone."""
+    capture: int = Field(default=60, ge=1)
+    """Per client token (G62)."""
+    sign_in: int = Field(default=10, ge=1)
+    """Sign-ins in 15 minutes: all of an address, and failed ones of an account; kept in the store (G96)."""
+    rejected: int = Field(default=100, ge=1)
+    """Refused credentials per minute and address; over it their answer is 429 instead of 401."""
+
+
+def parse_rate_limits(setting: str) -> RateLimits | None:
+    """Read the setting: `on`, `off` (None), or the numbers as a JSON object.
+
+    Raises:
+        ValueError: It is none of these.
+    """
+    match setting.strip().lower():
+        case "on" | "":
+            return RateLimits()
+        case "off":
+            return None
+    try:
+        return RateLimits.model_validate_json(setting)
+    except ValidationError as error:
+        complaints = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise ValueError(f"neither on, off nor a JSON object of limits: {complaints}") from None

@@ -1,0 +1,1 @@
+"""`veristream demo`: the demonstration, its specimen documents and its webhook receiver."""

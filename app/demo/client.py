@@ -1,0 +1,71 @@
+"""The demonstration as a client of the service: a tenant with its key, and a member with a cookie."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyotp
+from aiohttp import ClientSession, ClientTimeout, CookieJar
+
+from app.demo.access import DemoMember
+from app.process.startup import CannotStart
+
+ANSWER_S: Final = 120.0
+"""How long one answer may take; a verification with models takes seconds, on a busy machine many."""
+
+BEGIN_ANEW: Final = "to begin anew, run: veristream demo reset"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Asks the service; an answer that is no 2xx ends the demonstration."""
+
+    session: ClientSession
+    headers: Mapping[str, str]
+
+    async def ask(self, method: str, path: str, body: Any = None, **query: str) -> dict[str, Any]:
+        """Send a request and return what was answered.
+
+        Raises:
+            CannotStart: It was refused.
+        """
+        more: dict[str, Any] = {"data": body} if isinstance(body, bytes) else {"json": body}
+        more["headers"] = {**self.headers, "Content-Type": "application/json"}
+        async with self.session.request(method, path, params=query, **more) as answer:
+            told: dict[str, Any] = await answer.json(content_type=None) or {}
+        if not answer.ok:
+            raise CannotStart(f"{method} {path} was refused: {told.get('detail')} {BEGIN_ANEW}")
+        return told
+
+
+@asynccontextmanager
+async def tenant_client(url: str, key: str) -> AsyncIterator[Client]:
+    """Open a client that shows a tenant's key."""
+    async with ClientSession(url, timeout=ClientTimeout(total=ANSWER_S)) as session:
+        yield Client(session, {"Authorization": f"Bearer {key}"})
+
+
+@asynccontextmanager
+async def member_client(url: str) -> AsyncIterator[Client]:
+    """Open a client that keeps its cookies and comes from the service's own pages."""
+    jar = CookieJar(unsafe=True)  # the service's host is an address
+    async with ClientSession(url, timeout=ClientTimeout(total=ANSWER_S), cookie_jar=jar) as session:
+        yield Client(session, {"Origin": url})
+
+
+async def sign_in(client: Client, member: DemoMember) -> DemoMember:
+    """Sign a member in with both factors, the second one enrolled if it was not; returns it with its secret.
+
+    Raises:
+        CannotStart: The service refused.
+    """
+    credentials = {"email": member.email, "password": member.password}
+    await client.ask("POST", "/v1/control/sessions", credentials)
+    if member.totp_secret is not None:
+        code = pyotp.TOTP(member.totp_secret).now()
+        await client.ask("POST", "/v1/control/mfa/verify", {"code": code})
+        return member
+    secret = (await client.ask("POST", "/v1/control/mfa/totp", {}))["secret"]
+    await client.ask("POST", "/v1/control/mfa/totp/confirm", {"code": pyotp.TOTP(secret).now()})
+    return member.model_copy(update={"totp_secret": secret})

@@ -1,0 +1,191 @@
+"""`veristream doctor`: looks at all that a start and the service rest on; each finding names its mend."""
+
+import asyncio
+import platform
+import resource
+import shutil
+import ssl
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from app.adapters.files.private_files import open_to_others
+from app.composition.stores import House, open_existing, record_keys_of
+from app.doctor.audit_chains import walk_chains
+from app.doctor.cassandra import look_at_cassandra
+from app.doctor.findings import Finding
+from app.doctor.running_service import RunningLook
+from app.kafka.cluster import TABLES, access_of
+from app.kafka.diagnostics import reach
+from app.observability.disk_space import nearest_existing
+from app.process.output import out, table
+from app.process.startup import CannotStart
+from app.settings import Settings, SettingsRefused
+from app.vision.faces.dlib_engine import load_core
+from app.vision.ocr import RapidTextReader
+from schemas.problems import StoreUnavailable, VeristreamError
+from streams.runtime.app import GROUP
+from streams.runtime.dead_letters import list_dead_letters
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.topics import TopicUnfit, open_admin, refuse_unfit, topics_wanted
+
+FREE_BYTES_MIN: Final = 1 << 30
+"""Below it evidence and logs soon have no room."""
+
+OPEN_FILES_MIN: Final = 1024
+"""The embedded broker keeps a file open per log segment."""
+
+DEAD_LETTERS_SHOWN: Final = 1_000
+
+
+async def examine(settings: Settings, url: str | None = None) -> list[Finding]:
+    """Look at everything; a look that cannot be taken is a finding as well.
+
+    The service is asked at `url`, or else where it began to serve and where these settings say.
+    """
+    findings = [_python(), _open_files(), _disk(settings.data_dir), _private(settings.data_dir)]
+    findings += [await asyncio.to_thread(_models), _face_band(settings)]
+    findings += await look_at_cassandra(settings)
+    try:
+        async with open_existing(settings) as house:
+            look = await RunningLook(settings, url, house)()
+            findings.append(Finding(looked_at="store and root key", ok=True, found="open"))
+            findings += await _chains(settings, house)
+            findings.append(await _outbox(house))
+    except CannotStart as error:
+        look = await RunningLook(settings, url)()
+        findings.append(
+            Finding(
+                looked_at="store and root key",
+                ok=False,
+                found=str(error),
+                mend="do what the message says; a lost root key cannot be replaced",
+            )
+        )
+    if look.insecure_receivers is not None:  # what counts is how the service runs
+        settings = settings.model_copy(update={"webhooks_allow_insecure": look.insecure_receivers})
+    return [*look.findings, *findings, _receivers(settings), *await _broker(settings)]
+
+
+def say_findings(findings: Sequence[Finding]) -> None:
+    """Print the findings for a person."""
+    rows = [
+        ("[green]ok[/]" if f.ok else "[bold red]not ok[/]", f.looked_at, f.found, f.mend) for f in findings
+    ]
+    out.print(table("Veristream", ("", "looked at", "found", "mend"), rows))
+
+
+def _python() -> Finding:
+    good = sys.version_info >= (3, 11)
+    mend = None if good else "install Python 3.11 or newer"
+    return Finding(looked_at="Python", ok=good, found=platform.python_version(), mend=mend)
+
+
+def _open_files() -> Finding:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    good = hard >= OPEN_FILES_MIN or hard == resource.RLIM_INFINITY
+    mend = None if good else f"raise the limit of open files to {OPEN_FILES_MIN} or more (ulimit -Hn)"
+    return Finding(looked_at="open files", ok=good, found=f"{soft} now, {hard} at most", mend=mend)
+
+
+def _disk(data_dir: Path) -> Finding:
+    existing = nearest_existing(data_dir)
+    free = shutil.disk_usage(existing).free
+    good = free >= FREE_BYTES_MIN
+    mend = None if good else f"make room on the disk of {existing}, or choose another --data-dir"
+    return Finding(looked_at="disk", ok=good, found=f"{free / 2**30:.1f} GiB free at {existing}", mend=mend)
+
+
+def _private(data_dir: Path) -> Finding:
+    found = [str(path) for path in open_to_others(data_dir)]
+    remedy = f"run: chmod -R go-rwx {data_dir}" if found else None
+    words = f"open to others: {', '.join(found[:5])}" if found else "for its owner alone"
+    return Finding(looked_at="data folder", ok=not found, found=words, mend=remedy)
+
+
+def _receivers(settings: Settings) -> Finding:
+    roots = ssl.get_default_verify_paths()
+    if not any((roots.cafile, roots.capath)):
+        mend = "install the package of certificate authorities, often named ca-certificates"
+        return Finding(looked_at="webhooks", ok=False, found="no authority to trust", mend=mend)
+    if not settings.webhooks_allow_insecure:
+        ports = ", ".join(map(str, sorted(settings.webhooks_ports)))
+        found = f"to https and public addresses only, ports {ports}"
+        return Finding(looked_at="webhooks", ok=True, found=found)
+    mend = "unset SERVICE_WEBHOOKS_ALLOW_INSECURE, which is for development alone"
+    return Finding(looked_at="webhooks", ok=False, found="http and loopback are allowed", mend=mend)
+
+
+def _models() -> Finding:
+    try:
+        version = RapidTextReader().model_version
+        load_core()
+    except VeristreamError as error:
+        mend = "install the pinned packages again: pip install --require-hashes -r requirements.lock"
+        return Finding(looked_at="models", ok=False, found=str(error), mend=mend)
+    return Finding(looked_at="models", ok=True, found=f"all hashes hold ({version}, dlib)")
+
+
+def _face_band(settings: Settings) -> Finding:
+    if settings.faces is not None:
+        return Finding(looked_at="faces", ok=True, found="models and thresholds of SERVICE_FACES")
+    found = f"accepted up to {settings.face_accept_at:g}, rejected above {settings.face_reject_above:g}"
+    return Finding(looked_at="faces", ok=True, found=found)
+
+
+async def _chains(settings: Settings, house: House) -> list[Finding]:
+    report = await walk_chains(settings, house)
+    bad = [chain.tenant_id for chain in report.chains if not chain.ok]
+    rows = sum(chain.rows for chain in report.chains)
+    faults = report.checkpoints.faults
+    found = f"{len(report.chains)} chains, {rows} rows" + (f", broken: {', '.join(bad)}" if bad else "")
+    remedy = "run: veristream audit verify; then compare with a backup"
+    newest = f"newest: {report.checkpoints.newest}" + (f"; {'; '.join(faults)}" if faults else "")
+    return [
+        Finding(looked_at="audit log", ok=not bad, found=found, mend=remedy if bad else None),
+        Finding(looked_at="audit checkpoints", ok=not faults, found=newest, mend=remedy if faults else None),
+    ]
+
+
+async def _outbox(house: House) -> Finding:
+    waiting = await house.stores.journal.pending_events(DEAD_LETTERS_SHOWN)
+    return Finding(looked_at="outbox", ok=True, found=f"{len(waiting)} events wait to leave")
+
+
+async def _broker(settings: Settings) -> Iterable[Finding]:
+    try:
+        access = access_of(settings)
+        alive = await reach(access)
+        async with open_admin(access) as admin:
+            there = {topic["topic"]: topic["partitions"] for topic in await admin.describe_topics()}
+        letters = await list_dead_letters(access, await record_keys_of(settings), DEAD_LETTERS_SHOWN)
+    except (CannotStart, SettingsRefused, StoreUnavailable) as error:
+        mend = "do what the message says" if settings.kafka_bootstrap else "start the service: veristream up"
+        return [Finding(looked_at="broker", ok=False, found=str(error), mend=mend)]
+    waiting = sum(not letter.redriven for letter in letters)
+    return [
+        Finding(looked_at="broker", ok=True, found=f"{access.protocol} at {access.bootstrap}, {alive} alive"),
+        _topics(access, there),
+        Finding(
+            looked_at="dead letters",
+            ok=not waiting,
+            found=f"{waiting} wait",
+            mend="look at them: veristream dlq list; then: veristream dlq redrive" if waiting else None,
+        ),
+    ]
+
+
+def _topics(access: LogAccess, there: Mapping[str, Sequence[Mapping[str, Any]]]) -> Finding:
+    wanted = topics_wanted(access, GROUP, TABLES)
+    missing = sorted(topic.name for topic in wanted if topic.name not in there)
+    if missing:
+        mend = "start the service once, it creates its topics: veristream up"
+        return Finding(looked_at="topics", ok=False, found=f"missing: {', '.join(missing)}", mend=mend)
+    try:
+        for topic in wanted:
+            refuse_unfit(topic, there[topic.name])
+    except TopicUnfit as error:
+        return Finding(looked_at="topics", ok=False, found=str(error), mend="do what the message says")
+    found = f"{len(wanted)}, kept {access.replication_factor} times"
+    return Finding(looked_at="topics", ok=True, found=found)

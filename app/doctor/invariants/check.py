@@ -1,0 +1,192 @@
+"""Looks through a deployment while it runs: which invariants were looked at, and what violates them."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from rich.markup import escape
+
+from app.adapters.files.blobs import BlobFiles
+from app.adapters.security.crypto import Purpose
+from app.composition.stores import House, now, open_existing
+from app.composition.tenants import every_tenant
+from app.doctor.invariants.deliveries import walk_deliveries
+from app.doctor.invariants.log_state import Told
+from app.doctor.invariants.store_state import TELLS_FOR_MS, Held
+from app.doctor.invariants.topic_reader import read_topics
+from app.kafka.cluster import access_of
+from app.process.output import out, say_json
+from app.process.startup import CannotStart
+from app.settings import Settings, blobs_dir_of
+from schemas.base import Frozen
+from schemas.ids import PLATFORM
+from schemas.problems import StoreUnavailable
+from schemas.topics import TOPICS, Topic
+from streams.invariants import rules
+from streams.invariants.rules import COUNTED, MEANING, NOT_BUILT, Invariant, Violation
+from streams.runtime.app import GROUP
+from streams.runtime.kafka_client_config import LogAccess
+
+SWEPT_AFTER: Final = timedelta(hours=3)
+"""A file of evidence no row names is an orphan until the sweeper has surely come by."""
+
+_BLOCK: Final = 1 << 20
+_MARGIN: Final = timedelta(minutes=10)
+"""How much earlier than it may a topic is taken to forget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to look for beyond what is always looked for."""
+
+    due_after: timedelta = timedelta(seconds=60)
+    """What is younger may still be under way."""
+    canaries: tuple[str, ...] = ()
+    """Planted values that must be found nowhere."""
+    logs: tuple[Path, ...] = ()
+    """Log files and saved metrics in which they are looked for as well."""
+
+
+class Look(Frozen):
+    """How an invariant fared."""
+
+    invariant: Invariant
+    meaning: str
+    """What must hold, as a sentence."""
+    counted: str
+    """What `looked_at` is a number of."""
+    looked_at: int
+    """0: there was nothing to look at."""
+    violations: int
+    not_built: str | None = None
+    """What it also speaks of and could not be looked at."""
+
+
+class Report(Frozen):
+    """What was looked at and what should not be."""
+
+    looks: tuple[Look, ...]
+    violations: tuple[Violation, ...]
+
+
+def examine_and_say(settings: Settings, asked: Question, *, as_json: bool) -> int:
+    """Look at every invariant and print the report; returns the exit status.
+
+    Raises:
+        CannotStart: Store or broker cannot be reached.
+    """
+    report = asyncio.run(examine_deployment(settings, asked))
+    if as_json:
+        say_json(report.model_dump(mode="json"))
+    else:
+        say_report(report)
+    return 1 if report.violations else 0
+
+
+async def examine_deployment(settings: Settings, asked: Question) -> Report:
+    """Open the deployment's stores and look at every invariant.
+
+    Raises:
+        CannotStart: Store or broker cannot be reached.
+    """
+    access = access_of(settings)
+    async with open_existing(settings) as house:
+        try:
+            return await examine_invariants(house, access, blobs_dir_of(settings), asked)
+        except StoreUnavailable as error:
+            raise CannotStart(f"{error}; see: veristream doctor --data-dir {settings.data_dir}") from error
+
+
+async def examine_invariants(house: House, access: LogAccess, blobs_dir: Path, asked: Question) -> Report:
+    """Look at every invariant; safe while the service runs, and reads only.
+
+    Raises:
+        StoreUnavailable: Store or broker are away.
+    """
+    moment, needles = now(), rules.hidden(asked.canaries)
+    told = Told(house.record_keys, needles)
+    held = Held(
+        stores=house.stores,
+        audit_key=house.root_key.derive(Purpose.AUDIT_CHAIN),
+        due_before=moment - asked.due_after,
+        kept_since=moment - timedelta(milliseconds=TELLS_FOR_MS) + _MARGIN,
+        needles=needles,
+    )
+    await read_topics(access, lambda name: _ours(name) and name != Topic.DECISIONS, told.meet)
+    tenants = await every_tenant(house)
+    for tenant_id in tenants:
+        await held.walk_records(tenant_id)
+    await held.hold_against_commands(told)
+    await read_topics(access, lambda name: name == Topic.DECISIONS, told.meet)  # after what it must tell of
+    await held.hold_against_events(told)
+    for tenant_id in tenants:
+        await walk_deliveries(held, tenant_id)
+    for tenant_id in [PLATFORM, *tenants]:
+        await held.walk_audit(tenant_id)
+    await held.walk_blobs(BlobFiles(blobs_dir), moment - SWEPT_AFTER)
+    spilt = await asyncio.to_thread(lambda: list(_search(needles, asked.logs)))
+    held.looked_at[Invariant.I9] += len(needles) * (told.records + len(asked.logs))
+    return _report(held, [*told.violations, *held.violations, *spilt])
+
+
+def _ours(name: str) -> bool:
+    return name in {spec.topic for spec in TOPICS} or name.startswith(f"{GROUP}-")
+
+
+def _search(needles: Sequence[Sequence[bytes]], logs: Sequence[Path]) -> Iterator[Violation]:
+    """Look for planted values in files, of any size."""
+    longest = max((len(form) for forms in needles for form in forms), default=0)
+    for path in logs:
+        found: dict[str, Violation] = {}
+        with path.open("rb") as file:
+            tail = b""
+            while block := file.read(_BLOCK):
+                found |= {v.found: v for v in rules.judge_canaries(needles, str(path), tail + block)}
+                tail = block[-longest:]
+        yield from found.values()
+
+
+def _report(held: Held, violations: Sequence[Violation]) -> Report:
+    looks = [
+        Look(
+            invariant=invariant,
+            meaning=MEANING[invariant],
+            counted=COUNTED[invariant],
+            looked_at=held.looked_at[invariant],
+            violations=sum(violation.invariant is invariant for violation in violations),
+            not_built=NOT_BUILT.get(invariant),
+        )
+        for invariant in Invariant
+    ]
+    return Report(looks=tuple(looks), violations=tuple(violations))
+
+
+def say_report(report: Report) -> None:
+    """Print each invariant in words with what was counted, then one line for each violation."""
+    for look in report.looks:
+        out.print(
+            f"{look.invariant:<4}{_verdict(look)}  {escape(look.meaning)}", soft_wrap=True, highlight=False
+        )
+        out.print(f"    {escape(_counted(look))}", soft_wrap=True, highlight=False, style="dim")
+    for violation in report.violations:
+        line = f"{violation.invariant} {violation.about}: {violation.found}"
+        out.print(escape(line), soft_wrap=True, highlight=False)
+    broken = sum(look.violations > 0 for look in report.looks)
+    said = f"{len(report.violations)} violations of {broken} invariants." if broken else "No violations."
+    out.print(said, style="bold", highlight=False)
+
+
+def _verdict(look: Look) -> str:
+    if look.violations:
+        return "[bold red]BROKEN[/]     "
+    return "[green]holds[/]      " if look.looked_at else "not checked"
+
+
+def _counted(look: Look) -> str:
+    checked = f"{look.looked_at} {look.counted}" if look.looked_at else f"no {look.counted}"
+    if look.invariant is Invariant.I9 and not look.looked_at:
+        checked = "no value was given to look for: --canary"
+    return checked if look.not_built is None else f"{checked}; not covered: {look.not_built}"

@@ -1,0 +1,146 @@
+"""`veristream status`: whether the service is ready, what waits, and how much room is left, at one look."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Final
+
+from rich.console import Group
+from rich.filesize import decimal as filesize
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from app.composition.stores import House, now, open_existing
+from app.doctor.running_service import RunningLook
+from app.kafka.cluster import access_of
+from app.kafka.diagnostics import reach
+from app.observability.backlog import DiskUsage, ages_of, count_in_store
+from app.observability.disk_space import places_of
+from app.process.output import out
+from app.process.startup import CannotStart
+from app.settings import Settings, SettingsRefused
+from schemas.base import Frozen, rfc3339
+from schemas.problems import StoreUnavailable
+from streams.runtime.dead_letters import count_dead_letters
+from streams.runtime.lag import Waiting, measure_waiting
+
+WATCH_EVERY_S: Final = 2.0
+
+
+_WORDS: Final = {
+    "events": "events not sent",
+    "audit_chains": "audit chains to seal",
+    "dead_letters": "dead letters",
+}
+
+
+class Status(Frozen):
+    """What was found; everything counted is a number of the whole deployment, never of a tenant."""
+
+    at: datetime
+    ready: bool
+    service: str
+    """Where the service is ready, or why it is not."""
+    broker: str | None
+    """Why nothing could be counted in the broker; None when it answered."""
+    lag: Mapping[str, int]
+    """Records that wait for the agents, by topic."""
+    waiting: Mapping[str, int]
+    """Events not sent, chains with unsealed audit rows, dead letters."""
+    oldest_event_s: float
+    """How long the oldest event that was not sent has waited, in seconds."""
+    oldest_command_s: Mapping[str, float]
+    """How long the oldest undecided command has waited, in seconds, by topic; 0 without any."""
+    disk_free_bytes: Mapping[str, int]
+    disk_used_bytes: Mapping[str, int]
+
+
+async def read_status(settings: Settings, url: str | None = None) -> Status:
+    """Look once; the service is asked at `url`, or else where it began to serve.
+
+    Raises:
+        CannotStart: The stores cannot be opened.
+    """
+    async with open_existing(settings) as house:
+        return await _read(settings, house, url)
+
+
+async def watch(settings: Settings, url: str | None, every_s: float = WATCH_EVERY_S) -> None:
+    """Look again and again and draw what was found, until interrupted."""
+    async with open_existing(settings) as house:
+        with Live(console=out, auto_refresh=False) as screen:
+            while True:
+                screen.update(draw(await _read(settings, house, url)), refresh=True)
+                await asyncio.sleep(every_s)
+
+
+async def _read(settings: Settings, house: House, url: str | None) -> Status:
+    findings = (await RunningLook(settings, url, house)()).findings
+    service = next(one for one in findings if one.looked_at == "service")
+    waiting, oldest_s = await count_in_store(house.stores, now())
+    disks = DiskUsage(places_of(settings))
+    await disks.measure()
+    unsettled = Waiting({}, {})
+    broker = None
+    try:
+        access = access_of(settings)
+        await reach(access)
+        unsettled = await measure_waiting(access)
+        waiting["dead_letters"] = await count_dead_letters(access)
+    except (CannotStart, SettingsRefused, StoreUnavailable) as error:
+        broker = str(error)
+    return Status(
+        at=now(),
+        ready=service.ok,
+        service=service.found,
+        broker=broker,
+        lag=unsettled.records,
+        waiting=waiting,
+        oldest_event_s=round(oldest_s, 1),
+        oldest_command_s={}
+        if broker
+        else {topic: round(age, 1) for topic, age in ages_of(unsettled, now()).items()},
+        disk_free_bytes=disks.free,
+        disk_used_bytes=disks.used,
+    )
+
+
+def draw(status: Status) -> Group:
+    """Return the status as aligned lines for a person."""
+    rows = Table.grid(padding=(0, 2))
+    for name, said in _lines(status):
+        rows.add_row(name, said)
+    return Group(Text(f"Veristream, {rfc3339(status.at)}", style="bold"), rows)
+
+
+def _lines(status: Status) -> Iterator[tuple[str, Text]]:
+    yield "service", Text(status.service, style="green" if status.ready else "bold red")
+    if status.broker is not None:
+        yield "broker", Text(status.broker, style="bold red")
+    else:
+        yield "records waiting", _counts({_short(topic): count for topic, count in status.lag.items()})
+    for kind, count in status.waiting.items():
+        yield _WORDS[kind], _counts({"": count})
+    for topic, age_s in status.oldest_command_s.items():
+        if age_s:
+            yield f"oldest of {_short(topic)}", Text(f"{age_s:.0f} s")
+    if status.oldest_event_s:
+        yield "oldest event", Text(f"{status.oldest_event_s:.0f} s")
+    yield "disk left", _sizes(status.disk_free_bytes)
+    yield "size", _sizes(status.disk_used_bytes)
+
+
+def _short(topic: str) -> str:
+    """Return what a topic is called in a line: `audit`, `verifications`, `webhooks.deliveries`."""
+    return topic.removeprefix("idv.").removesuffix(".v1").removesuffix(".commands")
+
+
+def _counts(counts: Mapping[str, int]) -> Text:
+    """Name those that are not zero."""
+    some = ", ".join(f"{name} {count}".strip() for name, count in counts.items() if count)
+    return Text(some, style="yellow") if some else Text("0")
+
+
+def _sizes(sizes: Mapping[str, int]) -> Text:
+    return Text(", ".join(f"{place} {filesize(size)}" for place, size in sizes.items()))

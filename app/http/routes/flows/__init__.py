@@ -1,0 +1,1 @@
+"""The routes of verification flows and the bodies of their requests."""

@@ -1,0 +1,1 @@
+"""The routes of review cases and the bodies of their requests."""

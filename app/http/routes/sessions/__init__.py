@@ -1,0 +1,1 @@
+"""The routes of verification sessions and the bodies of their requests."""

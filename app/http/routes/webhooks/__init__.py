@@ -1,0 +1,1 @@
+"""The routes of webhook endpoints and deliveries, and the bodies of their requests."""

@@ -1,0 +1,134 @@
+"""From a captured image to kept evidence and what can be said of it at once; away from the event loop."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from app.intake.images import MAX_IMAGE_BYTES, Arrived, ImageGate, Keepable, make_keepable
+from app.vision.forker import Forker
+from app.vision.pool import VisionPool
+from app.vision.pooled import PooledImageDecoder
+from schemas.enums import EvidenceKind
+from schemas.ids import EvidenceId, TenantId, derive_id
+from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, ProblemCode, Refused
+from schemas.reasons import ReasonCode
+from schemas.sessions import StoredSession
+from streams.ports.evidence import EvidenceDraft, EvidenceRow, EvidenceStore
+from streams.sessions.image_quality import said_at_once, said_of_scenario
+from streams.sessions.rules import attempt_of, verification_id
+from streams.verification.policy import ImageThresholds, VerificationPolicy
+from streams.verification.records import RETENTION_OF
+from streams.verification.sandbox import scenario_for
+from streams.vision_ports import ImageDecoder
+
+WHOLE_BODY: Final = ""
+"""The pointer of an image that is the body itself."""
+
+JUDGING_S: Final = 8.0
+"""How long a front judges an image before it keeps it unjudged; the evaluation judges it anyway."""
+
+WAITING: Final = 32
+"""A front looks at captured images one after the other, some 0.1 s each, without any model."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An image that is kept, not yet named by the session."""
+
+    attempt: int
+    evidence_id: EvidenceId
+    reasons: tuple[ReasonCode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureIntake:
+    """Takes captured images in; the same image again is kept once."""
+
+    evidence: EvidenceStore
+    images: ImageGate
+    decoder: ImageDecoder
+    clock: Callable[[], datetime]
+    thresholds: ImageThresholds
+
+    async def keep(
+        self, tenant_id: TenantId, stored: StoredSession, what: EvidenceKind, image: Arrived
+    ) -> Kept:
+        """Keep an image for the attempt under way, and say what is wrong with it.
+
+        Raises:
+            Refused: PAYLOAD_TOO_LARGE, IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE at its place.
+            Overloaded: Too many images are being looked at.
+            StoreUnavailable: Nothing is known; the same image may be sent again.
+        """
+        if len(image.content) > MAX_IMAGE_BYTES:
+            message = f"The image has more than {MAX_IMAGE_BYTES} bytes."
+            raise Refused.at(image.pointer, ProblemCode.PAYLOAD_TOO_LARGE, message)
+        keepable = await make_keepable(self.images, image)
+        reasons = await self._judge(stored, what, image, keepable)
+        row, attempt = stored.session, attempt_of(stored)
+        run = verification_id(tenant_id, row.session_id, attempt)
+        evidence_id = EvidenceId(derive_id("evd", run, what, image.digest))
+        draft = EvidenceRow(
+            tenant_id=tenant_id,
+            subject_id=row.subject_id,
+            verification_id=run,
+            evidence_id=evidence_id,
+            kind=what,
+            retention_policy=RETENTION_OF[what],
+            media_type=keepable.media_type,
+            created_at=self.clock(),
+        )
+        await self.evidence.put([EvidenceDraft(draft, keepable.content)])
+        return Kept(attempt, evidence_id, reasons)
+
+    async def _judge(
+        self, stored: StoredSession, what: EvidenceKind, image: Arrived, keepable: Keepable
+    ) -> tuple[ReasonCode, ...]:
+        row = stored.session
+        try:
+            async with asyncio.timeout(JUDGING_S):
+                picture = await self.decoder.decode(keepable.content)
+                scenario = scenario_for(row.subject_id, livemode=row.livemode)
+                if scenario is not None:
+                    return said_of_scenario(scenario)
+                measured = await self.decoder.sharpness(picture)
+        except ImageUndecodable:
+            message = "The image cannot be decoded."
+            raise Refused.at(image.pointer, ProblemCode.IMAGE_UNDECODABLE, message) from None
+        except ImageNotEvaluable:
+            message = "There is nothing in the image to evaluate."
+            raise Refused.at(image.pointer, ProblemCode.IMAGE_NOT_EVALUABLE, message) from None
+        except (EngineFailed, TimeoutError):
+            log.warning("capture.unjudged", session_id=row.session_id)
+            return ()
+        return said_at_once(what, measured, min(picture.width, picture.height), self.thresholds)
+
+
+@asynccontextmanager
+async def open_image_pool(forker: Forker) -> AsyncIterator[VisionPool]:
+    """Give a front a child of its own, so that its images never wait for models."""
+    pool = VisionPool(forker, 1, waiting=WAITING)
+    try:
+        yield pool
+    finally:
+        await pool.aclose()
+
+
+def build_capture_intake(
+    evidence: EvidenceStore, decoder: PooledImageDecoder, clock: Callable[[], datetime]
+) -> CaptureIntake:
+    """Judge captured images by the thresholds of the evaluation."""
+    return CaptureIntake(evidence, decoder, decoder, clock, VerificationPolicy().images)
+
+
+def arrived(content: bytes) -> Arrived:
+    """Return an image that is the body itself."""
+    return Arrived(WHOLE_BODY, content, hashlib.sha256(content).hexdigest())

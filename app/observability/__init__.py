@@ -1,0 +1,1 @@
+"""Logs, metrics, and measurements of backlogs and disks."""

@@ -1,0 +1,1 @@
+"""What every process of the service needs: starting, stopping, and output for a person."""

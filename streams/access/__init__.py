@@ -1,1 +1,0 @@
-"""Tenants and their API keys: who is let in, and every change of that with its audit row."""

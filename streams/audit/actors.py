@@ -1,0 +1,40 @@
+"""Actors on their way through the log: the address sealed before, opened when the audit row is written."""
+
+from typing import Final
+
+from schemas.audit import Actor
+from schemas.enums import ActorType
+from schemas.ids import SubjectId, TenantId
+from schemas.people import SentActor
+from streams.ports.errors import Damaged, Erased
+from streams.ports.evidence import Vault
+
+_LABEL = "address"
+
+NOBODY: Final = SentActor(actor_type=ActorType.SYSTEM, request_id="")
+"""Who acts when time does, or the service itself."""
+
+
+async def seal_actor(vault: Vault, tenant_id: TenantId, actor: Actor) -> SentActor:
+    """Return the actor as it may travel; the address is sealed under the actor's own key."""
+    sealed = None
+    if actor.ip is not None and actor.actor_id is not None:
+        sealed = await vault.seal(tenant_id, SubjectId(actor.actor_id), _LABEL, actor.ip.encode())
+    return SentActor(
+        actor_type=actor.actor_type,
+        actor_id=actor.actor_id,
+        request_id=actor.request_id or "",
+        sealed_ip=sealed,
+    )
+
+
+async def open_actor(vault: Vault, tenant_id: TenantId, sent: SentActor) -> Actor:
+    """Return the actor as the audit row names it; an address that cannot be opened is left out."""
+    ip = None
+    if sent.sealed_ip is not None and sent.actor_id is not None:
+        try:
+            opened = await vault.open(tenant_id, SubjectId(sent.actor_id), _LABEL, sent.sealed_ip)
+            ip = opened.decode()
+        except (Damaged, Erased):
+            ip = None
+    return Actor(actor_type=sent.actor_type, actor_id=sent.actor_id, request_id=sent.request_id, ip=ip)

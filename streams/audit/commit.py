@@ -1,0 +1,38 @@
+"""A commit that is told to the log at once, for use cases no agent carries out."""
+
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from schemas.problems import StoreUnavailable
+from streams.ports.events import Announcer
+from streams.ports.records import Change, Committed, Journal
+
+log = structlog.get_logger(__name__)
+
+Commit = Callable[[Change], Awaitable[Committed]]
+"""Commits a change; raises what `Journal.commit` raises."""
+
+
+class CommitAndTell:
+    """Commits, then tells events and rows; what the log does not take the reconciler tells again."""
+
+    def __init__(self, journal: Journal, announcer: Announcer) -> None:
+        self._journal = journal
+        self._announcer = announcer
+
+    async def __call__(self, change: Change) -> Committed:
+        """Commit the change and announce what it wrote.
+
+        Raises:
+            Conflict: As `Journal.commit`.
+            StoreUnavailable: As `Journal.commit`; when only the log is away the commit stands.
+        """
+        committed = await self._journal.commit(change)
+        if committed.won and (change.events or change.audit):
+            try:
+                rows = [row.event_id for row in change.audit]
+                await self._announcer.announce(change.tenant_id, change.events, rows)
+            except StoreUnavailable:
+                log.warning("commit.untold", tenant_id=change.tenant_id)
+        return committed

@@ -1,0 +1,1 @@
+"""The promises of stores, evidence and events that `app.adapters` keeps."""

@@ -1,0 +1,76 @@
+"""The promises about the audit log.
+
+Every method takes the tenant first, and another tenant's thing is `NotFound`. Each may raise
+`StoreUnavailable`; then nothing is known about what was asked, and asking again is safe.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from schemas.audit import AuditEvent, AuditFilter, ChainLink
+from schemas.checkpoints import ChainHead
+from schemas.ids import (
+    AuditEventId,
+    TenantId,
+)
+from streams.ports.records import Position
+
+
+@dataclass(frozen=True, slots=True)
+class SealedRow:
+    """A link of the chain with the row it seals."""
+
+    event: AuditEvent | None
+    """None: the row is gone, or is no row any more."""
+    link: ChainLink
+
+
+class AuditLog(Protocol):
+    """Rows are only ever added (by `Journal.commit`); sealing joins them to the tenant's chain."""
+
+    async def page(
+        self, tenant_id: TenantId, chosen: AuditFilter, *, limit: int, before: Position | None = None
+    ) -> Sequence[AuditEvent]:
+        """Return matching rows, newest first; a sealed row carries its link in `context["chain"]`.
+
+        Raises:
+            Damaged: A row was altered so far that it cannot be read.
+        """
+        ...
+
+    async def unsealed_tenants(self) -> Sequence[TenantId]:
+        """Return the tenants that have rows outside their chain."""
+        ...
+
+    async def unsealed(self, tenant_id: TenantId, limit: int) -> Sequence[AuditEvent]:
+        """Return rows outside the chain in the order they were committed.
+
+        Raises:
+            Damaged: A row was altered so far that it cannot be read.
+        """
+        ...
+
+    async def head(self, tenant_id: TenantId) -> ChainLink | None:
+        """Return the last link of the chain, None before the first.
+
+        Raises:
+            Damaged: The head is not one that `seal` wrote.
+        """
+        ...
+
+    async def heads(self) -> Sequence[ChainHead]:
+        """Return the last link of every chain; a chain whose head `seal` did not write is left out."""
+        ...
+
+    async def seal(self, tenant_id: TenantId, rows: Sequence[tuple[AuditEventId, ChainLink]]) -> bool:
+        """Append links in order; False, and nothing written, when the head is not the one they follow.
+
+        Raises:
+            Damaged: The head is not one that `seal` wrote, or a row is unknown or already in the chain.
+        """
+        ...
+
+    async def walk(self, tenant_id: TenantId, after: int, limit: int) -> Sequence[SealedRow]:
+        """Return sealed rows in chain order, from the position after `after`."""
+        ...

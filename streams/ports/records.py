@@ -1,0 +1,190 @@
+"""The promises about records: changes committed in one transaction, and the records they leave.
+
+Every method takes the tenant first, and another tenant's thing is `NotFound`. Each may raise
+`StoreUnavailable`; then nothing is known about what was asked, and asking again is safe.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, Protocol
+
+from schemas.audit import AuditEvent
+from schemas.events import DecisionEvent
+from schemas.ids import (
+    EventId,
+    TenantId,
+)
+
+
+class RecordKind(StrEnum):
+    """What a record is; part of every store key, right after the tenant."""
+
+    TENANT = "tenant"
+    API_KEY = "api_key"
+    VERIFICATION = "verification"
+    SESSION = "session"
+    SESSION_SLOT = "session_slot"
+    """Which session a subject has open under a flow."""
+    SESSION_WATCH = "session_watch"
+    """When a session needs attention; the platform's, so that one sweep finds those of every tenant."""
+    REVIEW_CASE = "review_case"
+    DECISION = "decision"
+    PICTURE = "picture"
+    """For whom a picture was kept first, under the mode and the digest of its pixels."""
+    FLOW = "flow"
+    FLOW_REVISION = "flow_revision"
+    CAPABILITY = "capability"
+    REVIEWER = "reviewer"
+    REVIEWER_SESSION = "reviewer_session"
+    REVIEWER_EMAIL = "reviewer_email"
+    TOKEN = "token"  # noqa: S105 - a kind of record
+    COUNTER = "counter"
+    ACT = "act"
+    """Something done that changed no other record, such as a look at evidence (`streams.audit.rows`)."""
+    SETTINGS = "settings"
+    WEBHOOK_ENDPOINT = "webhook_endpoint"
+    WEBHOOK_HEALTH = "webhook_health"
+    WEBHOOK_TENANT = "webhook_tenant"
+    """That a tenant ever had an endpoint, and how far its events were seen fanned out; the platform's."""
+    DELIVERY = "delivery"
+    DELIVERY_WATCH = "delivery_watch"
+    """When a delivery needs attention; the platform's, so that one sweep finds those of every tenant."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place in a list ordered by (created_at, id)."""
+
+    created_at: datetime
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A stored value with what the store must know of it; `body` is JSON and means nothing to the store."""
+
+    tenant_id: TenantId
+    kind: RecordKind
+    id: str
+    body: bytes
+    created_at: datetime
+    version: int = 1
+    """1 when created, one more at each change."""
+    fingerprint: str = ""
+    """SHA-256 of the request that created it (G2)."""
+    indexes: tuple[tuple[str, str], ...] = ()
+    """(index name, value) pairs under which the record is listed now."""
+    first_body: bytes = b""
+    """The body as first answered; filled by the store, ignored on writes."""
+    searched: str = ""
+    """The text of which a fragment finds the record (`Records.search`); what it was created with stays."""
+
+
+SEARCHED_UNDER: Final = frozenset({"mode", "status"})
+"""Names of the indexes under which a fragment can be sought; each costs something at every write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """All that one command changes, committed together or not at all; every id derives from the command.
+
+    The first record decides: when it is new (`version` 1) and already there, or when the stored
+    version is not `version - 1`, nothing of the change is written. Any other record that is new and
+    already there stays as it is. What a record was created with (`created_at`, `fingerprint`, its
+    first body, `searched`) never changes.
+    """
+
+    tenant_id: TenantId
+    """Whose audit rows and events these are; a record is this tenant's or the platform's."""
+    records: tuple[Record, ...]
+    audit: tuple[AuditEvent, ...] = ()
+    events: tuple[DecisionEvent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What stands in the store after a commit."""
+
+    record: Record
+    """The deciding record as it is stored, whoever wrote it."""
+    won: bool
+    """False when an earlier commit had written the record; that one is what gets answered."""
+
+
+class Journal(Protocol):
+    """Commits changes, and remembers which events still have to leave the house."""
+
+    async def commit(self, change: Change) -> Committed:
+        """Write the change once; the same change again answers what the first wrote, with `won` False.
+
+        A replay of a later version is known by its version and body; after further changes it is a
+        `Conflict`.
+
+        Raises:
+            Conflict: A record with `version` > 1 was changed by somebody else, or is not there.
+        """
+        ...
+
+    async def pending_events(self, limit: int) -> Sequence[DecisionEvent]:
+        """Return events that were committed but not yet marked as emitted, oldest first, of all tenants."""
+        ...
+
+    async def mark_emitted(self, event_ids: Sequence[EventId]) -> None:
+        """Remember that these events are in the log; unknown ids are ignored."""
+        ...
+
+    async def touch(self) -> None:
+        """Write something that says nothing, as a commit would; `StoreUnavailable` when it cannot."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found, newest first."""
+
+    records: Sequence[Record]
+    further: Position | None = None
+    """Before this nothing was looked at, though the page is not full; None: it is full, or that was all."""
+
+
+class Records(Protocol):
+    """Reads what was committed; a commit that was answered is visible at once."""
+
+    async def get(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
+        """Return the record, or raise `NotFound`."""
+        ...
+
+    async def page(
+        self,
+        tenant_id: TenantId,
+        kind: RecordKind,
+        index: tuple[str, str],
+        *,
+        limit: int,
+        before: Position | None = None,
+    ) -> Sequence[Record]:
+        """Return at most `limit` records listed under (index name, value), newest first.
+
+        `before` continues after the last record of the page before it.
+        """
+        ...
+
+    async def search(
+        self,
+        tenant_id: TenantId,
+        kind: RecordKind,
+        index: tuple[str, str],
+        fragment: str,
+        *,
+        limit: int,
+        before: Position | None = None,
+    ) -> Found:
+        """Return what `page` would of the records whose `searched` text contains the fragment.
+
+        Letters count as they are: whoever wants no difference of case folds both. The fragment is not
+        empty, and the index one of `SEARCHED_UNDER`. A store may stop before the page is full, rather than
+        look at all there is for a fragment of common pieces; `Found.further` then says where to go on.
+        """
+        ...

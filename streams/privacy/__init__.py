@@ -1,0 +1,1 @@
+"""Erased subjects and sealed subject ids."""

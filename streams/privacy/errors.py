@@ -1,0 +1,34 @@
+"""What is answered to a request about a subject that was erased and gets no new key (G65)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from schemas.problems import ProblemCode, Refused, VeristreamError
+from streams.ports.errors import Erased
+
+
+def subject_erased() -> Refused:
+    """Return the refusal of a request that names an erased subject; it created nothing."""
+    message = "The subject was erased; nothing can be kept under this id any more. Use another id."
+    return Refused.at("/subject_id", ProblemCode.VALIDATION_FAILED, message)
+
+
+def no_longer_kept(error: VeristreamError) -> Refused:
+    """Return the refusal of a command whose images are gone: for good with their subject, or sent again."""
+    if isinstance(error, Erased):
+        return subject_erased()
+    message = "The images are no longer kept; send them again."
+    return Refused.because(ProblemCode.STORE_FAILED, message)
+
+
+@contextmanager
+def refusing_erased() -> Iterator[None]:
+    """Refuse, where something is to be kept for the subject that the request names.
+
+    Raises:
+        Refused: VALIDATION_FAILED at /subject_id.
+    """
+    try:
+        yield
+    except Erased:
+        raise subject_erased() from None

@@ -1,0 +1,162 @@
+"""Members come in: invited with a one-time token, or added with a password at the command line (G87, S28)."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from schemas.audit import Actor, AuditAction, AuditEvent
+from schemas.ids import ALPHABET, TenantId, UserId, derive_id
+from schemas.people import Reviewer, Role, TokenPurpose
+from schemas.problems import NotFound, ProblemCode, Refused
+from streams.audit.rows import write_row
+from streams.ports.records import Record, RecordKind
+from streams.reviewers.context import People
+from streams.reviewers.members import Amended, add_member, amend, find_in_tenant, load_member, normal_email
+from streams.reviewers.tokens import IssuedToken, issue_token
+from streams.tenants.handler import RequestName
+
+PASSWORD_GROUPS: Final = 5
+GROUP_CHARS: Final = 5
+"""25 characters of five random bits: 125 bits, in groups so that it can be read aloud."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewMember:
+    """Who shall be a member."""
+
+    tenant_id: TenantId
+    email: str
+    name: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """A member that was invited, and the token that is shown this once."""
+
+    reviewer: Reviewer
+    token: str | None = field(repr=False)
+    """None: the request was answered before (G82)."""
+    expires_at: datetime | None
+
+    @property
+    def replayed(self) -> bool:
+        """Whether this was answered before."""
+        return self.token is None
+
+
+async def invite(people: People, wish: NewMember, request: RequestName, actor: Actor) -> Invitation:
+    """Add a member without a password, and draw the token to set one with.
+
+    The answer is the same whether or not a member of another tenant has the address: only when the
+    invitation is redeemed the address is bound.
+
+    Raises:
+        Refused: MEMBER_EXISTS, in this tenant; IDEMPOTENCY_KEY_REUSED.
+    """
+    first = await _answered(people, wish.tenant_id, request)
+    if first is not None:
+        return first
+    reviewer_id = UserId(derive_id("usr", request.id, normal_email(wish.email)))
+    issued = issue_token(people, _reviewer(people, wish, reviewer_id), TokenPurpose.INVITATION)
+    reviewer = issued.reviewer
+    marker = Record(
+        wish.tenant_id, RecordKind.TOKEN, request.id, reviewer_id.encode(), reviewer.created_at,
+        fingerprint=request.fingerprint,
+    )  # fmt: skip
+    row = _invited(people, reviewer, actor, "A member was invited.")
+    if await add_member(people, reviewer, (row,), (issued.record, marker)):
+        return Invitation(reviewer, issued.text, issued.expires_at)
+    first = await _answered(people, wish.tenant_id, request)
+    return first or await _first(people, wish.tenant_id, reviewer_id)
+
+
+async def _answered(people: People, tenant_id: TenantId, request: RequestName) -> Invitation | None:
+    """Return the member the same request added, as first answered.
+
+    Raises:
+        Refused: IDEMPOTENCY_KEY_REUSED.
+    """
+    try:
+        marker = await people.records.get(tenant_id, RecordKind.TOKEN, request.id)
+    except NotFound:
+        return None
+    request.require_same(marker.fingerprint)
+    return await _first(people, tenant_id, UserId(marker.body.decode()))
+
+
+async def _first(people: People, tenant_id: TenantId, reviewer_id: UserId) -> Invitation:
+    added = await people.records.get(tenant_id, RecordKind.REVIEWER, reviewer_id)
+    return Invitation(Reviewer.from_bytes(added.first_body), None, None)
+
+
+async def add_with_password(people: People, wish: NewMember, actor: Actor) -> tuple[Reviewer, str]:
+    """Add a member with a password that was drawn, and return both; it is shown this once.
+
+    Raises:
+        Refused: MEMBER_EXISTS.
+        Overloaded: Too many passwords are being hashed.
+    """
+    password = draw_password(people)
+    reviewer = _reviewer(people, wish, UserId(people.new_id("usr"))).model_copy(
+        update={
+            "password_hash": await people.passwords.hash(password),
+            "password_changed_at": people.clock(),
+        }
+    )
+    row = _invited(people, reviewer, actor, "A member was added with a password.")
+    await add_member(people, reviewer, (row,))
+    return reviewer, password
+
+
+def draw_password(people: People) -> str:
+    """Return a password nobody has to think of."""
+    drawn = people.draw(PASSWORD_GROUPS * GROUP_CHARS)
+    text = "".join(ALPHABET[byte & 31] for byte in drawn)
+    return "-".join(text[start : start + GROUP_CHARS] for start in range(0, len(text), GROUP_CHARS))
+
+
+async def give_reset_token(people: People, tenant_id: TenantId, email: str, actor: Actor) -> IssuedToken:
+    """Draw a token to set a password with; the password in use stays good until then, the factor in any case.
+
+    Raises:
+        NotFound: The tenant has no member with this address.
+        Refused: VALIDATION_FAILED; the member is suspended.
+    """
+    found = await find_in_tenant(people, tenant_id, email)
+    row_id, drawn = people.new_id("aud"), issue_token(people, found.reviewer, TokenPurpose.PASSWORD_RESET)
+
+    async def with_token(reviewer: Reviewer) -> Amended:
+        if not reviewer.active:
+            raise Refused.because(ProblemCode.VALIDATION_FAILED, "The member is suspended.")
+        changed = reviewer.model_copy(update={"token_id": drawn.reviewer.token_id})
+        row = write_row(
+            row_id, AuditAction.MEMBER_INVITED, actor, reviewer.reviewer_id, people.clock(),
+            detail="A one-time token to set a new password was given out.",
+            changes={"purpose": TokenPurpose.PASSWORD_RESET},
+        )  # fmt: skip
+        return Amended(changed, (row,), (drawn.record,))
+
+    await amend(people, tenant_id, found.reviewer.reviewer_id, with_token)
+    kept = await load_member(people.records, tenant_id, found.reviewer.reviewer_id)
+    return IssuedToken(kept.reviewer, drawn.record, drawn.expires_at, drawn.text)
+
+
+def _reviewer(people: People, wish: NewMember, reviewer_id: UserId) -> Reviewer:
+    now = people.clock()
+    return Reviewer(
+        reviewer_id=reviewer_id,
+        tenant_id=wish.tenant_id,
+        email=normal_email(wish.email),
+        name=wish.name,
+        role=wish.role,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def _invited(people: People, reviewer: Reviewer, actor: Actor, said: str) -> AuditEvent:
+    return write_row(
+        people.new_id("aud"), AuditAction.MEMBER_INVITED, actor, reviewer.reviewer_id, reviewer.created_at,
+        detail=said, changes={"role": reviewer.role},
+    )  # fmt: skip

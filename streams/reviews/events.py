@@ -1,0 +1,201 @@
+"""What each move of a case is called, and what is written and told of it; pure."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from schemas import sessions
+from schemas.audit import Actor, AuditAction, AuditEvent
+from schemas.enums import SessionStatus
+from schemas.events import DecisionEvent, EventData, EventType
+from schemas.ids import AuditEventId, DecisionId, EventId, TenantId, derive_id
+from schemas.reviews import (
+    AppealKey,
+    AssignCase,
+    CaseNote,
+    CaseWish,
+    ClaimCase,
+    EscalateCase,
+    NoteCase,
+    OpenAppeal,
+    ReleaseCase,
+    ReopenCase,
+    ReviewCase,
+    StoredCase,
+)
+from schemas.verifications import StoredVerification, codes_of
+from streams.audit.rows import write_row
+from streams.ports.records import Record, RecordKind
+from streams.reviews import rules
+from streams.verification import records
+from streams.verification.events import EVENT_OF, event_of
+from streams.verification.session_records import next_session_record
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A case after a command, and how it is told."""
+
+    stored: StoredCase
+    action: AuditAction
+    detail: str
+    event: EventType | None = None
+    said: dict[str, Any] | None = None
+
+
+def moved(wish: CaseWish, stored: StoredCase, now: datetime) -> Move:
+    """Return what a command that decides nothing makes of a case.
+
+    Raises:
+        Refused: As `rules`.
+    """
+    name = f"Review case {wish.review_case_id}"
+    match wish:
+        case ClaimCase():
+            after = rules.claimed(stored, wish.reviewer_id, now)
+            detail = f"{name} was claimed by {wish.reviewer_id}."
+            return Move(after, AuditAction.CASE_ASSIGNED, detail, EventType.CASE_ASSIGNED)
+        case AssignCase():
+            after = rules.assigned(stored, wish.reviewer_id, wish.actor.actor_id, now)
+            detail = f"{name} was assigned to {wish.reviewer_id}."
+            return Move(after, AuditAction.CASE_ASSIGNED, detail, EventType.CASE_ASSIGNED)
+        case ReleaseCase():
+            after = rules.released(stored, wish.reviewer_id, now)
+            return Move(after, AuditAction.CASE_RELEASED, f"{name} was given back.")
+        case NoteCase():
+            after = rules.noted(stored, note_of(wish, now))
+            return Move(
+                after, AuditAction.CASE_NOTED, f"A note was added to review case {wish.review_case_id}."
+            )
+        case EscalateCase():
+            after = rules.escalated(stored, note_of(wish, now), now)
+            return Move(after, AuditAction.CASE_ESCALATED, f"{name} was escalated.", EventType.CASE_ESCALATED)
+        case ReopenCase():
+            after = rules.reopened(stored, note_of(wish, now), now)
+            return Move(after, AuditAction.CASE_REOPENED, f"{name} was reopened.", EventType.CASE_REOPENED)
+        case _:
+            raise TypeError(f"no such command: {type(wish).__name__}")
+
+
+def keyed(wish: OpenAppeal, now: datetime) -> tuple[Record, ...]:
+    """Return the record by which the request's Idempotency-Key finds its case; none without a key."""
+    if wish.key is None:
+        return ()
+    used = AppealKey(review_case_id=wish.review_case_id, request_id=wish.actor.request_id)
+    return (
+        Record(
+            wish.tenant_id, RecordKind.TOKEN, wish.key, used.to_bytes(), now, fingerprint=wish.fingerprint
+        ),
+    )
+
+
+def session_after(held: Record, stored: StoredVerification, now: datetime) -> Record:
+    """Return the session's row as a review leaves it."""
+    session, verification = sessions.row_of(held.body), stored.verification
+    changed = session.model_copy(
+        update={
+            "status": SessionStatus(verification.status.value),
+            "decision": verification.decision,
+            "review_status": verification.review_status,
+            "review_case_id": verification.review_case_id,
+            "updated_at": now,
+        }
+    )
+    return next_session_record(held, changed, sessions.with_row(held.body, changed))
+
+
+def verification_record(held: Record, after: StoredVerification) -> Record:
+    """Return the verification as a review leaves it."""
+    verification = after.verification
+    places = records.indexes(after.livemode, verification.subject_id, verification.status)
+    indexes = (*places, records.by_decision(verification.decision_id))
+    return replace(held, body=after.to_bytes(), version=held.version + 1, indexes=indexes)
+
+
+def superseded(
+    tenant_id: TenantId,
+    held: Record,
+    before: StoredVerification,
+    after: StoredVerification,
+    case: ReviewCase,
+) -> list[Record]:
+    """Return the record of the decision that stood, and the one that stands now."""
+    reviewer = case.conclusion.reviewer_id if case.conclusion else None
+    decisions = (
+        rules.decision_of(before, held.created_at, None, after.verification.decision_id),
+        rules.decision_of(after, case.updated_at, reviewer),
+    )
+    return [
+        Record(tenant_id, RecordKind.DECISION, one.decision_id, one.to_bytes(), one.decided_at)
+        for one in decisions
+    ]
+
+
+def verification_event(
+    tenant_id: TenantId, stored: StoredVerification, now: datetime, version: int
+) -> DecisionEvent:
+    """Tell the decision a person made; the birth of the verification had told two events."""
+    verification = stored.verification
+    type_ = EVENT_OF[verification.status]
+    return event_of(tenant_id, stored, type_, version + 1, verification.decision_id, now)
+
+
+def case_events(
+    tenant_id: TenantId, move: Move, version: int, decision_id: DecisionId | None
+) -> tuple[DecisionEvent, ...]:
+    """Tell the move of a case, if it is one that others wait for."""
+    if move.event is None:
+        return ()
+    case = move.stored.case
+    return (
+        DecisionEvent(
+            id=EventId(derive_id("evt", tenant_id, case.review_case_id, move.event, str(version))),
+            type=move.event,
+            timestamp=case.updated_at,
+            tenant_id=tenant_id,
+            livemode=case.livemode,
+            sequence=version,
+            data=EventData(
+                subject_id=case.subject_id,
+                verification_id=case.verification_id,
+                decision_id=decision_id,
+                review_case_id=case.review_case_id,
+                status=case.status,
+                risk_level=case.risk_level,
+                review_status=case.review_status,
+                reason_codes=codes_of(case.reasons),
+            ),
+        ),
+    )
+
+
+def row_of(
+    wish: CaseWish, move: Move, actor: Actor, version: int, decision_id: DecisionId | None
+) -> AuditEvent:
+    """Write the audit row of a move."""
+    case = move.stored.case
+    event_id = derive_id("aud", wish.tenant_id, case.review_case_id, move.action, str(version))
+    changes = {
+        "review_case_id": case.review_case_id,
+        "verification_id": case.verification_id,
+        "status": case.status,
+        "review_status": case.review_status,
+        "assignee": case.assignee,
+        **(move.said or {}),
+    }
+    return write_row(
+        AuditEventId(event_id),
+        move.action,
+        actor,
+        case.subject_id,
+        case.updated_at,
+        detail=move.detail,
+        changes={name: value for name, value in changes.items() if value is not None},
+        decision_id=decision_id,
+        livemode=case.livemode,
+    )
+
+
+def note_of(wish: NoteCase | EscalateCase | ReopenCase | OpenAppeal, now: datetime) -> CaseNote:
+    """Return the remark a command carries, sealed as it came."""
+    return CaseNote(note_id=wish.note_id, author_id=wish.reviewer_id, text=wish.sealed_text, created_at=now)

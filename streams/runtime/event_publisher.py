@@ -1,0 +1,103 @@
+"""Tells the log what was committed: decision events at once, wishes to seal the audit log gathered."""
+
+import asyncio
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final, Self
+
+import structlog
+from typing_extensions import override
+
+from schemas.audit import SealAudit
+from schemas.events import DecisionEvent
+from schemas.ids import AuditEventId, EventId, SubjectId, TenantId
+from schemas.problems import StoreUnavailable
+from schemas.topics import Topic, decision_key
+from streams.ports.events import Announcer
+from streams.ports.records import Journal
+from streams.runtime.debounce import Coalescer
+from streams.runtime.producer import LogWriter, Outgoing
+
+log = structlog.get_logger(__name__)
+
+SEAL_WINDOW_S: Final = 0.05
+"""Rows of one tenant within this window are sealed by one command."""
+
+EMITTED_WINDOW_S: Final = 0.1
+"""Marks within this window are one write to the store."""
+
+PATIENCE_S: Final = 5.0
+"""How long a handler waits for the log; after that the reconciler tells it."""
+
+MOST_IDS: Final = 500
+"""Ids in one `SealAudit`, some 17 kB."""
+
+
+class KafkaAnnouncer(Announcer):
+    """Announces over Kafka; an async context, whose end passes on what is still gathered."""
+
+    def __init__(self, writer: LogWriter, journal: Journal) -> None:
+        self._writer = writer
+        self._journal = journal
+        self._seals = Coalescer(SEAL_WINDOW_S, self._wish_seals)
+        self._emitted = Coalescer(EMITTED_WINDOW_S, self._mark)
+
+    async def __aenter__(self) -> Self:
+        """Begin; there is nothing to open."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Pass on what is gathered."""
+        await self._seals.aclose()
+        await self._emitted.aclose()
+
+    @override
+    async def announce(
+        self, tenant_id: TenantId, events: Sequence[DecisionEvent], audit_ids: Sequence[AuditEventId]
+    ) -> None:
+        self._seals.add((tenant_id, audit_id) for audit_id in audit_ids)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await self._writer.write(*map(decision_record, events))
+        except (StoreUnavailable, TimeoutError):
+            log.warning("announcer.deferred", events=len(events))
+            return
+        self._emitted.add(event.id for event in events)
+
+    async def _wish_seals(self, wishes: list[tuple[TenantId, AuditEventId]]) -> None:
+        by_tenant: dict[TenantId, list[AuditEventId]] = {}
+        for tenant_id, audit_id in wishes:
+            by_tenant.setdefault(tenant_id, []).append(audit_id)
+        try:
+            await self._writer.write(*(seal_record(t, tuple(ids[:MOST_IDS])) for t, ids in by_tenant.items()))
+        except StoreUnavailable:
+            log.warning("announcer.seals_deferred", tenants=len(by_tenant))
+
+    async def _mark(self, event_ids: list[EventId]) -> None:
+        try:
+            await self._journal.mark_emitted(event_ids)
+        except StoreUnavailable:
+            log.warning("announcer.marks_deferred", events=len(event_ids))
+
+
+def decision_record(event: DecisionEvent) -> Outgoing:
+    """Return the record that tells an event."""
+    return Outgoing(Topic.DECISIONS, key_of(event).encode(), event.to_bytes())
+
+
+def key_of(event: DecisionEvent) -> str:
+    """Return the key under which one subject's events keep their order.
+
+    What concerns no subject is keyed by the flow or endpoint it concerns.
+    """
+    data = event.data
+    subject = SubjectId(data.subject_id or data.flow_id or data.endpoint_id or "")
+    return decision_key(event.tenant_id, subject)
+
+
+def seal_record(tenant_id: TenantId, event_ids: tuple[AuditEventId, ...] = ()) -> Outgoing:
+    """Return the record that asks for a tenant's rows to be sealed."""
+    wish = SealAudit(tenant_id=tenant_id, event_ids=event_ids)
+    return Outgoing(Topic.AUDIT, tenant_id.encode(), wish.to_bytes())

@@ -1,0 +1,118 @@
+"""Tells again what the store says was committed and nobody has been told of."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from schemas.ids import EventId, TenantId
+from schemas.problems import StoreUnavailable
+from streams.ports.audit import AuditLog
+from streams.ports.evidence import EvidenceStore
+from streams.ports.records import Journal
+from streams.runtime.background import BackgroundTask, Work
+from streams.runtime.event_publisher import decision_record, seal_record
+from streams.runtime.producer import LogWriter
+
+log = structlog.get_logger(__name__)
+
+EVERY_S: Final = 3.0
+SWEEP_EVERY_S: Final = 3_600.0
+ORPHANED_AFTER: Final = timedelta(hours=1)
+"""Files of evidence that no row names by then never will be."""
+
+SETTLED_AFTER: Final = timedelta(seconds=5)
+"""Younger events are still in the hands of the announcer; one that waits at two rounds is told as well,
+for its age is by the clock of the worker that decided, which may be ahead of this one's."""
+
+BATCH: Final = 500
+
+
+class Reconciler:
+    """Looks through the store for unfinished work; what it tells twice is recognised by its id."""
+
+    def __init__(
+        self, journal: Journal, audit_log: AuditLog, writer: LogWriter, now: Callable[[], datetime]
+    ) -> None:
+        self._journal = journal
+        self._audit_log = audit_log
+        self._writer = writer
+        self._now = now
+        self._waiting: frozenset[EventId] = frozenset()
+        self._unsealed: frozenset[TenantId] = frozenset()
+
+    async def reconcile(self) -> int:
+        """Send events nobody marked, and ask for chains left open twice in a row; return how many records.
+
+        Raises:
+            StoreUnavailable: The store or the log is away; the next round tries again.
+        """
+        return await self._events() + await self._chains()
+
+    async def _events(self) -> int:
+        settled = self._now() - SETTLED_AFTER
+        pending = await self._journal.pending_events(BATCH)
+        due = [event for event in pending if event.timestamp <= settled or event.id in self._waiting]
+        self._waiting = frozenset(event.id for event in pending)
+        if due:
+            await self._writer.write(*map(decision_record, due))
+            await self._journal.mark_emitted([event.id for event in due])
+            log.info("reconciler.events_sent", events=len(due))
+        return len(due)
+
+    async def _chains(self) -> int:
+        unsealed = frozenset(await self._audit_log.unsealed_tenants())
+        overdue, self._unsealed = unsealed & self._unsealed, unsealed
+        await self._writer.write(*map(seal_record, sorted(overdue)))
+        return len(overdue)
+
+    async def run(self, every_s: float = EVERY_S) -> None:
+        """Reconcile for ever; an absent store or log is met again at the next round."""
+        while True:
+            try:
+                await self.reconcile()
+            except StoreUnavailable:
+                log.warning("reconciler.waiting")
+            await asyncio.sleep(every_s)
+
+
+@asynccontextmanager
+async def reconciling(reconciler: Reconciler, every_s: float = EVERY_S) -> AsyncIterator[None]:
+    """Reconcile in the background for the length of the context."""
+    async with beside(lambda: reconciler.run(every_s), "reconciler", every_s):
+        yield
+
+
+@asynccontextmanager
+async def sweeping(
+    evidence: EvidenceStore, now: Callable[[], datetime], every_s: float = SWEEP_EVERY_S
+) -> AsyncIterator[None]:
+    """Remove orphaned evidence in the background for the length of the context, first at its start."""
+
+    async def sweep() -> None:
+        while True:
+            try:
+                swept = await evidence.sweep_orphans(now() - ORPHANED_AFTER)
+            except StoreUnavailable:
+                log.warning("sweeper.waiting")
+            else:
+                if swept:
+                    log.info("sweeper.swept", files=swept)
+            await asyncio.sleep(every_s)
+
+    async with beside(sweep, "sweeper", every_s):
+        yield
+
+
+@asynccontextmanager
+async def beside(work: Work, name: str, again_after_s: float) -> AsyncIterator[None]:
+    """Do the work in the background for the length of the context, and again whenever it breaks."""
+    task = BackgroundTask(work, name, first_pause_s=again_after_s, longest_pause_s=again_after_s)
+    task.start()
+    try:
+        yield
+    finally:
+        await task.stop()

@@ -1,0 +1,202 @@
+"""Writes to the log and waits until the broker has it; the one producer of a process."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+
+from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]  # ships no types
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError  # type: ignore[import-untyped]  # ships no types
+from aiokafka.partitioner import murmur2  # type: ignore[import-untyped]  # ships no types
+
+from schemas.problems import StoreUnavailable, VeristreamError
+from schemas.topics import TOPICS, Topic
+from streams.runtime.authentication import RecordKeys, is_fresh
+from streams.runtime.broker_clock import BrokerClock
+from streams.runtime.kafka_client_config import LogAccess
+
+MAX_RECORD_BYTES: Final = 1_000_000
+"""Largest record written, keys and headers included; brokers take 1 MiB unless told otherwise."""
+
+REQUEST_TIMEOUT_MS: Final = 10_000
+"""How long a write is tried again before it counts as failed."""
+
+
+CLOCK_KEY: Final = b"clock"
+"""Key of a record without a value that a writer puts among the answers to learn the broker's time."""
+
+_PARTITIONS: Final = {str(spec.topic): spec.partitions for spec in TOPICS}
+_LOG_APPEND_TIME: Final = 1
+
+
+class RecordTooLarge(VeristreamError):
+    """The log takes no record of this size, now or later."""
+
+
+class NeverSent(StoreUnavailable):
+    """Nothing was written, and nothing of it can still come to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A record to be written; without a partition the key decides."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+    partition: int | None = None
+
+
+class LogWriter:
+    """Writes records with `acks=all`, in order per partition; an async context, shared by whoever writes.
+
+    Each record is signed for its place: the partition is chosen here, as Kafka's own clients choose it.
+
+    Not idempotent in Kafka's sense: a batch given up in a long outage leaves a hole in the sequence that
+    aiokafka's producer never recovers from. Repeats are harmless here: commands are keyed by the id of
+    what they change, events carry ids, unknown answers are ignored.
+    """
+
+    def __init__(self, access: LogAccess, keys: RecordKeys) -> None:
+        self._access = access
+        self._keys = keys
+        self._clock = BrokerClock()
+        self._producer: Any = None
+        self._suspect = False
+        self._opening = asyncio.Lock()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        """Connect and learn where the topics are, so that the first write does not pay for it.
+
+        Raises:
+            StoreUnavailable: No broker answers.
+        """
+        self._producer = await self._open()
+        try:
+            await self._now_ms()
+        except (KafkaError, OSError) as error:
+            await self._producer.stop()
+            raise NeverSent("the broker does not tell the time") from error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write what is still buffered and close."""
+        await self._producer.stop()
+        await asyncio.gather(*self._closing)
+
+    async def _open(self) -> Any:
+        producer = AIOKafkaProducer(
+            **self._access.client(),
+            acks="all",
+            linger_ms=0,
+            max_request_size=MAX_RECORD_BYTES,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+        )
+        try:
+            await producer.start()
+            await asyncio.gather(*(producer.partitions_for(spec.topic) for spec in TOPICS))
+        except (KafkaError, OSError) as error:
+            await producer.stop()
+            raise NeverSent("no broker answers") from error
+        return producer
+
+    async def _renew(self) -> None:
+        """Replace a producer that failed: one whose sender died would fail for ever."""
+        async with self._opening:
+            if self._suspect:
+                former, self._producer = self._producer, await self._open()
+                self._suspect = False
+                closing = asyncio.create_task(former.stop())
+                self._closing.add(closing)
+                closing.add_done_callback(self._closing.discard)
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last write failed."""
+        return self._suspect
+
+    async def prove(self) -> None:
+        """Write a record of no meaning, to learn whether the log takes any.
+
+        Raises:
+            StoreUnavailable: It does not.
+        """
+        try:
+            if self._suspect:
+                await self._renew()
+            await (await self._producer.send(Topic.REPLIES, key=CLOCK_KEY, partition=0))
+        except (KafkaError, OSError) as error:
+            self._suspect = True
+            raise StoreUnavailable(f"the log takes no record: {type(error).__name__}") from error
+
+    async def write(self, *records: Outgoing) -> None:
+        """Write the records in order; when it returns the broker has them all.
+
+        Raises:
+            NeverSent: No broker could be reached; certainly none of them is in the log.
+            StoreUnavailable: The broker did not take them all; some may be in the log.
+            RecordTooLarge: One of them is larger than the log takes.
+        """
+        if self._suspect:
+            await self._renew()
+        try:
+            now_ms = await self._now_ms()
+            sent = [await self._send(record, now_ms) for record in records]
+            taken = await asyncio.gather(*sent)
+        except MessageSizeTooLargeError as error:
+            raise RecordTooLarge(records[0].topic) from error
+        except (KafkaError, OSError) as error:
+            self._suspect = True
+            raise StoreUnavailable(f"the log did not take the record: {type(error).__name__}") from error
+        for metadata in taken:
+            self._note_time(metadata, now_ms)
+
+    async def _send(self, record: Outgoing, now_ms: int) -> asyncio.Future[Any]:
+        partition = record.partition if record.partition is not None else partition_of(record)
+        topic, key, value, headers = str(record.topic), record.key, record.value, record.headers
+        signed = self._keys.sign(topic, partition, key, value, headers, now_ms)
+        delivery: asyncio.Future[Any] = await self._producer.send(
+            topic, value=value, key=key, partition=partition, headers=[*headers, signed]
+        )
+        return delivery
+
+    async def _now_ms(self) -> int:
+        """Return the time by the broker's clock, asked for by a record of no meaning when it is not known."""
+        known = self._clock.now_ms()
+        if known is not None:
+            return known
+        sent = await self._producer.send(Topic.REPLIES, key=CLOCK_KEY, partition=0)
+        appended_ms = int((await sent).timestamp)
+        self._clock.set(appended_ms)
+        return appended_ms
+
+    def _note_time(self, metadata: Any, signed_ms: int) -> None:
+        """Set the clock by a record the broker took.
+
+        Raises:
+            StoreUnavailable: It was signed too long before or after, by a clock that jumped: nobody will
+                act on it. The clock is right now, so writing it again helps.
+        """
+        if metadata.timestamp_type != _LOG_APPEND_TIME:
+            return
+        self._clock.set(metadata.timestamp)
+        if not is_fresh(signed_ms, metadata.timestamp):
+            raise StoreUnavailable("the broker's clock jumped while a record was written")
+
+
+def partition_of(record: Outgoing) -> int:
+    """Return where Kafka's clients put a record of its key."""
+    if record.key is None:
+        raise ValueError(f"a record of {record.topic} needs a key or a partition")
+    placed: int = (murmur2(record.key) & 0x7FFFFFFF) % _PARTITIONS[str(record.topic)]
+    return placed
+
+
+def headers_of(pairs: Sequence[tuple[str, bytes | None]] | None) -> dict[str, bytes]:
+    """Return a record's headers by name, the last of a repeated name; one without a value is empty."""
+    return {name: value or b"" for name, value in pairs or ()}

@@ -1,0 +1,149 @@
+"""What opening a session looks up: the flow, the subject's place under it, and a face to compare with."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from pydantic import ValidationError
+
+from schemas.enums import EvidenceKind, FlowStatus, FlowType, VerificationStatus
+from schemas.flows import FlowRevision, StoredFlow
+from schemas.ids import EvidenceId, SessionId, TenantId
+from schemas.problems import NotFound, ProblemCode, Refused
+from schemas.sessions import OpenSession, SessionOpening, SessionSlot, StoredSession, stored_of
+from schemas.verifications import StoredVerification
+from streams.ports.errors import Damaged, Erased
+from streams.ports.records import Change, Position, Record, RecordKind
+from streams.ports.stores import Stores
+from streams.privacy.errors import subject_erased
+from streams.sessions import rules
+from streams.verification.records import by_subject_and_status
+from streams.verification.sandbox import PREFIX
+
+_PAGE: Final = 20
+_MOST_LOOKED_AT: Final = 200
+"""Approved verifications of one subject that are searched for a portrait that is still kept."""
+
+
+def opening_label(session_id: SessionId) -> str:
+    """Return the vault label under which the front seals `SessionOpening`."""
+    return f"opening:{session_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who has the subject's place under the flow."""
+
+    slot: Record | None
+    stored: StoredSession | None
+    """The session opened last."""
+
+    def taken_by(self, wish: OpenSession, now: datetime) -> Record:
+        """Return the place as the session that is about to be opened takes it."""
+        return Record(
+            tenant_id=wish.tenant_id,
+            kind=RecordKind.SESSION_SLOT,
+            id=rules.slot_id(wish),
+            body=SessionSlot(session_id=wish.session_id).to_bytes(),
+            created_at=self.slot.created_at if self.slot else now,
+            version=self.slot.version + 1 if self.slot else 1,
+        )
+
+
+class Openings:
+    """Looks things up for an opening; changes nothing."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    async def find(self, tenant_id: TenantId, session_id: SessionId) -> Record | None:
+        """Return the session's record, None when there is none yet."""
+        try:
+            return await self._stores.records.get(tenant_id, RecordKind.SESSION, session_id)
+        except NotFound:
+            return None
+
+    async def revision(self, wish: OpenSession) -> FlowRevision:
+        """Return the flow's latest revision.
+
+        Raises:
+            Refused: NOT_FOUND, FLOW_ARCHIVED, FLOW_NOT_PUBLISHED.
+        """
+        try:
+            record = await self._stores.records.get(wish.tenant_id, RecordKind.FLOW, wish.flow_id)
+        except NotFound:
+            raise Refused.because(ProblemCode.NOT_FOUND, "No such flow for this caller.") from None
+        flow = StoredFlow.from_bytes(record.body).flow
+        if flow.status is FlowStatus.ARCHIVED:
+            raise Refused.because(ProblemCode.FLOW_ARCHIVED, "The flow is archived; it opens no sessions.")
+        if flow.published is None:
+            raise Refused.because(ProblemCode.FLOW_NOT_PUBLISHED, "The flow was never published.")
+        return flow.published
+
+    async def holder(self, wish: OpenSession) -> Holder:
+        """Return who has the subject's place, an opening cut short finished first."""
+        try:
+            slot = await self._stores.records.get(
+                wish.tenant_id, RecordKind.SESSION_SLOT, rules.slot_id(wish)
+            )
+        except NotFound:
+            return Holder(None, None)
+        session_id = SessionSlot.from_bytes(slot.body).session_id
+        found = await self.find(wish.tenant_id, session_id)
+        if found is None:  # its commit decided and was cut short: committing it again writes the rest
+            await self._stores.journal.commit(Change(wish.tenant_id, (slot,)))
+            found = await self.find(wish.tenant_id, session_id)
+        return Holder(slot, stored_of(found.body) if found is not None else None)
+
+    async def unseal(self, wish: OpenSession) -> SessionOpening:
+        """Return what the tenant said beside flow and subject.
+
+        Raises:
+            Refused: VALIDATION_FAILED when the subject was erased meanwhile, STORE_FAILED when it can no
+                longer be opened.
+        """
+        label = opening_label(wish.session_id)
+        try:
+            plain = await self._stores.vault.open(wish.tenant_id, wish.subject_id, label, wish.sealed_opening)
+            return SessionOpening.from_bytes(plain)
+        except Erased:
+            raise subject_erased() from None
+        except (Damaged, ValidationError):
+            raise Refused.because(ProblemCode.STORE_FAILED, "The request can no longer be read.") from None
+
+    async def reference(self, wish: OpenSession, revision: FlowRevision) -> EvidenceId | None:
+        """Return the portrait a BIOMETRIC session compares with; None for every other (G7, G100).
+
+        A sandbox subject needs an approved verification too, but no portrait: no model will look at it.
+
+        Raises:
+            Refused: NO_REFERENCE_FACE.
+        """
+        if revision.configuration.flow_type is not FlowType.BIOMETRIC:
+            return None
+        index = by_subject_and_status(wish.livemode, wish.subject_id, VerificationStatus.APPROVED)
+        before: Position | None = None
+        for _ in range(_MOST_LOOKED_AT // _PAGE):
+            page = await self._stores.records.page(
+                wish.tenant_id, RecordKind.VERIFICATION, index, limit=_PAGE, before=before
+            )
+            for record in page:
+                portrait = await self._portrait(wish.tenant_id, record)
+                if portrait is not None or wish.subject_id.startswith(PREFIX):
+                    return portrait
+            if len(page) < _PAGE:
+                break
+            before = Position(page[-1].created_at, page[-1].id)
+        message = "The subject has no approved verification with a portrait to compare with."
+        raise Refused.because(ProblemCode.NO_REFERENCE_FACE, message)
+
+    async def _portrait(self, tenant_id: TenantId, record: Record) -> EvidenceId | None:
+        verification = StoredVerification.from_bytes(record.body).verification
+        for evidence in verification.evidence:
+            if evidence.kind is EvidenceKind.PORTRAIT:
+                try:
+                    await self._stores.evidence.get(tenant_id, evidence.id)
+                except (NotFound, Erased, Damaged):
+                    return None
+                return evidence.id
+        return None

@@ -1,0 +1,119 @@
+"""Finds sessions that need attention: their time is over, or nobody heard of them since they were sent."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from schemas.ids import PLATFORM
+from schemas.problems import NotFound, StoreUnavailable
+from schemas.sessions import ExpireSession, RecordOutcome, SessionWatch, StoredSession, stored_of
+from schemas.topics import Topic
+from streams.audit.actors import NOBODY
+from streams.ports.records import Position, Record, RecordKind, Records
+from streams.runtime.outbox_relay import beside
+from streams.runtime.producer import LogWriter, Outgoing
+from streams.sessions import rules
+
+EVERY_S: Final = 15.0
+PAGE: Final = 100
+MOST_PER_HOUR: Final = 2_000
+"""Sessions of one hour that one round takes up; the next takes the others."""
+
+FIRST_LOOK_BACK: Final = timedelta(days=14)
+"""How far the first round looks: nobody may have swept for so long."""
+
+LOOK_BACK: Final = timedelta(hours=26)
+"""How far every other round looks."""
+
+log = structlog.get_logger(__name__)
+
+
+class Sweeper:
+    """Asks the sessions' actors to look at what is due; asking twice changes nothing."""
+
+    def __init__(self, records: Records, writer: LogWriter, now: Callable[[], datetime]) -> None:
+        self._records = records
+        self._writer = writer
+        self._now = now
+        self._swept = False
+
+    async def sweep(self) -> int:
+        """Send a command for every session that is due; return how many.
+
+        Raises:
+            StoreUnavailable: The store or the log is away; the next round tries again.
+        """
+        now = self._now()
+        sent = 0
+        hour = now - (LOOK_BACK if self._swept else FIRST_LOOK_BACK)
+        while hour <= now:
+            sent += await self._sweep_hour(hour, now)
+            hour += timedelta(hours=1)
+        self._swept = True
+        return sent
+
+    async def _sweep_hour(self, hour: datetime, now: datetime) -> int:
+        sent, before = 0, None
+        while sent < MOST_PER_HOUR:
+            page = await self._records.page(
+                PLATFORM, RecordKind.SESSION_WATCH, rules.due_index(hour), limit=PAGE, before=before
+            )
+            wishes = [wish for record in page if (wish := await self._asked(record, now)) is not None]
+            await self._writer.write(*wishes)
+            sent += len(wishes)
+            if len(page) < PAGE:
+                break
+            before = Position(page[-1].created_at, page[-1].id)
+        return sent
+
+    async def _asked(self, record: Record, now: datetime) -> Outgoing | None:
+        """Return what the session is asked, None when it is not due yet."""
+        watch = SessionWatch.from_bytes(record.body)
+        if watch.due is None or watch.due > now:
+            return None
+        try:
+            found = await self._records.get(watch.tenant_id, RecordKind.SESSION, watch.session_id)
+        except NotFound:
+            return None
+        stored = stored_of(found.body)
+        if stored is None or (rules.due(stored) is None and stored.session.verification_id is not None):
+            return None
+        wish = _wish(watch, stored, now)
+        return Outgoing(Topic.SESSION_COMMANDS, watch.session_id.encode(), wish.to_bytes())
+
+    async def run(self, every_s: float = EVERY_S) -> None:
+        """Sweep for ever; an absent store or log is met again at the next round."""
+        while True:
+            try:
+                sent = await self.sweep()
+            except StoreUnavailable:
+                log.warning("sessions.sweep_waiting")
+            else:
+                if sent:
+                    log.info("sessions.swept", sessions=sent)
+            await asyncio.sleep(every_s)
+
+
+@asynccontextmanager
+async def sweeping_sessions(sweeper: Sweeper, every_s: float = EVERY_S) -> AsyncIterator[None]:
+    """Sweep in the background for the length of the context."""
+    async with beside(lambda: sweeper.run(every_s), "session-sweeper", every_s):
+        yield
+
+
+def _wish(watch: SessionWatch, stored: StoredSession, now: datetime) -> ExpireSession | RecordOutcome:
+    """Return what the actor of a session that is due is asked."""
+    tenant_id, session_id = watch.tenant_id, watch.session_id
+    if stored.session.status in rules.OPEN:
+        return ExpireSession(tenant_id=tenant_id, session_id=session_id, actor=NOBODY, requested_at=now)
+    return RecordOutcome(
+        tenant_id=tenant_id,
+        session_id=session_id,
+        actor=NOBODY,
+        requested_at=now,
+        attempt=stored.session.attempts,
+    )

@@ -1,0 +1,1 @@
+"""Signing in: passwords, second factor, sessions, and the limits of attempts."""

@@ -1,0 +1,200 @@
+"""Meeting the second factor: each code once, few failures, and a new cookie for it (G28, S10, S19-S23)."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from schemas.audit import Actor, AuditAction, AuditEvent
+from schemas.ids import SubjectId, UserId
+from schemas.people import Factor, Reviewer, ReviewerCaller
+from schemas.problems import ProblemCode, Refused, Unauthenticated, VeristreamError
+from schemas.sign_in import FactorAccepted, FactorMethod
+from streams.audit.rows import act, write_row
+from streams.reviewers.context import People, keyed_hash
+from streams.reviewers.members import Amend, Amended, amend
+from streams.sign_in.attempt_limits import Limit, Taken, TooManyAttempts, TooSoon, clear, give_back, take
+from streams.sign_in.device_cookies import issue_device
+from streams.sign_in.session_cookies import session_record
+from streams.sign_in.sessions import rotate, session_of, show, with_rotated
+from streams.sign_in.totp import accepted_step, normal_recovery_code, without_code
+
+WINDOW: Final = timedelta(minutes=15)
+FIRST_PAUSE: Final = timedelta(seconds=1)
+PER_REVIEWER: Final = Limit("factor-reviewer", 5, WINDOW, FIRST_PAUSE)
+PER_SESSION: Final = Limit("factor-session", 5, WINDOW, FIRST_PAUSE)
+"""G28, with pauses of 1, 2, 4 and 8 s between the five. Only who knows the password gets to count, so nobody
+else can lock a member out (S22)."""
+
+IN_A_ROW: Final = Limit("factor-in-a-row", 100, timedelta(days=3650))
+"""NIST SP 800-63B section 5.2.2: no more than 100 failures in a row; then a colleague resets the factor."""
+
+_SEED_LABEL: Final = "totp"
+
+
+class WrongCode(VeristreamError):
+    """The code is not the member's, or was used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Presented:
+    """What was typed: a code of the authenticator, or a recovery code."""
+
+    method: FactorMethod
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """The factor was met, and the cookie is another one now."""
+
+    answer: FactorAccepted
+    cookie: str = field(repr=False)
+    device: str = field(repr=False)
+    """A new device cookie."""
+
+
+async def meet(people: People, caller: ReviewerCaller, presented: Presented, actor: Actor) -> Met:
+    """Meet the factor in the caller's session; a recovery code ends every other session. One row.
+
+    Raises:
+        TooManyAttempts: Of this member or in this session.
+        Refused: MFA_CODE_INVALID; wrong, used, or no factor is in use.
+    """
+    _, session = await session_of(people, caller)
+    now, row_id = people.clock(), people.new_id("aud")
+    renewed = rotate(people, session, satisfied=True, factor_at=now)
+
+    async def with_factor_met(reviewer: Reviewer) -> Amended:
+        used = await _use(people, reviewer, presented, now)
+        alone = presented.method is FactorMethod.RECOVERY_CODE
+        changes = {"method": presented.method, "recovery_codes_remaining": len(used.recovery_hashes)}
+        said = "The second factor was met."
+        row = factor_row(row_id, AuditAction.MFA_VERIFIED, caller, actor, now, said, **changes)
+        changed = reviewer.model_copy(update={"factor": used})
+        record = session_record(renewed.session, 1)
+        return Amended(with_rotated(changed, renewed.session, alone=alone), (row,), (record,))
+
+    reviewer = await attempt(people, caller, actor, with_factor_met)
+    left = 0 if reviewer.factor is None else len(reviewer.factor.recovery_hashes)
+    answer = FactorAccepted(
+        session=show(people, reviewer, renewed.session),
+        method=presented.method,
+        recovery_codes_remaining=left,
+    )
+    return Met(answer, renewed.cookie, issue_device(people, reviewer))
+
+
+async def _use(people: People, reviewer: Reviewer, presented: Presented, now: datetime) -> Factor:
+    """Return the factor with the code used up, or raise `WrongCode`."""
+    factor = reviewer.factor
+    if factor is None:
+        raise WrongCode
+    if presented.method is FactorMethod.RECOVERY_CODE:
+        hashed = hash_recovery_code(people, reviewer.reviewer_id, presented.text)
+        left = without_code(factor.recovery_hashes, hashed)
+        if left is None:
+            raise WrongCode
+        return factor.model_copy(update={"recovery_hashes": left})
+    seed = await open_seed(people, reviewer, factor.sealed_seed)
+    drift, after = people.totp_drift_steps, factor.last_step
+    step = accepted_step(seed, presented.text, now, drift_steps=drift, after=after)
+    if step is None:
+        raise WrongCode
+    return factor.model_copy(update={"last_step": step})
+
+
+async def attempt(people: People, caller: ReviewerCaller, actor: Actor, change: Amend) -> Reviewer:
+    """Change the member when a code is right; the attempt counts from before it is looked at until it was.
+
+    Raises:
+        TooManyAttempts: Of this member or in this session; told to the audit log once a window, and not when
+            only the pause after the attempt before is not over.
+        Refused: MFA_CODE_INVALID for `WrongCode`, told to the audit log; whatever else the change raises.
+    """
+    taken = await _count(people, caller, actor)
+    try:
+        reviewer = await amend(people, caller.tenant_id, caller.reviewer_id, change)
+    except WrongCode:
+        said = "A code of the second factor was wrong."
+        row_id, now = people.new_id("aud"), people.clock()
+        row = factor_row(row_id, AuditAction.MFA_FAILED, caller, actor, now, said)
+        await people.commit(act(caller.tenant_id, row))
+        raise Refused.because(ProblemCode.MFA_CODE_INVALID, "The code is not valid.") from None
+    except (Refused, Unauthenticated):
+        await _uncount(people, taken)  # no code was looked at
+        raise
+    await _uncount(people, taken)
+    await clear(people, IN_A_ROW, caller.reviewer_id)
+    return reviewer
+
+
+async def _count(people: People, caller: ReviewerCaller, actor: Actor) -> list[Taken]:
+    taken: list[Taken] = []
+    whose = (
+        (PER_REVIEWER, caller.reviewer_id),  # first: whom it refuses costs one read
+        (PER_SESSION, caller.session_id),
+        (IN_A_ROW, caller.reviewer_id),
+    )
+    for limit, one in whose:
+        try:
+            taken.append(await take(people, limit, one))
+        except TooManyAttempts as full:
+            await _uncount(people, taken)
+            if isinstance(full, TooSoon):
+                raise
+            said, changes = "The second factor is refused for a while.", {"limit": limit.name}
+            now = people.clock()
+            row = factor_row(full.row_id, AuditAction.MFA_FAILED, caller, actor, now, said, **changes)
+            await people.commit(act(caller.tenant_id, row))
+            raise
+    return taken
+
+
+async def _uncount(people: People, taken: list[Taken]) -> None:
+    for one in taken:
+        await give_back(people, one)
+
+
+def factor_row(
+    row_id: str,
+    action: AuditAction,
+    caller: ReviewerCaller,
+    actor: Actor,
+    now: datetime,
+    said: str,
+    **changes: Any,
+) -> AuditEvent:
+    """Return the row of an act on a member's own factor."""
+    named = {"session_id": caller.session_id, **changes}
+    return write_row(row_id, action, actor, caller.reviewer_id, now, detail=said, changes=named)
+
+
+def vault_name(reviewer_id: UserId) -> SubjectId:
+    """Return under whose key a member's seed is sealed; no subject of a tenant can have the name."""
+    return SubjectId(f"reviewer/{reviewer_id}")
+
+
+async def seal_seed(people: People, caller: ReviewerCaller, seed: bytes) -> str:
+    """Return the seed sealed for the caller alone (S24)."""
+    return await people.vault.seal(caller.tenant_id, vault_name(caller.reviewer_id), _SEED_LABEL, seed)
+
+
+async def open_seed(people: People, reviewer: Reviewer, sealed: str) -> bytes:
+    """Return a member's seed."""
+    return await people.vault.open(reviewer.tenant_id, vault_name(reviewer.reviewer_id), _SEED_LABEL, sealed)
+
+
+def hash_recovery_code(people: People, reviewer_id: UserId, code: str) -> str:
+    """Return what is kept of a recovery code."""
+    return keyed_hash(people.key, "recovery", reviewer_id, normal_recovery_code(code))
+
+
+def nothing_there(detail: str) -> Refused:
+    """Return the answer to an act on a factor that is not there."""
+    return Refused.because(ProblemCode.NOT_FOUND, detail)
+
+
+async def forget_failures(people: People, reviewer_id: UserId) -> None:
+    """Let a member try again at once, for a colleague who resets the factor."""
+    for limit in (IN_A_ROW, PER_REVIEWER):
+        await clear(people, limit, reviewer_id)

@@ -1,0 +1,249 @@
+"""Sign-in with e-mail address and password: one answer to every failure, at the same cost (G49, G96, S27)."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+from schemas.audit import Actor, AuditAction, AuditEvent
+from schemas.enums import ActorType
+from schemas.ids import PLATFORM, ReviewerSessionId, derive_id
+from schemas.people import OpenSession, Reviewer, ReviewerSession
+from schemas.problems import NotFound, Overloaded, ProblemCode, Refused
+from schemas.sign_in import SignedInSession
+from streams.audit.rows import act, write_row
+from streams.ports.records import RecordKind
+from streams.reviewers.context import People
+from streams.reviewers.members import Amended, Kept, amend, email_id, find_by_email
+from streams.sign_in.attempt_limits import Limit, Taken, TooManyAttempts, give_back, network_of, take
+from streams.sign_in.device_cookies import known_device
+from streams.sign_in.session_cookies import session_record
+from streams.sign_in.sessions import (
+    MOST_SESSIONS,
+    SESSION_PREFIX,
+    first_lookup,
+    fresh_sessions,
+    open_session,
+    opened,
+    show,
+)
+
+WINDOW: Final = timedelta(minutes=15)
+USUAL_ATTEMPTS: Final = 10
+"""G62: of every kind per address, failed ones per account."""
+
+_BY_ADDRESS: Final = "sign-in-address"
+_BY_ACCOUNT: Final = "sign-in-account"
+_BY_DEVICE: Final = "sign-in-device"
+
+
+@dataclass(frozen=True, slots=True)
+class SignInLimits:
+    """How often it may be tried; None: without limit, for benchmarks."""
+
+    attempts: int | None = USUAL_ATTEMPTS
+
+    def by_address(self) -> Limit:
+        """Every attempt from one address."""
+        return Limit(_BY_ADDRESS, self.attempts or 0, WINDOW)
+
+    def by_account(self) -> Limit:
+        """Failed attempts for one e-mail address, whether or not somebody has it."""
+        return Limit(_BY_ACCOUNT, self.attempts or 0, WINDOW)
+
+    def by_device(self) -> Limit:
+        """Failed attempts from a device on which the member signed in fully before."""
+        return Limit(_BY_DEVICE, self.attempts or 0, WINDOW)
+
+
+@dataclass(frozen=True, slots=True)
+class SignInRequest:
+    """What was asked, and from where."""
+
+    email: str
+    password: str = field(repr=False)
+    actor: Actor
+    """Its address is counted; who it is shows only after the password."""
+    key: str | None = None
+    """The request's Idempotency-Key."""
+    device: str | None = field(default=None, repr=False)
+    """The request's device cookie, as it came."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignInAnswer:
+    """A new session, or the first answer again."""
+
+    session: SignedInSession
+    cookie: str | None = field(repr=False)
+    """None when replayed: a secret is shown once (G82)."""
+
+    @property
+    def replayed(self) -> bool:
+        """Whether this was answered before."""
+        return self.cookie is None
+
+
+class _OpenedAlready(Exception):
+    """The same request was quicker."""
+
+
+class SignIn:
+    """Checks the first factor and opens a session whose second factor is still to be met."""
+
+    def __init__(self, people: People, limits: SignInLimits) -> None:
+        self._people = people
+        self._limits = limits
+
+    async def __call__(self, request: SignInRequest) -> SignInAnswer:
+        """Return the session opened.
+
+        Raises:
+            TooManyAttempts: From this address, or failed ones for this account.
+            Refused: CREDENTIALS_INVALID; unknown address, wrong password, suspended or not yet a password.
+            Overloaded: Too many passwords are being checked.
+        """
+        people, account = self._people, email_id(request.email, self._people.key)
+        taken = await self._count(request, account)
+        kept = await find_by_email(people, request.email)
+        if not await self._is_genuine(kept, request.password, taken) or kept is None:
+            await self._tell_failed(request, account, kept)
+            raise credentials_invalid()
+        if taken is not None:
+            await give_back(people, taken)
+        return await self._replay(kept.reviewer, request) or await self._open(kept.reviewer, request)
+
+    async def _count(self, request: SignInRequest, account: str) -> Taken | None:
+        """Count the attempt: against its device if the member is known there, else as G96 says.
+
+        A device that failed too often counts like any other; so nobody is worse off with a cookie.
+        """
+        device = await self._known_device(request)
+        if device is not None:
+            with suppress(TooManyAttempts):
+                return await self._take(self._limits.by_device(), device)
+        await self._take(self._limits.by_address(), network_of(request.actor.ip))
+        try:
+            return await self._take(self._limits.by_account(), account)
+        except TooManyAttempts as full:
+            await self._tell_full(request, account, full)
+            raise
+
+    async def _known_device(self, request: SignInRequest) -> str | None:
+        """Return the device's id; whether the address is a member's costs no other time (S27)."""
+        if request.device is None or self._limits.attempts is None:
+            return None
+        kept = await find_by_email(self._people, request.email)
+        if kept is None:
+            return None
+        return known_device(self._people, kept.reviewer, request.device, self._people.clock())
+
+    async def _take(self, limit: Limit, whose: str) -> Taken | None:
+        return None if self._limits.attempts is None else await take(self._people, limit, whose)
+
+    async def _is_genuine(self, kept: Kept | None, password: str, taken: Taken | None) -> bool:
+        """Tell whether the password is a usable member's; every other case costs as much."""
+        usable = kept is not None and kept.reviewer.active
+        known = kept.reviewer.password_hash if kept is not None and usable else None
+        try:
+            return await self._people.passwords.verify(known, password)
+        except Overloaded:
+            if taken is not None:
+                await give_back(self._people, taken)  # it was not looked at
+            raise
+
+    async def _tell_failed(self, request: SignInRequest, account: str, kept: Kept | None) -> None:
+        await self._tell(self._people.new_id("aud"), request, account, kept, "A sign-in failed.", {})
+
+    async def _tell_full(self, request: SignInRequest, account: str, full: TooManyAttempts) -> None:
+        """Write once a window that an account takes no more attempts."""
+        kept = await find_by_email(self._people, request.email)
+        changes = {"refused_for_s": full.retry_after_s}
+        await self._tell(full.row_id, request, account, kept, "Sign-in is refused for a while.", changes)
+
+    async def _tell(
+        self,
+        row_id: str,
+        request: SignInRequest,
+        account: str,
+        kept: Kept | None,
+        detail: str,
+        changes: Mapping[str, Any],
+    ) -> None:
+        """Write a row to the member's tenant, or to the platform when nobody has the address (G93)."""
+        people = self._people
+        known = None if kept is None else kept.reviewer
+        subject = derive_id("eml", account) if known is None else known.reviewer_id
+        tenant_id = PLATFORM if known is None else known.tenant_id
+        actor = request.actor.model_copy(update={"actor_type": ActorType.SYSTEM, "actor_id": None})
+        action = AuditAction.REVIEWER_SIGN_IN_FAILED
+        row = write_row(row_id, action, actor, subject, people.clock(), detail=detail, changes=changes)
+        await people.commit(act(tenant_id, row))
+
+    async def _replay(self, reviewer: Reviewer, request: SignInRequest) -> SignInAnswer | None:
+        """Return the first answer of the request's key, if it had one."""
+        if request.key is None:
+            return None
+        lookup = first_lookup(self._id_of(reviewer, request))
+        try:
+            record = await self._people.records.get(PLATFORM, RecordKind.REVIEWER_SESSION, lookup)
+        except NotFound:
+            return None
+        return SignInAnswer(show(self._people, reviewer, ReviewerSession.from_bytes(record.first_body)), None)
+
+    def _id_of(self, reviewer: Reviewer, request: SignInRequest) -> ReviewerSessionId:
+        if request.key is None:
+            return ReviewerSessionId(self._people.new_id(SESSION_PREFIX))
+        parts = (reviewer.tenant_id, reviewer.reviewer_id, request.key)
+        return ReviewerSessionId(derive_id(SESSION_PREFIX, *parts))
+
+    async def _open(self, checked: Reviewer, request: SignInRequest) -> SignInAnswer:
+        """Open the session, of the member as the password was checked against."""
+        people, rehashed = self._people, await self._rehash(checked, request.password)
+        made = open_session(people, checked, self._id_of(checked, request))
+        row_id = people.new_id("aud")
+
+        async def with_session(reviewer: Reviewer) -> Amended:
+            if reviewer.password_hash != checked.password_hash or not reviewer.active:
+                raise credentials_invalid()  # changed while it was checked
+            if any(one.session_id == made.session.session_id for one in reviewer.open_sessions):
+                raise _OpenedAlready
+            kept = [opened(session) for session in await fresh_sessions(people, reviewer)]
+            ended, staying = kept[: 1 - MOST_SESSIONS], kept[1 - MOST_SESSIONS :]
+            sessions = (*staying, opened(made.session))
+            update = {"open_sessions": sessions, "password_hash": rehashed or reviewer.password_hash}
+            row = self._row_of(row_id, request, made.session, ended)
+            record = session_record(made.session, 1)
+            return Amended(reviewer.model_copy(update=update), (row,), (record,))
+
+        try:
+            reviewer = await amend(people, checked.tenant_id, checked.reviewer_id, with_session)
+        except _OpenedAlready:
+            return SignInAnswer(show(people, checked, made.session), None)
+        return SignInAnswer(show(people, reviewer, made.session), made.cookie)
+
+    def _row_of(
+        self, row_id: str, request: SignInRequest, session: ReviewerSession, ended: Sequence[OpenSession]
+    ) -> AuditEvent:
+        who = {"actor_type": ActorType.REVIEWER, "actor_id": session.reviewer_id}
+        changes = {"session_id": session.session_id, "ended": [one.session_id for one in ended]}
+        return write_row(
+            row_id, AuditAction.REVIEWER_SIGNED_IN, request.actor.model_copy(update=who),
+            session.reviewer_id, session.created_at, detail="A reviewer signed in.", changes=changes,
+        )  # fmt: skip
+
+    async def _rehash(self, reviewer: Reviewer, password: str) -> str | None:
+        """Return a hash with today's parameters when the kept one has others; it can wait."""
+        kept = reviewer.password_hash
+        if kept is None or not self._people.passwords.is_stale(kept):
+            return None
+        try:
+            return await self._people.passwords.hash(password)
+        except Overloaded:
+            return None
+
+
+def credentials_invalid() -> Refused:
+    """Return the one answer to every failed sign-in."""
+    return Refused.because(ProblemCode.CREDENTIALS_INVALID, "The e-mail address or the password is wrong.")

@@ -1,0 +1,1 @@
+"""Tenants, their settings and their API keys."""

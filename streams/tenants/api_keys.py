@@ -1,0 +1,204 @@
+"""API keys as their tenant manages them: made once a request, rotated with an overlap, listed (G46, G82)."""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from ipaddress import IPv4Network, IPv6Network
+from itertools import count
+from typing import Final
+
+from schemas.access import ApiKey, ShownKey
+from schemas.audit import Actor, AuditAction
+from schemas.enums import Scope
+from schemas.ids import PLATFORM, KeyId, TenantId
+from schemas.problems import NotFound, ProblemCode, Refused
+from streams.audit.commit import Commit
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Position, Record, RecordKind, Records
+from streams.tenants.handler import (
+    TENANT_INDEX,
+    Clock,
+    Draw,
+    NewId,
+    RequestName,
+    access_row,
+    find_key,
+    key_record,
+)
+from streams.tenants.rules import (
+    PREFIX_BYTES,
+    SECRET_BYTES,
+    PresentedKey,
+    hash_key,
+    is_usable,
+    rotate_key,
+    write_key,
+    write_key_under,
+)
+
+LONGEST_OVERLAP: Final = timedelta(seconds=604_800)
+"""G46."""
+
+_BATCH: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class KeyWish:
+    """What a new key shall be good for."""
+
+    name: str
+    livemode: bool
+    scopes: tuple[Scope, ...]
+    expires_at: datetime | None
+    """None: never."""
+    allowed_cidrs: tuple[IPv4Network | IPv6Network, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MadeKey:
+    """A key as it is kept, and the key itself, which is shown this once."""
+
+    key: ApiKey
+    text: str | None = field(repr=False)
+    """None: the request was answered before (G82)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TenantKeys:
+    """The use cases about the keys of a tenant; `RevokeKey` ends them."""
+
+    records: Records
+    commit: Commit
+    pepper: bytes = field(repr=False)
+    clock: Clock
+    new_id: NewId
+    draw: Draw = secrets.token_bytes
+
+    async def create(self, tenant_id: TenantId, wish: KeyWish, request: RequestName, actor: Actor) -> MadeKey:
+        """Add a key; the same request again answers the first one, without its text.
+
+        The look-up prefix derives from the request, so the key's own record tells whether it was made.
+
+        Raises:
+            Refused: VALIDATION_FAILED, it would be expired already; IDEMPOTENCY_KEY_REUSED.
+        """
+        for attempt in count():
+            written = self._write(wish, request, attempt)
+            standing = await self._standing(written.prefix)
+            if standing is None:
+                key = self._key(tenant_id, wish, KeyId(request.id), written)
+                standing = await self._add(key, request, actor)
+                if standing is None:
+                    return MadeKey(key, written.text)
+            first = ApiKey.from_bytes(standing.first_body)
+            if first.key_id == request.id:
+                request.require_same(standing.fingerprint)
+                return MadeKey(first, None)
+        raise AssertionError  # the loop only ends by returning
+
+    def _write(self, wish: KeyWish, request: RequestName, attempt: int) -> PresentedKey:
+        named = f"look-up prefix of {request.id}, {attempt}".encode()
+        entropy = hmac.digest(self.pepper, named, hashlib.sha256)[:PREFIX_BYTES]
+        return write_key(livemode=wish.livemode, prefix_entropy=entropy, secret=self.draw(SECRET_BYTES))
+
+    async def _standing(self, prefix: str) -> Record | None:
+        try:
+            return await self.records.get(PLATFORM, RecordKind.API_KEY, prefix)
+        except NotFound:
+            return None
+
+    def _key(self, tenant_id: TenantId, wish: KeyWish, key_id: KeyId, written: PresentedKey) -> ApiKey:
+        now = self.clock()
+        if wish.expires_at is not None and wish.expires_at <= now:
+            raise Refused.at(
+                "/expires_at", ProblemCode.VALIDATION_FAILED, "The key would be expired already."
+            )
+        return ApiKey(
+            key_id=key_id,
+            tenant_id=tenant_id,
+            prefix=written.prefix,
+            secret_hash=hash_key(written, self.pepper),
+            name=wish.name,
+            livemode=wish.livemode,
+            scopes=wish.scopes,
+            allowed_cidrs=wish.allowed_cidrs,
+            created_at=now,
+            expires_at=wish.expires_at,
+        )
+
+    async def _add(self, key: ApiKey, request: RequestName, actor: Actor) -> Record | None:
+        """Commit the key; returns what stands under its prefix when something does."""
+        row = access_row(
+            self.new_id("aud"), actor, AuditAction.API_KEY_CREATED, key.key_id, key.created_at,
+            livemode=key.livemode,
+        )  # fmt: skip
+        change = Change(key.tenant_id, (key_record(key, 1, request.fingerprint),), (row,))
+        committed = await self.commit(change)
+        return None if committed.won else committed.record
+
+    async def rotate(self, tenant_id: TenantId, key_id: KeyId, overlap: timedelta, actor: Actor) -> MadeKey:
+        """Give a key a new secret; what it was before is good until the overlap ends.
+
+        Raises:
+            NotFound: The tenant has no such key, or it is revoked or expired.
+        """
+        row_id, secret = self.new_id("aud"), self.draw(SECRET_BYTES)
+        while True:
+            standing, now = await find_key(self.records, tenant_id, key_id), self.clock()
+            key = ApiKey.from_bytes(standing.body)
+            if not is_usable(key, now):
+                raise NotFound(key_id)
+            written = write_key_under(key.prefix, livemode=key.livemode, secret=secret)
+            rotated = rotate_key(key, hash_key(written, self.pepper), overlap, now)
+            row = access_row(
+                row_id, actor, AuditAction.API_KEY_ROTATED, key_id, now, livemode=key.livemode,
+                changes={"overlap_seconds": int(overlap.total_seconds())},
+            )  # fmt: skip
+            record = replace(standing, body=rotated.to_bytes(), version=standing.version + 1)
+            try:
+                await self.commit(Change(tenant_id, (record,), (row,)))
+            except Conflict:
+                continue  # used, rotated or revoked just now: look again
+            return MadeKey(rotated, written.text)
+
+    async def page(
+        self, tenant_id: TenantId, modes: Sequence[bool], limit: int, before: Position | None
+    ) -> Sequence[ApiKey]:
+        """Return at most so many of the tenant's keys of these modes, newest first."""
+        found: list[ApiKey] = []
+        while len(found) < limit:
+            listed = await self.records.page(
+                PLATFORM, RecordKind.API_KEY, (TENANT_INDEX, tenant_id), limit=_BATCH, before=before
+            )
+            keys = [ApiKey.from_bytes(record.body) for record in listed]
+            found += [key for key in keys if key.livemode in modes]
+            if len(listed) < _BATCH:
+                break
+            before = Position(listed[-1].created_at, listed[-1].id)
+        return found[:limit]
+
+
+def position_of(key: ApiKey) -> Position:
+    """Return the key's place in the list."""
+    return Position(key.created_at, key.prefix)
+
+
+def show_key(key: ApiKey, now: datetime) -> ShownKey:
+    """Return the key as its tenant sees it: nothing that opens, and nothing it is looked up by."""
+    ends = [one.ends_at for one in key.retired if now < one.ends_at]
+    return ShownKey(
+        key_id=key.key_id,
+        name=key.name,
+        livemode=key.livemode,
+        scopes=key.scopes,
+        allowed_cidrs=key.allowed_cidrs,
+        created_at=key.created_at,
+        expires_at=key.expires_at,
+        revoked_at=key.revoked_at,
+        rotated_at=key.rotated_at,
+        overlap_ends_at=max(ends, default=None),
+        last_used_at=key.last_used_at,
+    )

@@ -1,0 +1,60 @@
+"""Notes when a key was used last: once a minute at most, beside the request, never failing it (G46, S30)."""
+
+import asyncio
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from schemas.access import ApiKey
+from schemas.problems import StoreUnavailable
+from streams.audit.commit import Commit
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Record
+
+EVERY: Final = timedelta(seconds=60)
+"""A use within so long after the noted one is not written down."""
+
+MOST_AT_ONCE: Final = 64
+"""Notes on their way to the store; one more is left out, for there is always a next use."""
+
+MOST_REMEMBERED: Final = 10_000
+"""Keys whose note of the last minute is remembered here; all are forgotten when there are more."""
+
+log = structlog.get_logger(__name__)
+
+
+class NoteKeyUse:
+    """Writes the last use into the key's own record; whoever changes the key meanwhile goes first."""
+
+    def __init__(self, commit: Commit) -> None:
+        self._commit = commit
+        self._noted: dict[str, datetime] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __call__(self, record: Record, key: ApiKey, now: datetime) -> None:
+        """Note the use of a key that was just read; returns at once."""
+        latest = max(filter(None, (key.last_used_at, self._noted.get(key.prefix))), default=None)
+        if (latest is not None and now - latest < EVERY) or len(self._tasks) >= MOST_AT_ONCE:
+            return
+        if len(self._noted) >= MOST_REMEMBERED:
+            self._noted.clear()
+        self._noted[key.prefix] = now
+        task = asyncio.create_task(self._write(record, key, now), name="note use of a key")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _write(self, record: Record, key: ApiKey, now: datetime) -> None:
+        used = key.model_copy(update={"last_used_at": now})
+        changed = replace(record, body=used.to_bytes(), version=record.version + 1)
+        try:
+            await self._commit(Change(key.tenant_id, (changed,)))
+        except Conflict:
+            return  # rotated, revoked or noted by another front just now
+        except StoreUnavailable:
+            log.warning("key.use_not_noted", key_id=key.key_id)
+
+    async def aclose(self) -> None:
+        """Return when every note that was begun is written or given up."""
+        await asyncio.gather(*self._tasks)

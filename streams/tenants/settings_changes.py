@@ -1,0 +1,144 @@
+"""A tenant's settings changed by its members: one row, nothing kept that could not be obeyed (G43, G87)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from schemas.audit import Actor, AuditAction
+from schemas.base import Frozen
+from schemas.ids import TenantId
+from schemas.problems import ProblemCode, Refused
+from schemas.tenant_settings import FourEyes, PolicyChoice, TenantSettings
+from streams.audit.commit import Commit
+from streams.audit.rows import write_row
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Record, RecordKind, Records
+from streams.tenants.handler import Clock, NewId
+from streams.tenants.settings import SETTINGS, KeptSettings, load_settings
+
+POLICY: Final = "/verification_policy"
+
+
+_POINTED_AT: Final = ("required_checks", "minimum_age", "duplicate_faces")
+"""Which of the changed fields of a policy an error points at, when its message names no other."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsWish:
+    """What shall be different; None leaves it."""
+
+    four_eyes: FourEyes | None = None
+    require_evidence_view: bool | None = None
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of `PolicyChoice` by name; its revision is never among them."""
+    retention: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of `Retention` by name."""
+    rate_limits: Mapping[str, int | None] = field(default_factory=dict)
+    """Fields of `TenantRateLimits` by name; None takes a limit of the tenant's own back."""
+
+    def of(self, standing: TenantSettings) -> dict[str, Any]:
+        """Return what differs from the settings as they stand, by name."""
+        wished = {"four_eyes": self.four_eyes, "require_evidence_view": self.require_evidence_view}
+        differs: dict[str, Any] = {
+            n: v for n, v in wished.items() if v is not None and v != getattr(standing, n)
+        }
+        policy = standing.verification_policy
+        chosen = _differing(self.policy, policy)
+        if chosen:
+            update = {**chosen, "revision": policy.revision + 1}
+            differs["verification_policy"] = policy.model_copy(update=update)
+        if kept := _differing(self.retention, standing.retention):
+            differs["retention"] = standing.retention.model_copy(update=kept)
+        if limited := _differing(self.rate_limits, standing.rate_limits):
+            differs["rate_limits"] = standing.rate_limits.model_copy(update=limited)
+        return differs
+
+
+def _differing(wished: Mapping[str, Any], standing: Frozen) -> dict[str, Any]:
+    """Return what was wished otherwise than it stands."""
+    return {name: value for name, value in wished.items() if _differs(value, getattr(standing, name))}
+
+
+def _differs(wished: object, standing: object) -> bool:
+    """Tell whether two values differ; the order of checks and of held subjects means nothing."""
+    if isinstance(wished, tuple) and isinstance(standing, tuple):
+        return set(wished) != set(standing)
+    return wished != standing
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSettings:
+    """Changes the settings of a tenant."""
+
+    records: Records
+    commit: Commit
+    clock: Clock
+    new_id: NewId
+    load_policy: Callable[[PolicyChoice], object]
+    """Loads the policy of a choice; raises `pydantic.ValidationError` where it does not load."""
+
+    async def __call__(
+        self, tenant_id: TenantId, wish: SettingsWish, seen: int | None, actor: Actor
+    ) -> KeptSettings:
+        """Return the settings as they stand then; without a difference nothing is written.
+
+        Raises:
+            Conflict: `seen` is not their version any more.
+            Refused: VALIDATION_FAILED, the policy would not load.
+        """
+        row_id = self.new_id("aud")
+        while True:
+            kept = await load_settings(self.records, tenant_id)
+            if seen is not None and seen != kept.version:
+                raise Conflict(SETTINGS)
+            standing = kept.settings.verification_policy
+            self._require_loads(standing.model_copy(update=dict(wish.policy)), wish)
+            differs = wish.of(kept.settings)
+            if not differs:
+                return kept
+            changed = KeptSettings(kept.settings.model_copy(update=differs), kept.version + 1)
+            told = _told(kept.settings, changed.settings, differs)
+            if await self._keep(tenant_id, changed, told, actor, row_id):
+                return changed
+
+    async def _keep(
+        self, tenant_id: TenantId, changed: KeptSettings, told: dict[str, Any], actor: Actor, row_id: str
+    ) -> bool:
+        """Commit the settings; False when somebody else changed them just now."""
+        now = self.clock()
+        row = write_row(
+            row_id, AuditAction.TENANT_SETTINGS_CHANGED, actor, tenant_id, now,
+            detail="The settings were changed.", changes=told,
+        )  # fmt: skip
+        body = changed.settings.to_bytes()
+        record = Record(tenant_id, RecordKind.SETTINGS, SETTINGS, body, now, version=changed.version)
+        try:
+            return (await self.commit(Change(tenant_id, (record,), (row,)))).won
+        except Conflict:
+            return False
+
+    def _require_loads(self, choice: PolicyChoice, wish: SettingsWish) -> None:
+        """Refuse a policy that would not load, such as checks nothing stands behind (G6)."""
+        if not wish.policy:
+            return
+        try:
+            self.load_policy(choice)
+        except ValidationError as error:
+            message = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+            pointer = f"{POLICY}/{min(wish.policy, key=_POINTED_AT.index)}"
+            raise Refused.at(
+                pointer, ProblemCode.VALIDATION_FAILED, f"The policy does not load: {message}."
+            ) from None
+
+
+def _told(before: TenantSettings, after: TenantSettings, differs: dict[str, Any]) -> dict[str, Any]:
+    """Return what the row says of the settings that differ; of holds, whom they were put on and taken off."""
+    named = after.model_dump(mode="json")
+    told = {name: named[name] for name in differs}
+    if "retention" in told:
+        held, was = set(after.retention.legal_hold), set(before.retention.legal_hold)
+        holds = {"held": sorted(held - was), "released": sorted(was - held)}
+        told["retention"] = {**told["retention"], "legal_hold": holds}
+    return told

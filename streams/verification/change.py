@@ -1,0 +1,328 @@
+"""What one decided command leaves behind: evidence, records and one change; pure, ids derived from it."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from pydantic_core import to_json
+
+from schemas.base import Frozen, Timestamp
+from schemas.enums import (
+    DocumentType,
+    EvidenceKind,
+    ExtractionStatus,
+    FlowType,
+    ReaderClass,
+    RiskLevel,
+    SessionStatus,
+    VerificationStatus,
+)
+from schemas.ids import (
+    DecisionId,
+    EvidenceId,
+    SessionId,
+    TenantId,
+    derive_id,
+)
+from schemas.problems import Refusal
+from schemas.reasons import ReasonCode
+from schemas.reviews import ReviewCase, StoredCase
+from schemas.sessions import VerificationSession
+from schemas.verifications import (
+    DocumentResult,
+    Evidence,
+    StoredVerification,
+    SubmitVerification,
+    Verification,
+)
+from streams.ports.evidence import EvidenceDraft, EvidenceRow
+from streams.ports.records import Change, Record, RecordKind
+from streams.verification import events, review_case
+from streams.verification import records as verification_records
+from streams.verification.observations import Evaluation
+from streams.verification.policy import VerificationPolicy
+from streams.verification.rules import Judgement, model_version, summarise, tell
+from streams.verification.session_records import session_record
+
+DOCUMENT_TYPE_OF: Final = {
+    ReaderClass.TD3_MRZ: DocumentType.PASSPORT,
+    ReaderClass.NG_NIN_SLIP: DocumentType.NIN_SLIP,
+}
+"""What a document is that a reader recognised; any other is OTHER."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A judgement about a command, and when it was made."""
+
+    command: SubmitVerification
+    evaluation: Evaluation
+    judgement: Judgement
+    policy: VerificationPolicy
+    at: datetime
+    ip: str | None = None
+
+
+class Remembered(Frozen):
+    """What the actor remembers of a command: enough to answer it again, nothing personal."""
+
+    tenant_id: TenantId
+    fingerprint: str
+    request_id: str
+    evidence_ids: tuple[EvidenceId, ...] = ()
+    """Evidence the verification refers to; any other of a replayed command is spare."""
+    refusal: Refusal | None = None
+    """Why the command was refused; then nothing was created and the evidence is gone."""
+    retry_reasons: tuple[ReasonCode, ...] = ()
+    """Why a session must take its images again."""
+    refused_at: Timestamp | None = None
+
+    def answers(self, command: SubmitVerification) -> bool:
+        """Tell whether the command needs no evaluation.
+
+        A decision answers every command under its id. A refusal leaves the key free: it answers only the
+        same request when that was sent before the refusal, for those sent together find no evidence left.
+        """
+        if command.tenant_id != self.tenant_id:
+            return False
+        if self.refusal is None or self.refused_at is None:
+            return True
+        return self.is_about(command) and command.requested_at <= self.refused_at
+
+    def is_about(self, command: SubmitVerification) -> bool:
+        """Tell whether the command is the same request of the same tenant."""
+        return (command.tenant_id, command.fingerprint) == (self.tenant_id, self.fingerprint)
+
+
+def drafts(decided: Decided) -> tuple[EvidenceDraft, ...]:
+    """Return the evidence an evaluation makes: the portrait and the structured reading (G8)."""
+    return tuple(_draft(decided, kind) for kind in _kinds_made(decided.evaluation))
+
+
+def _kinds_made(evaluation: Evaluation) -> tuple[EvidenceKind, ...]:
+    made = []
+    if evaluation.findings is not None and evaluation.findings.reader is not None:
+        made.append(EvidenceKind.EXTRACTION)
+    if evaluation.portrait is not None:
+        made.append(EvidenceKind.PORTRAIT)
+    return tuple(made)
+
+
+def brought_and_made(command: SubmitVerification) -> tuple[EvidenceId, ...]:
+    """Return every evidence id that carrying out the command may have kept, at this try or an earlier one."""
+    made = (_made_id(command, kind) for kind in (EvidenceKind.EXTRACTION, EvidenceKind.PORTRAIT))
+    brought = (command.document_evidence_id, command.selfie_evidence_id)
+    # a portrait that was compared with is another verification's
+    return (*(brought[1:] if command.flow_type is FlowType.BIOMETRIC else brought), *made)
+
+
+def _made_id(command: SubmitVerification, kind: EvidenceKind) -> EvidenceId:
+    return verification_records.evidence_id(
+        command.tenant_id, command.verification_id, command.fingerprint, kind
+    )
+
+
+def _draft(decided: Decided, kind: EvidenceKind) -> EvidenceDraft:
+    command, evaluation = decided.command, decided.evaluation
+    read = kind is EvidenceKind.EXTRACTION
+    row = EvidenceRow(
+        tenant_id=command.tenant_id,
+        subject_id=command.subject_id,
+        verification_id=command.verification_id,
+        evidence_id=_made_id(command, kind),
+        kind=kind,
+        retention_policy=verification_records.RETENTION_OF[kind],
+        media_type="application/json" if read else "image/jpeg",
+        created_at=decided.at,
+    )
+    return EvidenceDraft(row, to_json(evaluation.findings) if read else evaluation.portrait or b"")
+
+
+def stored_verification(
+    decided: Decided, sealed_fields: str | None, sealed_face: str | None = None
+) -> StoredVerification:
+    """Build the verification as it is kept: the document without its personal fields."""
+    command, judgement = decided.command, decided.judgement
+    return StoredVerification(
+        verification=_verification(decided),
+        sealed_fields=sealed_fields,
+        session_id=session_id(command),
+        livemode=command.livemode,
+        checks=decided.evaluation.results,
+        risk_points=judgement.risk_points,
+        risk_terms=judgement.risk_terms,
+        recommendation=judgement.recommendation,
+        policy_revision=decided.policy.revision,
+        thresholds=decided.policy.thresholds() | dict(decided.evaluation.bands),
+        sealed_submission=command.sealed_submission,
+        sealed_face=sealed_face,
+        request_id=command.request_id,
+    )
+
+
+def session_id(command: SubmitVerification) -> SessionId:
+    """Return the session of a command; one the tenant submitted itself gets its own (G69)."""
+    own = SessionId(derive_id("vs", command.tenant_id, command.verification_id))
+    return command.session_id or own
+
+
+def _verification(decided: Decided) -> Verification:
+    command, judgement, evaluation = decided.command, decided.judgement, decided.evaluation
+    document = _document_evidence(decided)
+    selfie = verification_records.refer(command.selfie_evidence_id, EvidenceKind.SELFIE)
+    scored = evaluation.distance is not None and evaluation.engine_version is not None
+    in_review = judgement.status is VerificationStatus.REVIEW_REQUIRED
+    return Verification(
+        verification_id=command.verification_id,
+        subject_id=command.subject_id,
+        created_at=decided.at,
+        status=judgement.status,
+        decision=judgement.outcome,
+        decision_id=DecisionId(derive_id("dec", command.tenant_id, command.verification_id)),
+        distance=evaluation.distance,
+        model_version=model_version(evaluation.engine_version or "", decided.policy) if scored else None,
+        review_case_id=review_case.case_id(command.tenant_id, command.verification_id) if in_review else None,
+        review_status=judgement.review_status,
+        risk_level=judgement.risk_level,
+        evidence=document if command.flow_type is FlowType.DOCUMENT else (*document, selfie),
+        reasons=tell(judgement.reasons, _pointers(decided)),
+        document=_document(decided, document) if command.flow_type is not FlowType.BIOMETRIC else None,
+        livemode=command.livemode,
+        checks=summarise(evaluation.results),
+    )
+
+
+def _pointers(decided: Decided) -> tuple[str, ...]:
+    """Return the declared fields that differ; a person before the camera sent none of the tenant's body."""
+    if decided.command.session_id is not None:
+        return ()
+    return tuple(pointer for result in decided.evaluation.results for pointer in result.pointers)
+
+
+def _document_evidence(decided: Decided) -> tuple[Evidence, ...]:
+    if decided.command.flow_type is FlowType.BIOMETRIC:
+        return ()
+    image = verification_records.refer(decided.command.document_evidence_id, EvidenceKind.IMAGE)
+    made = _kinds_made(decided.evaluation)
+    return (image, *(verification_records.refer(_made_id(decided.command, kind), kind) for kind in made))
+
+
+def _document(decided: Decided, evidence: tuple[Evidence, ...]) -> DocumentResult:
+    findings = decided.evaluation.findings
+    reader = findings.reader if findings else None
+    return DocumentResult(
+        document_type=DOCUMENT_TYPE_OF[reader] if reader else DocumentType.OTHER,
+        evidence=evidence,
+        extraction_status=findings.status if findings else ExtractionStatus.FAILED,
+    )
+
+
+def change(decided: Decided, stored: StoredVerification) -> Change:
+    """Put everything the command changes into one commit; the verification's record decides."""
+    command = decided.command
+    verification = stored.verification
+    records = [
+        _record(decided, RecordKind.VERIFICATION, verification.verification_id, verification.status, stored)
+    ]
+    records[0] = replace(
+        records[0], indexes=(*records[0].indexes, verification_records.by_decision(verification.decision_id))
+    )
+    if command.session_id is None:
+        session = _session(stored)
+        body = session.to_bytes()
+        records.append(session_record(command.tenant_id, session, body, command.fingerprint))
+    if verification.review_case_id is not None:
+        due_after = _due_after(decided.policy, verification.risk_level)
+        case: ReviewCase = review_case.open_case(command.tenant_id, stored, due_after)
+        records.append(_case_record(decided, case))
+    return Change(
+        tenant_id=command.tenant_id,
+        records=tuple(records),
+        audit=events.audit_rows(command, stored, decided.ip),
+        events=events.events(command.tenant_id, stored),
+    )
+
+
+def _record(decided: Decided, kind: RecordKind, record_id: str, status: str, body: Frozen) -> Record:
+    command = decided.command
+    return Record(
+        tenant_id=command.tenant_id,
+        kind=kind,
+        id=record_id,
+        body=body.to_bytes(),
+        created_at=decided.at,
+        fingerprint=command.fingerprint,
+        indexes=verification_records.indexes(command.livemode, command.subject_id, status),
+    )
+
+
+def _case_record(decided: Decided, case: ReviewCase) -> Record:
+    return Record(
+        tenant_id=decided.command.tenant_id,
+        kind=RecordKind.REVIEW_CASE,
+        id=case.review_case_id,
+        body=StoredCase(case=case).to_bytes(),
+        created_at=decided.at,
+        fingerprint=decided.command.fingerprint,
+        indexes=review_case.indexes(case),
+    )
+
+
+def _session(stored: StoredVerification) -> VerificationSession:
+    """Give a direct verification its row in the reviewers' list, finished at once (G69)."""
+    verification = stored.verification
+    return VerificationSession(
+        session_id=stored.session_id,
+        subject_id=verification.subject_id,
+        flow_type=FlowType.FULL_IDENTITY,
+        status=SessionStatus(verification.status),
+        decision=verification.decision,
+        risk_level=verification.risk_level,
+        review_status=verification.review_status,
+        review_case_id=verification.review_case_id,
+        verification_id=verification.verification_id,
+        attempts=1,
+        created_at=verification.created_at,
+        updated_at=verification.created_at,
+        completed_at=verification.created_at,
+        livemode=stored.livemode,
+    )
+
+
+def _due_after(policy: VerificationPolicy, risk_level: RiskLevel) -> timedelta:
+    critical = risk_level is RiskLevel.CRITICAL
+    return timedelta(hours=policy.review_due_critical_h if critical else policy.review_due_h)
+
+
+def remembered(record: Record) -> Remembered:
+    """Return what the actor remembers of a record, from the body as it was first answered."""
+    return memo_of(record, first_stored(record))
+
+
+def memo_of(record: Record, stored: StoredVerification) -> Remembered:
+    """Return what the actor remembers of a record whose first body is known."""
+    return Remembered(
+        tenant_id=record.tenant_id,
+        fingerprint=record.fingerprint,
+        request_id=stored.request_id,
+        evidence_ids=tuple(evidence.id for evidence in stored.verification.evidence),
+    )
+
+
+def refused(
+    command: SubmitVerification, refusal: Refusal, at: datetime, retry_reasons: tuple[ReasonCode, ...] = ()
+) -> Remembered:
+    """Return what the actor remembers of a refusal that the same images will always meet."""
+    return Remembered(
+        tenant_id=command.tenant_id,
+        fingerprint=command.fingerprint,
+        request_id=command.request_id,
+        refusal=refusal,
+        refused_at=at,
+        retry_reasons=retry_reasons,
+    )
+
+
+def first_stored(record: Record) -> StoredVerification:
+    """Read the verification as it was first answered (G2)."""
+    return StoredVerification.from_bytes(record.first_body or record.body)

@@ -1,0 +1,331 @@
+"""Reads a document of any known class from its picture, whichever way it lies.
+
+The order is that of cost: the long lines that may be a machine-readable zone, on a small copy, in four
+turns; then the whole page. Where a zone holds, the page is read to compare the print with it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from enum import StrEnum
+from statistics import fmean
+from typing import Any, Final
+
+from schemas.enums import ExtractionStatus, ReaderClass
+from streams.verification.image_text import PictureText, machine_lines
+from streams.verification.observations import Agreement, DocumentFindings
+from streams.verification.print_agreement import find_agreeing
+from streams.verification.readers import nin_slip, printed_fields, td3_strips, visual_zone
+from streams.verification.readers.layout import (
+    TURNS,
+    facing,
+    height,
+    is_lengthwise,
+    length,
+    turn_back,
+)
+from streams.verification.readers.nin_slip import SlipReading
+from streams.verification.readers.places import Places, merged, printed_places, zone_places
+from streams.verification.readers.td3_mrz import Td3Reading, read_td3
+from streams.verification.readers.td3_witness import could_be_settled, settle
+from streams.vision_ports import Detail, Picture, Quad, TextLine, TextPage, TextReader, Turn
+
+STRIP_SCORE_MIN: Final = 0.95
+"""Recogniser's score from which a strip nobody found text in counts: cut too high or low it is misread."""
+JOINED_LINES_MAX: Final = 3
+"""Lines made of pieces that are looked at for a zone."""
+JOINED_SHARE_MIN: Final = 0.85
+"""One of them is the longest line of its page or not much shorter."""
+PROBES: Final = 5
+"""Lines read in both directions to tell which way a page without a zone is up."""
+PROBE_ASPECT_MAX: Final = 10.0
+"""Longer lines tell no more about the direction and take longer to read."""
+LEGIBLE_SCORE: Final = 0.6
+"""Recogniser's score from which a line counts as text; patterns and faces give less."""
+LEGIBLE_LETTERS: Final = 3
+"""Letters or digits a line must have to count as text."""
+
+
+class DocumentClass(StrEnum):
+    """What kind of document was found."""
+
+    TD3_PASSPORT = "TD3 passport"
+    NIN_SLIP = "NIN slip"
+    UNKNOWN = "unknown document with text"
+    NOTHING = "nothing readable"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentReading:
+    """All that reading brought to light; personal parts never show in its representation."""
+
+    document_class: DocumentClass
+    turn: Turn
+    """The clockwise quarter turn of the picture that makes the text upright."""
+    status: ExtractionStatus
+    """Of the reader; UNSUPPORTED for an unknown document, FAILED when nothing is readable."""
+    passport: Td3Reading | None = None
+    """The machine-readable zone, when one was found."""
+    slip: SlipReading | None = None
+    """The NIN slip, when the page is one."""
+    printed: Mapping[str, Agreement] = field(default_factory=dict)
+    """How the visual zone agrees with a zone that holds, by field; empty without one."""
+    codes: tuple[str, ...] = field(default=(), repr=False)
+    """Texts of the QR codes of a slip."""
+    code: Agreement = Agreement.NOT_FOUND
+    """How those codes agree with the printed number."""
+    places: Places = field(default_factory=dict, repr=False)
+    """Where each field was read."""
+    text_score: float = 0.0
+    """Mean score of the legible lines, 0-1; the best single sign of an image's quality."""
+    model_version: str = ""
+    """Of the text reader."""
+
+    @property
+    def readable(self) -> bool:
+        """Whether any text was seen."""
+        return self.document_class is not DocumentClass.NOTHING
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """What was extracted, by the keys of G11."""
+        source = self.passport or self.slip
+        return source.fields if source else {}
+
+    @property
+    def confidence(self) -> Mapping[str, float]:
+        """How sure each field is, 0-1; `document_number` speaks of `number`."""
+        source = self.passport or self.slip
+        return source.confidence if source else {}
+
+    @property
+    def number(self) -> str | None:
+        """The full document number: sensitive, never a field."""
+        source = self.passport or self.slip
+        return source.number if source else None
+
+
+async def read_findings(reader: TextReader, picture: Picture, today: date) -> DocumentFindings:
+    """Read a document and return what the rules need; see `read_document`."""
+    return findings_of(await read_document(reader, picture, today))
+
+
+async def read_document(
+    reader: TextReader,
+    picture: Picture,
+    today: date,
+    *,
+    expected: ReaderClass | None = None,
+    compare_print: bool = True,
+) -> DocumentReading:
+    """Find out what a picture shows and read it; a document nobody knows is a reading too.
+
+    `expected` is the class the caller hopes for: it is tried first, and the other one after it. `today`
+    decides centuries. Without `compare_print` a passport's visual zone is not read, which is most of the
+    work. Raises what the reader's methods raise.
+    """
+    desk = _Desk(reader, picture, today)
+    if expected is ReaderClass.NG_NIN_SLIP:
+        page = await desk.read_page()
+        if (slip := nin_slip.read_slip(page)) is not None:
+            return await desk.finish_slip(page, slip)
+    found = await desk.find_zone()
+    if found is not None:
+        return await desk.finish_passport(*found, compare_print=compare_print)
+    page = await desk.read_page()
+    if (slip := nin_slip.read_slip(page)) is not None:
+        return await desk.finish_slip(page, slip)
+    legible = _legible(page)
+    document_class = DocumentClass.UNKNOWN if legible else DocumentClass.NOTHING
+    status = ExtractionStatus.UNSUPPORTED if legible else ExtractionStatus.FAILED
+    return desk.reading(document_class, status, page)
+
+
+def findings_of(reading: DocumentReading) -> DocumentFindings:
+    """Return what the rules need of a reading."""
+    zone, slip = reading.passport, reading.slip
+    return DocumentFindings(
+        status=reading.status,
+        reader=ReaderClass.TD3_MRZ if zone else ReaderClass.NG_NIN_SLIP if slip else None,
+        legible=reading.readable,
+        fields=reading.fields,
+        confidence=reading.confidence,
+        number=reading.number,
+        check_digits=zone.check_digits if zone else {},
+        impossible_date=bool(zone and zone.holds and not zone.calendar),
+        repairs=zone.repairs if zone else 0,
+        printed=reading.printed,
+        code=reading.code,
+        places=reading.places,
+    )
+
+
+class _Desk:
+    """One picture being read: what was found on it is searched and read only once."""
+
+    def __init__(self, reader: TextReader, picture: Picture, today: date) -> None:
+        self._reader = reader
+        self._picture = picture
+        self._today = today
+        self._text = PictureText(reader, picture)
+        self._page: TextPage | None = None
+
+    async def find_zone(self) -> tuple[Td3Reading, Turn] | None:
+        """Look for a zone in all turns; where one is in doubt look more closely, where none is read all."""
+        best: tuple[Td3Reading, Turn] | None = None
+        for turn in TURNS:
+            found = await self._zone(Detail.COARSE, turn)
+            if found is not None and (best is None or _rank(found) > _rank(best[0])):
+                best = found, turn
+            if found is not None and found.holds:
+                break
+        best = best if best and best[0].holds else await self._joined_zone() or best
+        if best is None:
+            page = await self.read_page()
+            found = read_td3(page, self._today)
+            return (found, page.turn) if found is not None else None
+        zone, turn = best
+        if not (zone.holds and zone.status is ExtractionStatus.EXTRACTED):
+            closer = await self._zone(Detail.FINE, turn)
+            zone = max(zone, closer or zone, key=_rank)
+        return await self._with_names(zone, turn), turn
+
+    async def _joined_zone(self) -> tuple[Td3Reading, Turn] | None:
+        """Look for a zone whose lines the detector found in pieces."""
+        quads = await self._text.find(Detail.FINE)
+        for turn in TURNS:
+            lines = _joined_lines(quads, turn)
+            found = read_td3(await self._text.read(lines, turn), self._today) if lines else None
+            if found is not None and found.holds:
+                return found, turn
+        return None
+
+    async def _with_names(self, zone: Td3Reading, turn: Turn) -> Td3Reading:
+        """Read the strip above a second line that holds and whose first line was not found."""
+        if not zone.holds or zone.lines[0] or zone.second_quad is None:
+            return zone
+        second = turn_back(zone.second_quad, self._text.turned((), turn))
+        quads = [facing(quad, turn) for quad in await self._text.find(Detail.FINE)]
+        strips = td3_strips.first_line_strips(second, quads)
+        read = [await self._text.read([strip, second], turn) for strip in strips]
+        pages = [page for page in read if page.lines[0].score >= STRIP_SCORE_MIN]
+        zones = [(page.lines[0].score, read_td3(page, self._today)) for page in pages]
+        named = [(score, one) for score, one in zones if one is not None and one.holds and one.lines[0]]
+        return max(named, key=lambda pair: pair[0])[1] if named else zone
+
+    async def read_page(self) -> TextPage:
+        """Read every line, turned the way in which the longer ones make most sense."""
+        if self._page is None:
+            quads = await self._text.find(Detail.FINE)
+            turn = await self._upright(quads)
+            self._page = await self._text.read([facing(quad, turn) for quad in quads], turn)
+        return self._page
+
+    async def finish_passport(self, zone: Td3Reading, turn: Turn, *, compare_print: bool) -> DocumentReading:
+        """Compare the print with the zone, if the zone holds.
+
+        No check digit guards the names: before print and zone are said to contradict each other there,
+        the zone is cut out and read once more.
+        """
+        printed: Mapping[str, Agreement] = {}
+        page = self._page or TextPage((), self._picture.width, self._picture.height, turn)
+        if compare_print and could_be_settled(zone):
+            page = await self._print(zone, turn)
+            zone = settle(zone, visual_zone.witness(page, zone), self._today)
+        if compare_print and zone.holds:
+            printed = visual_zone.compare(page, zone)
+            if Agreement.MISMATCH in (printed["surname"], printed["given_names"]):
+                again = await self._zone(Detail.FINE, turn)
+                if again is not None and again.holds and again.lines[0] and again.number == zone.number:
+                    again = settle(again, visual_zone.witness(page, again), self._today)
+                    second_look = visual_zone.compare(page, again)
+                    if Agreement.MISMATCH not in second_look.values():
+                        zone, printed = again, second_look
+        reading = self.reading(DocumentClass.TD3_PASSPORT, zone.status, page)
+        return replace(reading, passport=zone, printed=printed, places=self._places(zone, page))
+
+    def _places(self, zone: Td3Reading, page: TextPage) -> Places:
+        """Return where the zone and the print were read."""
+        everything = self._text.everything(page.turn)
+        printed = printed_fields.lines_of(page, zone)
+        return merged(zone_places(zone, everything), printed_places(page, printed))
+
+    async def finish_slip(self, page: TextPage, slip: SlipReading) -> DocumentReading:
+        """Read a number whose groups were not all found once more, then compare it with the QR codes."""
+        if slip.number is None and not slip.ambiguous and (row := nin_slip.number_row(page)) is not None:
+            again = await self._reader.read_lines(self._picture, [turn_back(row, page)])
+            slip = nin_slip.read_slip(page, [(line.text, line.score) for line in again]) or slip
+        codes = await self._reader.read_codes(self._picture)
+        reading = self.reading(DocumentClass.NIN_SLIP, slip.status, page)
+        code, found = nin_slip.compare_codes(slip.number, codes), printed_places(page, slip.lines)
+        return replace(reading, slip=slip, codes=codes, code=code, places=found)
+
+    def reading(
+        self, document_class: DocumentClass, status: ExtractionStatus, page: TextPage
+    ) -> DocumentReading:
+        """Return a reading with what every class has."""
+        scores = [line.score for line in _legible(page)]
+        return DocumentReading(
+            document_class=document_class,
+            turn=page.turn,
+            status=status,
+            text_score=round(fmean(scores), 4) if scores else 0.0,
+            model_version=self._reader.model_version,
+        )
+
+    async def _print(self, zone: Td3Reading, turn: Turn) -> TextPage:
+        """Read of the print what says that it agrees with the zone, or else all of it."""
+        if self._page is not None and self._page.turn == turn:
+            return self._page
+        for detail in Detail if zone.holds else ():
+            page, near = await find_agreeing(self._text, zone, turn, detail)
+            if page is not None:
+                return page
+            if not near:
+                break
+        quads = [facing(quad, turn) for quad in await self._text.find(Detail.FINE)]
+        zone_lines = set(machine_lines(quads, 0))
+        return await self._text.read([quad for quad in quads if quad not in zone_lines], turn)
+
+    async def _zone(self, detail: Detail, turn: Turn) -> Td3Reading | None:
+        page = await self._text.read(machine_lines(await self._text.find(detail), turn), turn)
+        return read_td3(page, self._today)
+
+    async def _upright(self, quads: Sequence[Quad]) -> Turn:
+        """Tell the turn of the page: by the direction most lines run in, then by which way they read."""
+        across = sum(is_lengthwise(quad, 0) for quad in quads)
+        turns: tuple[Turn, Turn] = (0, 180) if 2 * across >= len(quads) else (90, 270)
+        running = [facing(quad, turns[0]) for quad in quads if is_lengthwise(quad, turns[0])]
+        words = [quad for quad in running if length(quad) <= PROBE_ASPECT_MAX * height(quad)]
+        longest = sorted(words or running, key=length)[-PROBES:]
+        opposite: dict[Turn, Turn] = {turns[0]: 0, turns[1]: 180}
+        sense: dict[Turn, float] = {}
+        for turn in turns:
+            page = await self._text.read([facing(quad, opposite[turn]) for quad in longest], turn)
+            sense[turn] = sum(line.score * len(line.text) for line in page.lines)
+        return max(turns, key=lambda turn: sense[turn])
+
+
+def _joined_lines(quads: Sequence[Quad], turn: Turn) -> list[Quad]:
+    """Return the pieces joined that may be a zone's second line: nothing on its page is longer."""
+    running = [facing(quad, turn) for quad in quads if is_lengthwise(quad, turn)]
+    longest = max(map(length, running), default=0.0)
+    whole = [line for line in td3_strips.joined(running) if length(line) > JOINED_SHARE_MIN * longest]
+    return whole[:JOINED_LINES_MAX]
+
+
+def _rank(zone: Td3Reading) -> tuple[int, bool, bool]:
+    return (
+        sum(zone.check_digits.values()),
+        bool(zone.lines[0]),
+        zone.status is ExtractionStatus.EXTRACTED,
+    )
+
+
+def _legible(page: TextPage) -> list[TextLine]:
+    """Return the lines that are text beyond doubt."""
+    return [
+        line
+        for line in page.lines
+        if line.score >= LEGIBLE_SCORE and sum(map(str.isalnum, line.text)) >= LEGIBLE_LETTERS
+    ]

@@ -1,0 +1,53 @@
+"""The text of one picture: what was searched and recognised on it is searched and recognised only once."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from streams.verification.readers.layout import facing, height, length, turn_page
+from streams.vision_ports import Detail, Picture, Quad, TextLine, TextPage, TextReader, Turn
+
+MACHINE_LINES_MAX: Final = 6
+"""Longest lines looked at for a zone: its two, and what else runs over the width of a page."""
+MACHINE_ASPECT_MIN: Final = 10.0
+"""A line of 44 characters is some 25 times as long as high; perspective and loose boxes take half."""
+MACHINE_SHARE_MIN: Final = 0.6
+"""A line of the zone is the longest or not much shorter."""
+
+
+class PictureText:
+    """One picture being read; raises what the reader's methods raise."""
+
+    def __init__(self, reader: TextReader, picture: Picture) -> None:
+        self._reader = reader
+        self._picture = picture
+        self._quads: dict[Detail, tuple[Quad, ...]] = {}
+        self._lines: dict[Quad, TextLine] = {}
+
+    async def find(self, detail: Detail) -> tuple[Quad, ...]:
+        """Return where lines of text stand on the picture."""
+        if detail not in self._quads:
+            self._quads[detail] = await self._reader.find_lines(self._picture, detail)
+        return self._quads[detail]
+
+    async def read(self, quads: Sequence[Quad], turn: Turn) -> TextPage:
+        """Read lines of the page turned by `turn`, in order."""
+        new = [quad for quad in quads if quad not in self._lines]
+        if new:
+            read = await self._reader.read_lines(self._picture, new)
+            self._lines.update(zip(new, read, strict=True))
+        return self.turned([self._lines[quad] for quad in quads], turn)
+
+    def turned(self, lines: Sequence[TextLine], turn: Turn) -> TextPage:
+        """Lay lines of the picture onto the page turned by `turn`."""
+        return turn_page(lines, (self._picture.width, self._picture.height), turn)
+
+    def everything(self, turn: Turn) -> TextPage:
+        """Return all that was read, on the page turned by `turn`."""
+        return self.turned([*self._lines.values()], turn)
+
+
+def machine_lines(quads: Sequence[Quad], turn: Turn) -> list[Quad]:
+    """Return the lines that may be a zone's on the page turned by `turn`, longest first."""
+    turned = sorted((facing(quad, turn) for quad in quads), key=length, reverse=True)
+    long = [quad for quad in turned if length(quad) > MACHINE_ASPECT_MIN * height(quad)][:MACHINE_LINES_MAX]
+    return [quad for quad in long if length(quad) > MACHINE_SHARE_MIN * length(long[0])]

@@ -1,0 +1,54 @@
+"""The policy of one run: the tenant's own as it stands now, or none when it does not load (G6, G15, G70)."""
+
+import structlog
+from pydantic import ValidationError
+
+from schemas.reasons import ReasonCode
+from schemas.tenant_settings import PolicyChoice
+from schemas.verifications import SubmitVerification
+from streams.ports.records import Records
+from streams.tenants.settings import read_settings
+from streams.verification import session_attempts
+from streams.verification.observations import Evaluation
+from streams.verification.policy import VerificationPolicy
+from streams.verification.rules import found, usual
+
+log = structlog.get_logger(__name__)
+
+
+async def policy_for(
+    records: Records, base: VerificationPolicy, command: SubmitVerification
+) -> VerificationPolicy | None:
+    """Return the policy of the run; a session takes its checks from its revision, not from here.
+
+    None: the tenant's policy does not load, for example because it names a check nothing stands behind.
+    """
+    try:
+        settings = await read_settings(records, command.tenant_id)
+        base = base.model_copy(update={"faces_kept_days": settings.retention.biometric_days})
+        if command.required_checks:
+            return session_attempts.policy_of(base, command, settings.verification_policy)
+        return with_choice(base, settings.verification_policy)
+    except ValidationError:
+        log.error("policy.not_loaded", tenant_id=command.tenant_id)  # noqa: TRY400 - it may quote a value
+        return None
+
+
+def with_choice(base: VerificationPolicy, choice: PolicyChoice) -> VerificationPolicy:
+    """Return the policy with what a tenant chose; one who never chose has the house's.
+
+    Raises:
+        pydantic.ValidationError: The policy does not load.
+    """
+    if choice == PolicyChoice():
+        return base
+    chosen = base.model_copy(update=choice.model_dump())
+    return VerificationPolicy.model_validate(chosen.model_dump())
+
+
+def without_policy(base: VerificationPolicy) -> Evaluation:
+    """Return the evaluation of a run without a policy: nothing was decided, nobody is blamed."""
+    reasons, said = usual(ReasonCode.POLICY_UNAVAILABLE), "The tenant's policy does not load."
+    return Evaluation(
+        results=tuple(found(kind, reasons, detail=said) for kind in base.required_checks), findings=None
+    )

@@ -1,0 +1,130 @@
+"""How a verification is kept and found again: index names, seal labels, evidence; the front shares them.
+
+The writer and every reader of a record use these names and no others.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from pydantic import ValidationError
+
+from schemas.enums import EvidenceKind, RetentionPolicy
+from schemas.ids import DecisionId, EvidenceId, SubjectId, TenantId, VerificationId, derive_id
+from schemas.verifications import Evidence, PersonalFields, StoredVerification, Submission, Verification
+from streams.ports.errors import Damaged
+
+Index = tuple[str, str]
+"""An index name and the value to look up under it."""
+
+RETENTION_OF: Final[Mapping[EvidenceKind, RetentionPolicy]] = MappingProxyType(
+    {
+        EvidenceKind.IMAGE: RetentionPolicy.DOCUMENT_P90D,
+        EvidenceKind.EXTRACTION: RetentionPolicy.DOCUMENT_P90D,
+        EvidenceKind.PORTRAIT: RetentionPolicy.BIOMETRIC_P30D,
+        EvidenceKind.SELFIE: RetentionPolicy.BIOMETRIC_P30D,
+        EvidenceKind.LIVENESS_TRACE: RetentionPolicy.BIOMETRIC_P30D,
+    }
+)
+"""How long each kind of evidence is kept unless the tenant says otherwise (G9, G65)."""
+
+
+def evidence_id(
+    tenant_id: TenantId, verification_id: VerificationId, fingerprint: str, kind: EvidenceKind
+) -> EvidenceId:
+    """Return the id of what a request brought or its evaluation made.
+
+    It derives from the whole request: sent again it keeps nothing twice, and another request under the same
+    key, of another subject say, shares nothing with it, so that what becomes of one leaves the other alone.
+    """
+    return EvidenceId(derive_id("evd", tenant_id, verification_id, fingerprint, kind))
+
+
+def submission_label(verification_id: VerificationId) -> str:
+    """Return the vault label under which the front seals `Submission`."""
+    return f"submission:{verification_id}"
+
+
+def submission_of(opened: bytes) -> Submission:
+    """Read what the front sealed; what is wrong with it is not told, because it is personal.
+
+    Raises:
+        Damaged: It is no submission.
+    """
+    try:
+        return Submission.from_bytes(opened)
+    except ValidationError:
+        raise Damaged("the sealed submission is not one") from None
+
+
+def fields_label(verification_id: VerificationId) -> str:
+    """Return the vault label under which `PersonalFields` are sealed."""
+    return f"fields:{verification_id}"
+
+
+def face_label(verification_id: VerificationId) -> str:
+    """Return the vault label under which the subject's face is sealed."""
+    return f"face:{verification_id}"
+
+
+def mode(livemode: bool) -> str:  # noqa: FBT001 - the interface's own word for it
+    """Return how an index names live or test data (G92)."""
+    return "live" if livemode else "test"
+
+
+def by_mode(livemode: bool) -> Index:  # noqa: FBT001
+    """Everything of one mode."""
+    return "mode", mode(livemode)
+
+
+def by_subject(livemode: bool, subject_id: SubjectId) -> Index:  # noqa: FBT001
+    """Everything of one subject."""
+    return "subject", f"{mode(livemode)}|{subject_id}"
+
+
+def by_status(livemode: bool, status: str) -> Index:  # noqa: FBT001
+    """Everything in one status."""
+    return "status", f"{mode(livemode)}|{status}"
+
+
+def by_subject_and_status(livemode: bool, subject_id: SubjectId, status: str) -> Index:  # noqa: FBT001
+    """Everything of one subject in one status."""
+    return "subject_status", f"{mode(livemode)}|{status}|{subject_id}"
+
+
+def by_decision(decision_id: DecisionId) -> Index:
+    """The verification whose standing decision this is."""
+    return "decision", decision_id
+
+
+def picture_id(livemode: bool, digest: str) -> str:  # noqa: FBT001
+    """Return the id of a picture's record; the store gets a keyed hash of the digest."""
+    return f"{mode(livemode)}|{digest}"
+
+
+def indexes(livemode: bool, subject_id: SubjectId, status: str) -> tuple[Index, ...]:  # noqa: FBT001
+    """Return all the places under which a verification, session or case is listed."""
+    return (
+        by_mode(livemode),
+        by_subject(livemode, subject_id),
+        by_status(livemode, status),
+        by_subject_and_status(livemode, subject_id, status),
+    )
+
+
+def refer(evidence: EvidenceId, kind: EvidenceKind) -> Evidence:
+    """Return the reference tenants see; the location opens nothing (G9)."""
+    return Evidence(
+        id=evidence, kind=kind, location=f"evidence:/{evidence}", retention_policy=RETENTION_OF[kind]
+    )
+
+
+def with_personal(stored: StoredVerification, personal: PersonalFields) -> Verification:
+    """Return the verification as tenants see it, the opened personal fields back in their places."""
+    document = stored.verification.document
+    if document is None:
+        return stored.verification
+    whole = document.model_copy(
+        update={name: getattr(personal, name) for name in PersonalFields.model_fields}
+    )
+    return stored.verification.model_copy(update={"document": whole})

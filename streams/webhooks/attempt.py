@@ -1,0 +1,156 @@
+"""One attempt of one delivery: read, sign, post, write down what came of it; a kill in between repeats it."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+import structlog
+
+from schemas.base import to_milliseconds
+from schemas.problems import NotFound, StoreUnavailable
+from schemas.webhooks import Deliver, DeliveryStatus, NoteAttempt, StoredDelivery, StoredEndpoint
+from streams.ports.errors import Conflict, Erased
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
+from streams.webhooks import rules
+from streams.webhooks.ports import Answer, WebhookSender
+from streams.webhooks.records import delivery_records
+from streams.webhooks.rules import STANDARD, Pace, Uniform
+from streams.webhooks.secrets import open_secrets
+from streams.webhooks.signing import signatures, timestamp
+
+log = structlog.get_logger(__name__)
+
+Note = Callable[[NoteAttempt], Awaitable[None]]
+"""Tells an endpoint's actor how an attempt went; raises `StoreUnavailable` when the log is away."""
+
+
+class Outcome(StrEnum):
+    """How a wish to deliver ended; for metrics."""
+
+    DELIVERED = "delivered"
+    RETRYING = "retrying"
+    FAILED = "failed"
+    """The last attempt of the schedule, or the receiver is gone."""
+    CANCELLED = "cancelled"
+    NOT_DUE = "not_due"
+    """It was attempted before, or is no more."""
+    UNRECORDED = "unrecorded"
+    """The receiver was called, and the store did not take what came of it; it will be called again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What a wish to deliver came to."""
+
+    outcome: Outcome
+    slow: bool | None = None
+    """Whether the receiver held its place for long; None when it was not called."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptDelivery:
+    """Makes the attempt that is due; what it needs to know is in the store, where the result goes first."""
+
+    stores: Stores
+    sender: WebhookSender
+    note: Note
+    clock: Callable[[], datetime]
+    uniform: Uniform
+    pace: Pace = STANDARD
+
+    async def __call__(self, wish: Deliver) -> Tried:
+        """Attempt the delivery unless it is over or not due.
+
+        Raises:
+            StoreUnavailable: The receiver was not called; a sweep finds the delivery again.
+            Damaged: A secret of the endpoint is not what was sealed.
+        """
+        try:
+            record = await self.stores.records.get(wish.tenant_id, RecordKind.DELIVERY, wish.delivery_id)
+        except NotFound:
+            return Tried(Outcome.NOT_DUE)
+        stored = StoredDelivery.from_bytes(record.body)
+        if not rules.is_due(stored, self.clock(), self.pace.early):
+            return Tried(Outcome.NOT_DUE)
+        endpoint = await self._endpoint(stored)
+        if endpoint is None:
+            return await self._cancel(record, stored)
+        try:
+            secrets = await open_secrets(self.stores.vault, endpoint, self.clock())
+        except Erased:
+            return await self._cancel(record, stored)
+        return await self._attempt(record, stored, endpoint, secrets)
+
+    async def _endpoint(self, stored: StoredDelivery) -> StoredEndpoint | None:
+        """Return the delivery's endpoint, None when nothing is sent to it any more."""
+        endpoint_id = stored.delivery.endpoint_id
+        try:
+            found = await self.stores.records.get(stored.tenant_id, RecordKind.WEBHOOK_ENDPOINT, endpoint_id)
+        except NotFound:
+            return None
+        endpoint = StoredEndpoint.from_bytes(found.body)
+        return endpoint if rules.is_in_force(endpoint) else None
+
+    async def _cancel(self, record: Record, stored: StoredDelivery) -> Tried:
+        committed = await self._commit(record, rules.cancelled(stored))
+        return Tried(Outcome.CANCELLED if committed else Outcome.NOT_DUE)
+
+    async def _attempt(
+        self, record: Record, stored: StoredDelivery, endpoint: StoredEndpoint, secrets: list[bytes]
+    ) -> Tried:
+        began = to_milliseconds(self.clock())
+        headers, body = headers_of(stored, began, secrets), stored.payload.encode()
+        answer = await self.sender.post(endpoint.endpoint.url, headers, body)
+        after = rules.attempted(stored, answer, began, self.clock(), self.uniform, self.pace.schedule)
+        slow = rules.is_slow(answer)
+        try:
+            if not await self._commit(record, after):
+                return Tried(Outcome.UNRECORDED, slow)
+        except StoreUnavailable:
+            log.warning("webhooks.unrecorded", delivery_id=stored.delivery.delivery_id)
+            return Tried(Outcome.UNRECORDED, slow)
+        await self._tell(stored, answer, began)
+        return Tried(_OUTCOME_OF[after.delivery.status], slow)
+
+    async def _commit(self, record: Record, after: StoredDelivery) -> bool:
+        """Write the delivery's next version and its watch; False when somebody else was faster."""
+        kept = delivery_records(after, after.delivery.next_attempt_at, record.version + 1)
+        try:
+            return (await self.stores.journal.commit(Change(after.tenant_id, kept))).won
+        except Conflict:
+            return False
+
+    async def _tell(self, stored: StoredDelivery, answer: Answer, began: datetime) -> None:
+        told = NoteAttempt(
+            tenant_id=stored.tenant_id,
+            endpoint_id=stored.delivery.endpoint_id,
+            at=began,
+            succeeded=answer.succeeded,
+            gone=answer.status == rules.GONE,
+        )
+        try:
+            await self.note(told)
+        except StoreUnavailable:
+            log.warning("webhooks.health_untold", endpoint_id=told.endpoint_id)
+
+
+_OUTCOME_OF = {
+    DeliveryStatus.DELIVERED: Outcome.DELIVERED,
+    DeliveryStatus.PENDING: Outcome.RETRYING,
+    DeliveryStatus.FAILED: Outcome.FAILED,
+    DeliveryStatus.CANCELLED: Outcome.CANCELLED,
+}
+
+
+def headers_of(stored: StoredDelivery, at: datetime, secrets: list[bytes]) -> dict[str, str]:
+    """Return the headers of an attempt (Standard Webhooks; `webhook-attempt` is ours)."""
+    event_id = stored.delivery.event_id
+    return {
+        "content-type": "application/json",
+        "webhook-id": event_id,
+        "webhook-timestamp": timestamp(at),
+        "webhook-signature": signatures(event_id, at, stored.payload.encode(), secrets),
+        "webhook-attempt": str(rules.next_number(stored)),
+    }

@@ -1,0 +1,105 @@
+"""What is kept of endpoints and deliveries: their records, and under which indexes they are found."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from schemas.ids import PLATFORM, DeliveryId, EndpointId, EventId, TenantId, derive_id
+from schemas.webhooks import DeliveryStatus, DeliveryWatch, EndpointHealth, StoredDelivery, StoredEndpoint
+from streams.ports.records import Record, RecordKind
+
+ALL_TENANTS: Final = ("all", "webhooks")
+"""Lists the tenants that ever had an endpoint; on the platform's records."""
+
+
+def mode_index(*, livemode: bool) -> tuple[str, str]:
+    """Return the index of a mode's endpoints that are not deleted."""
+    return "mode", "live" if livemode else "test"
+
+
+def firing_index(*, livemode: bool) -> tuple[str, str]:
+    """Return the index of a mode's endpoints that are in force."""
+    return "firing", "live" if livemode else "test"
+
+
+def endpoint_index(endpoint_id: EndpointId) -> tuple[str, str]:
+    """Return the index of an endpoint's deliveries."""
+    return "endpoint", endpoint_id
+
+
+def status_index(endpoint_id: EndpointId, status: DeliveryStatus) -> tuple[str, str]:
+    """Return the index of an endpoint's deliveries that stand so."""
+    return "endpoint_status", f"{endpoint_id}:{status}"
+
+
+def due_index(moment: datetime) -> tuple[str, str]:
+    """Return the index of the deliveries due within the minute of the moment; on the platform's records."""
+    return "due", moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%MZ")
+
+
+def delivery_id(tenant_id: TenantId, endpoint_id: EndpointId, event_id: EventId) -> DeliveryId:
+    """Return the id of an event's delivery to an endpoint: the same however often it is fanned out."""
+    return DeliveryId(derive_id("whd", tenant_id, endpoint_id, event_id))
+
+
+def endpoint_record(stored: StoredEndpoint, version: int, fingerprint: str = "") -> Record:
+    """Return the record of an endpoint; one that is deleted is found by its id alone."""
+    endpoint = stored.endpoint
+    indexes: list[tuple[str, str]] = []
+    if not stored.deleted:
+        indexes.append(mode_index(livemode=endpoint.livemode))
+        if endpoint.active:
+            indexes.append(firing_index(livemode=endpoint.livemode))
+    return Record(
+        stored.tenant_id,
+        RecordKind.WEBHOOK_ENDPOINT,
+        endpoint.endpoint_id,
+        stored.to_bytes(),
+        endpoint.created_at,
+        version=version,
+        fingerprint=fingerprint,
+        indexes=tuple(indexes),
+    )
+
+
+def health_record(health: EndpointHealth, created_at: datetime, version: int) -> Record:
+    """Return the record of an endpoint's health, which only the endpoint's actor writes."""
+    kind = RecordKind.WEBHOOK_HEALTH
+    return Record(health.tenant_id, kind, health.endpoint_id, health.to_bytes(), created_at, version=version)
+
+
+def tenant_record(tenant_id: TenantId, now: datetime) -> Record:
+    """Return the record that says a tenant has endpoints, as it begins; its body becomes the reconciler's."""
+    return Record(PLATFORM, RecordKind.WEBHOOK_TENANT, tenant_id, b"", now, indexes=(ALL_TENANTS,))
+
+
+def delivery_records(stored: StoredDelivery, due: datetime | None, version: int = 1) -> tuple[Record, Record]:
+    """Return a delivery's record and its watch, which change together; `due` is when a sweep takes it up."""
+    delivery = stored.delivery
+    kept = Record(
+        stored.tenant_id,
+        RecordKind.DELIVERY,
+        delivery.delivery_id,
+        stored.to_bytes(),
+        delivery.created_at,
+        version=version,
+        indexes=(
+            endpoint_index(delivery.endpoint_id),
+            status_index(delivery.endpoint_id, delivery.status),
+        ),
+    )
+    watch = DeliveryWatch(
+        tenant_id=stored.tenant_id,
+        delivery_id=delivery.delivery_id,
+        endpoint_id=delivery.endpoint_id,
+        due=due,
+    )
+    watched = Record(
+        PLATFORM,
+        RecordKind.DELIVERY_WATCH,
+        delivery.delivery_id,
+        watch.to_bytes(),
+        delivery.created_at,
+        version=version,
+        indexes=() if due is None else (due_index(due),),
+    )
+    return kept, watched

@@ -1,0 +1,105 @@
+"""Delivers a tenant's events of a time again to one endpoint, a page at a time (G38)."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from schemas.base import to_milliseconds
+from schemas.events import DecisionEvent
+from schemas.problems import NotFound
+from schemas.webhooks import ANY_TYPE, DeliveryStatus, ReplayEvents, StoredDelivery, StoredEndpoint
+from streams.aggregate import Pause, retry_conflicts
+from streams.ports.errors import Conflict
+from streams.ports.events import FedEvent
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
+from streams.webhooks import rules
+from streams.webhooks.fanout import Write, wish_record
+from streams.webhooks.rearm import fresh, rearmed
+from streams.webhooks.records import delivery_id, delivery_records
+
+PAGE: Final = 200
+"""Events at a time; between two pages the endpoint's other wishes have their turn."""
+
+APART: Final = timedelta(minutes=5)
+"""How much later, or by another machine's clock earlier, than it happened an event may become visible."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverAgain:
+    """Re-arms what was delivered, makes what never was; a sweep takes it up at once."""
+
+    stores: Stores
+    write: Write
+    clock: Callable[[], datetime]
+    pause: Pause = asyncio.sleep
+
+    async def __call__(self, wish: ReplayEvents) -> None:
+        """Take a page of the events, then ask for the rest.
+
+        Raises:
+            StoreUnavailable: Nothing is known; the same wish may be given again.
+            Conflict: A delivery changed at every attempt.
+        """
+        endpoint = await self._endpoint(wish)
+        if endpoint is None:
+            return
+        page = await self._page(wish, livemode=endpoint.endpoint.livemode)
+        for fed in page:
+            if _is_asked(fed.event, wish):
+                await self._again(fed.event, endpoint)
+        if len(page) == PAGE:
+            rest = wish.model_copy(update={"after": page[-1].place})
+            await self.write(wish_record(wish.endpoint_id, rest.to_bytes()))
+
+    async def _endpoint(self, wish: ReplayEvents) -> StoredEndpoint | None:
+        """Return the endpoint, None when nothing is sent to it any more."""
+        try:
+            found = await self.stores.records.get(
+                wish.tenant_id, RecordKind.WEBHOOK_ENDPOINT, wish.endpoint_id
+            )
+        except NotFound:
+            return None
+        endpoint = StoredEndpoint.from_bytes(found.body)
+        return endpoint if rules.is_in_force(endpoint) else None
+
+    async def _page(self, wish: ReplayEvents, *, livemode: bool) -> Sequence[FedEvent]:
+        """Return the next events; the place counts, for a feed may have an event at two of them."""
+        feed, tenant_id = self.stores.feed, wish.tenant_id
+        begin = wish.since - APART
+        place = wish.after or await feed.place_at(tenant_id, livemode=livemode, moment=begin)
+        until = wish.until + APART
+        return await feed.page(tenant_id, livemode=livemode, after=place, limit=PAGE, until=until)
+
+    async def _again(self, event: DecisionEvent, endpoint: StoredEndpoint) -> None:
+        key = delivery_id(event.tenant_id, endpoint.endpoint.endpoint_id, event.id)
+
+        async def arm() -> None:
+            now = to_milliseconds(self.clock())
+            records = await self._records(key, event, endpoint, now)
+            if records and not (await self.stores.journal.commit(Change(event.tenant_id, records))).won:
+                raise Conflict("the delivery was just made or attempted")
+
+        await retry_conflicts(arm, self.pause)
+
+    async def _records(
+        self, key: str, event: DecisionEvent, endpoint: StoredEndpoint, now: datetime
+    ) -> tuple[Record, ...]:
+        """Return what to commit; nothing when the delivery is to be attempted now anyway."""
+        try:
+            found = await self.stores.records.get(event.tenant_id, RecordKind.DELIVERY, key)
+        except NotFound:
+            return delivery_records(fresh(event, endpoint, now), now)
+        stored = StoredDelivery.from_bytes(found.body)
+        next_at = stored.delivery.next_attempt_at
+        if stored.delivery.status is DeliveryStatus.PENDING and next_at is not None and next_at <= now:
+            return ()
+        return delivery_records(rearmed(stored, now), now, found.version + 1)
+
+
+def _is_asked(event: DecisionEvent, wish: ReplayEvents) -> bool:
+    """Tell whether the event is of the time and of the types."""
+    named = ANY_TYPE in wish.event_types or event.type in wish.event_types
+    return named and wish.since <= event.timestamp < wish.until

@@ -1,0 +1,218 @@
+"""Finds deliveries that are due: retries, replays, and what was lost. It is the only timer of deliveries."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from schemas.base import Frozen, Timestamp
+from schemas.ids import PLATFORM, DeliveryId
+from schemas.problems import NotFound, StoreUnavailable
+from schemas.webhooks import Deliver, DeliveryWatch
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Position, Record, RecordKind
+from streams.ports.stores import Stores
+from streams.runtime.outbox_relay import beside
+from streams.runtime.producer import Outgoing
+from streams.webhooks.fanout import Write, wish_record
+from streams.webhooks.records import ALL_TENANTS, due_index
+
+log = structlog.get_logger(__name__)
+
+EVERY_S: Final = 1.0
+"""The shortest step of the schedule is 5 s."""
+
+MARK: Final = "webhook-sweep"
+"""The record that says up to which minute nothing is left."""
+
+PAGE: Final = 200
+TENANTS_PAGE: Final = 100
+
+_MINUTE: Final = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPace:
+    """How far a sweep looks, and how often it says the same; tests pass another."""
+
+    recent: timedelta = timedelta(minutes=2)
+    """Minutes so young are looked at in each round."""
+    older_every: timedelta = timedelta(minutes=1)
+    """Between two looks at all older ones."""
+    settled: timedelta = timedelta(minutes=15)
+    """Older minutes only lose deliveries: no clock is so wrong that one is still put there."""
+    again_after: timedelta = timedelta(minutes=1)
+    """A delivery that was asked for and is still due is asked for again."""
+    most: int = 2_000
+    """Deliveries of one minute that are looked at in a round; the next goes on behind them."""
+    look_back: timedelta = timedelta(days=14)
+    """How far the very first sweep looks at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Swept:
+    """What a look at a minute came to."""
+
+    sent: int
+    empty: bool
+
+
+class SweepMark(Frozen):
+    """The oldest minute that may still hold a delivery."""
+
+    oldest: Timestamp
+
+
+class DeliverySweeper:
+    """Asks for every delivery that is due to be attempted; asking twice changes nothing."""
+
+    def __init__(
+        self, stores: Stores, write: Write, now: Callable[[], datetime], pace: SweepPace | None = None
+    ) -> None:
+        self._records = stores.records
+        self._journal = stores.journal
+        self._write = write
+        self._now = now
+        self._pace = pace or SweepPace()
+        self._asked: dict[tuple[DeliveryId, datetime], datetime] = {}
+        """When each was asked for last, by its due time, for a retry is another wish."""
+        self._places: dict[datetime, Position] = {}
+        """Where the next round goes on in minutes that have more than one round takes."""
+        self._older: set[datetime] = set()
+        """Minutes behind the recent ones that may hold something."""
+        self._seen_to: datetime | None = None
+        """The first minute that was never put among the older ones; None before the mark was read."""
+        self._older_at: datetime | None = None
+        """When they were looked at last."""
+
+    async def sweep(self) -> int:
+        """Ask for what is due; return how many deliveries were asked for.
+
+        Raises:
+            StoreUnavailable: The store or the log is away; the next round tries again.
+        """
+        now = self._now()
+        self._forget(now)
+        since = _minute(now - self._pace.recent)
+        sent = sum([(await self._sweep_minute(minute, now)).sent for minute in _minutes(since, now)])
+        last = self._older_at
+        if last is None or not last <= now < last + self._pace.older_every:  # a clock may be set back
+            sent += await self._sweep_older(since, now)
+            self._older_at = now
+        return sent
+
+    def _forget(self, now: datetime) -> None:
+        fresh = now - self._pace.again_after
+        self._asked = {key: at for key, at in self._asked.items() if fresh < at <= now}
+
+    async def _sweep_older(self, until: datetime, now: datetime) -> int:
+        """Look at every older minute that may hold something, and move the mark to the oldest that does."""
+        seen_to = min(self._seen_to or await self._first_minute(now), until)
+        self._older.update(_minutes(max(seen_to, now - self._pace.look_back), until - _MINUTE))
+        self._seen_to = until
+        settled, sent = _minute(now - self._pace.settled), 0
+        for minute in sorted(self._older):
+            swept = await self._sweep_minute(minute, now)
+            sent += swept.sent
+            if swept.empty and minute < settled:
+                self._older.discard(minute)
+        await self._move_mark(min(self._older, default=settled))
+        return sent
+
+    async def _first_minute(self, now: datetime) -> datetime:
+        """Return the mark; without one, the time of the first endpoint of all."""
+        try:
+            found = await self._records.get(PLATFORM, RecordKind.COUNTER, MARK)
+        except NotFound:
+            earliest = await self._first_endpoint(now)
+            return _minute(max(earliest - self._pace.settled, now - self._pace.look_back))
+        return min(SweepMark.from_bytes(found.body).oldest, _minute(now - self._pace.settled))
+
+    async def _first_endpoint(self, now: datetime) -> datetime:
+        """Return when the first tenant got its first endpoint."""
+        earliest, before = now, None
+        while page := await self._records.page(
+            PLATFORM, RecordKind.WEBHOOK_TENANT, ALL_TENANTS, limit=TENANTS_PAGE, before=before
+        ):
+            earliest = min(earliest, page[-1].created_at)
+            before = Position(page[-1].created_at, page[-1].id)
+        return earliest
+
+    async def _move_mark(self, oldest: datetime) -> None:
+        body = SweepMark(oldest=oldest).to_bytes()
+        try:
+            found = await self._records.get(PLATFORM, RecordKind.COUNTER, MARK)
+        except NotFound:
+            record = Record(PLATFORM, RecordKind.COUNTER, MARK, body, self._now())
+        else:
+            if SweepMark.from_bytes(found.body).oldest == oldest:
+                return
+            record = replace(found, body=body, version=found.version + 1)
+        with suppress(Conflict):  # another process moved it just now
+            await self._journal.commit(Change(PLATFORM, (record,)))
+
+    async def _sweep_minute(self, minute: datetime, now: datetime) -> _Swept:
+        """Ask for what is due of a minute; one round takes `most` of it and the next goes on from there."""
+        sent, looked_at, before = 0, 0, self._places.pop(minute, None)
+        whole = before is None
+        while looked_at < self._pace.most:
+            page = await self._records.page(
+                PLATFORM, RecordKind.DELIVERY_WATCH, due_index(minute), limit=PAGE, before=before
+            )
+            sent += await self._ask(page, now)
+            looked_at += len(page)
+            if len(page) < PAGE:
+                return _Swept(sent, empty=whole and not looked_at)
+            before = Position(page[-1].created_at, page[-1].id)
+        if before is not None:
+            self._places[minute] = before
+        return _Swept(sent, empty=False)
+
+    async def _ask(self, page: Sequence[Record], now: datetime) -> int:
+        watches = [DeliveryWatch.from_bytes(record.body) for record in page]
+        due = [
+            (watch, watch.due)
+            for watch in watches
+            if watch.due is not None
+            and watch.due <= now
+            and (watch.delivery_id, watch.due) not in self._asked
+        ]
+        await self._write(*(_wish(watch) for watch, _ in due))
+        self._asked.update({(watch.delivery_id, at): now for watch, at in due})
+        return len(due)
+
+    async def run(self, every_s: float = EVERY_S) -> None:
+        """Sweep for ever; an absent store or log is met again at the next round."""
+        while True:
+            try:
+                await self.sweep()
+            except StoreUnavailable:
+                log.warning("webhooks.sweep_waiting")
+            await asyncio.sleep(every_s)
+
+
+@asynccontextmanager
+async def sweeping_deliveries(sweeper: DeliverySweeper, every_s: float = EVERY_S) -> AsyncIterator[None]:
+    """Sweep in the background for the length of the context."""
+    async with beside(lambda: sweeper.run(every_s), "delivery-sweeper", every_s):
+        yield
+
+
+def _wish(watch: DeliveryWatch) -> Outgoing:
+    wish = Deliver(tenant_id=watch.tenant_id, endpoint_id=watch.endpoint_id, delivery_id=watch.delivery_id)
+    return wish_record(wish.endpoint_id, wish.to_bytes())
+
+
+def _minute(moment: datetime) -> datetime:
+    return moment.replace(second=0, microsecond=0)
+
+
+def _minutes(since: datetime, until: datetime) -> list[datetime]:
+    """Return every minute from the one of `since` to the one of `until`."""
+    first = _minute(since)
+    count = int((_minute(until) - first) / _MINUTE) + 1
+    return [first + number * _MINUTE for number in range(max(count, 0))]
