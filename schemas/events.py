@@ -1,4 +1,4 @@
-"""Decision events: what leaves the house on `idv.decisions.v1` and, later, by webhook (G52, G53)."""
+"""Decision events: what is published on `idv.decisions.v1` and, later, by webhook (G52, G53)."""
 
 from enum import StrEnum
 from typing import Literal

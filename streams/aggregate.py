@@ -13,7 +13,7 @@ from schemas.ids import TenantId
 from schemas.problems import FieldProblem, ProblemCode, Refused
 from streams.audit.commit import CommitAndTell
 from streams.ports.errors import Conflict
-from streams.ports.events import Announcer
+from streams.ports.events import EventPublisher
 from streams.ports.records import Change, Journal
 from streams.ports.stores import WorkingState
 
@@ -44,7 +44,9 @@ class AnsweredRequests(Frozen):
 class Aggregates:
     """Commits the changes of one kind of aggregate and remembers the requests that each has answered."""
 
-    def __init__(self, journal: Journal, announcer: Announcer, state: WorkingState[AnsweredRequests]) -> None:
+    def __init__(
+        self, journal: Journal, announcer: EventPublisher, state: WorkingState[AnsweredRequests]
+    ) -> None:
         self._commit = CommitAndTell(journal, announcer)
         self._state = state
 

@@ -1,4 +1,4 @@
-"""The embedded broker as a whole: opens its directory, listens, keeps house, ends cleanly."""
+"""The embedded broker as a whole: opens its directory, listens, does upkeep, ends cleanly."""
 
 import asyncio
 import resource

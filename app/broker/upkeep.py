@@ -1,4 +1,4 @@
-"""Background house-keeping: retention of old segments, compaction of tables' topics, rest for the others."""
+"""Background upkeep: retention of old segments, compaction of tables' topics, rest for the others."""
 
 import asyncio
 import threading

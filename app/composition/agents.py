@@ -19,7 +19,7 @@ from streams.audit.handler import SealChain
 from streams.catalog.handler import Catalogue
 from streams.flows import agent as flows_agent
 from streams.flows.handler import ChangeFlow
-from streams.ports.events import Announcer
+from streams.ports.events import EventPublisher
 from streams.ports.stores import Stores
 from streams.reviews import agent as reviews_agent
 from streams.reviews.handler import ChangeCase
@@ -40,12 +40,12 @@ from streams.webhooks.replay import DeliverAgain
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class AgentDependencies:
     """What agents are made of."""
 
     stores: Stores
     keys: Keys
-    announcer: Announcer
+    announcer: EventPublisher
     guard: Guard
     writer: LogWriter
     clock: Callable[[], datetime]
@@ -56,7 +56,7 @@ class Surroundings:
     """None in a worker that sees no images."""
 
 
-def _verification(app: faust.App, around: Surroundings) -> None:
+def _verification(app: faust.App, around: AgentDependencies) -> None:
     engines = around.engines
     if engines is None:
         raise ValueError("verifications need engines")
@@ -82,7 +82,7 @@ def _verification(app: faust.App, around: Surroundings) -> None:
     )
 
 
-def _flows(app: faust.App, around: Surroundings) -> None:
+def _flows(app: faust.App, around: AgentDependencies) -> None:
     commit = CommitAndTell(around.stores.journal, around.announcer)
     catalogue = Catalogue(around.stores.records, commit, around.clock)
     flows_agent.register(
@@ -92,7 +92,7 @@ def _flows(app: faust.App, around: Surroundings) -> None:
     )
 
 
-def _reviews(app: faust.App, around: Surroundings) -> None:
+def _reviews(app: faust.App, around: AgentDependencies) -> None:
     records = around.stores.records
     reviews_agent.register(
         app,
@@ -108,7 +108,7 @@ def _reviews(app: faust.App, around: Surroundings) -> None:
     )
 
 
-def _sessions(app: faust.App, around: Surroundings) -> None:
+def _sessions(app: faust.App, around: AgentDependencies) -> None:
     async def hand(command: SubmitVerification) -> None:
         key = command.verification_id.encode()
         await around.writer.write(Outgoing(Topic.VERIFICATION_COMMANDS, key, command.to_bytes()))
@@ -120,16 +120,16 @@ def _sessions(app: faust.App, around: Surroundings) -> None:
     )
 
 
-def _audit(app: faust.App, around: Surroundings) -> None:
+def _audit(app: faust.App, around: AgentDependencies) -> None:
     seal = SealChain(around.stores.audit_log, around.keys.derive(Purpose.AUDIT_CHAIN))
     audit_agent.register(app, around.guard, seal)
 
 
-def _webhooks(app: faust.App, around: Surroundings) -> None:
+def _webhooks(app: faust.App, around: AgentDependencies) -> None:
     webhooks_agent.register_fan_out(app, around.guard, around.delivering.ports.fan_out)
 
 
-def _deliveries(app: faust.App, around: Surroundings) -> None:
+def _deliveries(app: faust.App, around: AgentDependencies) -> None:
     dispatcher, stores, clock = around.delivering.dispatcher, around.stores, around.clock
     if dispatcher is None:
         raise ValueError("deliveries need a dispatcher")
@@ -145,7 +145,7 @@ def _deliveries(app: faust.App, around: Surroundings) -> None:
     )
 
 
-AGENTS: Final[Mapping[str, Callable[[faust.App, Surroundings], None]]] = {
+AGENTS: Final[Mapping[str, Callable[[faust.App, AgentDependencies], None]]] = {
     "verification": _verification,
     "flows": _flows,
     "sessions": _sessions,

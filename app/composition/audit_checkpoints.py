@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from app.adapters.files.checkpoint_files import CheckpointFiles
 from app.adapters.security.checkpoint_signing import checkpoint_key
-from app.composition.stores import House, now
+from app.composition.stores import Deployment, now
 from app.observability.backlog import Backlog, measuring
 from app.settings import Settings, checkpoints_dir_of
 from schemas.topics import Topic
@@ -20,7 +20,7 @@ from streams.runtime.supervisor import Figure, Worker
 
 
 def open_checkpoint_writer(
-    settings: Settings, house: House, access: LogAccess, writer: LogWriter
+    settings: Settings, deployment: Deployment, access: LogAccess, writer: LogWriter
 ) -> CheckpointWriter:
     """Return what writes checkpoints to the files and to the topic.
 
@@ -28,12 +28,16 @@ def open_checkpoint_writer(
         CannotStart: The process has the sender's key alone.
     """
     copies = {"file": CheckpointFiles(checkpoints_dir_of(settings)), "topic": CheckpointTopic(access, writer)}
-    return CheckpointWriter(house.stores.audit_log, copies, checkpoint_key(house.root_key), now)
+    return CheckpointWriter(deployment.stores.audit_log, copies, checkpoint_key(deployment.root_key), now)
 
 
 @asynccontextmanager
 async def upkeep(
-    house: House, access: LogAccess, writer: LogWriter, worker: Worker, checkpoints: CheckpointWriter
+    deployment: Deployment,
+    access: LogAccess,
+    writer: LogWriter,
+    worker: Worker,
+    checkpoints: CheckpointWriter,
 ) -> AsyncIterator[None]:
     """Reconcile store and log, and sweep orphans; in one process write checkpoints and count the backlog.
 
@@ -44,7 +48,7 @@ async def upkeep(
         return worker.is_assigned(Topic.AUDIT, 0)
 
     backlog = Backlog(
-        house.stores,
+        deployment.stores,
         lambda: count_dead_letters(access),
         lambda: measure_waiting(access),
         is_responsible,
@@ -63,10 +67,10 @@ async def upkeep(
     async def write() -> None:
         await checkpoints.run(is_responsible)
 
-    reconciler = Reconciler(house.stores.journal, house.stores.audit_log, writer, now)
+    reconciler = Reconciler(deployment.stores.journal, deployment.stores.audit_log, writer, now)
     async with (
         reconciling(reconciler),
-        sweeping(house.stores.evidence, now),
+        sweeping(deployment.stores.evidence, now),
         beside(write, "checkpoints", EVERY_S),
         measuring(backlog.measure),
     ):

@@ -40,7 +40,7 @@ def new_id(prefix: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class Deployment:
     """The stores, opened, and the keys derived from the root key."""
 
     stores: Stores
@@ -67,7 +67,7 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(settings: Settings) -> AsyncIterator[House]:
+async def open_deployment(settings: Settings) -> AsyncIterator[Deployment]:
     """Open the stores of the data folder, which is made when it is not there: for a role that starts.
 
     Raises:
@@ -75,24 +75,24 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
     """
     await asyncio.to_thread(refuse_marked, settings.data_dir)
     await asyncio.to_thread(_make_folder, settings)
-    async with _opened(settings) as house:
-        yield house
+    async with _opened(settings) as deployment:
+        yield deployment
 
 
 @asynccontextmanager
-async def open_existing(settings: Settings) -> AsyncIterator[House]:
+async def open_existing(settings: Settings) -> AsyncIterator[Deployment]:
     """Open the stores of a deployment that was started before; makes no folder, store or key (R12).
 
     Raises:
         CannotStart: There is none, or the root key or the store cannot be used.
     """
     await asyncio.to_thread(require_deployment, settings)
-    async with _opened(settings) as house:
-        yield house
+    async with _opened(settings) as deployment:
+        yield deployment
 
 
 @asynccontextmanager
-async def _opened(settings: Settings) -> AsyncIterator[House]:
+async def _opened(settings: Settings) -> AsyncIterator[Deployment]:
     async with AsyncExitStack() as stack:
         try:
             await asyncio.to_thread(_tighten, settings)
@@ -100,7 +100,7 @@ async def _opened(settings: Settings) -> AsyncIterator[House]:
             stores = await stack.enter_async_context(await _open_stores(settings, keys))
         except (OSError, VeristreamError, SettingsRefused) as error:
             raise _cannot_open(settings, error) from error
-        yield House(seal_stores(stores, keys.derive), keys)
+        yield Deployment(seal_stores(stores, keys.derive), keys)
 
 
 def _make_folder(settings: Settings) -> None:
@@ -171,15 +171,17 @@ def _cassandra_stores(settings: Settings, keys: Keys) -> AbstractAsyncContextMan
     return open_cassandra_stores(address, settings.cassandra_keyspace, blobs_dir_of(settings), keys)
 
 
-def people_of(house: House, commit: Commit, passwords: Argon2Passwords, settings: Settings) -> People:
+def people_of(
+    deployment: Deployment, commit: Commit, passwords: Argon2Passwords, settings: Settings
+) -> People:
     """Return what the use cases about members work with; a command passes the journal's own `commit`."""
     return People(
-        records=house.stores.records,
+        records=deployment.stores.records,
         commit=commit,
-        vault=house.stores.vault,
+        vault=deployment.stores.vault,
         passwords=passwords,
-        key=house.root_key.derive(Purpose.PEOPLE),
-        cookie_pepper=house.root_key.derive(Purpose.SESSION_PEPPER),
+        key=deployment.root_key.derive(Purpose.PEOPLE),
+        cookie_pepper=deployment.root_key.derive(Purpose.SESSION_PEPPER),
         clock=now,
         new_id=new_id,
         session_idle=timedelta(minutes=settings.session_idle_minutes),

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Final
 
-from app.composition.stores import House
+from app.composition.stores import Deployment
 from app.process.startup import CannotStart
 from schemas.ids import PLATFORM, TenantId
 from schemas.problems import NotFound
@@ -14,14 +14,14 @@ PAGE: Final = 100
 """Records read at a time."""
 
 
-async def known_tenant(house: House, tenant: str) -> TenantId:
+async def known_tenant(deployment: Deployment, tenant: str) -> TenantId:
     """Return the tenant's id.
 
     Raises:
         CannotStart: No such tenant.
     """
     try:
-        await house.stores.records.get(PLATFORM, RecordKind.TENANT, tenant)
+        await deployment.stores.records.get(PLATFORM, RecordKind.TENANT, tenant)
     except NotFound as error:
         raise CannotStart(
             f"no such tenant: {tenant}; make one with: veristream tenant create NAME"
@@ -29,18 +29,18 @@ async def known_tenant(house: House, tenant: str) -> TenantId:
     return TenantId(tenant)
 
 
-async def every_tenant(house: House) -> list[TenantId]:
+async def every_tenant(deployment: Deployment) -> list[TenantId]:
     """Return the ids of all tenants, newest first."""
-    tenants = every_record(house, PLATFORM, RecordKind.TENANT, TENANTS_INDEX)
+    tenants = every_record(deployment, PLATFORM, RecordKind.TENANT, TENANTS_INDEX)
     return [TenantId(record.id) async for record in tenants]
 
 
 async def every_record(
-    house: House, tenant_id: TenantId, kind: RecordKind, index: tuple[str, str]
+    deployment: Deployment, tenant_id: TenantId, kind: RecordKind, index: tuple[str, str]
 ) -> AsyncIterator[Record]:
     """Read all records under an index, newest first, a page at a time."""
     before: Position | None = None
-    while page := await house.stores.records.page(tenant_id, kind, index, limit=PAGE, before=before):
+    while page := await deployment.stores.records.page(tenant_id, kind, index, limit=PAGE, before=before):
         for record in page:
             yield record
         before = Position(page[-1].created_at, page[-1].id)

@@ -22,11 +22,11 @@ from app.adapters.files.data_dir import STREAMS_FOLDER
 from app.adapters.files.evaluation_attempts import FilesystemTries
 from app.adapters.security.crypto import Purpose, RootKey
 from app.adapters.security.passwords import open_passwords
-from app.composition.agents import AGENTS, Surroundings
+from app.composition.agents import AGENTS, AgentDependencies
 from app.composition.audit_checkpoints import open_checkpoint_writer, upkeep
 from app.composition.engines import open_chosen_engines, open_chosen_forker
 from app.composition.start_audit import SettingMarks, write_front_start, writing_start
-from app.composition.stores import House, new_id, now, open_house, people_of
+from app.composition.stores import Deployment, new_id, now, open_deployment, people_of
 from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from app.configuration.public_url import is_secure
 from app.configuration.rate_limits import parse_rate_limits
@@ -59,7 +59,7 @@ from streams.audit.commit import CommitAndTell
 from streams.catalog.handler import Catalogue
 from streams.reviewers.context import People
 from streams.runtime.app import StreamSettings, build_app
-from streams.runtime.event_publisher import KafkaAnnouncer
+from streams.runtime.event_publisher import KafkaEventPublisher
 from streams.runtime.guard import Guard
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.producer import LogWriter
@@ -89,13 +89,13 @@ class Running:
 
     url: str
     access: LogAccess
-    house: House
+    deployment: Deployment
 
 
 @asynccontextmanager
 async def open_worker(
     settings: Settings,
-    house: House,
+    deployment: Deployment,
     writer: LogWriter,
     access: LogAccess,
     streams: Iterable[str] = STREAMS,
@@ -108,21 +108,21 @@ async def open_worker(
         CannotStart: A model cannot be used, or the agents do not become ready.
     """
     chosen = tuple(streams)
-    require_keys(house, chosen)
+    require_keys(deployment, chosen)
     async with AsyncExitStack() as stack:
         engines, times = None, JobTimes()
         if "verification" in chosen:
             engines = await stack.enter_async_context(open_chosen_engines(settings, forker, times))
-        announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
-        keys = house.record_keys
+        announcer = await stack.enter_async_context(KafkaEventPublisher(writer, deployment.stores.journal))
+        keys = deployment.record_keys
         guard = Guard(writer, keys, Replays(access, keys), now=now, uniform=random.SystemRandom().uniform)
         hooks = WebhookPorts(
-            house.stores, writer, now, settings.webhooks_allow_insecure, pace, settings.webhooks_ports
+            deployment.stores, writer, now, settings.webhooks_allow_insecure, pace, settings.webhooks_ports
         )
         delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
         tries = None if engines is None else FilesystemTries(settings.data_dir / "tries")
-        around = Surroundings(
-            house.stores, house.keys, announcer, guard, writer, now, engines, delivering, tries
+        around = AgentDependencies(
+            deployment.stores, deployment.keys, announcer, guard, writer, now, engines, delivering, tries
         )
 
         def build() -> faust.App:
@@ -139,7 +139,7 @@ async def open_worker(
 
         checkpoints = None
         if "audit" in chosen:
-            checkpoints = open_checkpoint_writer(settings, house, access, writer)
+            checkpoints = open_checkpoint_writer(settings, deployment, access, writer)
             stack.push_async_callback(checkpoints.finish)  # once the agents have ended
         load = engines.load if engines is not None else None
         worker = await stack.enter_async_context(
@@ -153,9 +153,11 @@ async def open_worker(
         await stack.enter_async_context(measuring(disks.measure))
         worker.figures += disks.figures
         if checkpoints is not None:
-            await stack.enter_async_context(upkeep(house, access, writer, worker, checkpoints))
+            await stack.enter_async_context(upkeep(deployment, access, writer, worker, checkpoints))
         if "sessions" in chosen:
-            await stack.enter_async_context(sweeping_sessions(Sweeper(house.stores.records, writer, now)))
+            await stack.enter_async_context(
+                sweeping_sessions(Sweeper(deployment.stores.records, writer, now))
+            )
         await stack.enter_async_context(delivering.looked_after())
         worker.figures += [*delivering.figures, guard_figure(guard)]
         if engines is not None and engines.load is not None:
@@ -166,24 +168,24 @@ async def open_worker(
                 await worker.wait_ready()
         except TimeoutError:
             raise CannotStart("the agents did not become ready; see the log above") from None
-        commit = CommitAndTell(house.stores.journal, announcer)
+        commit = CommitAndTell(deployment.stores.journal, announcer)
         await stack.enter_async_context(writing_start(commit, "worker", settings))
         yield worker
 
 
-def require_keys(house: House, streams: Iterable[str]) -> RootKey | None:
+def require_keys(deployment: Deployment, streams: Iterable[str]) -> RootKey | None:
     """Return the root key if the streams need it, None if the sender's key is enough for them.
 
     Raises:
         CannotStart: They need it, and the process was given the sender's key alone.
     """
-    return None if SENDING.issuperset(streams) else house.root_key
+    return None if SENDING.issuperset(streams) else deployment.root_key
 
 
 @asynccontextmanager
 async def open_front(
     settings: Settings,
-    house: House,
+    deployment: Deployment,
     writer: LogWriter,
     access: LogAccess,
     listening: socket.socket,
@@ -204,32 +206,32 @@ async def open_front(
             log.warning("front.in_the_clear", mend="set SERVICE_BASE_URL to the https address of its proxy")
         name, leaving = f"front-{secrets.token_hex(6)}", Leaving()
         gateway = await stack.enter_async_context(
-            Gateway(access, writer, house.record_keys, name=name, now=now, instance=_instance(settings))
+            Gateway(access, writer, deployment.record_keys, name=name, now=now, instance=_instance(settings))
         )
         told = [] if worker is None else worker.figures
         registry = process_registry(worker, [*told, _gateway_figure(gateway)])
         await stack.enter_async_context(watching_loop(registry))
-        asked = probes_of(house.stores, access, worker, writer, places_of(settings))
+        asked = probes_of(deployment.stores, access, worker, writer, places_of(settings))
         probes = {**asked, "front": leaving.probe}
-        announcer = await stack.enter_async_context(KafkaAnnouncer(writer, house.stores.journal))
-        commit = CommitAndTell(house.stores.journal, announcer)
+        announcer = await stack.enter_async_context(KafkaEventPublisher(writer, deployment.stores.journal))
+        commit = CommitAndTell(deployment.stores.journal, announcer)
         if forker is None:
             forker = await stack.enter_async_context(open_forker())
         images = PooledImageDecoder(await stack.enter_async_context(open_image_pool(forker)))
-        people = people_of(house, commit, await stack.enter_async_context(open_passwords()), settings)
-        noting = NoteKeyUse(house.stores.journal.commit)
+        people = people_of(deployment, commit, await stack.enter_async_context(open_passwords()), settings)
+        noting = NoteKeyUse(deployment.stores.journal.commit)
         stack.push_async_callback(noting.aclose)
         places = settings.verifications_at_once or settings.vision_workers
         admission = await stack.enter_async_context(open_admission(places, settings.answer_timeout_s))
         ports = _front_ports(
-            settings, house, gateway, people, noting, probes, registry, images, writer, admission
+            settings, deployment, gateway, people, noting, probes, registry, images, writer, admission
         )
         await Catalogue(ports.stores.records, ports.commit, now).install_first()
-        marks, address = SettingMarks.under(house.root_key), listening_url(*listening.getsockname()[:2])
+        marks, address = SettingMarks.under(deployment.root_key), listening_url(*listening.getsockname()[:2])
         start_id = await write_front_start(ports.commit, settings, marks, address)
         chosen = FrontSettings(
             base_url=url.rstrip("/"),
-            cursor_key=house.root_key.derive(Purpose.CURSORS),
+            cursor_key=deployment.root_key.derive(Purpose.CURSORS),
             operator_token=settings.platform_operator_token,
             rate_limits=parse_rate_limits(settings.rate_limits),
             webhooks_allow_insecure=settings.webhooks_allow_insecure,
@@ -241,7 +243,7 @@ async def open_front(
         )
         limiter = RateLimiter(chosen.rate_limits)
         if chosen.rate_limits is not None:
-            sharing = LimitSharing(access, writer, limiter, house.record_keys, name)
+            sharing = LimitSharing(access, writer, limiter, deployment.record_keys, name)
             await stack.enter_async_context(sharing)
         app = create_app(ports, chosen, limiter)
         app.on_response_prepare.append(leaving.sign)
@@ -300,7 +302,7 @@ def _instance(settings: Settings) -> int:
 
 @asynccontextmanager
 async def open_health(
-    settings: Settings, house: House, access: LogAccess, writer: LogWriter, worker: Worker
+    settings: Settings, deployment: Deployment, access: LogAccess, writer: LogWriter, worker: Worker
 ) -> AsyncIterator[str | None]:
     """Tell how a process of agents is, on the health port if one is set; yields its address.
 
@@ -311,14 +313,14 @@ async def open_health(
         yield None
         return
     registry = process_registry(worker, worker.figures)
-    probes = probes_of(house.stores, access, worker, writer, places_of(settings))
+    probes = probes_of(deployment.stores, access, worker, writer, places_of(settings))
     async with watching_loop(registry), _health(settings, settings.health_port, probes, registry) as url:
         yield url
 
 
 def _front_ports(
     settings: Settings,
-    house: House,
+    deployment: Deployment,
     gateway: Gateway,
     people: People,
     noting: NoteKeyUse,
@@ -328,7 +330,7 @@ def _front_ports(
     writer: LogWriter,
     admission: Admission,
 ) -> FrontPorts:
-    stores, pepper = house.stores, house.root_key.derive(Purpose.API_KEY_PEPPER)
+    stores, pepper = deployment.stores, deployment.root_key.derive(Purpose.API_KEY_PEPPER)
     intake = Intake(
         gateway=gateway,
         records=stores.records,
@@ -339,7 +341,7 @@ def _front_ports(
         admission=admission,
         answer_timeout_s=settings.answer_timeout_s,
     )
-    tokens = CaptureTokens(house.root_key.derive(Purpose.CAPTURE_TOKENS), now)
+    tokens = CaptureTokens(deployment.root_key.derive(Purpose.CAPTURE_TOKENS), now)
     return FrontPorts(
         authenticate=Authenticate(stores.records, pepper, now, noting),
         recognise_reviewer=RecogniseReviewer(
@@ -372,14 +374,14 @@ async def running_all(settings: Settings, tell: Tell = lambda _: None) -> AsyncI
     """
     with listen(settings) as listening:
         refuse_taken_ports(settings, with_broker=True)
-        async with open_house(settings) as house, open_broker(settings) as access:
+        async with open_deployment(settings) as deployment, open_broker(settings) as access:
             tell("creating topics")
             await prepare_topics(access)
             tell("loading and warming the models, starting the agents")
             async with (
                 open_chosen_forker(settings) as forker,
-                LogWriter(access, house.record_keys) as writer,
-                open_worker(settings, house, writer, access, forker=forker) as worker,
-                open_front(settings, house, writer, access, listening, worker, forker=forker) as url,
+                LogWriter(access, deployment.record_keys) as writer,
+                open_worker(settings, deployment, writer, access, forker=forker) as worker,
+                open_front(settings, deployment, writer, access, listening, worker, forker=forker) as url,
             ):
-                yield Running(url=url, access=access, house=house)
+                yield Running(url=url, access=access, deployment=deployment)

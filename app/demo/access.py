@@ -16,7 +16,7 @@ from app.adapters.files.private_files import PRIVATE_FILE, make_private
 from app.adapters.security.crypto import Purpose
 from app.adapters.security.passwords import open_passwords
 from app.composition.existing_deployment import require_deployment
-from app.composition.stores import House, new_id, now, open_existing, people_of
+from app.composition.stores import Deployment, new_id, now, open_existing, people_of
 from app.process.startup import CannotStart
 from app.settings import Settings
 from schemas.base import Frozen
@@ -109,12 +109,12 @@ def keep_access(settings: Settings, access: DemoAccess) -> None:
     written.replace(file)
 
 
-async def make_access(settings: Settings, house: House) -> DemoAccess:
+async def make_access(settings: Settings, deployment: Deployment) -> DemoAccess:
     """Make the tenants, their keys and the members, and keep how to get in."""
-    bank, exchange = await _make_tenant(house, BANK), await _make_tenant(house, EXCHANGE)
+    bank, exchange = await _make_tenant(deployment, BANK), await _make_tenant(deployment, EXCHANGE)
     members: list[DemoMember] = []
     async with open_passwords() as passwords:
-        people = people_of(house, house.stores.journal.commit, passwords, settings)
+        people = people_of(deployment, deployment.stores.journal.commit, passwords, settings)
         for role, name, email in MEMBERS:
             await _free(people, email)
             wish = NewMember(bank.tenant_id, email, name, role)
@@ -128,10 +128,10 @@ async def make_access(settings: Settings, house: House) -> DemoAccess:
     return access
 
 
-async def _make_tenant(house: House, name: str) -> DemoTenant:
-    commit = house.stores.journal.commit
+async def _make_tenant(deployment: Deployment, name: str) -> DemoTenant:
+    commit = deployment.stores.journal.commit
     tenant = await CreateTenant(commit, now, new_id)(name)
-    create = CreateKey(commit, house.root_key.derive(Purpose.API_KEY_PEPPER), now, new_id)
+    create = CreateKey(commit, deployment.root_key.derive(Purpose.API_KEY_PEPPER), now, new_id)
     key, text = await create(
         tenant.tenant_id, name="demo", livemode=False, scopes=tuple(Scope), expires_at=None
     )
@@ -159,11 +159,11 @@ async def reset(settings: Settings) -> dict[str, int]:
     access = read_access(settings)
     if access is None:
         return {"keys_revoked": 0, "members_removed": 0, "endpoints_deleted": 0}
-    async with open_existing(settings) as house:
+    async with open_existing(settings) as deployment:
         ended = {
-            "keys_revoked": await _revoke(house, access),
-            "members_removed": await _remove(settings, house, access),
-            "endpoints_deleted": await _delete(house, access),
+            "keys_revoked": await _revoke(deployment, access),
+            "members_removed": await _remove(settings, deployment, access),
+            "endpoints_deleted": await _delete(deployment, access),
         }
     folder = folder_of(settings)
     for name in (FILE, "passport.jpg", "selfie.jpg", "request.json"):
@@ -173,8 +173,8 @@ async def reset(settings: Settings) -> dict[str, int]:
     return ended
 
 
-async def _revoke(house: House, access: DemoAccess) -> int:
-    revoke, ended = RevokeKey(house.stores.records, house.stores.journal.commit, now), 0
+async def _revoke(deployment: Deployment, access: DemoAccess) -> int:
+    revoke, ended = RevokeKey(deployment.stores.records, deployment.stores.journal.commit, now), 0
     for tenant in (access.bank, access.exchange):
         with suppress(NotFound):
             await revoke(tenant.tenant_id, tenant.key_id)
@@ -182,10 +182,10 @@ async def _revoke(house: House, access: DemoAccess) -> int:
     return ended
 
 
-async def _remove(settings: Settings, house: House, access: DemoAccess) -> int:
+async def _remove(settings: Settings, deployment: Deployment, access: DemoAccess) -> int:
     ended = 0
     async with open_passwords() as passwords:
-        people = people_of(house, house.stores.journal.commit, passwords, settings)
+        people = people_of(deployment, deployment.stores.journal.commit, passwords, settings)
         for member in access.members:
             with suppress(NotFound):
                 await remove_member(people, access.bank.tenant_id, member.email, OPERATOR)
@@ -193,10 +193,10 @@ async def _remove(settings: Settings, house: House, access: DemoAccess) -> int:
     return ended
 
 
-async def _delete(house: House, access: DemoAccess) -> int:
+async def _delete(deployment: Deployment, access: DemoAccess) -> int:
     if access.endpoint_id is None:
         return 0
-    stores = house.stores
+    stores = deployment.stores
     endpoints = TenantEndpoints(stores.records, stores.journal.commit, stores.vault, now, new_id)
     try:
         await endpoints.delete(access.bank.tenant_id, access.endpoint_id, (False,), OPERATOR)

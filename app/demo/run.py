@@ -62,7 +62,7 @@ async def run_demo(settings: Settings, *, once: bool) -> None:
         async with running_all(settings, tell=status.update) as running:
             status.update("making two tenants and their members")
             access = await asyncio.to_thread(read_access, settings)
-            access = access or await make_access(settings, running.house)
+            access = access or await make_access(settings, running.deployment)
             async with (
                 tenant_client(running.url, access.bank.api_key) as client,
                 receiving_webhooks(settings, client, access) as (inbox, registered),

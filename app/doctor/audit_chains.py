@@ -8,7 +8,7 @@ from pydantic import computed_field
 from app.adapters.files.checkpoint_files import CheckpointFiles
 from app.adapters.security.checkpoint_signing import checkpoint_key
 from app.adapters.security.crypto import Purpose
-from app.composition.stores import House, open_existing
+from app.composition.stores import Deployment, open_existing
 from app.composition.tenants import every_tenant
 from app.process.output import out, say_json, table
 from app.process.startup import CannotStart
@@ -72,31 +72,32 @@ async def verify_audit(
     settings: Settings, tenant: str | None = None, expected: Sequence[ChainHead] = ()
 ) -> AuditReport:
     """Walk the chain of one tenant or of all, the platform's own among them, up to every known head."""
-    async with open_existing(settings) as house:
-        return await walk_chains(settings, house, tenant, expected)
+    async with open_existing(settings) as deployment:
+        return await walk_chains(settings, deployment, tenant, expected)
 
 
 async def walk_chains(
-    settings: Settings, house: House, tenant: str | None = None, expected: Sequence[ChainHead] = ()
+    settings: Settings, deployment: Deployment, tenant: str | None = None, expected: Sequence[ChainHead] = ()
 ) -> AuditReport:
     """Walk the chains of opened stores; the checkpoints are read first, so rows sealed later are fine."""
-    copies, history = await _read_copies(settings, house)
+    copies, history = await _read_copies(settings, deployment)
     known = history.expected()
     for head in expected:
         known.setdefault(head.tenant_id, {}).setdefault(head.position, set()).add(head.hash)
     if tenant is not None:
         named = [TenantId(tenant), *(head.tenant_id for head in expected)]
     else:
-        sealed = sorted(head.tenant_id for head in await house.stores.audit_log.heads())
-        named = [PLATFORM, *await every_tenant(house), *sealed, *sorted(known)]
-    key = house.root_key.derive(Purpose.AUDIT_CHAIN)
+        sealed = sorted(head.tenant_id for head in await deployment.stores.audit_log.heads())
+        named = [PLATFORM, *await every_tenant(deployment), *sealed, *sorted(known)]
+    key = deployment.root_key.derive(Purpose.AUDIT_CHAIN)
     chains = [
-        await verify_chain(house.stores.audit_log, one, key, known.get(one)) for one in dict.fromkeys(named)
+        await verify_chain(deployment.stores.audit_log, one, key, known.get(one))
+        for one in dict.fromkeys(named)
     ]
     newest = history.newest
     bare = newest is None and any(chain.rows for chain in chains)
     report = CheckpointsReport(
-        key=checkpoint_key(house.root_key).public,
+        key=checkpoint_key(deployment.root_key).public,
         copies=copies,
         newest=None if newest is None else newest.number,
         at=None if newest is None else newest.at,
@@ -105,7 +106,7 @@ async def walk_chains(
     return AuditReport(chains=tuple(chains), checkpoints=report)
 
 
-async def _read_copies(settings: Settings, house: House) -> tuple[dict[str, str], History]:
+async def _read_copies(settings: Settings, deployment: Deployment) -> tuple[dict[str, str], History]:
     """Return what each copy is like, and what all that can be read prove together."""
     copies: dict[str, CheckpointCopy] = {"file": CheckpointFiles(checkpoints_dir_of(settings))}
     told: dict[str, str] = {}
@@ -120,7 +121,7 @@ async def _read_copies(settings: Settings, house: House) -> tuple[dict[str, str]
             told[name] = f"{len(lines[name])} checkpoints"
         except StoreUnavailable as error:
             told[name] = f"not reachable: {error}"
-    return told, read_history(lines, checkpoint_key(house.root_key)).judged()
+    return told, read_history(lines, checkpoint_key(deployment.root_key)).judged()
 
 
 def _topic_of(settings: Settings) -> dict[str, "CheckpointCopy"]:

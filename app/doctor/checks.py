@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.adapters.files.private_files import open_to_others
-from app.composition.stores import House, open_existing, record_keys_of
+from app.composition.stores import Deployment, open_existing, record_keys_of
 from app.doctor.audit_chains import walk_chains
 from app.doctor.cassandra import look_at_cassandra
 from app.doctor.findings import Finding
@@ -48,11 +48,11 @@ async def examine(settings: Settings, url: str | None = None) -> list[Finding]:
     findings += [await asyncio.to_thread(_models), _face_band(settings)]
     findings += await look_at_cassandra(settings)
     try:
-        async with open_existing(settings) as house:
-            look = await RunningLook(settings, url, house)()
+        async with open_existing(settings) as deployment:
+            look = await RunningLook(settings, url, deployment)()
             findings.append(Finding(looked_at="store and root key", ok=True, found="open"))
-            findings += await _chains(settings, house)
-            findings.append(await _outbox(house))
+            findings += await _chains(settings, deployment)
+            findings.append(await _outbox(deployment))
     except CannotStart as error:
         look = await RunningLook(settings, url)()
         findings.append(
@@ -134,8 +134,8 @@ def _face_band(settings: Settings) -> Finding:
     return Finding(looked_at="faces", ok=True, found=found)
 
 
-async def _chains(settings: Settings, house: House) -> list[Finding]:
-    report = await walk_chains(settings, house)
+async def _chains(settings: Settings, deployment: Deployment) -> list[Finding]:
+    report = await walk_chains(settings, deployment)
     bad = [chain.tenant_id for chain in report.chains if not chain.ok]
     rows = sum(chain.rows for chain in report.chains)
     faults = report.checkpoints.faults
@@ -148,8 +148,8 @@ async def _chains(settings: Settings, house: House) -> list[Finding]:
     ]
 
 
-async def _outbox(house: House) -> Finding:
-    waiting = await house.stores.journal.pending_events(DEAD_LETTERS_SHOWN)
+async def _outbox(deployment: Deployment) -> Finding:
+    waiting = await deployment.stores.journal.pending_events(DEAD_LETTERS_SHOWN)
     return Finding(looked_at="outbox", ok=True, found=f"{len(waiting)} events wait to leave")
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
 from app.composition.start_audit import FRONT, SettingMarks, variable
-from app.composition.stores import House
+from app.composition.stores import Deployment
 from app.doctor.findings import Finding
 from app.http.listen import listening_url
 from app.process.version import installed_version
@@ -80,7 +80,7 @@ class RunningLook:
     settings: Settings
     url: str | None = None
     """The one address to ask; None: where the newest front began to serve, and where one would here."""
-    house: House | None = field(default=None, repr=False)
+    deployment: Deployment | None = field(default=None, repr=False)
     """None: the stores cannot be opened here."""
 
     async def __call__(self) -> Look:
@@ -97,15 +97,15 @@ class RunningLook:
         if self.url is not None:
             return [self.url.rstrip("/")]
         newest = None
-        if self.house is not None:
-            newest = await anext(starts(self.house.stores.audit_log), None)
+        if self.deployment is not None:
+            newest = await anext(starts(self.deployment.stores.audit_log), None)
         found = [newest.address if newest else None, address_of(self.settings), self.settings.base_url]
         return list(dict.fromkeys(url.rstrip("/") for url in found if url))
 
     async def _start_of(self, answer: Answer) -> Start | None:
         """Return the row of the front that answered, if it writes to the store that was opened."""
-        if self.house is not None and answer.start_id is not None:
-            async for start in starts(self.house.stores.audit_log):
+        if self.deployment is not None and answer.start_id is not None:
+            async for start in starts(self.deployment.stores.audit_log):
                 if start.id == answer.start_id:
                     return start
         return None
@@ -118,7 +118,7 @@ class RunningLook:
         elif not answer.veristream:
             found = f"what answers at {answer.url} is not Veristream"
             remedy = "stop it or choose another port; or name where the service runs: veristream doctor --url"
-        elif self.house is None:
+        elif self.deployment is None:
             return _readiness(answer)
         else:
             found = f"the service at {answer.url} keeps its records elsewhere than {self.settings.data_dir}"
@@ -127,9 +127,9 @@ class RunningLook:
 
     def _compared(self, answer: Answer, start: Start) -> Look:
         findings = [_readiness(answer), _version(start)]
-        if self.house is None or not start.marks:
+        if self.deployment is None or not start.marks:
             return Look(findings)
-        marks = SettingMarks.under(self.house.root_key)
+        marks = SettingMarks.under(self.deployment.root_key)
         name = "webhooks_allow_insecure"
         insecure = start.marks.get(variable(name)) == marks.of_value(name, value=True)
         return Look([*findings, _settings(differences(self.settings, start, marks))], insecure)

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from app.composition.stores import House, now, open_existing
+from app.composition.stores import Deployment, now, open_existing
 from app.doctor.running_service import RunningLook
 from app.kafka.cluster import access_of
 from app.kafka.diagnostics import reach
@@ -62,23 +62,23 @@ async def read_status(settings: Settings, url: str | None = None) -> Status:
     Raises:
         CannotStart: The stores cannot be opened.
     """
-    async with open_existing(settings) as house:
-        return await _read(settings, house, url)
+    async with open_existing(settings) as deployment:
+        return await _read(settings, deployment, url)
 
 
 async def watch(settings: Settings, url: str | None, every_s: float = WATCH_EVERY_S) -> None:
     """Look again and again and draw what was found, until interrupted."""
-    async with open_existing(settings) as house:
+    async with open_existing(settings) as deployment:
         with Live(console=out, auto_refresh=False) as screen:
             while True:
-                screen.update(draw(await _read(settings, house, url)), refresh=True)
+                screen.update(draw(await _read(settings, deployment, url)), refresh=True)
                 await asyncio.sleep(every_s)
 
 
-async def _read(settings: Settings, house: House, url: str | None) -> Status:
-    findings = (await RunningLook(settings, url, house)()).findings
+async def _read(settings: Settings, deployment: Deployment, url: str | None) -> Status:
+    findings = (await RunningLook(settings, url, deployment)()).findings
     service = next(one for one in findings if one.looked_at == "service")
-    waiting, oldest_s = await count_in_store(house.stores, now())
+    waiting, oldest_s = await count_in_store(deployment.stores, now())
     disks = DiskUsage(places_of(settings))
     await disks.measure()
     unsettled = Waiting({}, {})

@@ -1,4 +1,4 @@
-"""What the front needs from the rest of the house, and how it is set up."""
+"""What the front needs from the rest of the service, and how it is set up."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

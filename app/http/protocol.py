@@ -36,7 +36,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger("veristream.http")
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ProtocolDependencies:
     """What answering below the routes needs."""
 
     base_url: str
@@ -69,7 +69,7 @@ class FrontProtocol(web.RequestHandler):
     __slots__ = ("_around", "_connections", "_wire")
 
     def __init__(
-        self, server: "FrontServer", around: Surroundings, connections: Connections, **kwargs: Any
+        self, server: "FrontServer", around: ProtocolDependencies, connections: Connections, **kwargs: Any
     ) -> None:
         super().__init__(server, **kwargs)
         self._around = around
@@ -150,7 +150,7 @@ class FrontProtocol(web.RequestHandler):
 class FrontServer(web.Server):
     """Makes a `FrontProtocol` for each connection."""
 
-    def __init__(self, plain: web.Server, around: Surroundings) -> None:
+    def __init__(self, plain: web.Server, around: ProtocolDependencies) -> None:
         super().__init__(self._answer, request_factory=plain.request_factory)
         self._routes = plain.request_handler
         self._around = around
@@ -193,7 +193,9 @@ class FrontRunner(web.AppRunner):
 
     __slots__ = ("_around", "_front")
 
-    def __init__(self, app: web.Application, around: Surroundings, shutdown_timeout_s: float = 10.0) -> None:
+    def __init__(
+        self, app: web.Application, around: ProtocolDependencies, shutdown_timeout_s: float = 10.0
+    ) -> None:
         super().__init__(app, access_log=None, shutdown_timeout=shutdown_timeout_s)
         self._around = around
         self._front: FrontServer | None = None

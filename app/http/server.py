@@ -15,7 +15,7 @@ from app.http.endpoints import CALL, Endpoint
 from app.http.middlewares import Handler, Watch
 from app.http.ports import MAX_CONNECTIONS, FrontPorts, FrontSettings
 from app.http.presenters import Presenter
-from app.http.protocol import FrontRunner, Surroundings
+from app.http.protocol import FrontRunner, ProtocolDependencies
 from app.http.rate_limits import RateLimiter
 from app.http.responses import standing_headers
 from app.http.routes.api_keys import KeyRoutes, key_endpoints
@@ -137,7 +137,7 @@ def make_runner(
     shutdown_timeout_s: float = 10.0,
 ) -> FrontRunner:
     """Return what serves the application: `await runner.setup()`, then a `web.SockSite` or `TCPSite`."""
-    around = Surroundings(
+    around = ProtocolDependencies(
         base_url=settings.base_url,
         standing=dict(standing_headers(settings.base_url)),
         metrics=ports.metrics,

@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from app.intake.images import MAX_IMAGE_BYTES, Arrived, ImageGate, Keepable, make_keepable
+from app.intake.images import MAX_IMAGE_BYTES, ImageGate, ReceivedImage, StorableImage, make_storable
 from app.vision.forker import Forker
 from app.vision.pool import VisionPool
 from app.vision.pooled import PooledImageDecoder
@@ -59,7 +59,7 @@ class CaptureIntake:
     thresholds: ImageThresholds
 
     async def keep(
-        self, tenant_id: TenantId, stored: StoredSession, what: EvidenceKind, image: Arrived
+        self, tenant_id: TenantId, stored: StoredSession, what: EvidenceKind, image: ReceivedImage
     ) -> Kept:
         """Keep an image for the attempt under way, and say what is wrong with it.
 
@@ -71,7 +71,7 @@ class CaptureIntake:
         if len(image.content) > MAX_IMAGE_BYTES:
             message = f"The image has more than {MAX_IMAGE_BYTES} bytes."
             raise Refused.at(image.pointer, ProblemCode.PAYLOAD_TOO_LARGE, message)
-        keepable = await make_keepable(self.images, image)
+        keepable = await make_storable(self.images, image)
         reasons = await self._judge(stored, what, image, keepable)
         row, attempt = stored.session, attempt_of(stored)
         run = verification_id(tenant_id, row.session_id, attempt)
@@ -90,7 +90,7 @@ class CaptureIntake:
         return Kept(attempt, evidence_id, reasons)
 
     async def _judge(
-        self, stored: StoredSession, what: EvidenceKind, image: Arrived, keepable: Keepable
+        self, stored: StoredSession, what: EvidenceKind, image: ReceivedImage, keepable: StorableImage
     ) -> tuple[ReasonCode, ...]:
         row = stored.session
         try:
@@ -129,6 +129,6 @@ def build_capture_intake(
     return CaptureIntake(evidence, decoder, decoder, clock, VerificationPolicy().images)
 
 
-def arrived(content: bytes) -> Arrived:
+def arrived(content: bytes) -> ReceivedImage:
     """Return an image that is the body itself."""
-    return Arrived(WHOLE_BODY, content, hashlib.sha256(content).hexdigest())
+    return ReceivedImage(WHOLE_BODY, content, hashlib.sha256(content).hexdigest())

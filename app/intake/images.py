@@ -47,7 +47,7 @@ class ImageGate(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class ReceivedImage:
     """An image as it was sent."""
 
     pointer: str
@@ -57,7 +57,7 @@ class Arrived:
 
 
 @dataclass(frozen=True, slots=True)
-class Keepable:
+class StorableImage:
     """An image as it may be kept: upright, without metadata."""
 
     content: bytes
@@ -69,7 +69,7 @@ def encoded_length(body: SubmitBody) -> int:
     return len(body.document.image_base64) + len(body.selfie_image_base64)
 
 
-def unpack(body: SubmitBody) -> tuple[Arrived, Arrived]:
+def unpack(body: SubmitBody) -> tuple[ReceivedImage, ReceivedImage]:
     """Decode document and selfie.
 
     Raises:
@@ -78,12 +78,12 @@ def unpack(body: SubmitBody) -> tuple[Arrived, Arrived]:
     return _decode(DOCUMENT, body.document.image_base64), _decode(SELFIE, body.selfie_image_base64)
 
 
-def unpack_one(pointer: str, text: str) -> Arrived:
+def unpack_one(pointer: str, text: str) -> ReceivedImage:
     """Decode one image of a body, as `unpack` does two."""
     return _decode(pointer, text)
 
 
-async def make_keepable(gate: ImageGate, image: Arrived) -> Keepable:
+async def make_storable(gate: ImageGate, image: ReceivedImage) -> StorableImage:
     """Return what may be kept of an image, turned if it must be; the event loop only ever reads a small one.
 
     Raises:
@@ -97,7 +97,7 @@ async def make_keepable(gate: ImageGate, image: Arrived) -> Keepable:
             kept = await asyncio.to_thread(gate.strip_upright, image.content)
         if kept is None:
             kept = await gate.strip_metadata(image.content)
-    return Keepable(kept, _media_type(kept))
+    return StorableImage(kept, _media_type(kept))
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def _media_type(content: bytes) -> str:
     return "image/png" if content.startswith(b"\x89PNG") else "image/webp"
 
 
-def _decode(pointer: str, text: str) -> Arrived:
+def _decode(pointer: str, text: str) -> ReceivedImage:
     start = _payload_start(pointer, text)
     if (len(text) - start) * 3 // 4 - text[-2:].count("=") > MAX_IMAGE_BYTES:
         message = f"The image has more than {MAX_IMAGE_BYTES} bytes."
@@ -129,7 +129,7 @@ def _decode(pointer: str, text: str) -> Arrived:
         raise _not_base64(pointer) from None
     if not _is_canonical(text, start, content):
         raise _not_base64(pointer)
-    return Arrived(pointer, content, hashlib.sha256(content).hexdigest())
+    return ReceivedImage(pointer, content, hashlib.sha256(content).hexdigest())
 
 
 def _decoded(text: str, start: int) -> Iterator[bytes]:

@@ -13,10 +13,10 @@ from typing import Final, Protocol, TypeVar
 from app.intake.admission import Admission
 from app.intake.body import SubmitBody
 from app.intake.images import (
-    Arrived,
     ImageGate,
+    ReceivedImage,
     encoded_length,
-    make_keepable,
+    make_storable,
     unpack,
 )
 from schemas.access import TenantCaller
@@ -61,7 +61,7 @@ class Gateway(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestContext:
     """Who asks, and under which names the request is known."""
 
     caller: TenantCaller
@@ -71,7 +71,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
+class SubmitResult:
     """The record that answers the request."""
 
     record: Record
@@ -93,7 +93,7 @@ class Intake:
     """Where verifications that need models wait for their turn, before their images are decoded."""
     answer_timeout_s: float
 
-    async def submit(self, body: SubmitBody, asked: Asked) -> Submitted:
+    async def submit(self, body: SubmitBody, asked: RequestContext) -> SubmitResult:
         """Return the record of the verification, new or of the first request with the same key.
 
         Raises:
@@ -118,8 +118,8 @@ class Intake:
             return await self._decide(body, asked, place.verification_id, left_s)
 
     async def _decide(
-        self, body: SubmitBody, asked: Asked, verification_id: VerificationId, timeout_s: float
-    ) -> Submitted:
+        self, body: SubmitBody, asked: RequestContext, verification_id: VerificationId, timeout_s: float
+    ) -> SubmitResult:
         """Store the evidence, send the command, and return the record that answers it."""
         document, selfie = await self._unpack(body)
         fingerprint = fingerprint_of(body, document, selfie)
@@ -134,34 +134,34 @@ class Intake:
                 await self._forget(command)
             raise
 
-    async def _replay(self, first: Record, body: SubmitBody) -> Submitted:
+    async def _replay(self, first: Record, body: SubmitBody) -> SubmitResult:
         """Return the record that the key's first request made, if this is the same request."""
         document, selfie = await self._unpack(body)
         if first.fingerprint != fingerprint_of(body, document, selfie):
             raise key_reused()
-        return Submitted(first, replayed=True)
+        return SubmitResult(first, replayed=True)
 
-    async def _unpack(self, body: SubmitBody) -> tuple[Arrived, Arrived]:
+    async def _unpack(self, body: SubmitBody) -> tuple[ReceivedImage, ReceivedImage]:
         if encoded_length(body) <= INLINE_CHARS:
             return unpack(body)
         return await asyncio.to_thread(unpack, body)
 
-    async def _find(self, asked: Asked, verification_id: VerificationId) -> Record | None:
+    async def _find(self, asked: RequestContext, verification_id: VerificationId) -> Record | None:
         try:
             return await self.records.get(asked.caller.tenant_id, RecordKind.VERIFICATION, verification_id)
         except NotFound:
             return None
 
-    async def _is_decided(self, asked: Asked, verification_id: VerificationId) -> bool:
+    async def _is_decided(self, asked: RequestContext, verification_id: VerificationId) -> bool:
         return await self._find(asked, verification_id) is not None
 
     async def _keep(
         self,
         body: SubmitBody,
-        asked: Asked,
+        asked: RequestContext,
         verification_id: VerificationId,
         fingerprint: str,
-        arrived: tuple[Arrived, Arrived],
+        arrived: tuple[ReceivedImage, ReceivedImage],
     ) -> SubmitVerification:
         """Keep the evidence and the sealed part, and word the command."""
         caller, now = asked.caller, self.clock()
@@ -190,13 +190,13 @@ class Intake:
         body: SubmitBody,
         naming: tuple[TenantId, VerificationId, str],
         now: datetime,
-        arrived: tuple[Arrived, Arrived],
+        arrived: tuple[ReceivedImage, ReceivedImage],
     ) -> tuple[EvidenceDraft, EvidenceDraft]:
         """Return document and selfie as they will be kept; the same request keeps them once."""
         tenant_id, verification_id, _ = naming
 
-        async def draft(image: Arrived, kind: EvidenceKind) -> EvidenceDraft:
-            keepable = await make_keepable(self.images, image)
+        async def draft(image: ReceivedImage, kind: EvidenceKind) -> EvidenceDraft:
+            keepable = await make_storable(self.images, image)
             row = EvidenceRow(
                 tenant_id=tenant_id,
                 subject_id=body.subject_id,
@@ -219,7 +219,7 @@ class Intake:
                 command.tenant_id, [command.document_evidence_id, command.selfie_evidence_id]
             )
 
-    async def _ask(self, command: SubmitVerification, timeout_s: float) -> Submitted:
+    async def _ask(self, command: SubmitVerification, timeout_s: float) -> SubmitResult:
         decided = await self.gateway.ask(
             Topic.VERIFICATION_COMMANDS,
             command.verification_id,
@@ -228,10 +228,10 @@ class Intake:
             timeout_s,
         )
         record = await self.records.get(command.tenant_id, RecordKind.VERIFICATION, command.verification_id)
-        return Submitted(record, replayed=decided.replayed)
+        return SubmitResult(record, replayed=decided.replayed)
 
 
-def fingerprint_of(body: SubmitBody, document: Arrived, selfie: Arrived) -> str:
+def fingerprint_of(body: SubmitBody, document: ReceivedImage, selfie: ReceivedImage) -> str:
     """Return the SHA-256 of the canonical body, hexadecimal; an image counts by the SHA-256 of its bytes.
 
     So the same request is the same whatever its key order, its spacing or its `data:` prefixes.
@@ -243,7 +243,7 @@ def fingerprint_of(body: SubmitBody, document: Arrived, selfie: Arrived) -> str:
     return hashlib.sha256(json.dumps(canonical, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _derived_id(asked: Asked) -> VerificationId | None:
+def _derived_id(asked: RequestContext) -> VerificationId | None:
     """Return the id that the request's key stands for, None without a key (G2)."""
     caller, key = asked.caller, asked.idempotency_key
     if key is None:
@@ -251,7 +251,7 @@ def _derived_id(asked: Asked) -> VerificationId | None:
     return VerificationId(derive_id("ver", caller.tenant_id, mode(caller.livemode), ROUTE, key))
 
 
-def _submission(body: SubmitBody, asked: Asked) -> Submission:
+def _submission(body: SubmitBody, asked: RequestContext) -> Submission:
     document = body.document
     declared = DeclaredDocument(
         issuing_country=document.issuing_country,

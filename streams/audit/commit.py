@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from schemas.problems import StoreUnavailable
-from streams.ports.events import Announcer
+from streams.ports.events import EventPublisher
 from streams.ports.records import Change, Committed, Journal
 
 log = structlog.get_logger(__name__)
@@ -17,7 +17,7 @@ Commit = Callable[[Change], Awaitable[Committed]]
 class CommitAndTell:
     """Commits, then tells events and rows; what the log does not take the reconciler tells again."""
 
-    def __init__(self, journal: Journal, announcer: Announcer) -> None:
+    def __init__(self, journal: Journal, announcer: EventPublisher) -> None:
         self._journal = journal
         self._announcer = announcer
 

@@ -39,7 +39,7 @@ from streams.aggregate import (
 from streams.audit.actors import open_actor
 from streams.audit.rows import write_row
 from streams.flows import rules
-from streams.ports.events import Announcer
+from streams.ports.events import EventPublisher
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores, WorkingState
 
@@ -73,7 +73,7 @@ class ChangeFlow:
         catalogue: Catalogue,
         clock: Callable[[], datetime],
         state: WorkingState[AnsweredRequests],
-        announcer: Announcer,
+        announcer: EventPublisher,
         pause: Pause = asyncio.sleep,
     ) -> None:
         self._stores = stores

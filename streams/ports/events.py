@@ -57,7 +57,7 @@ class EventFeed(Protocol):
         ...
 
 
-class Announcer(Protocol):
+class EventPublisher(Protocol):
     """Tells the log what was committed; what it forgets the reconciler tells again."""
 
     async def announce(

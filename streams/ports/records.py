@@ -114,7 +114,7 @@ class Committed:
 
 
 class Journal(Protocol):
-    """Commits changes, and remembers which events still have to leave the house."""
+    """Commits changes, and remembers which events still have to be published."""
 
     async def commit(self, change: Change) -> Committed:
         """Write the change once; the same change again answers what the first wrote, with `won` False.

@@ -38,7 +38,7 @@ from streams.aggregate import (
     with_request,
 )
 from streams.audit.actors import open_actor
-from streams.ports.events import Announcer
+from streams.ports.events import EventPublisher
 from streams.ports.records import Change, Record, RecordKind, Records
 from streams.ports.stores import Stores, WorkingState
 from streams.reviews import rules
@@ -78,7 +78,7 @@ class ChangeCase:
         settings: Callable[[TenantId], Awaitable[TenantSettings]],
         clock: Callable[[], datetime],
         state: WorkingState[AnsweredRequests],
-        announcer: Announcer,
+        announcer: EventPublisher,
         pause: Pause = asyncio.sleep,
     ) -> None:
         self._stores = stores

@@ -11,7 +11,7 @@ from faust.types import EventT, StreamT
 from pydantic import BaseModel
 
 from schemas.topics import Topic
-from streams.runtime.consumer import mended
+from streams.runtime.consumer import patched
 from streams.runtime.guard import Contract, Guard, Handle
 from streams.runtime.message import Delivery
 from streams.runtime.producer import headers_of
@@ -20,14 +20,19 @@ from streams.runtime.window import Window
 
 _LOG_APPEND_TIME: Final = 1
 
-Wish = TypeVar("Wish", bound=BaseModel)
+Command = TypeVar("Command", bound=BaseModel)
 
 _AT_WORK: Final = WeakKeyDictionary[faust.App, set[asyncio.Task[Any]]]()
 """The actors of each app and the tasks that carry its records out."""
 
 
 def attach(
-    app: faust.App, guard: Guard, topic: Topic, name: str, contract: Contract[Wish], handle: Handle[Wish]
+    app: faust.App,
+    guard: Guard,
+    topic: Topic,
+    name: str,
+    contract: Contract[Command],
+    handle: Handle[Command],
 ) -> None:
     """Let an agent take every record of the topic through the guard to the handler.
 
@@ -50,7 +55,7 @@ def attach(
         if actor is None:
             raise RuntimeError("an actor runs in a task")
         tasks.add(actor)
-        consumer = mended(app.consumer)
+        consumer = patched(app.consumer)
         window = Window(consumer.acknowledge, consumer.abandon, tasks)
         try:
             async for event in cast("Stream[bytes]", stream).noack().events():

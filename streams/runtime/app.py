@@ -7,7 +7,7 @@ from typing import Final
 import faust
 
 from streams.runtime.bookkeeping import NoMonitor, NoSensors
-from streams.runtime.consumer import MendedTransport
+from streams.runtime.consumer import PatchedTransport
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.tables import PromptTables
 
@@ -75,7 +75,7 @@ def build_app(settings: StreamSettings) -> faust.App:
         Monitor=NoMonitor,
     )
     app.sensors = NoSensors(app)
-    transport = MendedTransport(brokers, app)
+    transport = PatchedTransport(brokers, app)
     transport.drain_s = settings.drain_s
     app.transport = transport
     return app

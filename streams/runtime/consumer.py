@@ -1,4 +1,4 @@
-"""Faust's Kafka consumer, mended: a rebalance skips no record, and only settled records are committed.
+"""Faust's Kafka consumer, patched: a rebalance skips no record, and only settled records are committed.
 
 Stock faust-streaming 0.15.3 resumes its partitions before it seeks them, so a batch fetched before the
 seek overwrites the position set by it, and the records between are committed unseen (upstream issue
@@ -42,7 +42,7 @@ class _DaemonThread(WorkerThread):
         self.daemon = True
 
 
-class MendedThread(driver.AIOKafkaConsumerThread):
+class PatchedThread(driver.AIOKafkaConsumerThread):
     """The thread that talks to the broker, asking for fetches that return in time."""
 
     Worker: type[WorkerThread] = _DaemonThread
@@ -56,7 +56,7 @@ class MendedThread(driver.AIOKafkaConsumerThread):
     @override
     async def on_start(self) -> None:
         await super().on_start()
-        parent = cast("MendedConsumer", self.consumer)
+        parent = cast("PatchedConsumer", self.consumer)
         FetchWaits(
             self._ensure_consumer()._fetcher,  # noqa: SLF001  # no setting leads there
             parent.is_steady,
@@ -83,7 +83,7 @@ class MendedThread(driver.AIOKafkaConsumerThread):
             self._stopped_set()
 
 
-class MendedConsumer(UnwatchedConsumer):
+class PatchedConsumer(UnwatchedConsumer):
     """Delivers a batch wholly before or wholly after a seek, and commits what `acknowledge` was told."""
 
     _drainer: asyncio.Task[Any] | None = None
@@ -100,15 +100,15 @@ class MendedConsumer(UnwatchedConsumer):
         self._abandoned: set[TP] = set()
 
     @override
-    def _new_consumer_thread(self) -> MendedThread:
-        return MendedThread(self, loop=self.loop, beacon=self.beacon)
+    def _new_consumer_thread(self) -> PatchedThread:
+        return PatchedThread(self, loop=self.loop, beacon=self.beacon)
 
     def begin_stop(self) -> None:
         """Let the thread that talks to the broker end, after a stop that was cut short before that.
 
         It would stay in the group, and hold the partitions given to it.
         """
-        cast("MendedThread", self._thread).begin_stop()
+        cast("PatchedThread", self._thread).begin_stop()
 
     def is_steady(self) -> bool:
         """Tell whether records flow: no rebalance and no recovery is under way. For the consumer's thread."""
@@ -257,7 +257,7 @@ class MendedConsumer(UnwatchedConsumer):
     @override
     async def wait_empty(self) -> None:
         """Wait, but not for ever, until what is in work is settled; then commit."""
-        until = self.loop.time() + cast("MendedTransport", self.transport).drain_s
+        until = self.loop.time() + cast("PatchedTransport", self.transport).drain_s
         while not self.should_stop and self._in_work():
             self._settled.clear()
             left = until - self.loop.time()
@@ -272,7 +272,7 @@ class MendedConsumer(UnwatchedConsumer):
         return sum(1 for message in self._unacked_messages if not message.acked)
 
 
-class MendedProducer(driver.Producer):
+class PatchedProducer(driver.Producer):
     """Flushes what was sent before the flush; stock Faust waits for a lull, and no commit comes before it."""
 
     @override
@@ -282,16 +282,16 @@ class MendedProducer(driver.Producer):
             await self._producer.flush()
 
 
-class MendedTransport(driver.Transport):
-    """Faust's aiokafka transport with the mended consumer and producer."""
+class PatchedTransport(driver.Transport):
+    """Faust's aiokafka transport with the patched consumer and producer."""
 
     drain_s: float = 4.0
     """How long a stop or a rebalance waits for what is in work; what takes longer is delivered again."""
 
-    Consumer: ClassVar[type[ConsumerT]] = MendedConsumer
-    Producer: ClassVar[type[ProducerT]] = MendedProducer
+    Consumer: ClassVar[type[ConsumerT]] = PatchedConsumer
+    Producer: ClassVar[type[ProducerT]] = PatchedProducer
 
 
-def mended(consumer: ConsumerT) -> MendedConsumer:
+def patched(consumer: ConsumerT) -> PatchedConsumer:
     """Return the consumer of an app built by `build_app` under its own name."""
-    return cast("MendedConsumer", consumer)
+    return cast("PatchedConsumer", consumer)

@@ -13,7 +13,7 @@ from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, EventId, SubjectId, TenantId
 from schemas.problems import StoreUnavailable
 from schemas.topics import Topic, decision_key
-from streams.ports.events import Announcer
+from streams.ports.events import EventPublisher
 from streams.ports.records import Journal
 from streams.runtime.debounce import Coalescer
 from streams.runtime.producer import LogWriter, Outgoing
@@ -33,7 +33,7 @@ MOST_IDS: Final = 500
 """Ids in one `SealAudit`, some 17 kB."""
 
 
-class KafkaAnnouncer(Announcer):
+class KafkaEventPublisher(EventPublisher):
     """Announces over Kafka; an async context, whose end passes on what is still gathered."""
 
     def __init__(self, writer: LogWriter, journal: Journal) -> None:

@@ -25,9 +25,9 @@ from streams.runtime.tenant_scope import tenant_scope
 
 log = structlog.get_logger(__name__)
 
-Wish = TypeVar("Wish", bound=BaseModel)
+Command = TypeVar("Command", bound=BaseModel)
 
-Handle = Callable[[Wish], Awaitable[Event | None]]
+Handle = Callable[[Command], Awaitable[Event | None]]
 """Carries a command out; an event it returns is the answer, and a replay returns the first one."""
 
 FAILED: Final = Refusal(code=ProblemCode.STORE_FAILED, detail="The command could not be carried out.")
@@ -37,15 +37,15 @@ _FRAMES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Contract(Generic[Wish]):
+class Contract(Generic[Command]):
     """What a topic carries, and the key every such record must have."""
 
-    command: type[Wish]
-    key_of: Callable[[Wish], str]
+    command: type[Command]
+    key_of: Callable[[Command], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How often and how slowly a record is tried again. Seconds."""
 
     first_s: float = 0.1
@@ -79,20 +79,20 @@ class Guard:
         *,
         now: Callable[[], datetime],
         uniform: Callable[[float, float], float],
-        patience: Patience | None = None,
+        patience: RetryPolicy | None = None,
     ) -> None:
         self._writer = writer
         self.keys = keys
         self._replays = replays
         self._now = now
         self._uniform = uniform
-        self._patience = patience or Patience()
+        self._patience = patience or RetryPolicy()
         self.ends: Counter[str] = Counter()
         """How records ended: answered, refused, buried, forged or replayed; for metrics."""
         self.waited_at = -math.inf
         """When a record last waited to be tried again, by the loop's clock."""
 
-    async def admit(self, delivery: Delivery, contract: Contract[Wish]) -> Wish | None:
+    async def admit(self, delivery: Delivery, contract: Contract[Command]) -> Command | None:
         """Return the command to be carried out; None when the record is settled: forged, a copy or poison."""
         if not await self._is_genuine(delivery):
             return None
@@ -102,7 +102,7 @@ class Guard:
             await self._give_up(delivery, str(poison))
             return None
 
-    async def carry_out(self, delivery: Delivery, command: Wish, handle: Handle[Wish]) -> None:
+    async def carry_out(self, delivery: Delivery, command: Command, handle: Handle[Command]) -> None:
         """Take the command of an admitted record to its end."""
         with tenant_scope(getattr(command, "tenant_id", None)):
             await self._attempt(delivery, command, handle)
@@ -132,7 +132,7 @@ class Guard:
             self.ends["replayed"] += 1
         return not replayed
 
-    async def _attempt(self, delivery: Delivery, command: Wish, handle: Handle[Wish]) -> None:
+    async def _attempt(self, delivery: Delivery, command: Command, handle: Handle[Command]) -> None:
         failures = tries = 0
         while True:
             try:
@@ -190,7 +190,7 @@ class Guard:
         self.waited_at = asyncio.get_running_loop().time()
 
 
-def read(delivery: Delivery, contract: Contract[Wish]) -> Wish:
+def read(delivery: Delivery, contract: Contract[Command]) -> Command:
     """Return the command a record carries.
 
     Raises:

@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships 
 from faust.types import TP
 
 from streams.runtime.agents import end_handlers
-from streams.runtime.consumer import mended
+from streams.runtime.consumer import patched
 
 log = structlog.get_logger(__name__)
 
@@ -222,7 +222,7 @@ class Worker:
         if not stop.done():
             log.error("worker.stop_cut_short", after_s=STOP_S)
             stop.cancel()
-            mended(app.consumer).begin_stop()
+            patched(app.consumer).begin_stop()
         life.cancel()
         await asyncio.wait({life}, timeout=1.0)
         left = await end_handlers(app, STOP_S)
@@ -251,7 +251,7 @@ class Worker:
             self._changed.notify_all()
 
     async def _measure(self, app: faust.App) -> None:
-        consumer = mended(app.consumer)
+        consumer = patched(app.consumer)
         tps = [tp for tp in consumer.assignment() if app.topics.acks_enabled_for(tp.topic)]
         async with asyncio.timeout(STOP_S):
             ends = await consumer.highwaters(*tps)

@@ -38,7 +38,7 @@ from streams.aggregate import (
 )
 from streams.audit.actors import open_actor
 from streams.ports.errors import Conflict
-from streams.ports.events import Announcer
+from streams.ports.events import EventPublisher
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores, WorkingState
 from streams.privacy.subject_ids import open_subject_id, seal_subject_id
@@ -75,7 +75,7 @@ class ChangeSession:
         stores: Stores,
         clock: Callable[[], datetime],
         state: WorkingState[AnsweredRequests],
-        announcer: Announcer,
+        announcer: EventPublisher,
         hand: Hand,
         pause: Pause = asyncio.sleep,
     ) -> None:

@@ -32,7 +32,7 @@ from schemas.verifications import (
 )
 from streams.aggregate import key_reused
 from streams.ports.errors import Damaged, Erased
-from streams.ports.events import Announcer
+from streams.ports.events import EventPublisher
 from streams.ports.records import RecordKind
 from streams.ports.stores import Stores, WorkingState
 from streams.privacy.errors import no_longer_kept
@@ -86,7 +86,7 @@ class EvaluateVerification:
         policy: VerificationPolicy,
         clock: Callable[[], datetime],
         state: WorkingState[Remembered],
-        announcer: Announcer,
+        announcer: EventPublisher,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         tell_session: TellSession | None = None,
         tries: Tries | None = None,

@@ -35,7 +35,7 @@ async def policy_for(
 
 
 def with_choice(base: VerificationPolicy, choice: PolicyChoice) -> VerificationPolicy:
-    """Return the policy with what a tenant chose; one who never chose has the house's.
+    """Return the policy with what a tenant chose; one who never chose has the default.
 
     Raises:
         pydantic.ValidationError: The policy does not load.

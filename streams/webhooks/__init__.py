@@ -1,1 +1,1 @@
-"""Decisions leave the house: endpoints, deliveries, their schedule and their signatures."""
+"""Decisions be published: endpoints, deliveries, their schedule and their signatures."""

@@ -147,9 +147,9 @@ def deliver_record(stored: StoredDelivery) -> Outgoing:
     wish = Deliver(
         tenant_id=stored.tenant_id, endpoint_id=delivery.endpoint_id, delivery_id=delivery.delivery_id
     )
-    return wish_record(wish.endpoint_id, wish.to_bytes())
+    return command_record(wish.endpoint_id, wish.to_bytes())
 
 
-def wish_record(endpoint_id: EndpointId, raw: bytes) -> Outgoing:
+def command_record(endpoint_id: EndpointId, raw: bytes) -> Outgoing:
     """Return the record of a wish about an endpoint's deliveries, keyed by the endpoint."""
     return Outgoing(Topic.WEBHOOK_DELIVERIES, endpoint_id.encode(), raw)

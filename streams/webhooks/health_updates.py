@@ -7,7 +7,7 @@ from typing import Final
 
 from schemas.ids import EndpointId
 from schemas.webhooks import NoteAttempt
-from streams.webhooks.fanout import Write, wish_record
+from streams.webhooks.fanout import Write, command_record
 
 SAID_AGAIN_AFTER: Final = timedelta(seconds=30)
 """The same word about an endpoint is said no sooner; half of what its actor writes down (`SUCCESS_EVERY`)."""
@@ -39,7 +39,7 @@ class NoteAttempts:
         same = said is not None and said.succeeded == note.succeeded
         if said is not None and same and not note.gone and abs(note.at - said.at) < SAID_AGAIN_AFTER:
             return
-        await self._write(wish_record(note.endpoint_id, note.to_bytes()))
+        await self._write(command_record(note.endpoint_id, note.to_bytes()))
         self._said[note.endpoint_id] = _Said(note.at, note.succeeded)
         self._said.move_to_end(note.endpoint_id)
         while len(self._said) > REMEMBERED:

@@ -16,7 +16,7 @@ from streams.ports.events import FedEvent
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.webhooks import rules
-from streams.webhooks.fanout import Write, wish_record
+from streams.webhooks.fanout import Write, command_record
 from streams.webhooks.rearm import fresh, rearmed
 from streams.webhooks.records import delivery_id, delivery_records
 
@@ -52,7 +52,7 @@ class DeliverAgain:
                 await self._again(fed.event, endpoint)
         if len(page) == PAGE:
             rest = wish.model_copy(update={"after": page[-1].place})
-            await self.write(wish_record(wish.endpoint_id, rest.to_bytes()))
+            await self.write(command_record(wish.endpoint_id, rest.to_bytes()))
 
     async def _endpoint(self, wish: ReplayEvents) -> StoredEndpoint | None:
         """Return the endpoint, None when nothing is sent to it any more."""

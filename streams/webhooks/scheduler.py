@@ -18,7 +18,7 @@ from streams.ports.records import Change, Position, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.runtime.outbox_relay import beside
 from streams.runtime.producer import Outgoing
-from streams.webhooks.fanout import Write, wish_record
+from streams.webhooks.fanout import Write, command_record
 from streams.webhooks.records import ALL_TENANTS, due_index
 
 log = structlog.get_logger(__name__)
@@ -204,7 +204,7 @@ async def sweeping_deliveries(sweeper: DeliverySweeper, every_s: float = EVERY_S
 
 def _wish(watch: DeliveryWatch) -> Outgoing:
     wish = Deliver(tenant_id=watch.tenant_id, endpoint_id=watch.endpoint_id, delivery_id=watch.delivery_id)
-    return wish_record(wish.endpoint_id, wish.to_bytes())
+    return command_record(wish.endpoint_id, wish.to_bytes())
 
 
 def _minute(moment: datetime) -> datetime:

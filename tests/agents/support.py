@@ -26,7 +26,7 @@ from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.ports.stores import WorkingState
 from streams.runtime.app import GROUP, StreamSettings, build_app
 from streams.runtime.authentication import RecordKeys, without_authentication
-from streams.runtime.guard import Contract, Guard, Handle, Patience
+from streams.runtime.guard import Contract, Guard, Handle, RetryPolicy
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.message import Delivery
 from streams.runtime.producer import LogWriter
@@ -37,7 +37,7 @@ from streams.verification import agent
 from streams.verification.change import Remembered
 
 ACME = TenantId("ten_acme")
-QUICK = Patience(first_s=0.01, longest_s=0.05, failures=2)
+QUICK = RetryPolicy(first_s=0.01, longest_s=0.05, failures=2)
 PROCESS = Path(__file__).with_name("worker_process.py")
 
 KEYS = RecordKeys(RootKey(b"r" * 32).derive)

@@ -17,7 +17,7 @@ from schemas.ids import AuditEventId, EventId, TenantId, derive_id
 from schemas.topics import Topic
 from streams.ports.records import Change, Journal, Record, RecordKind
 from streams.ports.stores import Stores
-from streams.runtime.event_publisher import KafkaAnnouncer
+from streams.runtime.event_publisher import KafkaEventPublisher
 from streams.runtime.outbox_relay import SETTLED_AFTER, Reconciler, reconciling
 from streams.runtime.producer import LogWriter
 from tests.agents.support import ACME, everything_in, now
@@ -75,7 +75,7 @@ async def test_events_are_told_under_their_subject_and_marked(
 ) -> None:
     await commit(stores, "ada", "grace")
 
-    async with KafkaAnnouncer(writer, stores.journal) as announcer:
+    async with KafkaEventPublisher(writer, stores.journal) as announcer:
         await announcer.announce(ACME, [event("ada"), event("grace")], [])
 
     told = {record.key: record.value for record in await everything_in(broker.address, Topic.DECISIONS)}
@@ -88,7 +88,7 @@ async def test_wishes_of_one_tenant_become_one_command(
 ) -> None:
     ids = {name: row(name).event_id for name in ("ada", "grace", "mary")}
 
-    async with KafkaAnnouncer(writer, stores.journal) as announcer:
+    async with KafkaEventPublisher(writer, stores.journal) as announcer:
         await announcer.announce(ACME, [], [ids["ada"]])
         await announcer.announce(GLOBEX, [], [ids["mary"]])
         await announcer.announce(ACME, [], [ids["grace"]])

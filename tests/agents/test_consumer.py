@@ -1,4 +1,4 @@
-"""The mended consumer: neither a seek in the middle of a delivery nor a rebalance skips a record."""
+"""The patched consumer: neither a seek in the middle of a delivery nor a rebalance skips a record."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -12,7 +12,7 @@ from faust.types import TP
 from app.broker.server import Broker
 from app.kafka.request_reply import Gateway
 from schemas.verifications import SubmitVerification, VerificationDecided
-from streams.runtime.consumer import mended
+from streams.runtime.consumer import patched
 from streams.runtime.producer import LogWriter
 from streams.runtime.supervisor import running_worker
 from tests.agents.support import ask, decided, names, quick_settings, until, until_settled, verification_app
@@ -57,7 +57,7 @@ async def app(
 async def seek(app: faust.App) -> None:
     """Do what recovery does while the fetcher delivers; raise TimeoutError when it waits for the agents."""
     async with asyncio.timeout(60):
-        await mended(app.consumer).perform_seek()
+        await patched(app.consumer).perform_seek()
 
 
 async def test_seeking_while_records_are_delivered_skips_none(
@@ -109,7 +109,7 @@ async def test_a_commit_during_a_seek_skips_nothing(
     """The first commit of a partition lands after the broker said that it has none."""
     asking = [asyncio.create_task(ask(gateway, name)) for name in names("commit", COMMANDS)]
     await full(app)
-    consumer = mended(app.consumer)
+    consumer = patched(app.consumer)
     ask_broker = consumer._thread.seek_to_committed
 
     async def then_commit() -> Mapping[TP, int]:
@@ -147,14 +147,14 @@ async def full(app: faust.App) -> None:
     """Wait until a delivery is held up by a full buffer."""
 
     async def held_up() -> bool:
-        return bool(mended(app.consumer)._buffered_partitions)
+        return bool(patched(app.consumer)._buffered_partitions)
 
     await until(held_up)
 
 
 async def throw_away(app: faust.App) -> None:
     """Do what Faust does to the flow at a rebalance."""
-    consumer = mended(app.consumer)
+    consumer = patched(app.consumer)
     consumer.stop_flow()
     app.flow_control.suspend()
     app.flow_control.clear()

@@ -8,7 +8,7 @@ import pytest
 
 from app.broker.server import Broker
 from schemas.verifications import SubmitVerification, VerificationDecided
-from streams.runtime.consumer import mended
+from streams.runtime.consumer import patched
 from streams.runtime.producer import LogWriter
 from streams.runtime.supervisor import running_worker
 from tests.agents.support import decided, quick_settings, until, verification_app
@@ -28,7 +28,7 @@ async def test_a_stop_while_a_failed_fetch_waits_closes_the_consumer(
         app = verification_app(writer, quick_settings(proxy.address, tmp_path), lambda _: decide)
         async with running_worker(lambda: app) as worker:
             await worker.wait_ready()
-            consumer: Any = mended(app.consumer)._thread._consumer
+            consumer: Any = patched(app.consumer)._thread._consumer
             consumer._fetcher._retry_backoff = PAUSE_S
 
             async def pausing() -> bool:
@@ -60,7 +60,7 @@ async def test_a_stop_that_is_cut_short_ends_the_thread_that_talks_to_the_broker
     monkeypatch.setattr("streams.runtime.supervisor.STOP_S", 0.5)
     async with running_worker(lambda: app) as worker:
         await worker.wait_ready()
-        thread: Any = mended(app.consumer)._thread._thread
+        thread: Any = patched(app.consumer)._thread._thread
         monkeypatch.setattr(app.consumer, "wait_empty", never)
         assert thread.is_alive()
         assert thread.daemon

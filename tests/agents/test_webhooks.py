@@ -13,7 +13,7 @@ import pytest
 from app.adapters.memory.stores import open_memory_stores
 from app.adapters.security.crypto import RootKey
 from app.broker.server import Broker
-from app.composition.agents import AGENTS, Surroundings
+from app.composition.agents import AGENTS, AgentDependencies
 from app.composition.webhooks import WebhookPace, WebhookPorts, open_delivering
 from app.kafka.cluster import TABLES
 from schemas.events import DecisionEvent, EventType
@@ -23,7 +23,7 @@ from schemas.webhooks import Deliver, DeliveryCommand, SealedSecret, StoredEndpo
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.runtime.app import GROUP, build_app
-from streams.runtime.event_publisher import KafkaAnnouncer
+from streams.runtime.event_publisher import KafkaEventPublisher
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.producer import LogWriter, Outgoing
 from streams.runtime.supervisor import running_worker
@@ -85,7 +85,7 @@ class House:
     writer: LogWriter
     access: LogAccess
     directory: Path
-    announcer: KafkaAnnouncer
+    announcer: KafkaEventPublisher
     root_key: RootKey = field(default_factory=lambda: RootKey(b"r" * 32))
 
     async def register(self, url: str, name: str = "first", **changes: Any) -> StoredEndpoint:
@@ -116,7 +116,7 @@ class House:
         ports = WebhookPorts(self.stores, chosen, now, insecure=True, pace=pace)
         guard = quick_guard(chosen, self.access, lambda low, _: low)
         async with open_delivering(ports, streams) as delivering:
-            around = Surroundings(
+            around = AgentDependencies(
                 self.stores, self.root_key, self.announcer, guard, chosen, now, None, delivering
             )
 
@@ -137,7 +137,7 @@ async def house(broker: Broker, writer: LogWriter, tmp_path: Path) -> AsyncItera
     access = LogAccess(broker.address)
     await ensure_topics(access, GROUP, TABLES)
     stores = open_memory_stores(RootKey(b"r" * 32))
-    async with KafkaAnnouncer(writer, stores.journal) as announcer:
+    async with KafkaEventPublisher(writer, stores.journal) as announcer:
         yield House(stores, writer, access, tmp_path, announcer)
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from app.composition.stores import open_house
+from app.composition.stores import open_deployment
 from app.composition.webhooks import WebhookPace
 from app.composition.wiring import open_worker
 from app.kafka.cluster import access_of, prepare_topics
@@ -42,7 +42,7 @@ async def _work(data_dir: Path) -> None:
     settings = read_settings(data_dir=data_dir)
     configure_logging(settings.log_format, settings.log_level)
     access = access_of(settings)
-    async with open_house(settings) as house:
+    async with open_deployment(settings) as house:
         await prepare_topics(access)
         async with (
             LogWriter(access, house.record_keys) as writer,

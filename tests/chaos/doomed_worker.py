@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from app.composition.stores import House, open_house
+from app.composition.stores import Deployment, open_deployment
 from app.composition.wiring import open_worker
 from app.kafka.cluster import access_of, prepare_topics
 from app.observability.logging import configure_logging
@@ -25,8 +25,8 @@ async def main(data_dir: Path, wrap_stores: WrapStores, wrap_writer: WrapWriter)
     settings = read_settings(data_dir=data_dir)
     configure_logging(settings.log_format, settings.log_level)
     access = access_of(settings)
-    async with open_house(settings) as sound:
-        house = House(wrap_stores(sound.stores), sound.keys)
+    async with open_deployment(settings) as sound:
+        house = Deployment(wrap_stores(sound.stores), sound.keys)
         await prepare_topics(access)
         async with (
             LogWriter(access, house.record_keys) as writer,

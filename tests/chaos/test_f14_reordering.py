@@ -13,7 +13,7 @@ from app.adapters.security.crypto import RootKey
 from schemas.events import DecisionEvent
 from schemas.ids import SubjectId, VerificationId, derive_id
 from schemas.topics import Topic
-from streams.runtime.event_publisher import KafkaAnnouncer, decision_record
+from streams.runtime.event_publisher import KafkaEventPublisher, decision_record
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.outbox_relay import SETTLED_AFTER, Reconciler
 from streams.runtime.producer import LogWriter
@@ -96,7 +96,7 @@ async def test_what_is_told_again_late_is_the_same_event_byte_for_byte(tmp_path:
     async with open_broker(tmp_path) as broker, LogWriter(LogAccess(broker.address), KEYS) as writer:
         reconciler = Reconciler(stores.journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
         await writer.write(decision_record(event("ada")))  # told, and died before it was marked
-        async with KafkaAnnouncer(writer, stores.journal) as announcer:
+        async with KafkaEventPublisher(writer, stores.journal) as announcer:
             await announcer.announce(ACME, [event("grace")], [])
         await reconciler.reconcile()
         told = [record.value for record in await everything_in(broker.address, Topic.DECISIONS)]

@@ -39,7 +39,7 @@ from app.broker.settings import BrokerSettings
 from app.cli.actions import roles
 from app.cli.actions.backup import backup
 from app.composition.restore_marker import read_mark
-from app.composition.stores import open_house
+from app.composition.stores import open_deployment
 from app.process.startup import CannotStart
 from app.settings import Settings
 from tests.builders import ACME, build_evidence_draft
@@ -92,7 +92,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
 
 async def fill(settings: Settings) -> None:
     """Make a store with a piece of evidence, and a log with a topic."""
-    async with open_house(settings) as house:
+    async with open_deployment(settings) as house:
         await house.stores.evidence.put([build_evidence_draft(LARGE)])
     async with Broker(BrokerSettings(directory=settings.broker_dir)) as broker:
         producer = AIOKafkaProducer(bootstrap_servers=broker.address, enable_idempotence=True)
@@ -331,7 +331,7 @@ async def test_a_restored_folder_starts_no_role_that_sends_or_consumes(
     with pytest.raises(CannotStart, match="veristream activate"):
         await start()
     with pytest.raises(CannotStart, match="veristream activate"):
-        async with open_house(settings):
+        async with open_deployment(settings):
             pass
 
 

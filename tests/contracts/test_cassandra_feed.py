@@ -13,7 +13,7 @@ import pytest
 from typing_extensions import override
 
 from app.adapters.cassandra.connection import Address, open_session
-from app.adapters.cassandra.feed_positions import DAY_MICROS, Placing, row_writes
+from app.adapters.cassandra.feed_positions import DAY_MICROS, FeedPositions, row_writes
 from app.adapters.cassandra.journal import CassandraJournal
 from app.adapters.cassandra.server_clock import ASKED_EVERY_S, StoreClock
 from app.adapters.cassandra.session import Session, Statement, Write
@@ -226,7 +226,7 @@ async def test_one_goes_on_behind_the_earliest_place_of_an_event(stores: Stores,
 async def test_a_page_shows_an_event_once(stores: Stores, session: Session) -> None:
     await commit(stores, EARLY, LATE)
     _, late = await visible(stores, [EARLY, LATE])
-    await Placing(session, SETTLE_S).settle([EARLY])
+    await FeedPositions(session, SETTLE_S).settle([EARLY])
     await goes_on(stores, late.place, [EARLY])
 
     assert ids([fed.event for fed in await page(stores)]) == [LATE.id, EARLY.id]
@@ -257,7 +257,7 @@ async def test_places_do_not_rest_on_the_clocks_of_processes(
 
 
 async def test_a_row_whose_event_is_not_there_yet_is_passed_over(stores: Stores, session: Session) -> None:
-    taken = await Placing(session, SETTLE_S).take([EARLY])
+    taken = await FeedPositions(session, SETTLE_S).take([EARLY])
     await session.batch(taken.writes)
     await commit(stores, LATE)
 
@@ -289,7 +289,7 @@ async def place(session: Session, one: DecisionEvent, at: int) -> None:
 
 
 async def test_a_store_that_answers_too_slowly_places_nothing(session: Session) -> None:
-    placing = Placing(session, settle_s=0.0)
+    placing = FeedPositions(session, settle_s=0.0)
 
     with pytest.raises(StoreUnavailable):
         await placing.settle([EARLY])

@@ -20,7 +20,7 @@ from app.adapters.security.crypto import RootKey, RootKeyRefused
 from app.adapters.shared.open_errors import SchemaRefused, StoreRefused
 from app.cli.actions.migrate import migrate as migrate_store
 from app.composition.cassandra import address_of
-from app.composition.stores import open_house
+from app.composition.stores import open_deployment
 from app.doctor.cassandra import look_at_cassandra
 from app.process.startup import CannotStart
 from app.settings import Settings
@@ -229,7 +229,7 @@ async def test_a_house_is_opened_over_the_configured_cassandra(
 ) -> None:
     settings = chosen(cassandra, migrated).model_copy(update={"data_dir": tmp_path})
 
-    async with open_house(settings) as house:
+    async with open_deployment(settings) as house:
         journal = house.stores.journal
         assert isinstance(journal, SealingJournal)
         assert isinstance(journal.inner, CassandraJournal)
@@ -241,7 +241,7 @@ async def test_a_house_whose_cassandra_is_away_cannot_start_and_says_where_it_wa
     away = {"cassandra_contact_points": f"127.0.0.1:{unused_tcp_port}", "data_dir": tmp_path}
 
     with pytest.raises(CannotStart, match=f"{unused_tcp_port}.*SERVICE_CASSANDRA_CONTACT_POINTS"):
-        async with open_house(Settings.model_validate(away)):
+        async with open_deployment(Settings.model_validate(away)):
             pass
 
 

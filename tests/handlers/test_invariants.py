@@ -10,7 +10,7 @@ import pytest
 
 from app.adapters.files.blobs import BlobFiles
 from app.adapters.security.crypto import Purpose, RootKey
-from app.doctor.invariants.log_state import MEMORY, Told
+from app.doctor.invariants.log_state import MEMORY, LogState
 from app.doctor.invariants.store_state import Held
 from schemas.audit import SealAudit
 from schemas.enums import DecisionOutcome, VerificationStatus
@@ -44,7 +44,7 @@ class World:
     def __init__(self) -> None:
         self.stage = Stage(UNCERTAIN)
         self.shelves = self.stage.shelves
-        self.told = Told(KEYS, rules.hidden(["ERIKSSON"]))
+        self.told = LogState(KEYS, rules.hidden(["ERIKSSON"]))
         self.command: SubmitVerification = build_command()
         self._offset = 0
 

@@ -24,7 +24,7 @@ from schemas.ids import AuditEventId, EvidenceId, TenantId, VerificationId, deri
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, NotFound, Overloaded
 from schemas.reviews import ReviewCase, StoredCase
 from schemas.verifications import CheckResult, StoredVerification, SubmitVerification, VerificationDecided
-from streams.ports.events import Announcer
+from streams.ports.events import EventPublisher
 from streams.ports.records import RecordKind
 from streams.ports.stores import Stores, WorkingState
 from streams.verification import records
@@ -247,7 +247,7 @@ class DictState(WorkingState[Value], Generic[Value]):
         self.kept[key] = value
 
 
-class Loudspeaker(Announcer):
+class Loudspeaker(EventPublisher):
     """Keeps what was announced."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from app.cli.actions.lists import list_keys, list_reviewers, list_tenants
 from app.cli.actions.reviewers import name_from
 from app.cli.main import app as cli
-from app.composition.stores import open_house
+from app.composition.stores import open_deployment
 from app.composition.wiring import running_all
 from app.demo.access import FILE, FOLDER, make_access, reset
 from app.kafka.cluster import open_broker
@@ -84,7 +84,7 @@ async def test_the_demonstration_shows_every_status_and_another_start_makes_noth
 
 async def test_a_demonstration_whose_file_was_lost_begins_anew(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path)
-    async with open_house(settings) as house:
+    async with open_deployment(settings) as house:
         first = await make_access(settings, house)
         (tmp_path / FOLDER / FILE).unlink()
         second = await make_access(settings, house)

@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from app.composition.start_audit import SettingMarks, write_front_start
-from app.composition.stores import House, open_house
+from app.composition.stores import Deployment, open_deployment
 from app.doctor.findings import Finding
 from app.doctor.invariants.check import Look, Report, say_report
 from app.doctor.running_service import RunningLook, address_of
@@ -28,7 +28,7 @@ async def down() -> str | None:
 
 
 @asynccontextmanager
-async def running(house: House, **given: Any) -> AsyncIterator[str]:
+async def running(house: Deployment, **given: Any) -> AsyncIterator[str]:
     """A front that began to serve under these settings and wrote so into the store; yields its address."""
     probes = {"broker": down} if given.pop("broken", False) else {}
     marks = SettingMarks.under(house.root_key)
@@ -39,7 +39,7 @@ async def running(house: House, **given: Any) -> AsyncIterator[str]:
         yield front.url
 
 
-async def look(house: House, url: str, **given: Any) -> tuple[dict[str, Finding], bool | None]:
+async def look(house: Deployment, url: str, **given: Any) -> tuple[dict[str, Finding], bool | None]:
     """What the doctor finds about the service at an address, under these settings."""
     settings = Settings(data_dir=Path("here"), port=2, **given)
     found = await RunningLook(settings, url, house)()
@@ -47,13 +47,13 @@ async def look(house: House, url: str, **given: Any) -> tuple[dict[str, Finding]
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+async def house(tmp_path: Path) -> AsyncIterator[Deployment]:
     """The stores of a deployment."""
-    async with open_house(Settings(data_dir=tmp_path)) as opened:
+    async with open_deployment(Settings(data_dir=tmp_path)) as opened:
         yield opened
 
 
-async def test_a_service_under_the_settings_given_here_is_ready_and_the_same(house: House) -> None:
+async def test_a_service_under_the_settings_given_here_is_ready_and_the_same(house: Deployment) -> None:
     token = SecretStr(secrets.token_urlsafe(32))
     async with running(house, answer_timeout_s=30.0, platform_operator_token=token) as url:
         found, insecure = await look(house, url, platform_operator_token=token)
@@ -63,7 +63,7 @@ async def test_a_service_under_the_settings_given_here_is_ready_and_the_same(hou
     assert (found["version"].found, insecure) == (installed_version(), False)
 
 
-async def test_settings_that_differ_are_named_and_never_shown(house: House) -> None:
+async def test_settings_that_differ_are_named_and_never_shown(house: Deployment) -> None:
     async with running(house, answer_timeout_s=12.5, webhooks_allow_insecure=True) as url:
         found, insecure = await look(house, url, answer_timeout_s=13.5, rate_limits="off")
 
@@ -77,14 +77,14 @@ async def test_settings_that_differ_are_named_and_never_shown(house: House) -> N
     assert not [value for value in ("12.5", "13.5", "off") if value in differing.found]
 
 
-async def test_a_dependency_that_is_down_is_named_with_its_cause(house: House) -> None:
+async def test_a_dependency_that_is_down_is_named_with_its_cause(house: Deployment) -> None:
     async with running(house, broken=True) as url:
         found, _ = await look(house, url)
 
     assert (found["service"].ok, "broker: connection refused" in found["service"].found) == (False, True)
 
 
-async def test_where_no_service_runs_the_address_is_said(house: House) -> None:
+async def test_where_no_service_runs_the_address_is_said(house: Deployment) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         free = f"http://127.0.0.1:{taken.getsockname()[1]}"
     found, insecure = await look(house, free)
@@ -95,7 +95,7 @@ async def test_where_no_service_runs_the_address_is_said(house: House) -> None:
     assert "veristream up" in (found["service"].mend or "")
 
 
-async def test_without_an_address_both_the_last_start_and_these_settings_are_asked(house: House) -> None:
+async def test_without_an_address_both_the_last_start_and_these_settings_are_asked(house: Deployment) -> None:
     async with running(house):
         settings = Settings(host="0.0.0.0", port=2)  # noqa: S104 - nothing is bound
         (found,) = (await RunningLook(settings, None, house)()).findings
@@ -104,15 +104,15 @@ async def test_without_an_address_both_the_last_start_and_these_settings_are_ask
     assert found.found == "no service runs at http://127.0.0.1:1 or at http://127.0.0.1:2"
 
 
-async def test_a_service_over_another_store_is_told_apart(house: House, tmp_path: Path) -> None:
-    async with open_house(Settings(data_dir=tmp_path / "another")) as another, running(another) as url:
+async def test_a_service_over_another_store_is_told_apart(house: Deployment, tmp_path: Path) -> None:
+    async with open_deployment(Settings(data_dir=tmp_path / "another")) as another, running(another) as url:
         found, _ = await look(house, url)
 
     assert "keeps its records elsewhere than here" in found["service"].found
     assert "--data-dir" in (found["service"].mend or "")
 
 
-async def test_what_is_not_veristream_is_not_taken_for_it(house: House) -> None:
+async def test_what_is_not_veristream_is_not_taken_for_it(house: Deployment) -> None:
     async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n[1]")
         await writer.drain()

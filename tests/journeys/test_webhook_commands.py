@@ -16,7 +16,7 @@ from aiohttp import ClientSession
 
 from app.cli.actions.webhook_resend import resend
 from app.cli.actions.webhooks import service_url
-from app.composition.stores import new_id, now, open_house
+from app.composition.stores import new_id, now, open_deployment
 from app.demo.receiver import fault_of
 from app.doctor.checks import _receivers
 from app.process.startup import CannotStart
@@ -195,7 +195,7 @@ async def test_what_is_resent_arrives_again_under_the_same_id(service: Service) 
 
 async def test_a_delivery_is_resent_by_either_id_and_the_operator_is_audited(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path)
-    async with open_house(settings) as house:
+    async with open_deployment(settings) as house:
         tenant = await CreateTenant(house.stores.journal.commit, now, new_id)("Acme")
         paused = derive_id("whe", "paused")
         endpoints = [
@@ -210,7 +210,7 @@ async def test_a_delivery_is_resent_by_either_id_and_the_operator_is_audited(tmp
 
     by_id = await resend(settings, tenant.tenant_id, ended[0].delivery.delivery_id)
     by_event = await resend(settings, tenant.tenant_id, event.id)
-    async with open_house(settings) as house:
+    async with open_deployment(settings) as house:
         rows = await house.stores.audit_log.page(
             tenant.tenant_id, AuditFilter(action="webhook.replayed"), limit=9
         )

@@ -15,7 +15,7 @@ from app.adapters.files.checkpoint_files import CheckpointFiles
 from app.adapters.files.data_dir import CHECKPOINTS_FOLDER, DATABASE_FILE
 from app.adapters.security.checkpoint_signing import checkpoint_key
 from app.adapters.security.crypto import Purpose, RootKey
-from app.composition.stores import open_house
+from app.composition.stores import open_deployment
 from app.doctor.audit_chains import NONE_FOUND, AuditReport, read_heads, verify_audit
 from app.process.startup import CannotStart
 from app.settings import Settings
@@ -48,7 +48,7 @@ class Deployment:
 
     async def grow(self, rows: int, *, checkpoint: bool = True, tenant_id: TenantId = ACME) -> None:
         """Seal rows, and write a checkpoint as a worker that begins anew would."""
-        async with open_house(self.settings) as house:
+        async with open_deployment(self.settings) as house:
             for _ in range(rows):
                 self._rows += 1
                 event_id = AuditEventId(derive_id("aud", str(self._rows)))
@@ -211,7 +211,7 @@ async def test_s57_a_worker_never_takes_a_rolled_back_head_for_the_newest(deploy
 
 async def key_of(deployment: Deployment) -> Any:
     """The key of the deployment's checkpoints."""
-    async with open_house(deployment.settings) as house:
+    async with open_deployment(deployment.settings) as house:
         return checkpoint_key(house.root_key)
 
 
@@ -378,14 +378,14 @@ async def write_rounds(
     deployment: Deployment, copies: Mapping[str, CheckpointCopy], *, grow: Sequence[int], back: int = -1
 ) -> CheckpointWriter:
     """Let one writer write after each growth; before round `back` the copy named topic returns."""
-    async with open_house(deployment.settings) as house:
+    async with open_deployment(deployment.settings) as house:
         writer = CheckpointWriter(
             house.stores.audit_log, copies, checkpoint_key(house.root_key), lambda: deployment.now
         )
     for number, rows in enumerate(grow):
         await deployment.grow(rows, checkpoint=False)
         deployment.now += timedelta(minutes=1)
-        async with open_house(deployment.settings) as house:
+        async with open_deployment(deployment.settings) as house:
             writer._log = house.stores.audit_log
             topic = copies["topic"]
             assert isinstance(topic, MemoryCopy)

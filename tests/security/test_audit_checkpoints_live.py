@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from app.adapters.files.data_dir import CHECKPOINTS_FOLDER
-from app.composition.stores import House, open_house
+from app.composition.stores import Deployment, open_deployment
 from app.composition.wiring import open_worker
 from app.doctor.audit_chains import AuditReport, verify_audit
 from app.kafka.cluster import open_broker, prepare_topics
@@ -13,7 +13,7 @@ from app.settings import Settings
 from schemas.ids import PLATFORM, AuditEventId, derive_id
 from streams.audit.commit import CommitAndTell
 from streams.ports.records import Change
-from streams.runtime.event_publisher import KafkaAnnouncer
+from streams.runtime.event_publisher import KafkaEventPublisher
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.producer import LogWriter
 from tests.agents.support import until
@@ -23,12 +23,12 @@ from tests.contracts.adapters import SqliteBreaker
 
 @asynccontextmanager
 async def worker_of_audit(
-    settings: Settings, house: House, access: LogAccess
+    settings: Settings, house: Deployment, access: LogAccess
 ) -> AsyncIterator[CommitAndTell]:
     """Run the agent that seals, and yield what commits a change and says so to the log."""
     async with (
         LogWriter(access, house.record_keys) as writer,
-        KafkaAnnouncer(writer, house.stores.journal) as announcer,
+        KafkaEventPublisher(writer, house.stores.journal) as announcer,
         open_worker(settings, house, writer, access, streams=("audit",)),
     ):
         yield CommitAndTell(house.stores.journal, announcer)
@@ -51,7 +51,7 @@ async def test_s57_a_worker_writes_checkpoints_at_its_start_and_at_its_stop(tmp_
         heads = await house.stores.audit_log.heads()
         return {(PLATFORM, 1), (ACME, 3)} == {(head.tenant_id, head.position) for head in heads}
 
-    async with open_house(settings) as house, open_broker(settings) as access:
+    async with open_deployment(settings) as house, open_broker(settings) as access:
         await prepare_topics(access)
         async with worker_of_audit(settings, house, access) as commit:
             await until(started)

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from app.adapters.security.crypto import Purpose, RootKey
 from app.adapters.sqlite.stores import open_sqlite_stores
 from app.composition.start_audit import SettingMarks, write_front_start
-from app.composition.stores import open_house
+from app.composition.stores import open_deployment
 from app.http.denials import DENIALS
 from app.settings import Settings
 from schemas.audit import AuditFilter, SealAudit
@@ -189,7 +189,7 @@ async def test_s59_what_the_operator_does_is_one_row_of_the_platform() -> None:
 async def test_s59_a_start_is_a_row_that_names_settings_and_no_value(tmp_path: Path) -> None:
     token = secrets.token_urlsafe(48)
     settings = Settings(data_dir=tmp_path, platform_operator_token=SecretStr(token), answer_timeout_s=12.5)
-    async with open_house(settings) as house:
+    async with open_deployment(settings) as house:
         marks = SettingMarks.under(house.root_key)
         await write_front_start(house.stores.journal.commit, settings, marks, "http://127.0.0.1:8080")
         (row,) = await house.stores.audit_log.page(PLATFORM, AuditFilter(action="service.started"), limit=9)

@@ -15,7 +15,7 @@ from app.adapters.files.data_dir import (
     ROOT_KEY_FILE,
     STREAMS_FOLDER,
 )
-from app.composition.stores import open_house
+from app.composition.stores import open_deployment
 from app.doctor.checks import examine
 from app.settings import Settings
 from schemas.ids import EvidenceId, derive_id
@@ -77,12 +77,12 @@ def test_13_evidence_lies_in_folders_for_its_owner(tmp_path: Path) -> None:
 
 async def test_13_what_an_older_version_left_open_is_closed_at_the_next_start(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path / "data")
-    async with open_house(settings):
+    async with open_deployment(settings):
         pass
     (settings.data_dir / BLOBS_FOLDER).mkdir(mode=0o755)
     (settings.data_dir / DATABASE_FILE).chmod(0o644)
 
-    async with open_house(settings):
+    async with open_deployment(settings):
         pass
 
     assert open_in(settings.data_dir) == {}

@@ -29,7 +29,7 @@ SLOT_MS: Final = 600_000
 adds up to what Cassandra refuses to read over (100,000 tombstones)."""
 
 SHARDS: Final = 16
-"""Partitions of the list of slots, so that not every commit of the house writes to one."""
+"""Partitions of the list of slots, so that not every commit of the deployment writes to one."""
 
 WHOLE: Final = 0
 """The day under which places are listed that are not parted by days."""

@@ -22,7 +22,7 @@ from schemas.ids import TenantId
 from streams.ports.records import Change, Record, RecordKind
 
 EVENTS: Final = "events"
-"""The queue of events that still have to leave the house."""
+"""The queue of events that still have to be published."""
 
 _EVENT: Final = Statement(
     "INSERT INTO events (id, tenant, body, waits_at) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"

@@ -1,4 +1,4 @@
-"""Events that still have to leave the house, and the mark that they did."""
+"""Events that still have to be published, and the mark that they did."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from app.adapters.cassandra.change_outbox import EVENTS
-from app.adapters.cassandra.feed_positions import Placing
+from app.adapters.cassandra.feed_positions import FeedPositions
 from app.adapters.cassandra.session import Session, Statement, Write
 from app.adapters.cassandra.time_slot_queue import Hint, cut_empty_slots, done_writes, oldest
 from schemas.events import DecisionEvent
@@ -24,7 +24,7 @@ _EMITTED: Final = Statement("UPDATE events SET emitted = true WHERE id = ?")
 class Emitting:
     """What `Journal` promises of events, for the journal of one process."""
 
-    def __init__(self, session: Session, placing: Placing, micros: Callable[[], int]) -> None:
+    def __init__(self, session: Session, placing: FeedPositions, micros: Callable[[], int]) -> None:
         self._session = session
         self._placing = placing
         self._micros = micros

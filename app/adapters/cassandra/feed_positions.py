@@ -5,7 +5,7 @@ behind that one is never met. So a place counts as settled only once its row was
 of that time, by the store's own clock; the other half is for clocks of nodes that differ. A batch that took
 longer, or whose writer died, may come to be written late, or is replayed by Cassandra itself. Its event then
 has a row nobody may have met, and is given another, as often as needed: it stays in the queue of events that
-have to leave the house until one is settled (`Emitting.mark`), so a death in between changes nothing.
+have to be published until one is settled (`Emitting.mark`), so a death in between changes nothing.
 
 Rows are never taken away: an event may be met once at each. `placed_at` is the earliest of its places. To go
 on behind an event is to go on behind that one, for nobody knows at which it was met; a row that stands
@@ -48,7 +48,7 @@ Day: TypeAlias = tuple[str, bool, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ReservedPositions:
     """Places on their way."""
 
     events: tuple[EventId, ...]
@@ -59,7 +59,7 @@ class Taken:
     """In ticks: by then they must be answered for."""
 
 
-class Placing:
+class FeedPositions:
     """The places that the journal of one process takes."""
 
     def __init__(self, session: Session, settle_s: float = SETTLE_S) -> None:
@@ -70,10 +70,10 @@ class Placing:
         self._days: set[Day] = set()
         self._settled: set[EventId] = set()
 
-    async def take(self, events: Sequence[DecisionEvent]) -> Taken:
+    async def take(self, events: Sequence[DecisionEvent]) -> ReservedPositions:
         """Take the next places."""
         if not events:
-            return Taken((), frozenset(), (), 0.0)
+            return ReservedPositions((), frozenset(), (), 0.0)
         begun = self._clock.ticks()
         reading = await self._clock.read()
         until = begun + self._timely_s - reading.doubt_s
@@ -85,11 +85,11 @@ class Placing:
             days.add((event.tenant_id, event.livemode, at // DAY_MICROS))
             writes += row_writes(event, at)
         new = frozenset(days - self._days)
-        return Taken(
+        return ReservedPositions(
             tuple(event.id for event in events), new, (*((_DAY, day) for day in sorted(new)), *writes), until
         )
 
-    def answered(self, taken: Taken) -> None:
+    def answered(self, taken: ReservedPositions) -> None:
         """Say that all of it was answered for just now."""
         if len(self._days) + len(self._settled) > MOST_KNOWN:
             self._days.clear()
@@ -99,7 +99,7 @@ class Placing:
             self._settled.update(taken.events)
 
     def forget(self, event_ids: Sequence[EventId]) -> None:
-        """Forget events that have left the house."""
+        """Forget events that have was published."""
         self._settled.difference_update(event_ids)
 
     async def settle(self, events: Sequence[DecisionEvent]) -> None:

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from app.adapters.cassandra.change_outbox import Companion, Outbox, pack
 from app.adapters.cassandra.event_outbox import Emitting
-from app.adapters.cassandra.feed_positions import SETTLE_S, Placing
+from app.adapters.cassandra.feed_positions import SETTLE_S, FeedPositions
 from app.adapters.cassandra.records import (
     COLUMNS,
     Month,
@@ -81,7 +81,7 @@ class CassandraJournal(Journal):
         self._last = 0
         self._turns: WeakValueDictionary[RecordKey, asyncio.Lock] = WeakValueDictionary()
         self._months: set[Month] = set()
-        self._placing = Placing(session, settle_s)
+        self._placing = FeedPositions(session, settle_s)
         self._emitting = Emitting(session, self._placing, micros)
 
     @override

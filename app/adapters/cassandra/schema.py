@@ -59,7 +59,7 @@ _RECORDS: Final = (
 
 _EVENTS: Final = (
     # A decision event by its id, the first one written under it. `waits_at` is its place in `waiting`;
-    # `emitted`, set once it left the house, is the one truth about that. tenant is the event's. `placed_at`
+    # `emitted`, set once it was published, is the one truth about that. tenant is the event's. `placed_at`
     # is the earliest of its places in `event_feed`.
     """
     CREATE TABLE IF NOT EXISTS events (

@@ -18,7 +18,7 @@ BATCH: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting(Generic[Work]):
+class PendingJob(Generic[Work]):
     """A job and whoever waits for it."""
 
     job: Work
@@ -26,7 +26,7 @@ class Waiting(Generic[Work]):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JobResult:
     """How a job ended."""
 
     future: asyncio.Future[Any]
@@ -34,19 +34,19 @@ class Outcome:
     error: BaseException | None = None
 
 
-RunTogether = Callable[[Sequence[Waiting[Work]]], list[Outcome]]
+RunBatch = Callable[[Sequence[PendingJob[Work]]], list[JobResult]]
 """Runs a batch on the lane's thread; what it raises is a defect that ends the batch."""
 
 
-class Lane(Generic[Work]):
+class BatchThread(Generic[Work]):
     """A queue with its thread; used from one event loop, which is told of a whole batch at once."""
 
-    def __init__(self, name: str, loop: asyncio.AbstractEventLoop, run: RunTogether[Work]) -> None:
+    def __init__(self, name: str, loop: asyncio.AbstractEventLoop, run: RunBatch[Work]) -> None:
         self._loop = loop
         self._run = run
         self._lock = threading.Lock()
-        self._arriving: list[Waiting[Work]] = []
-        self._queue: deque[Waiting[Work]] = deque()
+        self._arriving: list[PendingJob[Work]] = []
+        self._queue: deque[PendingJob[Work]] = deque()
         self._draining = False
         self.thread = ThreadPoolExecutor(1, name)
         """For what must run on the lane's thread and belongs to no batch."""
@@ -56,7 +56,7 @@ class Lane(Generic[Work]):
         future: asyncio.Future[Any] = self._loop.create_future()
         if not self._arriving:
             self._loop.call_soon(self.dispatch)
-        self._arriving.append(Waiting(job, future))
+        self._arriving.append(PendingJob(job, future))
         return future
 
     def dispatch(self) -> None:
@@ -64,7 +64,7 @@ class Lane(Generic[Work]):
         arriving, self._arriving = self._arriving, []
         self.enqueue(*arriving)
 
-    def enqueue(self, *waiting: Waiting[Work]) -> None:
+    def enqueue(self, *waiting: PendingJob[Work]) -> None:
         """Let jobs run for somebody who waits already; from any thread."""
         with self._lock:
             self._queue.extend(waiting)
@@ -76,21 +76,21 @@ class Lane(Generic[Work]):
         except RuntimeError:
             self._abandon("the store is closed")
 
-    def settle(self, outcomes: Sequence[Outcome]) -> None:
+    def settle(self, outcomes: Sequence[JobResult]) -> None:
         """Tell whoever waits; from any thread."""
         self._loop.call_soon_threadsafe(_resolve, outcomes)
 
     def report_defect(self, future: asyncio.Future[Any], done: ThreadFuture[None]) -> None:
         """Answer a caller whose job raised an unexpected error on another thread, and log the error."""
         if done.exception() is not None:
-            self.settle([Outcome(future, error=StoreUnavailable("the job is defective"))])
+            self.settle([JobResult(future, error=StoreUnavailable("the job is defective"))])
             self._report_defect(done)
 
     def close(self) -> None:
         """Finish what was asked. Blocking."""
         self.thread.shutdown()
 
-    def _take(self) -> list[Waiting[Work]]:
+    def _take(self) -> list[PendingJob[Work]]:
         with self._lock:
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH))]
             self._draining = bool(batch)
@@ -106,14 +106,14 @@ class Lane(Generic[Work]):
             if batch:
                 self._abandon("a job of this batch is defective", batch)
 
-    def _abandon(self, why: str, batch: Sequence[Waiting[Work]] = ()) -> None:
+    def _abandon(self, why: str, batch: Sequence[PendingJob[Work]] = ()) -> None:
         """Let nobody wait for ever, and leave the queue to whoever comes next."""
         with self._lock:
             batch = [*batch, *self._queue]
             self._queue.clear()
             self._draining = False
         error = StoreUnavailable(why)
-        self.settle([Outcome(waiting.future, error=error) for waiting in batch])
+        self.settle([JobResult(waiting.future, error=error) for waiting in batch])
 
     def _report_defect(self, drained: ThreadFuture[None]) -> None:
         error = drained.exception()
@@ -122,7 +122,7 @@ class Lane(Generic[Work]):
             self._loop.call_soon_threadsafe(self._loop.call_exception_handler, context)
 
 
-def _resolve(outcomes: Sequence[Outcome]) -> None:
+def _resolve(outcomes: Sequence[JobResult]) -> None:
     for outcome in outcomes:
         if outcome.future.done():
             continue  # whoever asked has gone

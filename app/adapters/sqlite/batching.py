@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar
 
-from app.adapters.sqlite.batch_thread import Outcome, Waiting
+from app.adapters.sqlite.batch_thread import JobResult, PendingJob
 from schemas.problems import VeristreamError
 
 Answer = TypeVar("Answer")
@@ -32,7 +32,7 @@ STATEMENTS: Final = 512
 _VALUES: Final = "VALUES ("
 
 
-class Together(ABC, Generic[Answer]):
+class BatchJob(ABC, Generic[Answer]):
     """A job that runs with all others of its kind that wait."""
 
     touches: ClassVar[str]
@@ -47,15 +47,15 @@ class Together(ABC, Generic[Answer]):
         """
 
 
-AnyJob: TypeAlias = Job[Answer] | Together[Answer]
+AnyJob: TypeAlias = Job[Answer] | BatchJob[Answer]
 
 
 @dataclass(slots=True)
 class _Group:
-    """What runs as one; only a group of jobs that are `Together` gets more than one."""
+    """What runs as one; only a group of jobs that are `BatchJob` gets more than one."""
 
     run: Callable[[sqlite3.Connection, Sequence[Any]], Sequence[Any]]
-    members: list[Waiting[AnyJob[Any]]] = field(default_factory=list)
+    members: list[PendingJob[AnyJob[Any]]] = field(default_factory=list)
 
 
 def each(jobs: Sequence[Asked], answer: Callable[[Asked], Answer]) -> list[Answer | VeristreamError]:
@@ -70,24 +70,26 @@ def _attempt(job: Asked, answer: Callable[[Asked], Answer]) -> Answer | Veristre
         return error
 
 
-def run_groups(connection: sqlite3.Connection, batch: Sequence[Waiting[AnyJob[Any]]]) -> Iterator[Outcome]:
+def run_groups(
+    connection: sqlite3.Connection, batch: Sequence[PendingJob[AnyJob[Any]]]
+) -> Iterator[JobResult]:
     """Run a batch, kind by kind, and yield how each job ended; what a job raises ends it."""
     for group in _gather(batch):
         answers = group.run(connection, [waiting.job for waiting in group.members])
         for waiting, answer in zip(group.members, answers, strict=True):
             if isinstance(answer, VeristreamError):
-                yield Outcome(waiting.future, error=answer)
+                yield JobResult(waiting.future, error=answer)
             else:
-                yield Outcome(waiting.future, answer)
+                yield JobResult(waiting.future, answer)
 
 
-def _gather(batch: Sequence[Waiting[AnyJob[Any]]]) -> list[_Group]:
+def _gather(batch: Sequence[PendingJob[AnyJob[Any]]]) -> list[_Group]:
     """Put each job into the last group that touches the same, when that is of its kind."""
     groups: list[_Group] = []
     last: dict[str, _Group] = {}
     for waiting in batch:
         job = waiting.job
-        if not isinstance(job, Together):
+        if not isinstance(job, BatchJob):
             last.clear()
             groups.append(_Group(_run_alone, [waiting]))
             continue

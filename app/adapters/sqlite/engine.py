@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from app.adapters.sqlite.batch_thread import Lane, Outcome, Waiting
+from app.adapters.sqlite.batch_thread import BatchThread, JobResult, PendingJob
 from app.adapters.sqlite.batching import STATEMENTS, AnyJob, Job, run_groups
 from app.adapters.sqlite.schema import migrate
 from schemas.problems import StoreUnavailable, VeristreamError
@@ -48,8 +48,8 @@ class Engine:
         self._local = threading.local()
         self._connection = connect(path, cache_kib=WRITER_CACHE_KIB)
         self._opened = [self._connection]
-        self._writer: Lane[AnyJob[Any]] = Lane("store-writer", loop, self._commit)
-        self._finder: Lane[AnyJob[Any]] = Lane("store-finder", loop, self._find)
+        self._writer: BatchThread[AnyJob[Any]] = BatchThread("store-writer", loop, self._commit)
+        self._finder: BatchThread[AnyJob[Any]] = BatchThread("store-finder", loop, self._find)
         self._readers = ThreadPoolExecutor(READERS, "store-reader")
 
     def write(self, job: AnyJob[Answer]) -> asyncio.Future[Answer]:
@@ -115,24 +115,24 @@ class Engine:
             self._opened.append(connection)
         return connection
 
-    def _find(self, batch: Sequence[Waiting[AnyJob[Any]]]) -> list[Outcome]:
+    def _find(self, batch: Sequence[PendingJob[AnyJob[Any]]]) -> list[JobResult]:
         """Look everything up at once; a file that cannot be read is waited for once, not by each alone."""
         try:
             return list(run_groups(self._reader(), batch))
         except _CARRIED as error:
             if len(batch) == 1 or isinstance(error, sqlite3.OperationalError):
-                return [Outcome(waiting.future, error=_told(error)) for waiting in batch]
+                return [JobResult(waiting.future, error=_told(error)) for waiting in batch]
         return [outcome for waiting in batch for outcome in self._find([waiting])]
 
     def _stage(self, stage: Job[AnyJob[Answer]], future: asyncio.Future[Answer]) -> None:
         try:
             job = stage(self._reader())
         except _CARRIED as error:
-            self._writer.settle([Outcome(future, error=_told(error))])
+            self._writer.settle([JobResult(future, error=_told(error))])
         else:
-            self._writer.enqueue(Waiting(job, future))
+            self._writer.enqueue(PendingJob(job, future))
 
-    def _commit(self, batch: Sequence[Waiting[AnyJob[Any]]]) -> list[Outcome]:
+    def _commit(self, batch: Sequence[PendingJob[AnyJob[Any]]]) -> list[JobResult]:
         """Commit everybody's work at once; when one job raises, each gets a transaction of its own.
 
         No savepoints: they copy every page that a job touches, and jobs seldom raise.
@@ -141,10 +141,10 @@ class Engine:
             return self._commit_together(batch)
         except _CARRIED as error:
             if len(batch) == 1 or isinstance(error, sqlite3.OperationalError):
-                return [Outcome(waiting.future, error=_told(error)) for waiting in batch]
+                return [JobResult(waiting.future, error=_told(error)) for waiting in batch]
         return [outcome for waiting in batch for outcome in self._commit([waiting])]
 
-    def _commit_together(self, batch: Sequence[Waiting[AnyJob[Any]]]) -> list[Outcome]:
+    def _commit_together(self, batch: Sequence[PendingJob[AnyJob[Any]]]) -> list[JobResult]:
         run = self._connection.execute
         try:
             run("BEGIN IMMEDIATE")

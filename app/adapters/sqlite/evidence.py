@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from app.adapters.files.blobs import BlobFiles, BlobName
 from app.adapters.security.keyring import KeyRing
-from app.adapters.sqlite.batching import Job, Together, each
+from app.adapters.sqlite.batching import BatchJob, Job, each
 from app.adapters.sqlite.engine import Engine
 from app.adapters.sqlite.evidence_rows import EvidenceKey, Whole, clear_files, describe, find_whole, remove
 from app.adapters.sqlite.evidence_writes import Outrun, Put
@@ -26,7 +26,7 @@ _Content: TypeAlias = bytes | Job[bytes]
 """What was asked for, or how to read it from its file on a thread for reads that take long."""
 
 
-class _Get(Together[_Content]):
+class _Get(BatchJob[_Content]):
     """A question for one content."""
 
     touches = "evidence"

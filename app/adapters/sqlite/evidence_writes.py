@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from app.adapters.files.blobs import BlobFiles, BlobName
 from app.adapters.security.keyring import KeyRing, SubjectKey
-from app.adapters.sqlite.batching import Together, each
+from app.adapters.sqlite.batching import BatchJob, each
 from app.adapters.sqlite.engine import Engine
 from app.adapters.sqlite.evidence_rows import Piece, clear_files, insert
 from app.adapters.sqlite.keys import KeptKeys, Owner, read_key
@@ -43,7 +43,7 @@ class _Sealed:
     keys: Sequence[SubjectKey]
 
 
-class Put(Together[Kept]):
+class Put(BatchJob[Kept]):
     """One attempt to keep drafts; for `submit`, and `clear` when files of it may be spare."""
 
     touches = "evidence"

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from app.adapters.shared.columns import BEYOND, from_micros, from_pairs_text, to_micros, to_pairs_text
 from app.adapters.sqlite.audit_rows import append_audit, to_columns
-from app.adapters.sqlite.batching import Together, each, read_rows, write_rows
+from app.adapters.sqlite.batching import BatchJob, each, read_rows, write_rows
 from app.adapters.sqlite.change_set import Ledger, RecordKey, key_of
 from app.adapters.sqlite.engine import Engine
 from app.adapters.sqlite.feed import append_events
@@ -79,7 +79,7 @@ def _to_row(record: Record, sought_at: int | None) -> _Row:
     )
 
 
-class _Commit(Together[Committed]):
+class _Commit(BatchJob[Committed]):
     """One change, its rows made in the loop."""
 
     touches = "journal"
@@ -124,8 +124,8 @@ def _write(connection: sqlite3.Connection, ledger: Ledger) -> None:
     write_rows(connection, _PLACE, added)
 
 
-class _Emitted(Together[None]):
-    """Events that left the house."""
+class _Emitted(BatchJob[None]):
+    """Events that was published."""
 
     touches = "journal"
 
@@ -139,7 +139,7 @@ class _Emitted(Together[None]):
         return [None] * len(jobs)
 
 
-class _Get(Together[Record]):
+class _Get(BatchJob[Record]):
     """A question for one record."""
 
     touches = "records"
@@ -163,7 +163,7 @@ class _Get(Together[Record]):
         return each(jobs, answer)
 
 
-class _Touch(Together[None]):
+class _Touch(BatchJob[None]):
     """Changes a row nobody reads; one is enough for all who ask."""
 
     touches = "settings"

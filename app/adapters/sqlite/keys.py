@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from typing_extensions import override
 
 from app.adapters.security.keyring import TOMBSTONE, KeyRing, SubjectKey
-from app.adapters.sqlite.batching import Together, each, read_rows, write_rows
+from app.adapters.sqlite.batching import BatchJob, each, read_rows, write_rows
 from app.adapters.sqlite.engine import Engine
 from schemas.ids import SubjectId, TenantId
 from schemas.problems import VeristreamError
@@ -82,7 +82,7 @@ class KeptKeys:
         return self._keys[owner]
 
 
-class _Keep(Together[SubjectKey]):
+class _Keep(BatchJob[SubjectKey]):
     """A subject's new key, unless it has one."""
 
     touches = "evidence"
@@ -100,7 +100,7 @@ class _Keep(Together[SubjectKey]):
         return each(jobs, lambda job: kept[job.fresh.tenant_id, job.fresh.subject_id])
 
 
-class _Read(Together["SubjectKey | None"]):
+class _Read(BatchJob["SubjectKey | None"]):
     """A question for one subject's key."""
 
     touches = "keys"

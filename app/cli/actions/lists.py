@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from app.composition.stores import House, now, open_existing
+from app.composition.stores import Deployment, now, open_existing
 from app.composition.tenants import every_record, every_tenant, known_tenant
 from app.process.output import out, say_json, say_rows
 from app.settings import Settings
@@ -24,8 +24,8 @@ Row = dict[str, Any]
 
 async def list_tenants(settings: Settings) -> list[Row]:
     """Return all tenants, newest first."""
-    async with open_existing(settings) as house:
-        tenants = every_record(house, PLATFORM, RecordKind.TENANT, TENANTS_INDEX)
+    async with open_existing(settings) as deployment:
+        tenants = every_record(deployment, PLATFORM, RecordKind.TENANT, TENANTS_INDEX)
         return [Tenant.from_bytes(record.body).model_dump(mode="json") async for record in tenants]
 
 
@@ -36,8 +36,8 @@ async def list_keys(settings: Settings, tenant: str | None) -> list[Row]:
         CannotStart: No such tenant.
     """
 
-    def keys(house: House, tenant_id: TenantId) -> AsyncIterator[Record]:
-        return every_record(house, PLATFORM, RecordKind.API_KEY, (TENANT_INDEX, tenant_id))
+    def keys(deployment: Deployment, tenant_id: TenantId) -> AsyncIterator[Record]:
+        return every_record(deployment, PLATFORM, RecordKind.API_KEY, (TENANT_INDEX, tenant_id))
 
     return [key_row(ApiKey.from_bytes(body), now()) for body in await _bodies(settings, tenant, keys)]
 
@@ -45,27 +45,27 @@ async def list_keys(settings: Settings, tenant: str | None) -> list[Row]:
 async def list_reviewers(settings: Settings, tenant: str | None) -> list[Row]:
     """Return the members of one tenant or of all; the rest as `list_keys`."""
 
-    def members(house: House, tenant_id: TenantId) -> AsyncIterator[Record]:
-        return every_record(house, tenant_id, RecordKind.REVIEWER, MEMBERS_INDEX)
+    def members(deployment: Deployment, tenant_id: TenantId) -> AsyncIterator[Record]:
+        return every_record(deployment, tenant_id, RecordKind.REVIEWER, MEMBERS_INDEX)
 
     found = await _bodies(settings, tenant, members)
     return [reviewer_row(Reviewer.from_bytes(body), now()) for body in found]
 
 
 async def _bodies(
-    settings: Settings, tenant: str | None, records: Callable[[House, TenantId], AsyncIterator[Record]]
+    settings: Settings, tenant: str | None, records: Callable[[Deployment, TenantId], AsyncIterator[Record]]
 ) -> list[bytes]:
     """Return what is kept of one tenant or of all, tenant after tenant."""
-    async with open_existing(settings) as house:
+    async with open_existing(settings) as deployment:
         return [
             record.body
-            for tenant_id in await _tenants(house, tenant)
-            async for record in records(house, tenant_id)
+            for tenant_id in await _tenants(deployment, tenant)
+            async for record in records(deployment, tenant_id)
         ]
 
 
-async def _tenants(house: House, tenant: str | None) -> Sequence[TenantId]:
-    return await every_tenant(house) if tenant is None else [await known_tenant(house, tenant)]
+async def _tenants(deployment: Deployment, tenant: str | None) -> Sequence[TenantId]:
+    return await every_tenant(deployment) if tenant is None else [await known_tenant(deployment, tenant)]
 
 
 def key_row(key: ApiKey, moment: datetime) -> Row:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from app.adapters.security.passwords import open_passwords
 from app.cli.actions.arguments import EMAIL, NAME, checked
-from app.composition.stores import House, open_existing, people_of
+from app.composition.stores import Deployment, open_existing, people_of
 from app.composition.tenants import known_tenant
 from app.process.startup import CannotStart
 from app.settings import Settings
@@ -30,8 +30,8 @@ async def create_reviewer(
     """
     email = checked("--email", EMAIL, email)
     name = checked("--name", NAME, name_from(email) if name is None else name)
-    async with _open_people(settings) as (house, people):
-        wish = NewMember(await known_tenant(house, tenant), email, name, role)
+    async with _open_people(settings) as (deployment, people):
+        wish = NewMember(await known_tenant(deployment, tenant), email, name, role)
         try:
             reviewer, password = await add_with_password(people, wish, OPERATOR)
         except Refused as error:
@@ -51,8 +51,8 @@ async def reset_reviewer(settings: Settings, tenant: str, email: str) -> dict[st
         CannotStart: No such tenant or member, the member is suspended, or the address cannot be one.
     """
     email = checked("--email", EMAIL, email)
-    async with _open_people(settings) as (house, people):
-        tenant_id = await known_tenant(house, tenant)
+    async with _open_people(settings) as (deployment, people):
+        tenant_id = await known_tenant(deployment, tenant)
         try:
             issued = await give_reset_token(people, tenant_id, email, OPERATOR)
         except NotFound as error:
@@ -75,8 +75,8 @@ async def remove_reviewer(settings: Settings, tenant: str, email: str) -> dict[s
         CannotStart: No such tenant or member, or the address cannot be one.
     """
     email = checked("--email", EMAIL, email)
-    async with _open_people(settings) as (house, people):
-        tenant_id = await known_tenant(house, tenant)
+    async with _open_people(settings) as (deployment, people):
+        tenant_id = await known_tenant(deployment, tenant)
         try:
             removed = await remove_member(people, tenant_id, email, OPERATOR)
         except NotFound as error:
@@ -95,6 +95,6 @@ def name_from(email: str) -> str:
 
 
 @asynccontextmanager
-async def _open_people(settings: Settings) -> AsyncIterator[tuple[House, People]]:
-    async with open_existing(settings) as house, open_passwords() as passwords:
-        yield house, people_of(house, house.stores.journal.commit, passwords, settings)
+async def _open_people(settings: Settings) -> AsyncIterator[tuple[Deployment, People]]:
+    async with open_existing(settings) as deployment, open_passwords() as passwords:
+        yield deployment, people_of(deployment, deployment.stores.journal.commit, passwords, settings)

@@ -6,7 +6,7 @@ from typing import TypeVar
 import structlog
 
 from app.composition.restore_marker import refuse_marked
-from app.composition.stores import open_house, record_keys_of
+from app.composition.stores import open_deployment, record_keys_of
 from app.composition.wiring import STREAMS, open_front, open_health, open_worker, require_keys, running_all
 from app.http.listen import listen
 from app.kafka.cluster import access_of, open_broker, prepare_topics
@@ -63,12 +63,14 @@ async def front(settings: Settings) -> None:
     access = access_of(settings)
     with listen(settings) as listening:
         refuse_taken_ports(settings, with_broker=False)
-        async with open_house(settings) as house:
-            require_keys(house, STREAMS)
+        async with open_deployment(settings) as deployment:
+            require_keys(deployment, STREAMS)
             await prepare_topics(access)
             async with (
-                LogWriter(access, house.record_keys) as writer,
-                open_front(settings, house, writer, access, listening, drain_s=settings.front_drain_s) as url,
+                LogWriter(access, deployment.record_keys) as writer,
+                open_front(
+                    settings, deployment, writer, access, listening, drain_s=settings.front_drain_s
+                ) as url,
             ):
                 _say_ready("front", url)
                 await until_told_to_stop()
@@ -80,13 +82,13 @@ async def worker(settings: Settings, streams: Sequence[str]) -> None:
     _begin(settings)
     refuse_taken_ports(settings, with_broker=False)
     access = access_of(settings)
-    async with open_house(settings) as house:
-        require_keys(house, streams)
+    async with open_deployment(settings) as deployment:
+        require_keys(deployment, streams)
         await prepare_topics(access)
         async with (
-            LogWriter(access, house.record_keys) as writer,
-            open_worker(settings, house, writer, access, streams) as agents,
-            open_health(settings, house, access, writer, agents) as health,
+            LogWriter(access, deployment.record_keys) as writer,
+            open_worker(settings, deployment, writer, access, streams) as agents,
+            open_health(settings, deployment, access, writer, agents) as health,
         ):
             _say_ready("worker", ",".join(streams) + (f"  ({health})" if health else ""))
             await until_told_to_stop()

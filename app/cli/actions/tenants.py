@@ -8,7 +8,7 @@ from app.adapters.files.data_dir import ROOT_KEY_FILE
 from app.adapters.security.crypto import Purpose, RootKeyRefused, load_root_key
 from app.cli.actions.arguments import NAME, checked
 from app.composition.existing_deployment import require_root_key
-from app.composition.stores import House, new_id, now, open_existing
+from app.composition.stores import Deployment, new_id, now, open_existing
 from app.composition.tenants import known_tenant
 from app.process.startup import CannotStart
 from app.settings import Settings
@@ -39,8 +39,8 @@ async def create_tenant(settings: Settings, name: str) -> dict[str, str]:
         CannotStart: The interface would refuse the name.
     """
     name = checked("NAME", NAME, name)
-    async with open_existing(settings) as house:
-        tenant = await CreateTenant(house.stores.journal.commit, now, new_id)(name)
+    async with open_existing(settings) as deployment:
+        tenant = await CreateTenant(deployment.stores.journal.commit, now, new_id)(name)
         return {"tenant_id": tenant.tenant_id}
 
 
@@ -59,10 +59,10 @@ async def create_key(
         CannotStart: No such tenant, or the interface would refuse the name.
     """
     name = checked("--name", NAME, name)
-    async with open_existing(settings) as house:
+    async with open_existing(settings) as deployment:
         expires_at = None if expires_days is None else now() + timedelta(days=expires_days)
-        made, shown = await _create_key(house)(
-            await known_tenant(house, tenant),
+        made, shown = await _create_key(deployment)(
+            await known_tenant(deployment, tenant),
             name=name,
             livemode=livemode,
             scopes=tuple(scopes),
@@ -77,9 +77,9 @@ async def revoke_key(settings: Settings, tenant: str, key_id: str) -> dict[str, 
     Raises:
         CannotStart: The tenant has no such key.
     """
-    async with open_existing(settings) as house:
+    async with open_existing(settings) as deployment:
         try:
-            await RevokeKey(house.stores.records, house.stores.journal.commit, now)(
+            await RevokeKey(deployment.stores.records, deployment.stores.journal.commit, now)(
                 TenantId(tenant), KeyId(key_id)
             )
         except NotFound as error:
@@ -87,9 +87,9 @@ async def revoke_key(settings: Settings, tenant: str, key_id: str) -> dict[str, 
         return {"key_id": key_id, "revoked": "true"}
 
 
-def _create_key(house: House) -> CreateKey:
-    pepper = house.root_key.derive(Purpose.API_KEY_PEPPER)
-    return CreateKey(house.stores.journal.commit, pepper, now, new_id)
+def _create_key(deployment: Deployment) -> CreateKey:
+    pepper = deployment.root_key.derive(Purpose.API_KEY_PEPPER)
+    return CreateKey(deployment.stores.journal.commit, pepper, now, new_id)
 
 
 async def sender_key(settings: Settings) -> str:
@@ -109,5 +109,7 @@ async def sender_key(settings: Settings) -> str:
 
 async def load_catalogue(settings: Settings) -> int:
     """Install the first catalogue; returns how many entries, 0 when it was installed before."""
-    async with open_existing(settings) as house:
-        return await Catalogue(house.stores.records, house.stores.journal.commit, now).install_first()
+    async with open_existing(settings) as deployment:
+        return await Catalogue(
+            deployment.stores.records, deployment.stores.journal.commit, now
+        ).install_first()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from app.composition.stores import House, new_id, now, open_existing
+from app.composition.stores import Deployment, new_id, now, open_existing
 from app.composition.tenants import known_tenant
 from app.process.startup import CannotStart
 from app.settings import Settings
@@ -29,11 +29,11 @@ async def resend(settings: Settings, tenant: str, id_: str) -> list[dict[str, st
     Raises:
         CannotStart: No such tenant or delivery, or its endpoint is not active.
     """
-    async with open_existing(settings) as house:
-        tenant_id = await known_tenant(house, tenant)
-        deliveries = _deliveries(house)
+    async with open_existing(settings) as deployment:
+        tenant_id = await known_tenant(deployment, tenant)
+        deliveries = _deliveries(deployment)
         if id_.startswith("evt_"):
-            return await _resend_event(house, deliveries, tenant_id, EventId(id_))
+            return await _resend_event(deployment, deliveries, tenant_id, EventId(id_))
         try:
             again = await deliveries.replay(tenant_id, DeliveryId(id_), BOTH_MODES, OPERATOR)
         except NotFound as error:
@@ -47,7 +47,7 @@ async def resend(settings: Settings, tenant: str, id_: str) -> list[dict[str, st
 
 
 async def _resend_event(
-    house: House, deliveries: TenantDeliveries, tenant_id: TenantId, event_id: EventId
+    deployment: Deployment, deliveries: TenantDeliveries, tenant_id: TenantId, event_id: EventId
 ) -> list[dict[str, str]]:
     """Begin anew what was sent of an event, leaving out endpoints that are not active.
 
@@ -56,7 +56,7 @@ async def _resend_event(
     """
     sent: list[dict[str, str]] = []
     refused = f"event {event_id} was sent to no endpoint of tenant {tenant_id} that is still there"
-    for endpoint in await _endpoints(house, tenant_id):
+    for endpoint in await _endpoints(deployment, tenant_id):
         id_ = delivery_id(tenant_id, endpoint.endpoint.endpoint_id, event_id)
         try:
             sent.append(_row(await deliveries.replay(tenant_id, id_, BOTH_MODES, OPERATOR)))
@@ -69,18 +69,18 @@ async def _resend_event(
     return sent
 
 
-async def _endpoints(house: House, tenant_id: TenantId) -> Sequence[StoredEndpoint]:
+async def _endpoints(deployment: Deployment, tenant_id: TenantId) -> Sequence[StoredEndpoint]:
     found: list[StoredEndpoint] = []
     for livemode in BOTH_MODES:
         index = mode_index(livemode=livemode)
-        records = house.stores.records
+        records = deployment.stores.records
         page = await records.page(tenant_id, RecordKind.WEBHOOK_ENDPOINT, index, limit=MOST_ENDPOINTS)
         found += [StoredEndpoint.from_bytes(record.body) for record in page]
     return found
 
 
-def _deliveries(house: House) -> TenantDeliveries:
-    stores = house.stores
+def _deliveries(deployment: Deployment) -> TenantDeliveries:
+    stores = deployment.stores
     endpoints = TenantEndpoints(stores.records, stores.journal.commit, stores.vault, now, new_id)
     return TenantDeliveries(endpoints, _no_log)
 

@@ -11,10 +11,10 @@ from rich.markup import escape
 
 from app.adapters.files.blobs import BlobFiles
 from app.adapters.security.crypto import Purpose
-from app.composition.stores import House, now, open_existing
+from app.composition.stores import Deployment, now, open_existing
 from app.composition.tenants import every_tenant
 from app.doctor.invariants.deliveries import walk_deliveries
-from app.doctor.invariants.log_state import Told
+from app.doctor.invariants.log_state import LogState
 from app.doctor.invariants.store_state import TELLS_FOR_MS, Held
 from app.doctor.invariants.topic_reader import read_topics
 from app.kafka.cluster import access_of
@@ -93,30 +93,32 @@ async def examine_deployment(settings: Settings, asked: Question) -> Report:
         CannotStart: Store or broker cannot be reached.
     """
     access = access_of(settings)
-    async with open_existing(settings) as house:
+    async with open_existing(settings) as deployment:
         try:
-            return await examine_invariants(house, access, blobs_dir_of(settings), asked)
+            return await examine_invariants(deployment, access, blobs_dir_of(settings), asked)
         except StoreUnavailable as error:
             raise CannotStart(f"{error}; see: veristream doctor --data-dir {settings.data_dir}") from error
 
 
-async def examine_invariants(house: House, access: LogAccess, blobs_dir: Path, asked: Question) -> Report:
+async def examine_invariants(
+    deployment: Deployment, access: LogAccess, blobs_dir: Path, asked: Question
+) -> Report:
     """Look at every invariant; safe while the service runs, and reads only.
 
     Raises:
         StoreUnavailable: Store or broker are away.
     """
     moment, needles = now(), rules.hidden(asked.canaries)
-    told = Told(house.record_keys, needles)
+    told = LogState(deployment.record_keys, needles)
     held = Held(
-        stores=house.stores,
-        audit_key=house.root_key.derive(Purpose.AUDIT_CHAIN),
+        stores=deployment.stores,
+        audit_key=deployment.root_key.derive(Purpose.AUDIT_CHAIN),
         due_before=moment - asked.due_after,
         kept_since=moment - timedelta(milliseconds=TELLS_FOR_MS) + _MARGIN,
         needles=needles,
     )
     await read_topics(access, lambda name: _ours(name) and name != Topic.DECISIONS, told.meet)
-    tenants = await every_tenant(house)
+    tenants = await every_tenant(deployment)
     for tenant_id in tenants:
         await held.walk_records(tenant_id)
     await held.hold_against_commands(told)

@@ -50,7 +50,7 @@ class Sent:
 
 
 @dataclass(slots=True)
-class Told:
+class LogState:
     """Takes every record of the log once, in any order, and keeps what the judging needs."""
 
     keys: RecordKeys

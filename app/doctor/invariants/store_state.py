@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from app.adapters.files.blobs import BlobFiles
-from app.doctor.invariants.log_state import Sent, Told
+from app.doctor.invariants.log_state import LogState, Sent
 from schemas.audit import AuditEvent, AuditFilter
 from schemas.ids import AuditEventId, EvidenceId, TenantId, VerificationId
 from schemas.problems import NotFound
@@ -171,7 +171,7 @@ class Held:
             row = "" if report.event_id is None else f": {report.event_id}"
             self._wrong(Invariant.I3, tenant_id, f"its audit chain is broken, {report.fault}{place}{row}")
 
-    async def hold_against_commands(self, told: Told) -> None:
+    async def hold_against_commands(self, told: LogState) -> None:
         """Say which commands of the log came to no end, and which answers cannot be read."""
         for verification_id, sent in told.commands.items():
             self.looked_at[Invariant.I1] += 1
@@ -206,7 +206,7 @@ class Held:
             return True
         return False
 
-    async def hold_against_events(self, told: Told) -> None:
+    async def hold_against_events(self, told: LogState) -> None:
         """Say which decisions the decision topic does not tell, or tells wrongly, or tells of nobody's."""
         for (tenant_id, _), stored in self.decided.items():
             created_at = stored.verification.created_at

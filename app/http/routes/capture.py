@@ -15,7 +15,7 @@ from app.http.ports import FrontPorts
 from app.http.responses import json_answer
 from app.http.routes.sessions.bodies import CaptureImageBody, ConsentBody, SubmitCaptureBody
 from app.intake.capture import arrived
-from app.intake.images import Arrived, unpack_one
+from app.intake.images import ReceivedImage, unpack_one
 from schemas.audit import AuditAction
 from schemas.base import Frozen
 from schemas.enums import EvidenceKind, SessionStatus
@@ -135,7 +135,7 @@ class CaptureRoutes:
         await self._ask(wish)
         return _answered(_seen(kept.reasons))
 
-    async def _image(self, call: Call) -> Arrived:
+    async def _image(self, call: Call) -> ReceivedImage:
         kind = call.request.content_type
         if kind == "application/json":
             body = await self.bodies.read(call, CaptureImageBody)

@@ -19,7 +19,7 @@ from app.http.ports import FrontPorts
 from app.http.presenters import Presenter
 from app.http.responses import json_answer, json_list
 from app.intake.body import SubmitBody
-from app.intake.verifications import Asked
+from app.intake.verifications import RequestContext
 from schemas.audit import AuditAction
 from schemas.base import Frozen
 from schemas.enums import Scope, VerificationStatus
@@ -75,7 +75,7 @@ class VerificationRoutes:
         """Evaluate a document and a selfie; a replayed key answers 200 with the first result."""
         key = idempotency_key(call.request)
         body = await self.bodies.read(call, SubmitBody)
-        asked = Asked(call.caller, call.request_id, key, call.address)
+        asked = RequestContext(call.caller, call.request_id, key, call.address)
         submitted = await self.ports.intake.submit(body, asked)
         stored = StoredVerification.from_bytes(submitted.record.first_body or submitted.record.body)
         answer = await self.presenter.present(call.caller.tenant_id, stored)
