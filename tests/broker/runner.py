@@ -20,6 +20,7 @@ class BrokerProcess:
 
     def __init__(self, directory: Path, *, fsync: Fsync = Fsync.INTERVAL, file_limit: int = 0) -> None:
         self._arguments = [str(directory), fsync.value, str(file_limit)]
+        self._errors = asyncio.subprocess.DEVNULL if file_limit else None  # the limit holds for a log as well
         self._process: asyncio.subprocess.Process
         self.address = ""
 
@@ -31,6 +32,7 @@ class BrokerProcess:
             *self._arguments,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
+            stderr=self._errors,
             cwd=Path(__file__).parents[2],
         )
         assert self._process.stdout is not None

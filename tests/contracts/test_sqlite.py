@@ -126,7 +126,7 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 from app.adapters.sqlite.stores import open_sqlite_stores
-from streams.ports.stores import Change
+from streams.ports.records import Change
 from tests.builders import *
 from tests.contracts.adapters import ROOT_KEY
 
@@ -460,7 +460,7 @@ KILLED = """
 import asyncio, os, sys
 from pathlib import Path
 from app.adapters.sqlite.stores import open_sqlite_stores
-from streams.ports.stores import Change
+from streams.ports.records import Change
 from tests.builders import *
 from tests.contracts.adapters import ROOT_KEY
 

@@ -185,7 +185,7 @@ class CountedReads:
 async def test_a_crowd_that_asks_for_readiness_has_the_store_read_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("app.http.health_port.CACHED_S", 3_600.0)
+    monkeypatch.setattr("app.observability.health_probes.CACHED_S", 3_600.0)
     stores = open_memory_stores(RootKey(bytes(32)), Shelves())
     counted = CountedReads(stores.audit_log)
     probes = probes_of(replace(stores, audit_log=counted), LogAccess("127.0.0.1:1"), None)

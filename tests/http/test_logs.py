@@ -110,7 +110,7 @@ async def test_a_failure_names_its_request_and_its_place(front: Front, logged: i
 
     assert (line["error"], line["request_id"]) == ("RuntimeError", told.json["request_id"])
     assert line["tenant_id"] == ACME
-    assert any("intake.py" in place for place in line["trace"])
+    assert any("intake/verifications.py" in place for place in line["trace"])
 
 
 async def test_a_damaged_record_is_not_shown_in_the_log(front: Front, logged: io.StringIO) -> None:
