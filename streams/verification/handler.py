@@ -3,24 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import date, datetime
-from typing import Final
 
-import numpy as np
 import structlog
 
 from schemas.base import to_milliseconds
 from schemas.enums import FlowType
 from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, EvidenceId
-from schemas.problems import (
-    ImageNotEvaluable,
-    ImageUndecodable,
-    NotFound,
-    Overloaded,
-    ProblemCode,
-    Refused,
-    StoreUnavailable,
-)
+from schemas.problems import NotFound, Overloaded, ProblemCode, Refused, StoreUnavailable
 from schemas.reasons import ReasonCode
 from schemas.sessions import RecordOutcome
 from schemas.verifications import (
@@ -41,14 +31,8 @@ from streams.verification import change as verification_change
 from streams.verification import events as verification_events
 from streams.verification import records, reuse, session_attempts
 from streams.verification.change import Decided, Remembered
-from streams.verification.checks import (
-    DOCUMENT_POINTER,
-    SELFIE_POINTER,
-    Engines,
-    RequiredChecks,
-    both,
-    unless_broken,
-)
+from streams.verification.checks import Engines, RequiredChecks
+from streams.verification.command_images import CommandImages
 from streams.verification.engine_queue import Turns
 from streams.verification.evaluation_attempts import Tries, counted
 from streams.verification.face_search import FaceSearch
@@ -57,13 +41,9 @@ from streams.verification.known_images import KnownPictures
 from streams.verification.observations import Evaluation
 from streams.verification.policy import VerificationPolicy
 from streams.verification.policy_lookup import policy_for, without_policy
-from streams.verification.refusals import unusable_images
 from streams.verification.rules import decide
 from streams.verification.sandbox import Scenario, scenario_for, simulate
-from streams.vision_ports import Condition, Picture, on_behalf_of
-
-_UNSEEN: Final = Picture(np.empty((0, 0, 3), np.uint8))
-"""Stands for an image that is sound and whose pixels nobody wants."""
+from streams.vision_ports import Picture, on_behalf_of
 
 TellSession = Callable[[RecordOutcome], Awaitable[None]]
 """Puts what became of an attempt into the log for its session; raises `StoreUnavailable`."""
@@ -101,9 +81,11 @@ class EvaluateVerification:
         self._state = state
         self._announcer = announcer
         self._pause = pause
-        self._checks = RequiredChecks(engines, policy)
         self._known_pictures = KnownPictures(stores)
         self._turns = Turns()
+        self._images = CommandImages(
+            stores.evidence, engines.decoder, RequiredChecks(engines, policy), self._turns
+        )
         self._known_faces = KnownFaces(faces, engines.faces, stores.vault)
 
     async def __call__(self, command: SubmitVerification) -> VerificationDecided:
@@ -197,7 +179,7 @@ class EvaluateVerification:
             tries, real = (self._tries, True) if scenario is None else (None, False)
             with on_behalf_of(command.tenant_id):
                 async with self._turns.taken(wanted=real), counted(tries, command.verification_id) as may:
-                    pictures = await self._pictures(command, scenario) if may else None
+                    pictures = await self._images.load(command, pixels=real) if may else None
                     evaluation = await self._evaluate(command, scenario, submission, chosen, pictures)
         except Refused as refused:
             if command.session_id is None or command.may_retry:
@@ -219,45 +201,6 @@ class EvaluateVerification:
             ip=submission.ip,
         )
         return decided, await self._keep(decided)
-
-    async def _pictures(
-        self, command: SubmitVerification, scenario: Scenario | None
-    ) -> tuple[Picture, Picture] | None:
-        """Fetch and decode both images; None when the decoder itself broke.
-
-        One image that stands for both is looked at twice: a DOCUMENT session has no selfie. A scenario
-        wants images that can be decoded, and none of their pixels.
-
-        Raises:
-            Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE, naming every image it is true of.
-        """
-        evidence, tenant_id = self._stores.evidence, command.tenant_id
-        async with self._turns.taken(wanted=scenario is not None):
-            shown = await evidence.get(tenant_id, command.document_evidence_id)
-            own = await evidence.get(tenant_id, command.selfie_evidence_id)
-            if scenario is None:
-                document, selfie = await both(self._decoded(shown), self._decoded(own))
-            else:
-                document, selfie = await self._examined((shown, own))
-        sent = [(DOCUMENT_POINTER, document), (SELFIE_POINTER, selfie)]
-        refusal = unusable_images(sent if command.flow_type is not FlowType.BIOMETRIC else sent[1:])
-        if refusal is not None:
-            raise refusal
-        if isinstance(document, Picture) and isinstance(selfie, Picture):
-            return document, selfie
-        return None
-
-    async def _decoded(self, image: bytes) -> Picture | Condition | None:
-        try:
-            return await unless_broken("images", self._checks.ask(self._engines.decoder.decode(image)))
-        except (ImageUndecodable, ImageNotEvaluable) as condition:
-            return condition
-
-    async def _examined(self, images: tuple[bytes, bytes]) -> tuple[Picture | Condition | None, ...]:
-        conditions = await unless_broken("images", self._checks.ask(self._engines.decoder.examine(images)))
-        if conditions is None:
-            return None, None
-        return tuple(condition or _UNSEEN for condition in conditions)
 
     async def _evaluate(
         self,
