@@ -3,11 +3,12 @@
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 
+from prometheus_client import Histogram
+
 from app.process.startup import CannotStart
 from app.settings import Settings, refused_settings
 from app.vision.engines import EngineChoice, open_engines, open_forker
 from app.vision.forker import CannotFork, Forker
-from app.vision.job_times import JobTimes
 from schemas.problems import VeristreamError
 from streams.verification.checks import Engines
 
@@ -28,7 +29,7 @@ async def open_chosen_forker(settings: Settings) -> AsyncIterator[Forker]:
 
 @asynccontextmanager
 async def open_chosen_engines(
-    settings: Settings, forker: Forker | None = None, times: JobTimes | None = None
+    settings: Settings, forker: Forker | None = None, times: Histogram | None = None
 ) -> AsyncIterator[Engines]:
     """Open the engines of the settings, in children of a forker that has their models; raises as it does."""
     async with AsyncExitStack() as stack:

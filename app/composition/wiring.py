@@ -52,7 +52,7 @@ from app.process.startup import READY_S, CannotStart
 from app.settings import Settings, SettingsRefused
 from app.vision.engines import open_forker
 from app.vision.forker import Forker
-from app.vision.job_times import JobTimes
+from app.vision.job_times import job_times
 from app.vision.pooled import PooledImageDecoder
 from schemas.topics import Topic
 from streams.audit.commit import CommitAndTell
@@ -110,7 +110,7 @@ async def open_worker(
     chosen = tuple(streams)
     require_keys(deployment, chosen)
     async with AsyncExitStack() as stack:
-        engines, times = None, JobTimes()
+        engines, times = None, job_times()
         if "verification" in chosen:
             engines = await stack.enter_async_context(open_chosen_engines(settings, forker, times))
         announcer = await stack.enter_async_context(KafkaEventPublisher(writer, deployment.stores.journal))
@@ -161,7 +161,7 @@ async def open_worker(
         await stack.enter_async_context(delivering.looked_after())
         worker.figures += [*delivering.figures, guard_figure(guard)]
         if engines is not None and engines.load is not None:
-            worker.figures.append(times.figure)
+            worker.figures.append(times)
             worker.probes["engines"] = engines.load.probe
         try:
             async with asyncio.timeout(READY_S):

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from itertools import accumulate
 from typing import Final, Protocol
 
 from prometheus_client import (
@@ -14,16 +13,11 @@ from prometheus_client import (
     PlatformCollector,
     ProcessCollector,
 )
-from prometheus_client.metrics_core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from streams.runtime.supervisor import Figure, HistogramFigure
+from streams.runtime.supervisor import Figure, MetricCollector
 
 BEAT_S: Final = 0.5
 """Between two looks at the loop."""
@@ -59,13 +53,16 @@ class AgentLag(Collector):
 class Figures(Collector):
     """Tells at every reading what parts of the process say of themselves then."""
 
-    def __init__(self, figures: Sequence[Figure | HistogramFigure]) -> None:
+    def __init__(self, figures: Sequence[Figure | MetricCollector]) -> None:
         self._figures = figures
 
     @override
     def collect(self) -> Iterable[Metric]:
         for one in self._figures:
-            yield _histogram(one) if isinstance(one, HistogramFigure) else _amounts(one)
+            if isinstance(one, Figure):
+                yield _amounts(one)
+            else:
+                yield from one.collect()
 
 
 def _amounts(figure: Figure) -> Metric:
@@ -78,16 +75,8 @@ def _amounts(figure: Figure) -> Metric:
     return family
 
 
-def _histogram(figure: HistogramFigure) -> Metric:
-    family = HistogramMetricFamily(figure.name, figure.said, labels=[figure.label])
-    ends = [*map(str, figure.bounds), "+Inf"]
-    for label, (counts, total) in figure.read().items():
-        family.add_metric([label], list(zip(ends, accumulate(counts), strict=True)), total)
-    return family
-
-
 def process_registry(
-    agents: Lagging | None = None, figures: Sequence[Figure | HistogramFigure] = ()
+    agents: Lagging | None = None, figures: Sequence[Figure | MetricCollector] = ()
 ) -> CollectorRegistry:
     """Return a registry that tells of this process: memory, files, interpreter, collector, agents if any."""
     registry = CollectorRegistry()

@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from prometheus_client import Histogram
+
 from app.vision.faces.operator import OperatorFaces
 from app.vision.faces.thresholds import FAIL_AT, PASS_AT
 from app.vision.forker import Forker
-from app.vision.job_times import JobTimes
 from app.vision.liveness import LivenessFiles
 from app.vision.pool import VisionPool
 from app.vision.pooled import (
@@ -46,7 +47,7 @@ class EngineChoice(Frozen):
 
 @asynccontextmanager
 async def open_engines(
-    choice: EngineChoice, forker: Forker | None = None, times: JobTimes | None = None
+    choice: EngineChoice, forker: Forker | None = None, times: Histogram | None = None
 ) -> AsyncIterator[Engines]:
     """Make the children that load and warm the models once and run them.
 

@@ -9,11 +9,12 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 
 import structlog
+from prometheus_client import Histogram
 
 from app.vision import jobs
 from app.vision.exchange import ChildDied, Exchange, receive
 from app.vision.forker import Child, Ended, Forker
-from app.vision.job_times import JobTimes
+from app.vision.job_times import job_times
 from app.vision.jobs import Job
 from schemas.problems import EngineFailed, Overloaded, VeristreamError
 from streams.runtime.fair_queue import TenantQueue
@@ -58,7 +59,7 @@ class VisionPool:
         workers: int | None = None,
         *,
         waiting: int = WAITING,
-        times: JobTimes | None = None,
+        times: Histogram | None = None,
     ) -> None:
         self.workers: Final = workers or os.cpu_count() or 1
         self.finished = 0
@@ -69,7 +70,7 @@ class VisionPool:
         """Grows while there is progress: when a job ends, and while one works that takes long."""
         self._forker = forker
         self._most_waiting = waiting
-        self._times = times or JobTimes()
+        self._times = times or job_times()
         self._queue = TenantQueue()
         self._idle: list[Child] = []
         self._abandoned: set[asyncio.Task[None]] = set()
@@ -113,7 +114,7 @@ class VisionPool:
                 return await self._try(job, Exchange(job, args, picture, file))
             finally:
                 took_s = time.monotonic() - began_at
-                self._times.observe(job.name, took_s)
+                self._times.labels(job.name).observe(took_s)
                 self._queue.charge(TENANT.get(), took_s)
                 self._free_place()
 

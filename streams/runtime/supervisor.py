@@ -2,10 +2,10 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 import faust
 import structlog
@@ -94,17 +94,12 @@ class Figure:
     """By the label's values, a closed set."""
 
 
-@dataclass(frozen=True, slots=True)
-class HistogramFigure:
-    """How often something of this process was how large, for metrics."""
+class MetricCollector(Protocol):
+    """Metrics that a part counts itself, such as a histogram of prometheus_client."""
 
-    name: str
-    said: str
-    label: str
-    bounds: tuple[float, ...]
-    """Upper ends of the buckets; one more bucket has none."""
-    read: Callable[[], Mapping[str, tuple[Sequence[int], float]]]
-    """By the label's values, a closed set: how many lie in each bucket alone, and the sum of all."""
+    def collect(self) -> Iterable[Any]:
+        """Return the families of metrics with their samples."""
+        ...
 
 
 class Worker:
@@ -133,7 +128,7 @@ class Worker:
         self._started = False
         self._stalled: list[TP] = []
         self._lag: dict[str, int] = {}
-        self.figures: list[Figure | HistogramFigure] = []
+        self.figures: list[Figure | MetricCollector] = []
         """What the parts beside the agents tell of themselves."""
         self.probes: dict[str, Callable[[], Awaitable[str | None]]] = {}
         """What the parts beside the agents answer when asked whether they can work: why not, or None."""

@@ -8,7 +8,7 @@ from aiohttp import ClientSession
 
 from app.http.health_port import serving_health
 from app.observability.process_metrics import process_registry, watching_loop
-from app.vision.job_times import JobTimes
+from app.vision.job_times import job_times
 from schemas.topics import Topic
 from streams.runtime.supervisor import Figure
 
@@ -55,10 +55,10 @@ async def test_what_a_part_says_of_itself_is_told_as_it_is_then() -> None:
 
 
 async def test_how_long_jobs_took_is_told_as_a_histogram() -> None:
-    times = JobTimes()
-    registry = process_registry(figures=[times.figure])
+    times = job_times()
+    registry = process_registry(figures=[times])
     for seconds in (0.004, 0.03, 0.03, 99.0):
-        times.observe("decode", seconds)
+        times.labels("decode").observe(seconds)
 
     def sample(name: str, **more: str) -> float | None:
         return registry.get_sample_value(f"veristream_vision_job_seconds_{name}", {"kind": "decode", **more})

@@ -1,16 +1,18 @@
 """How long the jobs of vision children take is counted by their kind, however they end."""
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from app.vision import jobs
-from app.vision.job_times import JobTimes
+from app.vision.job_times import job_times
 from app.vision.pool import VisionPool
 from schemas.problems import ImageUndecodable
 from tests.children import shared_forker
 
 
 async def test_every_job_that_ended_is_timed_by_its_kind() -> None:
-    times = JobTimes()
+    times, registry = job_times(), CollectorRegistry()
+    registry.register(times)
     pool = VisionPool(shared_forker(), 1, times=times)
     await pool.run(jobs.PING)
     for _ in range(2):
@@ -18,5 +20,8 @@ async def test_every_job_that_ended_is_timed_by_its_kind() -> None:
             await pool.run(jobs.DECODE, file=b"no picture")
     await pool.aclose()
 
-    assert {kind: sum(counts) for kind, (counts, _) in times.read().items()} == {"ping": 1, "decode": 2}
-    assert all(seconds > 0 for _, seconds in times.read().values())
+    def sample(name: str, kind: str) -> float:
+        return registry.get_sample_value(f"veristream_vision_job_seconds_{name}", {"kind": kind}) or 0.0
+
+    assert (sample("count", "ping"), sample("count", "decode")) == (1, 2)
+    assert min(sample("sum", "ping"), sample("sum", "decode")) > 0
