@@ -14,7 +14,7 @@ from aiohttp import ClientSession
 
 from streams.runtime.lag import COMMANDS
 from tests.agents.support import until
-from tests.journeys.service import SHOW_METRICS, Service, begin_deployment, run_preloaded
+from tests.journeys.service import SHOW_METRICS, Service, begin_deployment, run_preloaded, small_request
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 ALERTS: Final = DEPLOY / "prometheus-alerts.yml"
@@ -73,6 +73,13 @@ async def test_every_metric_of_the_dashboard_and_the_alerts_is_told_by_the_servi
 
 async def test_the_labels_of_the_backlog_are_those_the_alerts_choose_by(service: Service) -> None:
     text = ""
+    headers = {"Authorization": f"Bearer {service.test_key}"}
+    body = small_request("sim:approved@metrics")  # a child examines its images: a job to tell of
+    async with (
+        ClientSession() as client,
+        client.post(f"{service.url}/v1/verifications", json=body, headers=headers) as answer,
+    ):
+        assert answer.status == 201
 
     async def measured() -> bool:
         nonlocal text
