@@ -15,7 +15,6 @@ from app.http.headers import idempotency_key
 from schemas.base import Frozen
 from schemas.ids import TenantId, derive_id, encode_id
 from schemas.problems import ProblemCode
-from streams.aggregate import key_reused
 
 REPLAYED: Final = "Idempotent-Replayed"
 """Header of an answer that was given before."""
@@ -82,13 +81,3 @@ def fingerprint_of(body: Frozen) -> str:
     """Return the SHA-256 of the canonical body: the same whatever its key order or spacing."""
     canonical = json.dumps(body.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def require_same_request(kept: str, fingerprint: str) -> None:
-    """Refuse a key that was used for another body.
-
-    Raises:
-        Refused: IDEMPOTENCY_KEY_REUSED.
-    """
-    if kept != fingerprint:
-        raise key_reused()

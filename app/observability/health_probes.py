@@ -1,4 +1,4 @@
-"""Probes of what the service depends on: store, broker, disks and agents."""
+"""Probes of what the service depends on: store, broker, disks, background tasks and agents."""
 
 import asyncio
 import math
@@ -20,28 +20,22 @@ from streams.runtime.supervisor import Worker
 Probe = Callable[[], Awaitable[str | None]]
 """Tells why a dependency cannot be used now; None when it can. It may not raise."""
 
-
 PROBE_S: Final = 2.0
 """A dependency that has not answered by then counts as down."""
 
-
 BROKER_S: Final = 1.5
 """A broker that has not greeted by then counts as down; what is left of the probe finds out why."""
-
 
 LATE: Final = "it did not answer in time"
 
 CACHED_S: Final = 1.0
 """How old an answer of a dependency may be."""
 
-
 WRITE_EVERY_S: Final = 5.0
 """How old the last proof that the store can be written may be; each costs one flush to the disk."""
 
-
 PROVEN_S: Final = 1.8
 """A log that took no record by then takes none: a little less than the probe, which then can say why."""
-
 
 TAKES_NONE: Final = "the broker answers and takes no record; is its disk full?"
 

@@ -1,4 +1,4 @@
-"""What a start can be refused for, what follows it, and the waiting for the end."""
+"""Runs a role of the service from its start to the signal that ends it."""
 
 import asyncio
 import ctypes
