@@ -81,7 +81,7 @@ class FlowDraft(Frozen):
     return_url: str | None = None
 
 
-class FlowWish(Command):
+class FlowCommandBase(Command):
     """What every command about a flow says; keyed by flow id."""
 
     tenant_id: TenantId
@@ -90,7 +90,7 @@ class FlowWish(Command):
     requested_at: Timestamp
 
 
-class CreateFlow(FlowWish):
+class CreateFlow(FlowCommandBase):
     """Begin a draft."""
 
     kind: Literal["create"] = "create"
@@ -100,7 +100,7 @@ class CreateFlow(FlowWish):
     """The flow it duplicates; its selection may name what the catalogue has meanwhile disabled."""
 
 
-class EditFlow(FlowWish):
+class EditFlow(FlowCommandBase):
     """Change fields of the draft."""
 
     kind: Literal["edit"] = "edit"
@@ -110,7 +110,7 @@ class EditFlow(FlowWish):
     """The version the caller saw."""
 
 
-class PublishFlow(FlowWish):
+class PublishFlow(FlowCommandBase):
     """Freeze the draft as the next revision."""
 
     kind: Literal["publish"] = "publish"
@@ -118,7 +118,7 @@ class PublishFlow(FlowWish):
     seen: int | None = None
 
 
-class ArchiveFlow(FlowWish):
+class ArchiveFlow(FlowCommandBase):
     """End the flow; its revisions and sessions are kept."""
 
     kind: Literal["archive"] = "archive"

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, StringConstraints
 
 from schemas.base import Frozen, Timestamp
 from schemas.ids import UserId
-from schemas.people import FactorResetWish, Role
+from schemas.people import FactorResetRequest, Role
 from schemas.texts import in_words
 
 EMAIL_FORM: Final = r"[^@\s\x00-\x1f\x7f]{1,64}@[^@\s\x00-\x1f\x7f]{1,189}"
@@ -51,7 +51,7 @@ class Member(Frozen):
     password_set: bool
     """False: the invitation was not redeemed yet."""
     mfa_enrolled: bool
-    factor_reset: FactorResetWish | None
+    factor_reset: FactorResetRequest | None
     """A reset of the second factor that waits for a second person."""
     created_at: Timestamp
     updated_at: Timestamp

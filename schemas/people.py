@@ -100,7 +100,7 @@ class Factor(Frozen):
     """Keyed hashes of the recovery codes that are left."""
 
 
-class FactorResetWish(Frozen):
+class FactorResetRequest(Frozen):
     """A colleague asked that the second factor be reset; a second person has to confirm it."""
 
     asked_by: UserId
@@ -132,7 +132,7 @@ class Reviewer(Frozen):
     """Oldest first; a session that is not here is over, whatever its own record says."""
     token_id: str | None = None
     """The one-time token that is outstanding; a newer one takes its place."""
-    factor_reset: FactorResetWish | None = None
+    factor_reset: FactorResetRequest | None = None
     """A reset of the second factor that waits for a second person."""
 
 

@@ -82,7 +82,7 @@ class StoredCase(Frozen):
     """The requests that changed it last, so that a command delivered again changes nothing."""
 
 
-class CaseWish(Command):
+class CaseCommandBase(Command):
     """What every command about a case says; keyed by case id."""
 
     tenant_id: TenantId
@@ -91,28 +91,28 @@ class CaseWish(Command):
     requested_at: Timestamp
 
 
-class ClaimCase(CaseWish):
+class ClaimCase(CaseCommandBase):
     """Take the case for half an hour."""
 
     kind: Literal["claim"] = "claim"
     reviewer_id: UserId
 
 
-class AssignCase(CaseWish):
+class AssignCase(CaseCommandBase):
     """Give the case to a colleague."""
 
     kind: Literal["assign"] = "assign"
     reviewer_id: UserId
 
 
-class ReleaseCase(CaseWish):
+class ReleaseCase(CaseCommandBase):
     """Give the case back."""
 
     kind: Literal["release"] = "release"
     reviewer_id: UserId
 
 
-class NoteCase(CaseWish):
+class NoteCase(CaseCommandBase):
     """Add a remark."""
 
     kind: Literal["note"] = "note"
@@ -121,7 +121,7 @@ class NoteCase(CaseWish):
     sealed_text: str
 
 
-class EscalateCase(CaseWish):
+class EscalateCase(CaseCommandBase):
     """Hand the case to a lead."""
 
     kind: Literal["escalate"] = "escalate"
@@ -130,7 +130,7 @@ class EscalateCase(CaseWish):
     sealed_text: str
 
 
-class ConcludeCase(CaseWish):
+class ConcludeCase(CaseCommandBase):
     """Decide."""
 
     kind: Literal["conclude"] = "conclude"
@@ -144,7 +144,7 @@ class ConcludeCase(CaseWish):
     session_id: str | None = None
 
 
-class ReopenCase(CaseWish):
+class ReopenCase(CaseCommandBase):
     """Ask the question once more."""
 
     kind: Literal["reopen"] = "reopen"
@@ -153,7 +153,7 @@ class ReopenCase(CaseWish):
     sealed_text: str
 
 
-class OpenAppeal(CaseWish):
+class OpenAppeal(CaseCommandBase):
     """Ask a person to look at a final decision again."""
 
     kind: Literal["appeal"] = "appeal"
@@ -179,13 +179,13 @@ class AppealKey(Frozen):
     """The first request with the key; the same one delivered again is not a replay."""
 
 
-AnyCaseWish = Annotated[
+AnyCaseCommand = Annotated[
     ClaimCase | AssignCase | ReleaseCase | NoteCase | EscalateCase | ConcludeCase | ReopenCase | OpenAppeal,
     Field(discriminator="kind"),
 ]
 
 
-class CaseCommand(RootModel[AnyCaseWish]):
+class CaseCommand(RootModel[AnyCaseCommand]):
     """Any command about a case."""
 
 

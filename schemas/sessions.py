@@ -129,7 +129,7 @@ class SessionWatch(Frozen):
     due: Timestamp | None = None
 
 
-class SessionWish(Command):
+class SessionCommandBase(Command):
     """What every command about a session says; keyed by session id."""
 
     tenant_id: TenantId
@@ -138,7 +138,7 @@ class SessionWish(Command):
     requested_at: Timestamp
 
 
-class OpenSession(SessionWish):
+class OpenSession(SessionCommandBase):
     """Open a session for a subject under a flow's latest revision."""
 
     kind: Literal["open"] = "open"
@@ -152,7 +152,7 @@ class OpenSession(SessionWish):
     fingerprint: str
 
 
-class StartSession(SessionWish):
+class StartSession(SessionCommandBase):
     """Note the person's choice about the notice; an accepted one starts the session."""
 
     kind: Literal["start"] = "start"
@@ -162,7 +162,7 @@ class StartSession(SessionWish):
     """The language the notice was shown in."""
 
 
-class KeepCapture(SessionWish):
+class AddCapture(SessionCommandBase):
     """Let the session refer to an image that is already kept as evidence."""
 
     kind: Literal["capture"] = "capture"
@@ -173,7 +173,7 @@ class KeepCapture(SessionWish):
     reasons: tuple[ReasonCode, ...] = ()
 
 
-class SubmitSession(SessionWish):
+class SubmitSession(SessionCommandBase):
     """Hand the images in."""
 
     kind: Literal["submit"] = "submit"
@@ -181,19 +181,19 @@ class SubmitSession(SessionWish):
     sealed_submission: str
 
 
-class CancelSession(SessionWish):
+class CancelSession(SessionCommandBase):
     """End a session nobody handed images in for."""
 
     kind: Literal["cancel"] = "cancel"
 
 
-class ExpireSession(SessionWish):
+class ExpireSession(SessionCommandBase):
     """End a session whose time is over."""
 
     kind: Literal["expire"] = "expire"
 
 
-class RecordOutcome(SessionWish):
+class RecordOutcome(SessionCommandBase):
     """Take over what became of the verification; one that was never begun is begun."""
 
     kind: Literal["outcome"] = "outcome"
@@ -208,7 +208,7 @@ class SessionCommand(
         Annotated[
             OpenSession
             | StartSession
-            | KeepCapture
+            | AddCapture
             | SubmitSession
             | CancelSession
             | ExpireSession

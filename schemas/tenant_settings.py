@@ -51,19 +51,19 @@ class FourEyes(StrEnum):
     ALWAYS = "ALWAYS"
 
 
-KeptDays = Annotated[int, Field(strict=True, ge=1, le=1825)]
+RetentionDays = Annotated[int, Field(strict=True, ge=1, le=1825)]
 """At most five years (R14)."""
 
-MOST_HELD: Final = 1_000
+MAX_LEGAL_HOLDS: Final = 1_000
 """Subjects under legal hold at one time; a hold is an exception, and the list travels whole."""
 
 
 class Retention(Frozen):
     """How long evidence is kept."""
 
-    biometric_days: KeptDays = 30
+    biometric_days: RetentionDays = 30
     """Selfies, portraits and liveness traces."""
-    document_days: KeptDays = 90
+    document_days: RetentionDays = 90
     """Images of documents and what was read on them."""
     legal_hold: tuple[SubjectId, ...] = ()
     """Subjects of whom nothing may be removed."""

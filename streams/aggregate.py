@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from schemas.base import Frozen
 from schemas.ids import TenantId
 from schemas.problems import FieldProblem, ProblemCode, Refused
-from streams.audit.commit import CommitAndTell
+from streams.audit.commit import CommitAndPublish
 from streams.ports.errors import Conflict
 from streams.ports.events import EventPublisher
 from streams.ports.records import Change, Journal
@@ -47,7 +47,7 @@ class Aggregates:
     def __init__(
         self, journal: Journal, announcer: EventPublisher, state: WorkingState[AnsweredRequests]
     ) -> None:
-        self._commit = CommitAndTell(journal, announcer)
+        self._commit = CommitAndPublish(journal, announcer)
         self._state = state
 
     def has_answered(self, tenant_id: TenantId, aggregate_id: str, request_id: str) -> bool:

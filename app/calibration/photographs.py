@@ -12,7 +12,7 @@ from schemas.enums import CheckVerdict
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable
 from streams.verification.checks import Engines, FaceView, RequiredChecks
 from streams.verification.policy import VerificationPolicy
-from streams.verification.rules import gravest, is_number
+from streams.verification.rules import is_number, most_severe
 from streams.verification.verdicts import selfie_image_findings
 from streams.vision_ports import Embedding, ImageDecoder
 
@@ -97,7 +97,7 @@ class Photographer:
         if view.seen.several_alike:
             return SEVERAL_FACES
         found = [verdict for _, verdict in selfie_image_findings(self._policy.images, view.seen)]
-        unclear = bool(found) and gravest(found) not in {CheckVerdict.PASSED, CheckVerdict.WARNED}
+        unclear = bool(found) and most_severe(found) not in {CheckVerdict.PASSED, CheckVerdict.WARNED}
         return BLURRED if unclear else None
 
 

@@ -15,5 +15,5 @@ Seal = Callable[[SealAudit], Awaitable[None]]
 
 def register(app: faust.App, guard: Guard, seal: Seal) -> None:
     """Attach the agent. Wishes are keyed by tenant, so each chain has one writer."""
-    contract = Contract(SealAudit, lambda wish: wish.tenant_id)
+    contract = Contract(SealAudit, lambda command: command.tenant_id)
     attach(app, guard, Topic.AUDIT, "audit", contract, seal)

@@ -14,7 +14,7 @@ Commit = Callable[[Change], Awaitable[Committed]]
 """Commits a change; raises what `Journal.commit` raises."""
 
 
-class CommitAndTell:
+class CommitAndPublish:
     """Commits, then tells events and rows; what the log does not take the reconciler tells again."""
 
     def __init__(self, journal: Journal, announcer: EventPublisher) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.ids import TenantId
 from streams.ports.audit import SealedRow
-from streams.ports.errors import KeyNotHeld
+from streams.ports.errors import KeyUnavailable
 
 FIRST_PREVIOUS: Final = "0" * 64
 """What the first row follows."""
@@ -62,7 +62,7 @@ def chain_key(key: bytes, tenant_id: TenantId) -> bytes:
         KeyNotHeld: `key` is empty: this process was not given it.
     """
     if not key:
-        raise KeyNotHeld("this process holds no key for the audit log's chains")
+        raise KeyUnavailable("this process holds no key for the audit log's chains")
     return hmac.digest(key, b"chain\0" + tenant_id.encode(), hashlib.sha256)
 
 

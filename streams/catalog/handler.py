@@ -112,11 +112,11 @@ class Catalogue:
         standing = Capability.from_bytes(record.body)
         if seen is not None and seen != standing.revision:
             raise Conflict(code)
-        wished = standing.model_copy(update=changes)
-        if wished == standing:
+        updated = standing.model_copy(update=changes)
+        if updated == standing:
             return standing
         now = self._clock()
-        entry = wished.model_copy(update={"revision": standing.revision + 1, "updated_at": now})
+        entry = updated.model_copy(update={"revision": standing.revision + 1, "updated_at": now})
         entry = Capability.from_bytes(entry.to_bytes())
         _require_valid(entry)
         row = _row(entry, action, actor, now, {"revision": entry.revision, "fields": sorted(changes)})

@@ -153,11 +153,11 @@ def judge_session(stored: StoredVerification, session: VerificationSession | Non
 
 
 def judge_events(
-    tenant_id: TenantId, stored: StoredVerification, told: Mapping[EventId, Collection[bytes]]
+    tenant_id: TenantId, stored: StoredVerification, published: Mapping[EventId, Collection[bytes]]
 ) -> Iterator[Violation]:
     """Say which events of a decision the log never told, or told in other words."""
     for event in events.events(tenant_id, stored):
-        bodies = told.get(event.id, ())
+        bodies = published.get(event.id, ())
         about = f"{event.id} ({event.type} of {stored.verification.verification_id})"
         if not bodies:
             yield _is_wrong(Invariant.I4, about, "is not in the decision topic")
@@ -172,9 +172,9 @@ def _read_event(body: bytes) -> DecisionEvent | None:
         return None
 
 
-def judge_repeats(told: Mapping[EventId, Collection[bytes]]) -> Iterator[Violation]:
+def judge_repeats(published: Mapping[EventId, Collection[bytes]]) -> Iterator[Violation]:
     """Say which events were told in more than one form."""
-    for event_id, bodies in told.items():
+    for event_id, bodies in published.items():
         if len(bodies) > 1:
             yield _is_wrong(Invariant.I4, event_id, f"was told in {len(bodies)} different forms")
 
@@ -219,17 +219,17 @@ def judge_walk(rows: Sequence[AuditEvent], sealed: Collection[AuditEventId]) -> 
 
     `sealed` are rows that stood in the chain before the walk began.
     """
-    met: set[AuditEventId] = set()
+    seen: set[AuditEventId] = set()
     last: Position | None = None
     for row in rows:
         place = Position(row.created_at, row.event_id)
-        if row.event_id in met:
+        if row.event_id in seen:
             yield _is_wrong(Invariant.I10, row.event_id, "is met twice on the pages of the audit log")
         elif last is not None and (place.created_at, place.id) > (last.created_at, last.id):
             yield _is_wrong(Invariant.I10, row.event_id, "stands out of order on the pages of the audit log")
-        met.add(row.event_id)
+        seen.add(row.event_id)
         last = place
-    for event_id in sorted(set(sealed) - met):
+    for event_id in sorted(set(sealed) - seen):
         yield _is_wrong(Invariant.I10, event_id, "is in the chain and on no page of the audit log")
 
 

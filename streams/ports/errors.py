@@ -7,7 +7,7 @@ class Erased(VeristreamError):
     """The subject's data key was destroyed; what it sealed is gone for good."""
 
 
-class KeyNotHeld(VeristreamError):
+class KeyUnavailable(VeristreamError):
     """The process was not given the key that this needs; the words name what the key is for."""
 
 

@@ -13,7 +13,7 @@ def subject_erased() -> Refused:
     return Refused.at("/subject_id", ProblemCode.VALIDATION_FAILED, message)
 
 
-def no_longer_kept(error: VeristreamError) -> Refused:
+def no_longer_stored(error: VeristreamError) -> Refused:
     """Return the refusal of a command whose images are gone: for good with their subject, or sent again."""
     if isinstance(error, Erased):
         return subject_erased()

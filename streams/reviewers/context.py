@@ -30,7 +30,7 @@ class Passwords(Protocol):
         """
         ...
 
-    async def verify(self, kept: str | None, password: str) -> bool:
+    async def verify(self, stored_hash: str | None, password: str) -> bool:
         """Tell whether the password is the kept one; None costs as much and is never right (S27).
 
         Raises:
@@ -38,7 +38,7 @@ class Passwords(Protocol):
         """
         ...
 
-    def is_stale(self, kept: str) -> bool:
+    def is_stale(self, stored_hash: str) -> bool:
         """Tell whether the hash was made with other parameters than new ones are."""
         ...
 

@@ -45,7 +45,7 @@ class Invitation:
         return self.token is None
 
 
-async def invite(people: People, wish: NewMember, request: RequestName, actor: Actor) -> Invitation:
+async def invite(people: People, member: NewMember, request: RequestName, actor: Actor) -> Invitation:
     """Add a member without a password, and draw the token to set one with.
 
     The answer is the same whether or not a member of another tenant has the address: only when the
@@ -54,21 +54,21 @@ async def invite(people: People, wish: NewMember, request: RequestName, actor: A
     Raises:
         Refused: MEMBER_EXISTS, in this tenant; IDEMPOTENCY_KEY_REUSED.
     """
-    first = await _answered(people, wish.tenant_id, request)
+    first = await _answered(people, member.tenant_id, request)
     if first is not None:
         return first
-    reviewer_id = UserId(derive_id("usr", request.id, normal_email(wish.email)))
-    issued = issue_token(people, _reviewer(people, wish, reviewer_id), TokenPurpose.INVITATION)
+    reviewer_id = UserId(derive_id("usr", request.id, normal_email(member.email)))
+    issued = issue_token(people, _reviewer(people, member, reviewer_id), TokenPurpose.INVITATION)
     reviewer = issued.reviewer
     marker = Record(
-        wish.tenant_id, RecordKind.TOKEN, request.id, reviewer_id.encode(), reviewer.created_at,
+        member.tenant_id, RecordKind.TOKEN, request.id, reviewer_id.encode(), reviewer.created_at,
         fingerprint=request.fingerprint,
     )  # fmt: skip
     row = _invited(people, reviewer, actor, "A member was invited.")
     if await add_member(people, reviewer, (row,), (issued.record, marker)):
         return Invitation(reviewer, issued.text, issued.expires_at)
-    first = await _answered(people, wish.tenant_id, request)
-    return first or await _first(people, wish.tenant_id, reviewer_id)
+    first = await _answered(people, member.tenant_id, request)
+    return first or await _first(people, member.tenant_id, reviewer_id)
 
 
 async def _answered(people: People, tenant_id: TenantId, request: RequestName) -> Invitation | None:
@@ -90,7 +90,7 @@ async def _first(people: People, tenant_id: TenantId, reviewer_id: UserId) -> In
     return Invitation(Reviewer.from_bytes(added.first_body), None, None)
 
 
-async def add_with_password(people: People, wish: NewMember, actor: Actor) -> tuple[Reviewer, str]:
+async def add_with_password(people: People, member: NewMember, actor: Actor) -> tuple[Reviewer, str]:
     """Add a member with a password that was drawn, and return both; it is shown this once.
 
     Raises:
@@ -98,7 +98,7 @@ async def add_with_password(people: People, wish: NewMember, actor: Actor) -> tu
         Overloaded: Too many passwords are being hashed.
     """
     password = draw_password(people)
-    reviewer = _reviewer(people, wish, UserId(people.new_id("usr"))).model_copy(
+    reviewer = _reviewer(people, member, UserId(people.new_id("usr"))).model_copy(
         update={
             "password_hash": await people.passwords.hash(password),
             "password_changed_at": people.clock(),
@@ -138,18 +138,18 @@ async def give_reset_token(people: People, tenant_id: TenantId, email: str, acto
         return Amended(changed, (row,), (drawn.record,))
 
     await amend(people, tenant_id, found.reviewer.reviewer_id, with_token)
-    kept = await load_member(people.records, tenant_id, found.reviewer.reviewer_id)
-    return IssuedToken(kept.reviewer, drawn.record, drawn.expires_at, drawn.text)
+    stored = await load_member(people.records, tenant_id, found.reviewer.reviewer_id)
+    return IssuedToken(stored.reviewer, drawn.record, drawn.expires_at, drawn.text)
 
 
-def _reviewer(people: People, wish: NewMember, reviewer_id: UserId) -> Reviewer:
+def _reviewer(people: People, member: NewMember, reviewer_id: UserId) -> Reviewer:
     now = people.clock()
     return Reviewer(
         reviewer_id=reviewer_id,
-        tenant_id=wish.tenant_id,
-        email=normal_email(wish.email),
-        name=wish.name,
-        role=wish.role,
+        tenant_id=member.tenant_id,
+        email=normal_email(member.email),
+        name=member.name,
+        role=member.role,
         created_at=now,
         updated_at=now,
     )

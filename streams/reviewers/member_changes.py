@@ -8,12 +8,12 @@ from typing import Any, Final
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.ids import TenantId, UserId
 from schemas.members import Member
-from schemas.people import FactorResetWish, Reviewer, ReviewerCaller, Role
+from schemas.people import FactorResetRequest, Reviewer, ReviewerCaller, Role
 from schemas.problems import ProblemCode, Refused, VeristreamError
 from streams.audit.rows import write_row
 from streams.reviewers.context import People
 from streams.reviewers.members import Amended, amend, email_record, find_in_tenant, load_member, read_email
-from streams.reviewers.roles import Leave, is_owner, let_go
+from streams.reviewers.roles import Departure, is_owner, let_go
 
 _NOTHING: Final = {
     "password_hash": None, "factor": None, "pending_factor": None, "factor_reset": None, "token_id": None,
@@ -23,7 +23,7 @@ _NOTHING: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class MemberWish:
+class MemberChanges:
     """How a member shall change; None leaves it."""
 
     role: Role | None = None
@@ -31,10 +31,10 @@ class MemberWish:
 
     def of(self, reviewer: Reviewer) -> dict[str, Any]:
         """Return what differs from the member as it stands."""
-        wished = {"role": self.role, "active": self.active}
+        wanted = {"role": self.role, "active": self.active}
         return {
             name: value
-            for name, value in wished.items()
+            for name, value in wanted.items()
             if value is not None and value != getattr(reviewer, name)
         }
 
@@ -59,10 +59,10 @@ def show_member(reviewer: Reviewer, now: datetime) -> Member:
     )
 
 
-def waiting_reset(reviewer: Reviewer, now: datetime) -> FactorResetWish | None:
+def waiting_reset(reviewer: Reviewer, now: datetime) -> FactorResetRequest | None:
     """Return the wish to reset the second factor that still waits for a second person, or None."""
-    wish = reviewer.factor_reset
-    return wish if wish is not None and now < wish.expires_at else None
+    reset = reviewer.factor_reset
+    return reset if reset is not None and now < reset.expires_at else None
 
 
 def require_may_make(caller: ReviewerCaller, role: Role) -> None:
@@ -76,7 +76,7 @@ def require_may_make(caller: ReviewerCaller, role: Role) -> None:
 
 
 async def change_member(
-    people: People, caller: ReviewerCaller, reviewer_id: UserId, wish: MemberWish, actor: Actor
+    people: People, caller: ReviewerCaller, reviewer_id: UserId, changes: MemberChanges, actor: Actor
 ) -> Reviewer:
     """Change role or suspension; a suspension ends every session and token at once. A row for each act.
 
@@ -87,27 +87,27 @@ async def change_member(
     rows = _Rows(people, actor)
     while True:
         standing = (await load_member(people.records, caller.tenant_id, reviewer_id)).reviewer
-        _require_may_change(caller, standing, wish)
+        _require_may_change(caller, standing, changes)
         leave = None
-        if _ceases(standing, wish):
-            pointer = "/active" if wish.active is False else "/role"
+        if _ceases(standing, changes):
+            pointer = "/active" if changes.active is False else "/role"
             leave = await let_go(people, caller.tenant_id, reviewer_id, pointer)
         try:
-            change = _change(people, caller, wish, leave, rows)
+            change = _change(people, caller, changes, leave, rows)
             return await amend(people, caller.tenant_id, reviewer_id, change)
         except _IsOwnerMeanwhile:
             continue
 
 
 def _change(
-    people: People, caller: ReviewerCaller, wish: MemberWish, leave: Leave | None, rows: "_Rows"
+    people: People, caller: ReviewerCaller, changes: MemberChanges, leave: Departure | None, rows: "_Rows"
 ) -> Callable[[Reviewer], Any]:
     async def changed(reviewer: Reviewer) -> Amended:
-        _require_may_change(caller, reviewer, wish)
-        differs, now = wish.of(reviewer), people.clock()
+        _require_may_change(caller, reviewer, changes)
+        differs, now = changes.of(reviewer), people.clock()
         if not differs:
             return Amended(reviewer)
-        if _ceases(reviewer, wish) and (leave is None or now >= leave.before):
+        if _ceases(reviewer, changes) and (leave is None or now >= leave.before):
             raise _IsOwnerMeanwhile
         if differs.get("active") is False:
             ended = {"open_sessions": (), "token_id": None, "factor_reset": None}
@@ -149,16 +149,16 @@ class _Rows:
         return write_row(self._ids[number], action, self._actor, subject, now, detail=said, changes=changes)
 
 
-def _ceases(reviewer: Reviewer, wish: MemberWish) -> bool:
+def _ceases(reviewer: Reviewer, changes: MemberChanges) -> bool:
     """Tell whether the member is an owner and would be none."""
-    return is_owner(reviewer) and not is_owner(reviewer.model_copy(update=wish.of(reviewer)))
+    return is_owner(reviewer) and not is_owner(reviewer.model_copy(update=changes.of(reviewer)))
 
 
-def _require_may_change(caller: ReviewerCaller, reviewer: Reviewer, wish: MemberWish) -> None:
+def _require_may_change(caller: ReviewerCaller, reviewer: Reviewer, changes: MemberChanges) -> None:
     require_may_make(caller, reviewer.role)
-    if wish.role is None or wish.role is reviewer.role:
+    if changes.role is None or changes.role is reviewer.role:
         return
-    require_may_make(caller, wish.role)
+    require_may_make(caller, changes.role)
     if caller.reviewer_id == reviewer.reviewer_id and caller.role is not Role.OWNER:
         raise _denied("Nobody but an owner gives themselves another role.")
 
@@ -180,7 +180,7 @@ async def withdraw_invitation(
         _, version = await read_email(people, caller.tenant_id, standing.email)
 
         async def withdrawn(
-            reviewer: Reviewer, leave: Leave | None = leave, version: int = version
+            reviewer: Reviewer, leave: Departure | None = leave, version: int = version
         ) -> Amended:
             _require_open_invitation(caller, reviewer)
             if is_owner(reviewer) and (leave is None or people.clock() >= leave.before):

@@ -26,7 +26,7 @@ COUNTS_AS_BOUND: Final = timedelta(seconds=120)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredMember:
     """A member as read, with the version a change of it must follow."""
 
     reviewer: Reviewer
@@ -86,13 +86,13 @@ def email_id(email: str, key: bytes) -> str:
     return keyed_hash(key, "email", normal_email(email))
 
 
-async def load_member(records: Records, tenant_id: TenantId, reviewer_id: UserId) -> Kept:
+async def load_member(records: Records, tenant_id: TenantId, reviewer_id: UserId) -> StoredMember:
     """Return the member, or raise `NotFound`; a withdrawn one is not found."""
     record = await records.get(tenant_id, RecordKind.REVIEWER, reviewer_id)
     reviewer = Reviewer.from_bytes(record.body)
     if reviewer.withdrawn:
         raise NotFound(reviewer_id)
-    return Kept(reviewer, record.version)
+    return StoredMember(reviewer, record.version)
 
 
 async def read_email(people: People, tenant_id: TenantId, email: str) -> tuple[ReviewerEmail | None, int]:
@@ -107,7 +107,7 @@ async def read_email(people: People, tenant_id: TenantId, email: str) -> tuple[R
     return ReviewerEmail.from_bytes(record.body), record.version
 
 
-async def find_by_email(people: People, email: str) -> Kept | None:
+async def find_by_email(people: People, email: str) -> StoredMember | None:
     """Return the member who signs in with this address, of whatever tenant; None costs as many reads (S27).
 
     A member whose invitation is not redeemed is not found: nobody signs in with the address yet.
@@ -117,7 +117,7 @@ async def find_by_email(people: People, email: str) -> Kept | None:
     return None if found is None or found.reviewer.password_hash is None else found
 
 
-async def find_in_tenant(people: People, tenant_id: TenantId, email: str) -> Kept:
+async def find_in_tenant(people: People, tenant_id: TenantId, email: str) -> StoredMember:
     """Return the tenant's member with this address, or raise `NotFound`."""
     owner, _ = await read_email(people, tenant_id, email)
     found = None if owner is None else await _load_owner(people, owner)
@@ -126,7 +126,7 @@ async def find_in_tenant(people: People, tenant_id: TenantId, email: str) -> Kep
     return found
 
 
-async def _load_owner(people: People, owner: ReviewerEmail) -> Kept | None:
+async def _load_owner(people: People, owner: ReviewerEmail) -> StoredMember | None:
     try:
         return await load_member(people.records, owner.tenant_id, owner.reviewer_id or UserId("nobody"))
     except NotFound:
@@ -239,11 +239,11 @@ async def amend(people: People, tenant_id: TenantId, reviewer_id: UserId, change
         NotFound: The tenant has no such member.
     """
     while True:
-        kept = await load_member(people.records, tenant_id, reviewer_id)
-        amended = await change(kept.reviewer)
-        if amended == Amended(kept.reviewer):
-            return kept.reviewer
-        records = (reviewer_record(amended.reviewer, kept.version + 1), *amended.records)
+        stored = await load_member(people.records, tenant_id, reviewer_id)
+        amended = await change(stored.reviewer)
+        if amended == Amended(stored.reviewer):
+            return stored.reviewer
+        records = (reviewer_record(amended.reviewer, stored.version + 1), *amended.records)
         try:
             committed = await people.commit(Change(tenant_id, records, amended.rows))
         except Conflict:

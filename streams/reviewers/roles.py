@@ -14,7 +14,7 @@ from streams.ports.records import Change, Position, Record, RecordKind, Records
 from streams.reviewers.context import People
 from streams.reviewers.members import MEMBERS_INDEX
 
-LEAVERS: Final = "owners"
+DEPARTING_OWNERS: Final = "owners"
 """The id of the one record, beside a tenant's settings, through which owners leave one after the other."""
 
 MAY_LEAVE: Final = timedelta(seconds=30)
@@ -26,14 +26,14 @@ COUNTS_AS_GONE: Final = timedelta(seconds=120)
 _PAGE: Final = 100
 
 
-class Leavers(Frozen):
+class DepartingOwners(Frozen):
     """Owners who were let go, and until when nobody relies on them."""
 
     until: Mapping[UserId, Timestamp]
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class Departure:
     """One owner may cease to be one, until then."""
 
     before: datetime
@@ -44,7 +44,7 @@ def is_owner(reviewer: Reviewer) -> bool:
     return reviewer.active and reviewer.role is Role.OWNER
 
 
-async def let_go(people: People, tenant_id: TenantId, reviewer_id: UserId, pointer: str) -> Leave:
+async def let_go(people: People, tenant_id: TenantId, reviewer_id: UserId, pointer: str) -> Departure:
     """Let an owner leave when another stays.
 
     Of two owners who leave at once the record's version lets one go first, and the other then sees it.
@@ -53,27 +53,29 @@ async def let_go(people: People, tenant_id: TenantId, reviewer_id: UserId, point
         Refused: VALIDATION_FAILED at the pointer; it is the last one.
     """
     while True:
-        kept, version = await _load(people.records, tenant_id)
+        stored, version = await _load(people.records, tenant_id)
         now = people.clock()
-        gone = {one: until for one, until in kept.until.items() if until > now and one != reviewer_id}
+        gone = {one: until for one, until in stored.until.items() if until > now and one != reviewer_id}
         if not await _owners(people.records, tenant_id) - gone.keys() - {reviewer_id}:
             message = "The last active owner can neither be suspended nor get another role."
             raise Refused.at(pointer, ProblemCode.VALIDATION_FAILED, message)
-        leavers = Leavers(until={**gone, reviewer_id: now + COUNTS_AS_GONE})
-        record = Record(tenant_id, RecordKind.SETTINGS, LEAVERS, leavers.to_bytes(), now, version=version + 1)
+        leavers = DepartingOwners(until={**gone, reviewer_id: now + COUNTS_AS_GONE})
+        record = Record(
+            tenant_id, RecordKind.SETTINGS, DEPARTING_OWNERS, leavers.to_bytes(), now, version=version + 1
+        )
         try:
             if (await people.commit(Change(tenant_id, (record,)))).won:
-                return Leave(now + MAY_LEAVE)
+                return Departure(now + MAY_LEAVE)
         except Conflict:
             continue  # somebody else leaves: look again who stays
 
 
-async def _load(records: Records, tenant_id: TenantId) -> tuple[Leavers, int]:
+async def _load(records: Records, tenant_id: TenantId) -> tuple[DepartingOwners, int]:
     try:
-        record = await records.get(tenant_id, RecordKind.SETTINGS, LEAVERS)
+        record = await records.get(tenant_id, RecordKind.SETTINGS, DEPARTING_OWNERS)
     except NotFound:
-        return Leavers(until={}), 0
-    return Leavers.from_bytes(record.body), record.version
+        return DepartingOwners(until={}), 0
+    return DepartingOwners.from_bytes(record.body), record.version
 
 
 async def _owners(records: Records, tenant_id: TenantId) -> set[UserId]:

@@ -76,12 +76,12 @@ async def read_token(people: People, text: str) -> PresentedToken:
     try:
         record = await people.records.get(PLATFORM, RecordKind.TOKEN, token_id)
         token = OneTimeToken.from_bytes(record.body)
-        kept = await load_member(people.records, token.tenant_id, token.reviewer_id)
+        stored = await load_member(people.records, token.tenant_id, token.reviewer_id)
     except NotFound:
         raise refused_token() from None
     if people.clock() >= token.expires_at:
         raise refused_token()
-    require_outstanding(kept.reviewer, token_id)
+    require_outstanding(stored.reviewer, token_id)
     return PresentedToken(token_id, token)
 
 

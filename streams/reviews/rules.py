@@ -22,7 +22,7 @@ from schemas.reasons import ReasonCode
 from schemas.reviews import CaseNote, CaseOutcome, Conclusion, ReviewCase, StoredCase
 from schemas.tenant_settings import FourEyes
 from schemas.verifications import StoredVerification, Verification
-from streams.verification.rules import tell
+from streams.verification.rules import to_reasons
 from streams.verification.sandbox import PREFIX as SIMULATED
 
 LEASE: Final = timedelta(minutes=30)
@@ -282,7 +282,7 @@ def _new_decision(
         "status": status,
         "decision": _DECISION_OF[status],
         "decision_id": DecisionId(superseding),
-        "reasons": tell(codes),
+        "reasons": to_reasons(codes),
     }
 
 

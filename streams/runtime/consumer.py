@@ -61,7 +61,7 @@ class PatchedThread(driver.AIOKafkaConsumerThread):
             self._ensure_consumer()._fetcher,  # noqa: SLF001  # no setting leads there
             parent.is_steady,
             parent.is_left_alone,
-            tell_of_records=parent.note_records,
+            on_records=parent.note_records,
         )
 
     @override

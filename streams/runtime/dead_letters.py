@@ -31,7 +31,7 @@ REDRIVE_GROUP: Final = "veristream-redrive"
 REDRIVEN: Final = "redriven"
 """Header of a record that was sent again: its offset among the dead letters."""
 
-MOST_KEPT: Final = MAX_RECORD_BYTES - 16_384
+MAX_VALUE_BYTES: Final = MAX_RECORD_BYTES - 16_384
 """Bytes of a value that fit beside the headers of its burial."""
 
 _NOT_AGAIN: Final = frozenset({REPLY_TO, DEADLINE, AUTHENTICATION})
@@ -49,7 +49,7 @@ _REASON_LENGTH: Final = 500
 _LONGEST_NUMBER: Final = 19
 """Digits; an offset has 63 bits."""
 _READ_MS: Final = 500
-_GRAVES: Final = TopicPartition(Topic.DEAD_LETTERS, 0)
+_LETTERS: Final = TopicPartition(Topic.DEAD_LETTERS, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class DeadLetter:
     offset: int
     """Its place among the dead letters."""
     reason: str
-    buried_at: str
+    written_at: str
     delivery: Delivery
     cut: bool
     """Value or key was too long to be kept whole; such a record cannot be sent again."""
@@ -87,7 +87,7 @@ class Redriven:
     """Cut short, forged, or copied: they stay where they are, for good."""
 
 
-def burial(delivery: Delivery, reason: str, at: datetime, keep: int = MOST_KEPT) -> Outgoing:
+def dead_letter(delivery: Delivery, reason: str, at: datetime, max_bytes: int = MAX_VALUE_BYTES) -> Outgoing:
     """Return the record that buries another one: its raw bytes up to `keep`, its origin and the reason."""
     value, key = delivery.value or b"", delivery.key
     own = {
@@ -99,12 +99,12 @@ def burial(delivery: Delivery, reason: str, at: datetime, keep: int = MOST_KEPT)
     }
     if key is not None:
         own[_KEY] = key[:_LONGEST_KEY]
-    if len(value) > keep or len(key or b"") > _LONGEST_KEY:
+    if len(value) > max_bytes or len(key or b"") > _LONGEST_KEY:
         own[_CUT] = str(len(value)).encode()
     if AUTHENTICATION in delivery.headers:
         own[_CODE] = delivery.headers[AUTHENTICATION][:_LONGEST_KEY]
     headers = (*_carried(delivery), *own.items())
-    return Outgoing(Topic.DEAD_LETTERS, delivery.topic.encode(), value[:keep], headers, partition=0)
+    return Outgoing(Topic.DEAD_LETTERS, delivery.topic.encode(), value[:max_bytes], headers, partition=0)
 
 
 def _carried(delivery: Delivery) -> Iterator[tuple[str, bytes]]:
@@ -156,7 +156,7 @@ async def list_dead_letters(access: LogAccess, keys: RecordKeys, limit: int) -> 
         StoreUnavailable: No broker answers.
     """
     async with _reader(access) as reader:
-        end = (await reader.end_offsets([_GRAVES]))[_GRAVES]
+        end = (await reader.end_offsets([_LETTERS]))[_LETTERS]
         return [letter async for letter in _read(reader, keys, max(0, end - limit), end)]
 
 
@@ -167,9 +167,9 @@ async def count_dead_letters(access: LogAccess) -> int:
         StoreUnavailable: No broker answers.
     """
     async with _reader(access) as reader:
-        begin = (await reader.beginning_offsets([_GRAVES]))[_GRAVES]
-        end = (await reader.end_offsets([_GRAVES]))[_GRAVES]
-        return int(end) - max(int(begin), await reader.committed(_GRAVES) or 0)
+        begin = (await reader.beginning_offsets([_LETTERS]))[_LETTERS]
+        end = (await reader.end_offsets([_LETTERS]))[_LETTERS]
+        return int(end) - max(int(begin), await reader.committed(_LETTERS) or 0)
 
 
 async def redrive(
@@ -188,8 +188,8 @@ async def redrive(
     sent = withheld = 0
     seen: set[bytes] = set()
     async with _reader(access) as reader:
-        start = await reader.committed(_GRAVES) or 0
-        end = (await reader.end_offsets([_GRAVES]))[_GRAVES]
+        start = await reader.committed(_LETTERS) or 0
+        end = (await reader.end_offsets([_LETTERS]))[_LETTERS]
         last = end if limit is None else min(end, start + limit)
         async for letter in _read(reader, keys, 0, last):  # from the first: a copy may lie anywhere after it
             copied = letter.record_id in seen
@@ -202,15 +202,15 @@ async def redrive(
                 sent += 1
             else:
                 withheld += 1
-            await reader.commit({_GRAVES: letter.offset + 1})
+            await reader.commit({_LETTERS: letter.offset + 1})
     return Redriven(sent, withheld)
 
 
 def _again(letter: DeadLetter) -> Outgoing:
-    kept = {n: c for n, c in letter.delivery.headers.items() if n not in _NOT_AGAIN}
-    kept[REDRIVEN] = str(letter.offset).encode()
+    headers = {n: c for n, c in letter.delivery.headers.items() if n not in _NOT_AGAIN}
+    headers[REDRIVEN] = str(letter.offset).encode()
     delivery = letter.delivery
-    return Outgoing(delivery.topic, delivery.key, delivery.value, tuple(kept.items()))
+    return Outgoing(delivery.topic, delivery.key, delivery.value, tuple(headers.items()))
 
 
 @asynccontextmanager
@@ -223,7 +223,7 @@ async def _reader(access: LogAccess) -> AsyncIterator[Any]:
     )
     try:
         await reader.start()
-        reader.assign([_GRAVES])
+        reader.assign([_LETTERS])
         yield reader
     except (KafkaError, OSError) as error:
         raise StoreUnavailable("no broker answers") from error
@@ -233,16 +233,16 @@ async def _reader(access: LogAccess) -> AsyncIterator[Any]:
 
 async def _read(reader: Any, keys: RecordKeys, start: int, end: int) -> AsyncIterator[DeadLetter]:
     """Read from `start` up to `end`, which the log held when it was asked."""
-    redriven_to = await reader.committed(_GRAVES) or 0
+    redriven_to = await reader.committed(_LETTERS) or 0
     if start >= end:
         return
-    reader.seek(_GRAVES, start)
+    reader.seek(_LETTERS, start)
     while True:
-        batches = await reader.getmany(_GRAVES, timeout_ms=_READ_MS)
-        for record in batches.get(_GRAVES, ()):
+        batches = await reader.getmany(_LETTERS, timeout_ms=_READ_MS)
+        for record in batches.get(_LETTERS, ()):
             if record.offset >= end:
                 return
             redriven = record.offset < redriven_to
             yield unearth(delivery_of(record), keys, redriven=redriven)
-        if await reader.position(_GRAVES) >= end:
+        if await reader.position(_LETTERS) >= end:
             return

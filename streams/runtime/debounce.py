@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 
-class Coalescer(Generic[Item]):
+class Debouncer(Generic[Item]):
     """Passes items on in batches, in order, one batch at a time.
 
     `flush` must not raise: what it cannot do it logs, and the reconciler does it later.

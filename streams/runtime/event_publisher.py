@@ -15,7 +15,7 @@ from schemas.problems import StoreUnavailable
 from schemas.topics import Topic, decision_key
 from streams.ports.events import EventPublisher
 from streams.ports.records import Journal
-from streams.runtime.debounce import Coalescer
+from streams.runtime.debounce import Debouncer
 from streams.runtime.producer import LogWriter, Outgoing
 
 log = structlog.get_logger(__name__)
@@ -39,8 +39,8 @@ class KafkaEventPublisher(EventPublisher):
     def __init__(self, writer: LogWriter, journal: Journal) -> None:
         self._writer = writer
         self._journal = journal
-        self._seals = Coalescer(SEAL_WINDOW_S, self._wish_seals)
-        self._emitted = Coalescer(EMITTED_WINDOW_S, self._mark)
+        self._seals = Debouncer(SEAL_WINDOW_S, self._request_seals)
+        self._emitted = Debouncer(EMITTED_WINDOW_S, self._mark)
 
     async def __aenter__(self) -> Self:
         """Begin; there is nothing to open."""
@@ -66,9 +66,9 @@ class KafkaEventPublisher(EventPublisher):
             return
         self._emitted.add(event.id for event in events)
 
-    async def _wish_seals(self, wishes: list[tuple[TenantId, AuditEventId]]) -> None:
+    async def _request_seals(self, rows: list[tuple[TenantId, AuditEventId]]) -> None:
         by_tenant: dict[TenantId, list[AuditEventId]] = {}
-        for tenant_id, audit_id in wishes:
+        for tenant_id, audit_id in rows:
             by_tenant.setdefault(tenant_id, []).append(audit_id)
         try:
             await self._writer.write(*(seal_record(t, tuple(ids[:MOST_IDS])) for t, ids in by_tenant.items()))
@@ -99,5 +99,5 @@ def key_of(event: DecisionEvent) -> str:
 
 def seal_record(tenant_id: TenantId, event_ids: tuple[AuditEventId, ...] = ()) -> Outgoing:
     """Return the record that asks for a tenant's rows to be sealed."""
-    wish = SealAudit(tenant_id=tenant_id, event_ids=event_ids)
-    return Outgoing(Topic.AUDIT, tenant_id.encode(), wish.to_bytes())
+    command = SealAudit(tenant_id=tenant_id, event_ids=event_ids)
+    return Outgoing(Topic.AUDIT, tenant_id.encode(), command.to_bytes())

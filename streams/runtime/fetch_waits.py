@@ -34,10 +34,10 @@ class FetchWaits:
         is_steady: Callable[[], bool] = lambda: True,
         is_never_taken: Callable[[Any], bool] = lambda _: False,
         patient_wait_ms: int = PATIENT_WAIT_MS,
-        tell_of_records: Callable[[], None] = lambda: None,
+        on_records: Callable[[], None] = lambda: None,
     ) -> None:
         self._fetcher = fetcher
-        self._tell_of_records = tell_of_records
+        self._on_records = on_records
         self._patient_wait_ms = patient_wait_ms
         self._is_steady = is_steady
         self._is_never_taken = is_never_taken
@@ -49,7 +49,7 @@ class FetchWaits:
         requests, resets, rest_s, outdated, paused = self._plan(assignment)
         leaves_out = self._leaves_out()
         if leaves_out:
-            self._tell_of_records()
+            self._on_records()
         if outdated or resets or paused or leaves_out or not self._is_steady():
             return requests, resets, rest_s, outdated, paused
         for _, request in requests:

@@ -16,7 +16,7 @@ from schemas.base import Event
 from schemas.problems import Overloaded, ProblemCode, Refusal, Refused, StoreUnavailable
 from streams.runtime.authentication import FAILED as UNAUTHENTIC
 from streams.runtime.authentication import RecordKeys, Unauthentic, require_fresh
-from streams.runtime.dead_letters import burial
+from streams.runtime.dead_letters import dead_letter
 from streams.runtime.message import Delivery
 from streams.runtime.producer import LogWriter, Outgoing, RecordTooLarge
 from streams.runtime.replays import Replays
@@ -114,7 +114,7 @@ class Guard:
             require_fresh(stamp, delivery.appended_ms)
         except Unauthentic as reason:
             self._replays.passed(delivery)
-            await self._bury(delivery, f"{UNAUTHENTIC}: {reason}")
+            await self._dead_letter(delivery, f"{UNAUTHENTIC}: {reason}")
             self.ends["forged"] += 1
             return False
         tries = 0
@@ -163,15 +163,15 @@ class Guard:
         self.ends[end] += 1
 
     async def _give_up(self, delivery: Delivery, reason: str) -> None:
-        await self._bury(delivery, reason)
+        await self._dead_letter(delivery, reason)
         await self._reply(delivery, Reply(refusal=FAILED), "buried")
 
-    async def _bury(self, delivery: Delivery, reason: str) -> None:
+    async def _dead_letter(self, delivery: Delivery, reason: str) -> None:
         log.error("guard.buried", **place(delivery), reason=reason)
         try:
-            await self._write(burial(delivery, reason, self._now()))
+            await self._write(dead_letter(delivery, reason, self._now()))
         except RecordTooLarge:  # the broker takes less than it is asked to by default
-            await self._write(burial(delivery, reason, self._now(), keep=0))
+            await self._write(dead_letter(delivery, reason, self._now(), max_bytes=0))
 
     async def _write(self, record: Outgoing) -> None:
         """Write until the log has it: what is not written down must not be acknowledged."""

@@ -31,7 +31,7 @@ for its age is by the clock of the worker that decided, which may be ahead of th
 BATCH: Final = 500
 
 
-class Reconciler:
+class OutboxRelay:
     """Looks through the store for unfinished work; what it tells twice is recognised by its id."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Reconciler:
         self._waiting: frozenset[EventId] = frozenset()
         self._unsealed: frozenset[TenantId] = frozenset()
 
-    async def reconcile(self) -> int:
+    async def relay_pending(self) -> int:
         """Send events nobody marked, and ask for chains left open twice in a row; return how many records.
 
         Raises:
@@ -73,16 +73,16 @@ class Reconciler:
         """Reconcile for ever; an absent store or log is met again at the next round."""
         while True:
             try:
-                await self.reconcile()
+                await self.relay_pending()
             except StoreUnavailable:
                 log.warning("reconciler.waiting")
             await asyncio.sleep(every_s)
 
 
 @asynccontextmanager
-async def reconciling(reconciler: Reconciler, every_s: float = EVERY_S) -> AsyncIterator[None]:
+async def relaying_outbox(relay: OutboxRelay, every_s: float = EVERY_S) -> AsyncIterator[None]:
     """Reconcile in the background for the length of the context."""
-    async with beside(lambda: reconciler.run(every_s), "reconciler", every_s):
+    async with beside(lambda: relay.run(every_s), "reconciler", every_s):
         yield
 
 

@@ -163,7 +163,7 @@ class Worker:
     def start(self) -> None:
         """Begin to run; `wait_ready` tells when it does."""
         self._supervisor = asyncio.create_task(self._supervise(), name="worker")
-        self._supervisor.add_done_callback(lambda _: asyncio.ensure_future(self._tell()))
+        self._supervisor.add_done_callback(lambda _: asyncio.ensure_future(self._notify_changed()))
 
     async def wait_ready(self) -> None:
         """Return once the worker is ready; what kept the app from being built is raised."""
@@ -234,14 +234,14 @@ class Worker:
             if self.ready:
                 with suppress(KafkaError, TimeoutError):
                     await self._measure(app)
-            await self._tell()
+            await self._notify_changed()
             now = asyncio.get_running_loop().time()
             unended = self._progress.unended(changing=app.rebalancing or app.in_recovery, now=now)
             if (unended or self._stalled) and now - self._waited_at() >= self._progress.stall_after_s:
                 raise Stuck("a rebalance does not end" if unended else f"{self._stalled} stand still")
             await asyncio.sleep(WATCH_S)
 
-    async def _tell(self) -> None:
+    async def _notify_changed(self) -> None:
         async with self._changed:
             self._changed.notify_all()
 

@@ -74,7 +74,7 @@ def topics_wanted(access: LogAccess, group: str, tables: Mapping[str, Topic]) ->
     """Return every topic there must be, as aiokafka's `NewTopic`."""
     copies, in_sync = access.replication_factor, {"min.insync.replicas": str(access.min_insync_replicas)}
     dated = {"cleanup.policy": "delete", TIMESTAMP_TYPE: APPEND_TIME}
-    kept = {"cleanup.policy": "compact,delete", "retention.ms": str(CHANGELOG_RETENTION_MS)}
+    configs = {"cleanup.policy": "compact,delete", "retention.ms": str(CHANGELOG_RETENTION_MS)}
     sources = [
         NewTopic(
             str(spec.topic),
@@ -85,7 +85,7 @@ def topics_wanted(access: LogAccess, group: str, tables: Mapping[str, Topic]) ->
         for spec in TOPICS
     ]
     return sources + [
-        NewTopic(changelog_of(group, table), partitions_of(source), copies, topic_configs=kept | in_sync)
+        NewTopic(changelog_of(group, table), partitions_of(source), copies, topic_configs=configs | in_sync)
         for table, source in tables.items()
     ]
 

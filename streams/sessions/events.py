@@ -5,7 +5,7 @@ from typing import Final
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import PLATFORM, EventId, TenantId, derive_id
-from schemas.sessions import SessionWatch, SessionWish, StoredSession
+from schemas.sessions import SessionCommandBase, SessionWatch, StoredSession
 from streams.audit.actors import NOBODY
 from streams.audit.rows import write_row
 from streams.ports.records import Record, RecordKind
@@ -21,9 +21,9 @@ _DONE: Final = {
 }
 
 
-def by_the_clock(wish: SessionWish) -> SessionWish:
+def by_the_clock(command: SessionCommandBase) -> SessionCommandBase:
     """Return the wish as one of nobody, for what happens before it can be looked at."""
-    return wish.model_copy(update={"actor": NOBODY})
+    return command.model_copy(update={"actor": NOBODY})
 
 
 def new_record(tenant_id: TenantId, stored: StoredSession, fingerprint: str) -> Record:

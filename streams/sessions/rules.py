@@ -13,9 +13,9 @@ from schemas.ids import EvidenceId, TenantId, VerificationId, derive_id
 from schemas.problems import ProblemCode, Refused
 from schemas.reasons import ReasonCode
 from schemas.sessions import (
+    AddCapture,
     Captured,
     Consent,
-    KeepCapture,
     OpenSession,
     StartSession,
     StoredSession,
@@ -50,10 +50,10 @@ NEEDS: Final[Mapping[FlowType, tuple[EvidenceKind, ...]]] = MappingProxyType(
 _NAMED: Final = {EvidenceKind.IMAGE: "document", EvidenceKind.SELFIE: "selfie"}
 
 
-def slot_id(wish: OpenSession) -> str:
+def slot_id(command: OpenSession) -> str:
     """Return where it stands which session the subject has open under the flow."""
-    mode = "live" if wish.livemode else "test"
-    return derive_id("slot", wish.tenant_id, mode, wish.flow_id, wish.subject_id)
+    mode = "live" if command.livemode else "test"
+    return derive_id("slot", command.tenant_id, mode, command.flow_id, command.subject_id)
 
 
 def verification_id(tenant_id: TenantId, session_id: str, attempt: int) -> VerificationId:
@@ -83,7 +83,7 @@ def is_running(stored: StoredSession, now: datetime) -> bool:
 
 
 def opened(
-    wish: OpenSession,
+    command: OpenSession,
     revision: FlowRevision,
     return_url: str | None,
     reference: EvidenceId | None,
@@ -94,9 +94,9 @@ def opened(
     if return_url is not None:
         frozen = frozen.model_copy(update={"return_url": return_url})
     row = VerificationSession(
-        session_id=wish.session_id,
-        subject_id=wish.subject_id,
-        flow_id=wish.flow_id,
+        session_id=command.session_id,
+        subject_id=command.subject_id,
+        flow_id=command.flow_id,
         flow_revision=revision.revision,
         flow_type=frozen.flow_type,
         status=SessionStatus.CREATED,
@@ -104,46 +104,49 @@ def opened(
         created_at=now,
         updated_at=now,
         expires_at=now + LIFETIME,
-        livemode=wish.livemode,
+        livemode=command.livemode,
     )
     return StoredSession(
         session=row,
         configuration=frozen,
-        locale=wish.locale,
-        key_id=wish.key_id,
-        sealed_opening=wish.sealed_opening,
+        locale=command.locale,
+        key_id=command.key_id,
+        sealed_opening=command.sealed_opening,
         reference=reference,
-        requests=(wish.actor.request_id,),
+        requests=(command.actor.request_id,),
     )
 
 
-def decided_on_notice(stored: StoredSession, wish: StartSession, now: datetime) -> StoredSession:
+def decided_on_notice(stored: StoredSession, command: StartSession, now: datetime) -> StoredSession:
     """Return the session with the person's choice; accepted, it is started (G66).
 
     Raises:
         Refused: SESSION_FINISHED.
     """
     require_open(stored)
-    if wish.accepted and stored.consent is not None and stored.consent.accepted:
+    if command.accepted and stored.consent is not None and stored.consent.accepted:
         return stored
     consent = Consent(
-        accepted=wish.accepted, notice_version=wish.notice_version, locale=wish.locale, decided_at=now
+        accepted=command.accepted,
+        notice_version=command.notice_version,
+        locale=command.locale,
+        decided_at=now,
     )
-    status = SessionStatus.STARTED if wish.accepted else stored.session.status
+    status = SessionStatus.STARTED if command.accepted else stored.session.status
     return moved(stored.model_copy(update={"consent": consent}), now, status=status)
 
 
-def captured(stored: StoredSession, wish: KeepCapture, now: datetime) -> StoredSession:
+def captured(stored: StoredSession, command: AddCapture, now: datetime) -> StoredSession:
     """Return the session with an image, in the place of an earlier one.
 
     Raises:
         Refused: SESSION_FINISHED, CONSENT_REQUIRED, or VALIDATION_FAILED for an image the flow has no use of.
     """
-    require_capturing(stored, wish.what)
-    if wish.attempt != attempt_of(stored):
+    require_capturing(stored, command.what)
+    if command.attempt != attempt_of(stored):
         raise finished()
-    image = Captured(evidence_id=wish.evidence_id, reasons=wish.reasons, kept_at=now)
-    return moved(stored.model_copy(update={_NAMED[wish.what]: image}), now)
+    image = Captured(evidence_id=command.evidence_id, reasons=command.reasons, kept_at=now)
+    return moved(stored.model_copy(update={_NAMED[command.what]: image}), now)
 
 
 def require_capturing(stored: StoredSession, what: EvidenceKind) -> None:
@@ -159,7 +162,7 @@ def require_capturing(stored: StoredSession, what: EvidenceKind) -> None:
         raise Refused.because(ProblemCode.VALIDATION_FAILED, message)
 
 
-def submitted(stored: StoredSession, wish: SubmitSession, now: datetime) -> StoredSession:
+def submitted(stored: StoredSession, command: SubmitSession, now: datetime) -> StoredSession:
     """Return the session handed in; one that already is stays as it is.
 
     Raises:
@@ -168,13 +171,13 @@ def submitted(stored: StoredSession, wish: SubmitSession, now: datetime) -> Stor
     if stored.session.status in UNDER_WAY:
         return stored
     require_submitting(stored)
-    if wish.attempt != attempt_of(stored):
+    if command.attempt != attempt_of(stored):
         raise finished()
     handed_in = Submitted(
-        request_id=wish.actor.request_id, sealed_submission=wish.sealed_submission, submitted_at=now
+        request_id=command.actor.request_id, sealed_submission=command.sealed_submission, submitted_at=now
     )
     after = stored.model_copy(update={"submitted": handed_in, "retry_reasons": ()})
-    return moved(after, now, status=SessionStatus.SUBMITTED, attempts=wish.attempt)
+    return moved(after, now, status=SessionStatus.SUBMITTED, attempts=command.attempt)
 
 
 def require_submitting(stored: StoredSession) -> None:
@@ -220,8 +223,8 @@ def awaits(stored: StoredSession, attempt: int) -> bool:
     """
     row = stored.session
     ended = row.status not in OPEN | UNDER_WAY | {SessionStatus.EXPIRED, SessionStatus.CANCELLED}
-    told = row.status not in UNDER_WAY and not (ended and row.verification_id is None)
-    return row.attempts == attempt and not told
+    reported = row.status not in UNDER_WAY and not (ended and row.verification_id is None)
+    return row.attempts == attempt and not reported
 
 
 def sent_back(stored: StoredSession, reasons: Sequence[ReasonCode], now: datetime) -> StoredSession:

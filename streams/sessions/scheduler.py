@@ -32,7 +32,7 @@ LOOK_BACK: Final = timedelta(hours=26)
 log = structlog.get_logger(__name__)
 
 
-class Sweeper:
+class SessionScheduler:
     """Asks the sessions' actors to look at what is due; asking twice changes nothing."""
 
     def __init__(self, records: Records, writer: LogWriter, now: Callable[[], datetime]) -> None:
@@ -62,9 +62,9 @@ class Sweeper:
             page = await self._records.page(
                 PLATFORM, RecordKind.SESSION_WATCH, rules.due_index(hour), limit=PAGE, before=before
             )
-            wishes = [wish for record in page if (wish := await self._asked(record, now)) is not None]
-            await self._writer.write(*wishes)
-            sent += len(wishes)
+            commands = [command for record in page if (command := await self._asked(record, now)) is not None]
+            await self._writer.write(*commands)
+            sent += len(commands)
             if len(page) < PAGE:
                 break
             before = Position(page[-1].created_at, page[-1].id)
@@ -82,8 +82,8 @@ class Sweeper:
         stored = stored_of(found.body)
         if stored is None or (rules.due(stored) is None and stored.session.verification_id is not None):
             return None
-        wish = _wish(watch, stored, now)
-        return Outgoing(Topic.SESSION_COMMANDS, watch.session_id.encode(), wish.to_bytes())
+        command = _command(watch, stored, now)
+        return Outgoing(Topic.SESSION_COMMANDS, watch.session_id.encode(), command.to_bytes())
 
     async def run(self, every_s: float = EVERY_S) -> None:
         """Sweep for ever; an absent store or log is met again at the next round."""
@@ -99,13 +99,13 @@ class Sweeper:
 
 
 @asynccontextmanager
-async def sweeping_sessions(sweeper: Sweeper, every_s: float = EVERY_S) -> AsyncIterator[None]:
+async def scheduling_sessions(sweeper: SessionScheduler, every_s: float = EVERY_S) -> AsyncIterator[None]:
     """Sweep in the background for the length of the context."""
     async with beside(lambda: sweeper.run(every_s), "session-sweeper", every_s):
         yield
 
 
-def _wish(watch: SessionWatch, stored: StoredSession, now: datetime) -> ExpireSession | RecordOutcome:
+def _command(watch: SessionWatch, stored: StoredSession, now: datetime) -> ExpireSession | RecordOutcome:
     """Return what the actor of a session that is due is asked."""
     tenant_id, session_id = watch.tenant_id, watch.session_id
     if stored.session.status in rules.OPEN:

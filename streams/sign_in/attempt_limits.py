@@ -60,7 +60,7 @@ class Counter:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class CountedAttempt:
     """An attempt that was counted."""
 
     counter: Counter
@@ -82,7 +82,7 @@ class TooSoon(TooManyAttempts):
     """The pause after the attempt before is not over; nothing was looked at (S21)."""
 
 
-async def take(people: People, limit: Limit, *whose: str) -> Taken:
+async def take(people: People, limit: Limit, *whose: str) -> CountedAttempt:
     """Count an attempt before it is looked at, so that no crowd gets more than the limit.
 
     Raises:
@@ -101,7 +101,7 @@ async def take(people: People, limit: Limit, *whose: str) -> Taken:
         return (*counting, taken_at)
 
     await _change(people, counter, with_attempt)
-    return Taken(counter, taken_at)
+    return CountedAttempt(counter, taken_at)
 
 
 def _pause_s(limit: Limit, counting: Attempts, now: datetime) -> float:
@@ -112,7 +112,7 @@ def _pause_s(limit: Limit, counting: Attempts, now: datetime) -> float:
     return (ends_at - now).total_seconds()
 
 
-async def give_back(people: People, taken: Taken) -> None:
+async def give_back(people: People, taken: CountedAttempt) -> None:
     """Uncount an attempt that was no failure."""
 
     def without_attempt(attempts: Attempts) -> Attempts:
@@ -143,8 +143,8 @@ async def _change(people: People, counter: Counter, change: Callable[[Attempts],
     """Change a counter; who loses against somebody else who counts looks again."""
     while True:
         try:
-            kept = await people.records.get(PLATFORM, RecordKind.COUNTER, counter.record_id)
-            standing, version = Counts.from_bytes(kept.body).attempts, kept.version
+            found = await people.records.get(PLATFORM, RecordKind.COUNTER, counter.record_id)
+            standing, version = Counts.from_bytes(found.body).attempts, found.version
         except NotFound:
             standing, version = {}, 0
         before = standing.get(counter.own, ())

@@ -12,7 +12,15 @@ from schemas.sign_in import FactorAccepted, FactorMethod
 from streams.audit.rows import act, write_row
 from streams.reviewers.context import People, keyed_hash
 from streams.reviewers.members import Amend, Amended, amend
-from streams.sign_in.attempt_limits import Limit, Taken, TooManyAttempts, TooSoon, clear, give_back, take
+from streams.sign_in.attempt_limits import (
+    CountedAttempt,
+    Limit,
+    TooManyAttempts,
+    TooSoon,
+    clear,
+    give_back,
+    take,
+)
 from streams.sign_in.device_cookies import issue_device
 from streams.sign_in.session_cookies import session_record
 from streams.sign_in.sessions import rotate, session_of, show, with_rotated
@@ -44,7 +52,7 @@ class Presented:
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class FactorVerified:
     """The factor was met, and the cookie is another one now."""
 
     answer: FactorAccepted
@@ -53,7 +61,9 @@ class Met:
     """A new device cookie."""
 
 
-async def meet(people: People, caller: ReviewerCaller, presented: Presented, actor: Actor) -> Met:
+async def verify_factor(
+    people: People, caller: ReviewerCaller, presented: Presented, actor: Actor
+) -> FactorVerified:
     """Meet the factor in the caller's session; a recovery code ends every other session. One row.
 
     Raises:
@@ -64,7 +74,7 @@ async def meet(people: People, caller: ReviewerCaller, presented: Presented, act
     now, row_id = people.clock(), people.new_id("aud")
     renewed = rotate(people, session, satisfied=True, factor_at=now)
 
-    async def with_factor_met(reviewer: Reviewer) -> Amended:
+    async def with_factor_verified(reviewer: Reviewer) -> Amended:
         used = await _use(people, reviewer, presented, now)
         alone = presented.method is FactorMethod.RECOVERY_CODE
         changes = {"method": presented.method, "recovery_codes_remaining": len(used.recovery_hashes)}
@@ -74,14 +84,14 @@ async def meet(people: People, caller: ReviewerCaller, presented: Presented, act
         record = session_record(renewed.session, 1)
         return Amended(with_rotated(changed, renewed.session, alone=alone), (row,), (record,))
 
-    reviewer = await attempt(people, caller, actor, with_factor_met)
+    reviewer = await attempt(people, caller, actor, with_factor_verified)
     left = 0 if reviewer.factor is None else len(reviewer.factor.recovery_hashes)
     answer = FactorAccepted(
         session=show(people, reviewer, renewed.session),
         method=presented.method,
         recovery_codes_remaining=left,
     )
-    return Met(answer, renewed.cookie, issue_device(people, reviewer))
+    return FactorVerified(answer, renewed.cookie, issue_device(people, reviewer))
 
 
 async def _use(people: People, reviewer: Reviewer, presented: Presented, now: datetime) -> Factor:
@@ -128,8 +138,8 @@ async def attempt(people: People, caller: ReviewerCaller, actor: Actor, change: 
     return reviewer
 
 
-async def _count(people: People, caller: ReviewerCaller, actor: Actor) -> list[Taken]:
-    taken: list[Taken] = []
+async def _count(people: People, caller: ReviewerCaller, actor: Actor) -> list[CountedAttempt]:
+    taken: list[CountedAttempt] = []
     whose = (
         (PER_REVIEWER, caller.reviewer_id),  # first: whom it refuses costs one read
         (PER_SESSION, caller.session_id),
@@ -150,7 +160,7 @@ async def _count(people: People, caller: ReviewerCaller, actor: Actor) -> list[T
     return taken
 
 
-async def _uncount(people: People, taken: list[Taken]) -> None:
+async def _uncount(people: People, taken: list[CountedAttempt]) -> None:
     for one in taken:
         await give_back(people, one)
 

@@ -214,8 +214,8 @@ def require_fresh(people: People, session: ReviewerSession) -> None:
         Refused: UNAUTHENTICATED, MFA_REQUIRED.
     """
     require_recent_password(people, session)
-    met = session.factor_at
-    if not session.satisfied or met is None or people.clock() >= met + FRESH:
+    verified_at = session.factor_at
+    if not session.satisfied or verified_at is None or people.clock() >= verified_at + FRESH:
         message = "The second factor must have been met within ten minutes; see POST /v1/control/mfa/verify."
         raise Refused.because(ProblemCode.MFA_REQUIRED, message)
 

@@ -82,8 +82,8 @@ class RecogniseReviewer:
         if form is None:
             raise Unauthenticated("not a session cookie")
         record, session = await self._find(form[1])
-        kept = "" if session is None else session.secret_hash
-        genuine = hmac.compare_digest(kept.encode(), hash_cookie(cookie, self._pepper).encode())
+        stored_hash = "" if session is None else session.secret_hash
+        genuine = hmac.compare_digest(stored_hash.encode(), hash_cookie(cookie, self._pepper).encode())
         fresh = session is not None and is_fresh(session, self._clock(), self._idle)
         if record is None or session is None or not genuine or not fresh:
             raise Unauthenticated("the session is not accepted")

@@ -84,12 +84,12 @@ def with_rotated(reviewer: Reviewer, session: ReviewerSession, *, alone: bool = 
     """
     if all(one.session_id != session.session_id for one in reviewer.open_sessions):
         raise Unauthenticated("the session is over")
-    kept = [
+    stored = [
         opened(session) if one.session_id == session.session_id else one
         for one in reviewer.open_sessions
         if one.session_id == session.session_id or not alone
     ]
-    return reviewer.model_copy(update={"open_sessions": tuple(kept)})
+    return reviewer.model_copy(update={"open_sessions": tuple(stored)})
 
 
 async def load_session(people: People, lookup: str) -> ReviewerSession:
@@ -113,11 +113,11 @@ async def session_of(people: People, caller: ReviewerCaller) -> tuple[Reviewer, 
     Raises:
         Unauthenticated: The session was ended just now.
     """
-    kept = await load_member(people.records, caller.tenant_id, caller.reviewer_id)
-    found = [one for one in kept.reviewer.open_sessions if one.session_id == caller.session_id]
+    stored = await load_member(people.records, caller.tenant_id, caller.reviewer_id)
+    found = [one for one in stored.reviewer.open_sessions if one.session_id == caller.session_id]
     for one in found:
         with suppress(NotFound):
-            return kept.reviewer, await load_session(people, one.lookup)
+            return stored.reviewer, await load_session(people, one.lookup)
     raise Unauthenticated("the session is over")
 
 
@@ -148,9 +148,9 @@ def _idle_end(people: People, session: ReviewerSession) -> datetime:
 
 async def list_sessions(people: People, caller: ReviewerCaller) -> ReviewerSessionList:
     """Return the caller's own open sessions, newest first."""
-    kept = await load_member(people.records, caller.tenant_id, caller.reviewer_id)
-    sessions = await fresh_sessions(people, kept.reviewer)
-    rows = [_listed(people, kept.reviewer, session, caller) for session in reversed(sessions)]
+    stored = await load_member(people.records, caller.tenant_id, caller.reviewer_id)
+    sessions = await fresh_sessions(people, stored.reviewer)
+    rows = [_listed(people, stored.reviewer, session, caller) for session in reversed(sessions)]
     return ReviewerSessionList(sessions=tuple(rows))
 
 
@@ -186,13 +186,13 @@ async def end_session(
     row_id = people.new_id("aud")
 
     async def without(reviewer: Reviewer) -> Amended:
-        kept = tuple(one for one in reviewer.open_sessions if one.session_id != session_id)
-        if kept == reviewer.open_sessions:
+        stored = tuple(one for one in reviewer.open_sessions if one.session_id != session_id)
+        if stored == reviewer.open_sessions:
             raise NotFound(session_id)
         row = write_row(
             row_id, AuditAction.REVIEWER_SIGNED_OUT, actor, reviewer.reviewer_id, people.clock(),
             detail="A reviewer session was ended.", changes={"session_id": session_id},
         )  # fmt: skip
-        return Amended(reviewer.model_copy(update={"open_sessions": kept}), (row,))
+        return Amended(reviewer.model_copy(update={"open_sessions": stored}), (row,))
 
     await amend(people, first.tenant_id, first.reviewer_id, without)

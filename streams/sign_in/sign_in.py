@@ -15,8 +15,8 @@ from schemas.sign_in import SignedInSession
 from streams.audit.rows import act, write_row
 from streams.ports.records import RecordKind
 from streams.reviewers.context import People
-from streams.reviewers.members import Amended, Kept, amend, email_id, find_by_email
-from streams.sign_in.attempt_limits import Limit, Taken, TooManyAttempts, give_back, network_of, take
+from streams.reviewers.members import Amended, StoredMember, amend, email_id, find_by_email
+from streams.sign_in.attempt_limits import CountedAttempt, Limit, TooManyAttempts, give_back, network_of, take
 from streams.sign_in.device_cookies import known_device
 from streams.sign_in.session_cookies import session_record
 from streams.sign_in.sessions import (
@@ -106,15 +106,15 @@ class SignIn:
         """
         people, account = self._people, email_id(request.email, self._people.key)
         taken = await self._count(request, account)
-        kept = await find_by_email(people, request.email)
-        if not await self._is_genuine(kept, request.password, taken) or kept is None:
-            await self._tell_failed(request, account, kept)
+        member = await find_by_email(people, request.email)
+        if not await self._is_genuine(member, request.password, taken) or member is None:
+            await self._record_failure(request, account, member)
             raise credentials_invalid()
         if taken is not None:
             await give_back(people, taken)
-        return await self._replay(kept.reviewer, request) or await self._open(kept.reviewer, request)
+        return await self._replay(member.reviewer, request) or await self._open(member.reviewer, request)
 
-    async def _count(self, request: SignInRequest, account: str) -> Taken | None:
+    async def _count(self, request: SignInRequest, account: str) -> CountedAttempt | None:
         """Count the attempt: against its device if the member is known there, else as G96 says.
 
         A device that failed too often counts like any other; so nobody is worse off with a cookie.
@@ -127,25 +127,27 @@ class SignIn:
         try:
             return await self._take(self._limits.by_account(), account)
         except TooManyAttempts as full:
-            await self._tell_full(request, account, full)
+            await self._record_limit(request, account, full)
             raise
 
     async def _known_device(self, request: SignInRequest) -> str | None:
         """Return the device's id; whether the address is a member's costs no other time (S27)."""
         if request.device is None or self._limits.attempts is None:
             return None
-        kept = await find_by_email(self._people, request.email)
-        if kept is None:
+        member = await find_by_email(self._people, request.email)
+        if member is None:
             return None
-        return known_device(self._people, kept.reviewer, request.device, self._people.clock())
+        return known_device(self._people, member.reviewer, request.device, self._people.clock())
 
-    async def _take(self, limit: Limit, whose: str) -> Taken | None:
+    async def _take(self, limit: Limit, whose: str) -> CountedAttempt | None:
         return None if self._limits.attempts is None else await take(self._people, limit, whose)
 
-    async def _is_genuine(self, kept: Kept | None, password: str, taken: Taken | None) -> bool:
+    async def _is_genuine(
+        self, member: StoredMember | None, password: str, taken: CountedAttempt | None
+    ) -> bool:
         """Tell whether the password is a usable member's; every other case costs as much."""
-        usable = kept is not None and kept.reviewer.active
-        known = kept.reviewer.password_hash if kept is not None and usable else None
+        usable = member is not None and member.reviewer.active
+        known = member.reviewer.password_hash if member is not None and usable else None
         try:
             return await self._people.passwords.verify(known, password)
         except Overloaded:
@@ -153,27 +155,31 @@ class SignIn:
                 await give_back(self._people, taken)  # it was not looked at
             raise
 
-    async def _tell_failed(self, request: SignInRequest, account: str, kept: Kept | None) -> None:
-        await self._tell(self._people.new_id("aud"), request, account, kept, "A sign-in failed.", {})
+    async def _record_failure(
+        self, request: SignInRequest, account: str, member: StoredMember | None
+    ) -> None:
+        await self._write_row(self._people.new_id("aud"), request, account, member, "A sign-in failed.", {})
 
-    async def _tell_full(self, request: SignInRequest, account: str, full: TooManyAttempts) -> None:
+    async def _record_limit(self, request: SignInRequest, account: str, full: TooManyAttempts) -> None:
         """Write once a window that an account takes no more attempts."""
-        kept = await find_by_email(self._people, request.email)
+        member = await find_by_email(self._people, request.email)
         changes = {"refused_for_s": full.retry_after_s}
-        await self._tell(full.row_id, request, account, kept, "Sign-in is refused for a while.", changes)
+        await self._write_row(
+            full.row_id, request, account, member, "Sign-in is refused for a while.", changes
+        )
 
-    async def _tell(
+    async def _write_row(
         self,
         row_id: str,
         request: SignInRequest,
         account: str,
-        kept: Kept | None,
+        member: StoredMember | None,
         detail: str,
         changes: Mapping[str, Any],
     ) -> None:
         """Write a row to the member's tenant, or to the platform when nobody has the address (G93)."""
         people = self._people
-        known = None if kept is None else kept.reviewer
+        known = None if member is None else member.reviewer
         subject = derive_id("eml", account) if known is None else known.reviewer_id
         tenant_id = PLATFORM if known is None else known.tenant_id
         actor = request.actor.model_copy(update={"actor_type": ActorType.SYSTEM, "actor_id": None})
@@ -209,8 +215,8 @@ class SignIn:
                 raise credentials_invalid()  # changed while it was checked
             if any(one.session_id == made.session.session_id for one in reviewer.open_sessions):
                 raise _OpenedAlready
-            kept = [opened(session) for session in await fresh_sessions(people, reviewer)]
-            ended, staying = kept[: 1 - MOST_SESSIONS], kept[1 - MOST_SESSIONS :]
+            member = [opened(session) for session in await fresh_sessions(people, reviewer)]
+            ended, staying = member[: 1 - MOST_SESSIONS], member[1 - MOST_SESSIONS :]
             sessions = (*staying, opened(made.session))
             update = {"open_sessions": sessions, "password_hash": rehashed or reviewer.password_hash}
             row = self._row_of(row_id, request, made.session, ended)
@@ -235,8 +241,8 @@ class SignIn:
 
     async def _rehash(self, reviewer: Reviewer, password: str) -> str | None:
         """Return a hash with today's parameters when the kept one has others; it can wait."""
-        kept = reviewer.password_hash
-        if kept is None or not self._people.passwords.is_stale(kept):
+        member = reviewer.password_hash
+        if member is None or not self._people.passwords.is_stale(member):
             return None
         try:
             return await self._people.passwords.hash(password)

@@ -84,7 +84,7 @@ def without_code(hashes: Sequence[str], presented: str) -> tuple[str, ...] | Non
 
     All are compared, in constant time each.
     """
-    fits = [hmac.compare_digest(kept.encode(), presented.encode()) for kept in hashes]
+    fits = [hmac.compare_digest(stored.encode(), presented.encode()) for stored in hashes]
     if not any(fits):
         return None
-    return tuple(kept for kept, used in zip(hashes, fits, strict=True) if not used)
+    return tuple(stored for stored, used in zip(hashes, fits, strict=True) if not used)

@@ -46,7 +46,7 @@ _BATCH: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class KeyWish:
+class NewKey:
     """What a new key shall be good for."""
 
     name: str
@@ -77,7 +77,9 @@ class TenantKeys:
     new_id: NewId
     draw: Draw = secrets.token_bytes
 
-    async def create(self, tenant_id: TenantId, wish: KeyWish, request: RequestName, actor: Actor) -> MadeKey:
+    async def create(
+        self, tenant_id: TenantId, new_key: NewKey, request: RequestName, actor: Actor
+    ) -> MadeKey:
         """Add a key; the same request again answers the first one, without its text.
 
         The look-up prefix derives from the request, so the key's own record tells whether it was made.
@@ -86,10 +88,10 @@ class TenantKeys:
             Refused: VALIDATION_FAILED, it would be expired already; IDEMPOTENCY_KEY_REUSED.
         """
         for attempt in count():
-            written = self._write(wish, request, attempt)
+            written = self._write(new_key, request, attempt)
             standing = await self._standing(written.prefix)
             if standing is None:
-                key = self._key(tenant_id, wish, KeyId(request.id), written)
+                key = self._key(tenant_id, new_key, KeyId(request.id), written)
                 standing = await self._add(key, request, actor)
                 if standing is None:
                     return MadeKey(key, written.text)
@@ -99,10 +101,10 @@ class TenantKeys:
                 return MadeKey(first, None)
         raise AssertionError  # the loop only ends by returning
 
-    def _write(self, wish: KeyWish, request: RequestName, attempt: int) -> PresentedKey:
+    def _write(self, new_key: NewKey, request: RequestName, attempt: int) -> PresentedKey:
         named = f"look-up prefix of {request.id}, {attempt}".encode()
         entropy = hmac.digest(self.pepper, named, hashlib.sha256)[:PREFIX_BYTES]
-        return write_key(livemode=wish.livemode, prefix_entropy=entropy, secret=self.draw(SECRET_BYTES))
+        return write_key(livemode=new_key.livemode, prefix_entropy=entropy, secret=self.draw(SECRET_BYTES))
 
     async def _standing(self, prefix: str) -> Record | None:
         try:
@@ -110,9 +112,9 @@ class TenantKeys:
         except NotFound:
             return None
 
-    def _key(self, tenant_id: TenantId, wish: KeyWish, key_id: KeyId, written: PresentedKey) -> ApiKey:
+    def _key(self, tenant_id: TenantId, new_key: NewKey, key_id: KeyId, written: PresentedKey) -> ApiKey:
         now = self.clock()
-        if wish.expires_at is not None and wish.expires_at <= now:
+        if new_key.expires_at is not None and new_key.expires_at <= now:
             raise Refused.at(
                 "/expires_at", ProblemCode.VALIDATION_FAILED, "The key would be expired already."
             )
@@ -121,12 +123,12 @@ class TenantKeys:
             tenant_id=tenant_id,
             prefix=written.prefix,
             secret_hash=hash_key(written, self.pepper),
-            name=wish.name,
-            livemode=wish.livemode,
-            scopes=wish.scopes,
-            allowed_cidrs=wish.allowed_cidrs,
+            name=new_key.name,
+            livemode=new_key.livemode,
+            scopes=new_key.scopes,
+            allowed_cidrs=new_key.allowed_cidrs,
             created_at=now,
-            expires_at=wish.expires_at,
+            expires_at=new_key.expires_at,
         )
 
     async def _add(self, key: ApiKey, request: RequestName, actor: Actor) -> Record | None:

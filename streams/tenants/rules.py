@@ -94,8 +94,8 @@ def admit(key: ApiKey | None, secret_hash: str, address: str | None, now: dateti
     Raises:
         Unauthenticated: It may not; why is nobody's business. `KeyRefused` of a key whose secret is right.
     """
-    kept_hashes = ("",) if key is None else (key.secret_hash, *_retired_hashes(key, now))
-    genuine = sum(hmac.compare_digest(kept.encode(), secret_hash.encode()) for kept in kept_hashes) > 0
+    stored_hashes = ("",) if key is None else (key.secret_hash, *_retired_hashes(key, now))
+    genuine = sum(hmac.compare_digest(stored.encode(), secret_hash.encode()) for stored in stored_hashes) > 0
     if key is None or not genuine:
         raise Unauthenticated("the API key is not accepted")
     if not is_usable(key, now) or not _is_allowed(key, address):

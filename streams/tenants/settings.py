@@ -18,7 +18,7 @@ async def read_settings(records: Records, tenant_id: TenantId) -> TenantSettings
 
 
 @dataclass(frozen=True, slots=True)
-class KeptSettings:
+class VersionedSettings:
     """The settings as read, with the version a change of them must follow."""
 
     settings: TenantSettings
@@ -26,10 +26,10 @@ class KeptSettings:
     """0: nothing was ever set."""
 
 
-async def load_settings(records: Records, tenant_id: TenantId) -> KeptSettings:
+async def load_settings(records: Records, tenant_id: TenantId) -> VersionedSettings:
     """Return the settings and their version."""
     try:
         record = await records.get(tenant_id, RecordKind.SETTINGS, SETTINGS)
     except NotFound:
-        return KeptSettings(TenantSettings(), 0)
-    return KeptSettings(TenantSettings.from_bytes(record.body), record.version)
+        return VersionedSettings(TenantSettings(), 0)
+    return VersionedSettings(TenantSettings.from_bytes(record.body), record.version)

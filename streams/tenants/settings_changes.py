@@ -16,7 +16,7 @@ from streams.audit.rows import write_row
 from streams.ports.errors import Conflict
 from streams.ports.records import Change, Record, RecordKind, Records
 from streams.tenants.handler import Clock, NewId
-from streams.tenants.settings import SETTINGS, KeptSettings, load_settings
+from streams.tenants.settings import SETTINGS, VersionedSettings, load_settings
 
 POLICY: Final = "/verification_policy"
 
@@ -26,7 +26,7 @@ _POINTED_AT: Final = ("required_checks", "minimum_age", "duplicate_faces")
 
 
 @dataclass(frozen=True, slots=True)
-class SettingsWish:
+class SettingsChanges:
     """What shall be different; None leaves it."""
 
     four_eyes: FourEyes | None = None
@@ -40,32 +40,32 @@ class SettingsWish:
 
     def of(self, standing: TenantSettings) -> dict[str, Any]:
         """Return what differs from the settings as they stand, by name."""
-        wished = {"four_eyes": self.four_eyes, "require_evidence_view": self.require_evidence_view}
+        wanted = {"four_eyes": self.four_eyes, "require_evidence_view": self.require_evidence_view}
         differs: dict[str, Any] = {
-            n: v for n, v in wished.items() if v is not None and v != getattr(standing, n)
+            n: v for n, v in wanted.items() if v is not None and v != getattr(standing, n)
         }
         policy = standing.verification_policy
         chosen = _differing(self.policy, policy)
         if chosen:
             update = {**chosen, "revision": policy.revision + 1}
             differs["verification_policy"] = policy.model_copy(update=update)
-        if kept := _differing(self.retention, standing.retention):
-            differs["retention"] = standing.retention.model_copy(update=kept)
+        if retained := _differing(self.retention, standing.retention):
+            differs["retention"] = standing.retention.model_copy(update=retained)
         if limited := _differing(self.rate_limits, standing.rate_limits):
             differs["rate_limits"] = standing.rate_limits.model_copy(update=limited)
         return differs
 
 
-def _differing(wished: Mapping[str, Any], standing: Frozen) -> dict[str, Any]:
+def _differing(wanted: Mapping[str, Any], standing: Frozen) -> dict[str, Any]:
     """Return what was wished otherwise than it stands."""
-    return {name: value for name, value in wished.items() if _differs(value, getattr(standing, name))}
+    return {name: value for name, value in wanted.items() if _differs(value, getattr(standing, name))}
 
 
-def _differs(wished: object, standing: object) -> bool:
+def _differs(wanted: object, standing: object) -> bool:
     """Tell whether two values differ; the order of checks and of held subjects means nothing."""
-    if isinstance(wished, tuple) and isinstance(standing, tuple):
-        return set(wished) != set(standing)
-    return wished != standing
+    if isinstance(wanted, tuple) and isinstance(standing, tuple):
+        return set(wanted) != set(standing)
+    return wanted != standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ class ChangeSettings:
     """Loads the policy of a choice; raises `pydantic.ValidationError` where it does not load."""
 
     async def __call__(
-        self, tenant_id: TenantId, wish: SettingsWish, seen: int | None, actor: Actor
-    ) -> KeptSettings:
+        self, tenant_id: TenantId, changes: SettingsChanges, seen: int | None, actor: Actor
+    ) -> VersionedSettings:
         """Return the settings as they stand then; without a difference nothing is written.
 
         Raises:
@@ -90,27 +90,32 @@ class ChangeSettings:
         """
         row_id = self.new_id("aud")
         while True:
-            kept = await load_settings(self.records, tenant_id)
-            if seen is not None and seen != kept.version:
+            current = await load_settings(self.records, tenant_id)
+            if seen is not None and seen != current.version:
                 raise Conflict(SETTINGS)
-            standing = kept.settings.verification_policy
-            self._require_loads(standing.model_copy(update=dict(wish.policy)), wish)
-            differs = wish.of(kept.settings)
+            standing = current.settings.verification_policy
+            self._require_loads(standing.model_copy(update=dict(changes.policy)), changes)
+            differs = changes.of(current.settings)
             if not differs:
-                return kept
-            changed = KeptSettings(kept.settings.model_copy(update=differs), kept.version + 1)
-            told = _told(kept.settings, changed.settings, differs)
-            if await self._keep(tenant_id, changed, told, actor, row_id):
+                return current
+            changed = VersionedSettings(current.settings.model_copy(update=differs), current.version + 1)
+            row_changes = _row_changes(current.settings, changed.settings, differs)
+            if await self._store(tenant_id, changed, row_changes, actor, row_id):
                 return changed
 
-    async def _keep(
-        self, tenant_id: TenantId, changed: KeptSettings, told: dict[str, Any], actor: Actor, row_id: str
+    async def _store(
+        self,
+        tenant_id: TenantId,
+        changed: VersionedSettings,
+        row_changes: dict[str, Any],
+        actor: Actor,
+        row_id: str,
     ) -> bool:
         """Commit the settings; False when somebody else changed them just now."""
         now = self.clock()
         row = write_row(
             row_id, AuditAction.TENANT_SETTINGS_CHANGED, actor, tenant_id, now,
-            detail="The settings were changed.", changes=told,
+            detail="The settings were changed.", changes=row_changes,
         )  # fmt: skip
         body = changed.settings.to_bytes()
         record = Record(tenant_id, RecordKind.SETTINGS, SETTINGS, body, now, version=changed.version)
@@ -119,26 +124,26 @@ class ChangeSettings:
         except Conflict:
             return False
 
-    def _require_loads(self, choice: PolicyChoice, wish: SettingsWish) -> None:
+    def _require_loads(self, choice: PolicyChoice, changes: SettingsChanges) -> None:
         """Refuse a policy that would not load, such as checks nothing stands behind (G6)."""
-        if not wish.policy:
+        if not changes.policy:
             return
         try:
             self.load_policy(choice)
         except ValidationError as error:
             message = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
-            pointer = f"{POLICY}/{min(wish.policy, key=_POINTED_AT.index)}"
+            pointer = f"{POLICY}/{min(changes.policy, key=_POINTED_AT.index)}"
             raise Refused.at(
                 pointer, ProblemCode.VALIDATION_FAILED, f"The policy does not load: {message}."
             ) from None
 
 
-def _told(before: TenantSettings, after: TenantSettings, differs: dict[str, Any]) -> dict[str, Any]:
+def _row_changes(before: TenantSettings, after: TenantSettings, differs: dict[str, Any]) -> dict[str, Any]:
     """Return what the row says of the settings that differ; of holds, whom they were put on and taken off."""
     named = after.model_dump(mode="json")
-    told = {name: named[name] for name in differs}
-    if "retention" in told:
-        held, was = set(after.retention.legal_hold), set(before.retention.legal_hold)
-        holds = {"held": sorted(held - was), "released": sorted(was - held)}
-        told["retention"] = {**told["retention"], "legal_hold": holds}
-    return told
+    row_changes = {name: named[name] for name in differs}
+    if "retention" in row_changes:
+        on_hold, was = set(after.retention.legal_hold), set(before.retention.legal_hold)
+        holds = {"held": sorted(on_hold - was), "released": sorted(was - on_hold)}
+        row_changes["retention"] = {**row_changes["retention"], "legal_hold": holds}
+    return row_changes

@@ -41,7 +41,7 @@ from streams.verification import events, review_case
 from streams.verification import records as verification_records
 from streams.verification.observations import Evaluation
 from streams.verification.policy import VerificationPolicy
-from streams.verification.rules import Judgement, model_version, summarise, tell
+from streams.verification.rules import Judgement, model_version, summarise, to_reasons
 from streams.verification.session_records import session_record
 
 DOCUMENT_TYPE_OF: Final = {
@@ -185,7 +185,7 @@ def _verification(decided: Decided) -> Verification:
         review_status=judgement.review_status,
         risk_level=judgement.risk_level,
         evidence=document if command.flow_type is FlowType.DOCUMENT else (*document, selfie),
-        reasons=tell(judgement.reasons, _pointers(decided)),
+        reasons=to_reasons(judgement.reasons, _pointers(decided)),
         document=_document(decided, document) if command.flow_type is not FlowType.BIOMETRIC else None,
         livemode=command.livemode,
         checks=summarise(evaluation.results),

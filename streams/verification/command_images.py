@@ -9,7 +9,7 @@ from schemas.problems import ImageNotEvaluable, ImageUndecodable
 from schemas.verifications import SubmitVerification
 from streams.ports.evidence import EvidenceStore
 from streams.verification.checks import DOCUMENT_POINTER, SELFIE_POINTER, RequiredChecks, both, unless_broken
-from streams.verification.engine_queue import Turns
+from streams.verification.engine_queue import EngineSlots
 from streams.verification.refusals import unusable_images
 from streams.vision_ports import Condition, ImageDecoder, Picture
 
@@ -21,7 +21,7 @@ class CommandImages:
     """Loads the images of a command from the evidence store through the decoder."""
 
     def __init__(
-        self, evidence: EvidenceStore, decoder: ImageDecoder, checks: RequiredChecks, turns: Turns
+        self, evidence: EvidenceStore, decoder: ImageDecoder, checks: RequiredChecks, turns: EngineSlots
     ) -> None:
         self._evidence = evidence
         self._decoder = decoder

@@ -124,7 +124,7 @@ async def read_document(
     decides centuries. Without `compare_print` a passport's visual zone is not read, which is most of the
     work. Raises what the reader's methods raise.
     """
-    desk = _Desk(reader, picture, today)
+    desk = _PictureReading(reader, picture, today)
     if expected is ReaderClass.NG_NIN_SLIP:
         page = await desk.read_page()
         if (slip := nin_slip.read_slip(page)) is not None:
@@ -160,7 +160,7 @@ def findings_of(reading: DocumentReading) -> DocumentFindings:
     )
 
 
-class _Desk:
+class _PictureReading:
     """One picture being read: what was found on it is searched and read only once."""
 
     def __init__(self, reader: TextReader, picture: Picture, today: date) -> None:

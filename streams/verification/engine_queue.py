@@ -7,15 +7,15 @@ from typing import Final
 from streams.runtime.fair_queue import TenantQueue
 from streams.vision_ports import TENANT
 
-LOOKED_AT_TOGETHER: Final = 8
+CONCURRENT_VERIFICATIONS: Final = 8
 """Verifications whose images are in memory at one time, decoded some 150 MB each at worst. Each has two jobs
 at the engines at most: together fewer than one tenant may have waiting there (`SERVICE_VISION_QUEUE`)."""
 
 
-class Turns:
+class EngineSlots:
     """A semaphore whose places go round the tenants that wait, and to each in its order."""
 
-    def __init__(self, places: int = LOOKED_AT_TOGETHER) -> None:
+    def __init__(self, places: int = CONCURRENT_VERIFICATIONS) -> None:
         self._free = places
         self._queue = TenantQueue()
 

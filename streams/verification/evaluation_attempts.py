@@ -14,7 +14,7 @@ TRIES_MAX: Final = 2
 log = structlog.get_logger(__name__)
 
 
-class Tries(Protocol):
+class EvaluationAttempts(Protocol):
     """Counts evaluations under way, so that the count outlives a process that is killed."""
 
     async def begin(self, verification_id: VerificationId) -> int:
@@ -27,7 +27,7 @@ class Tries(Protocol):
 
 
 @asynccontextmanager
-async def counted(tries: Tries | None, verification_id: VerificationId) -> AsyncIterator[bool]:
+async def counted(tries: EvaluationAttempts | None, verification_id: VerificationId) -> AsyncIterator[bool]:
     """Count one try for the length of the context; yields False when there were too many."""
     if tries is None:
         yield True

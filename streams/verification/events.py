@@ -75,9 +75,11 @@ def _evaluated(command: SubmitVerification, stored: StoredVerification, ip: str 
 def events(tenant_id: TenantId, stored: StoredVerification) -> tuple[DecisionEvent, ...]:
     """Return what is told of a verification; built from the record alone, so it can be told again."""
     verification = stored.verification
-    told = [EventType.VERIFICATION_COMPLETED, EVENT_OF[verification.status]]
+    types = [EventType.VERIFICATION_COMPLETED, EVENT_OF[verification.status]]
     about, at = verification.verification_id, verification.created_at
-    made = [event_of(tenant_id, stored, type_, place, about, at) for place, type_ in enumerate(told, start=1)]
+    made = [
+        event_of(tenant_id, stored, type_, place, about, at) for place, type_ in enumerate(types, start=1)
+    ]
     if verification.review_case_id is not None:
         made.append(review_case.opened_event(tenant_id, stored))
     return tuple(made)

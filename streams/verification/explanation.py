@@ -81,12 +81,12 @@ def explain(
 
 def explain_fields(reading: Reading, declared: DeclaredDocument) -> tuple[ExplainedField, ...]:
     """Return every field that was read or declared, and how its sources agree."""
-    read, told = reading.values, _declared(declared, reading.values)
+    read, stated = reading.values, _declared(declared, reading.values)
     differing = {_key_at(pointer, read) for pointer in disagreements(declared, reading.findings)}
     printed = {LAST4 if key == "document_number" else key: said for key, said in reading.printed.items()}
     zone = reading.reader == ReaderClass.TD3_MRZ
     fields = []
-    for key in (*read, *(key for key in told if key not in read)):
+    for key in (*read, *(key for key in stated if key not in read)):
         value = read.get(key)
         at = reading.places.get("document_number" if key == LAST4 else key, ())
         page = _printed(key, at) if printed.get(key) == Agreement.MISMATCH else None
@@ -96,8 +96,8 @@ def explain_fields(reading: Reading, declared: DeclaredDocument) -> tuple[Explai
                 key=key,
                 zone=value if zone else None,
                 page=value if agrees else page,
-                declared=told.get(key),
-                state=_state(value, told.get(key), printed.get(key), differs=key in differing),
+                declared=stated.get(key),
+                state=_state(value, stated.get(key), printed.get(key), differs=key in differing),
                 confidence=reading.confidence.get("document_number" if key == LAST4 else key),
                 quads=tuple(_quads(at)) or None,
             )
@@ -119,9 +119,9 @@ def _quads(at: Sequence[Mapping[str, Any]]) -> Iterator[ExplainedQuad]:
             yield ExplainedQuad(source=one["source"], corners=one["quad"])
 
 
-def _state(read: Any, told: Any, printed: str | None, *, differs: bool) -> FieldState:
-    both = read is not None and told is not None
-    otherwise = both and not isinstance(told, str) and told != read  # such as an object of check results
+def _state(read: Any, stated: Any, printed: str | None, *, differs: bool) -> FieldState:
+    both = read is not None and stated is not None
+    otherwise = both and not isinstance(stated, str) and stated != read  # such as an object of check results
     if differs or otherwise or printed == Agreement.MISMATCH:
         return FieldState.DIFFERS
     return FieldState.SAME if both or printed == Agreement.MATCH else FieldState.ONE_SOURCE
@@ -135,8 +135,8 @@ def _declared(declared: DeclaredDocument, read: Mapping[str, Any]) -> dict[str, 
         FieldKey.EXPIRY_DATE: declared.expires_at,
         LAST4: declared.number_last4,
     }
-    told = own | {str(key): value for key, value in beside.items() if value is not None}
-    return {key: value for key, value in told.items() if value is not None}
+    stated = own | {str(key): value for key, value in beside.items() if value is not None}
+    return {key: value for key, value in stated.items() if value is not None}
 
 
 def _key_at(pointer: str, read: Mapping[str, Any]) -> str:
@@ -148,8 +148,8 @@ def _known(key: str, read: Mapping[str, Any]) -> str:
 
 
 def _check(result: CheckResult) -> ExplainedCheck:
-    kept = result.model_dump(exclude={"verdict"})
-    return ExplainedCheck(**kept, verdict=SHOWN_AS[result.verdict])
+    values = result.model_dump(exclude={"verdict"})
+    return ExplainedCheck(**values, verdict=SHOWN_AS[result.verdict])
 
 
 def _without_values(explained: ExplainedField) -> ExplainedField:

@@ -25,7 +25,7 @@ from streams.ports.errors import Damaged, Erased
 from streams.ports.events import EventPublisher
 from streams.ports.records import RecordKind
 from streams.ports.stores import Stores, WorkingState
-from streams.privacy.errors import no_longer_kept
+from streams.privacy.errors import no_longer_stored
 from streams.privacy.subject_ids import open_subject_id
 from streams.verification import change as verification_change
 from streams.verification import events as verification_events
@@ -33,8 +33,8 @@ from streams.verification import records, reuse, session_attempts
 from streams.verification.change import Decided, Remembered
 from streams.verification.checks import Engines, RequiredChecks
 from streams.verification.command_images import CommandImages
-from streams.verification.engine_queue import Turns
-from streams.verification.evaluation_attempts import Tries, counted
+from streams.verification.engine_queue import EngineSlots
+from streams.verification.evaluation_attempts import EvaluationAttempts, counted
 from streams.verification.face_search import FaceSearch
 from streams.verification.known_faces import KnownFaces
 from streams.verification.known_images import KnownPictures
@@ -45,7 +45,7 @@ from streams.verification.rules import decide
 from streams.verification.sandbox import Scenario, scenario_for, simulate
 from streams.vision_ports import Picture, on_behalf_of
 
-TellSession = Callable[[RecordOutcome], Awaitable[None]]
+SendOutcome = Callable[[RecordOutcome], Awaitable[None]]
 """Puts what became of an attempt into the log for its session; raises `StoreUnavailable`."""
 
 log = structlog.get_logger(__name__)
@@ -68,21 +68,21 @@ class EvaluateVerification:
         state: WorkingState[Remembered],
         announcer: EventPublisher,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        tell_session: TellSession | None = None,
-        tries: Tries | None = None,
+        send_outcome: SendOutcome | None = None,
+        tries: EvaluationAttempts | None = None,
         faces: FaceSearch | None = None,
     ) -> None:
         self._stores = stores
         self._policy = policy
         self._engines = engines
-        self._tell_session = tell_session
+        self._send_outcome = send_outcome
         self._tries = tries
         self._clock = clock
         self._state = state
         self._announcer = announcer
         self._pause = pause
         self._known_pictures = KnownPictures(stores)
-        self._turns = Turns()
+        self._turns = EngineSlots()
         self._images = CommandImages(
             stores.evidence, engines.decoder, RequiredChecks(engines, policy), self._turns
         )
@@ -117,7 +117,7 @@ class EvaluateVerification:
             if memo is not None and memo.refusal is not None and memo.is_about(command):
                 # sent together with it, by a front whose clock is ahead
                 raise Refused(memo.refusal) from error
-            raise no_longer_kept(error) from error
+            raise no_longer_stored(error) from error
         except Refused as error:
             reasons = session_attempts.reasons_of(error)
             memo = verification_change.refused(command, error.refusal, self._clock(), reasons)
@@ -161,7 +161,7 @@ class EvaluateVerification:
                 verification_events.audit_ids(tenant_id, first),
             )
             await self._announce(command, events, rows)
-            await self._tell_outcome(command)
+            await self._report_outcome(command)
         return VerificationDecided(verification_id=command.verification_id, replayed=replayed)
 
     async def _decide(self, command: SubmitVerification) -> tuple[Decided, StoredVerification]:
@@ -200,7 +200,7 @@ class EvaluateVerification:
             at=at,
             ip=submission.ip,
         )
-        return decided, await self._keep(decided)
+        return decided, await self._store(decided)
 
     async def _evaluate(
         self,
@@ -239,7 +239,7 @@ class EvaluateVerification:
         exempt = await self._known_pictures.is_exempt(command, evaluation)
         return reuse.judged(evaluation, exempt=exempt)
 
-    async def _keep(self, decided: Decided) -> StoredVerification:
+    async def _store(self, decided: Decided) -> StoredVerification:
         """Keep the evidence the evaluation made and seal what it told about the person."""
         command, personal = decided.command, decided.evaluation.personal
         await self._stores.evidence.put(verification_change.drafts(decided))
@@ -266,7 +266,7 @@ class EvaluateVerification:
         if not won:
             return await self._again(command, memo)
         await self._announce(command, change.events, [row.event_id for row in change.audit])
-        await self._tell_outcome(command)
+        await self._report_outcome(command)
         log.info(
             "verification.decided",
             tenant_id=command.tenant_id,
@@ -288,15 +288,15 @@ class EvaluateVerification:
 
     async def _give_back(self, command: SubmitVerification, reasons: Sequence[ReasonCode]) -> None:
         """Tell the session, if there is one, that its images must be taken again."""
-        await self._tell_outcome(command, retry=True, reasons=reasons)
+        await self._report_outcome(command, retry=True, reasons=reasons)
 
-    async def _tell_outcome(
+    async def _report_outcome(
         self, command: SubmitVerification, *, retry: bool = False, reasons: Sequence[ReasonCode] = ()
     ) -> None:
         """Tell the session, if there is one, what became of its attempt."""
-        told = session_attempts.told(command, self._clock(), retry=retry, reasons=reasons)
-        if told is not None and self._tell_session is not None:
-            await self._tell_session(told)
+        outcome = session_attempts.outcome_of(command, self._clock(), retry=retry, reasons=reasons)
+        if outcome is not None and self._send_outcome is not None:
+            await self._send_outcome(outcome)
 
     async def _discard(self, command: SubmitVerification, *, keep: Sequence[EvidenceId] = ()) -> None:
         """Remove the evidence of the command unless a verification refers to it."""

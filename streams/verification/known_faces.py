@@ -83,9 +83,9 @@ class KnownFaces:
             Erased: The subject was erased.
         """
         face, command = decided.evaluation.face, decided.command
-        asked = decided.policy.duplicate_faces is not DuplicateFaces.OFF and command.face_search_agreed
+        wanted = decided.policy.duplicate_faces is not DuplicateFaces.OFF and command.face_search_agreed
         failed = decided.judgement.status is VerificationStatus.FAILED
-        if face is None or failed or not asked or decided.evaluation.exempt:
+        if face is None or failed or not wanted or decided.evaluation.exempt:
             return None
         label = records.face_label(command.verification_id)
         packed = pack_face(self.engine.model_version, face)

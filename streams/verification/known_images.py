@@ -92,18 +92,18 @@ class KnownPictures:
         record = Record(command.tenant_id, RecordKind.PICTURE, record_id, mine, at)
         for _ in range(_TRIES):
             try:
-                kept = (await self.stores.journal.commit(Change(command.tenant_id, (record,)))).record
+                found = (await self.stores.journal.commit(Change(command.tenant_id, (record,)))).record
             except Conflict:
-                kept = await self.stores.records.get(command.tenant_id, RecordKind.PICTURE, record_id)
-            holder = PictureHolder.from_bytes(kept.body)
+                found = await self.stores.records.get(command.tenant_id, RecordKind.PICTURE, record_id)
+            holder = PictureHolder.from_bytes(found.body)
             if holder.subject_id == command.subject_id:
                 return False
-            if await self._is_kept(command, holder):
+            if await self._is_stored(command, holder):
                 return True
-            record = replace(kept, body=mine, version=kept.version + 1)
+            record = replace(found, body=mine, version=found.version + 1)
         return True
 
-    async def _is_kept(self, command: SubmitVerification, holder: PictureHolder) -> bool:
+    async def _is_stored(self, command: SubmitVerification, holder: PictureHolder) -> bool:
         """Tell whether the evidence of the holder is there: it may be erased, past its time, or refused."""
         try:
             await self.stores.evidence.get(command.tenant_id, holder.evidence_id)

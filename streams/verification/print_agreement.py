@@ -47,18 +47,18 @@ async def find_agreeing(
     letters = printed_fields.letters(zone)
     widths = [share * length(zone_lines[0]) / LENGTH for share in WIDTHS]
     agreeing: dict[str, Candidate] = {}
-    told: dict[int, Placed] = {}
+    agreed: dict[int, Placed] = {}
     for _ in range(ROUNDS):
         wanted = {name: count for name, count in letters.items() if name not in agreeing}
-        pairs = [pair for pair in pairs if pair.value not in told]
+        pairs = [pair for pair in pairs if pair.value not in agreed]
         tried = candidates(lines, pairs, wanted, widths)
         places = {one.value: one for one in tried.values()}
         page = await text.read([quads[place] for place in places], turn)
         for place, line in zip(places, page.lines, strict=True):
-            told[place] = replace(lines[place], text=line.text)
+            agreed[place] = replace(lines[place], text=line.text)
             said = [name for name in wanted if printed_fields.says(name, line, page, zone)]
             agreeing |= dict.fromkeys(said, places[place])
-        width = width_of([*told.values()])
+        width = width_of([*agreed.values()])
         widths = [width] if width else widths
         if not places or agreeing.keys() == letters.keys():
             break

@@ -12,7 +12,7 @@ from schemas.enums import CheckKind, CheckVerdict
 from schemas.reasons import ReasonCode
 from schemas.verifications import CheckResult
 from streams.verification.observations import DocumentFindings, Evaluation, ReuseFacts
-from streams.verification.rules import Finding, gravest, is_number, usual
+from streams.verification.rules import Finding, is_number, most_severe, usual
 
 SPECIMENS: Final = "UTO"
 """Utopia, the fictional issuer of ICAO's specimens and of ours (G75); no catalogue can name it."""
@@ -104,7 +104,7 @@ def _said(facts: ReuseFacts, signs: tuple[str, ...]) -> Iterator[str]:
 
 
 def _with(result: CheckResult, findings: tuple[Finding, ...], detail: str) -> CheckResult:
-    verdict: CheckVerdict = gravest((result.verdict, *(verdict for _, verdict in findings)))
+    verdict: CheckVerdict = most_severe((result.verdict, *(verdict for _, verdict in findings)))
     reasons = tuple(dict.fromkeys((*result.reasons, *(code for code, _ in findings))))
     said = f"{result.detail} {detail}".strip()
     return result.model_copy(update={"verdict": verdict, "reasons": reasons, "detail": said})

@@ -22,7 +22,7 @@ from schemas.verifications import CheckResult, CheckSummary, Reason, RiskTerm
 from streams.verification.declared_values import code_at
 from streams.verification.policy import FaceBands, LivenessBands, VerificationPolicy
 
-GRAVITY: Final = tuple(CheckVerdict)
+SEVERITY: Final = tuple(CheckVerdict)
 """From harmless to grave; the vocabulary is written in this order."""
 
 STATUS_OF: Final[Mapping[CheckVerdict, VerificationStatus]] = MappingProxyType(
@@ -118,9 +118,9 @@ class Judgement:
     """Only with REVIEW_REQUIRED (G26)."""
 
 
-def gravest(verdicts: Iterable[CheckVerdict]) -> CheckVerdict:
+def most_severe(verdicts: Iterable[CheckVerdict]) -> CheckVerdict:
     """Return the verdict that decides; of none at all, that nothing was evaluated."""
-    return max(set(verdicts) or {CheckVerdict.NOT_EVALUATED}, key=GRAVITY.index)
+    return max(set(verdicts) or {CheckVerdict.NOT_EVALUATED}, key=SEVERITY.index)
 
 
 def usual(*codes: ReasonCode) -> tuple[Finding, ...]:
@@ -132,7 +132,7 @@ def found(
     kind: CheckKind, findings: Sequence[Finding], *, score: float | None = None, detail: str = ""
 ) -> CheckResult:
     """Build the result of a check: passed without findings, else as grave as the gravest of them."""
-    verdict = gravest(verdict for _, verdict in findings) if findings else CheckVerdict.PASSED
+    verdict = most_severe(verdict for _, verdict in findings) if findings else CheckVerdict.PASSED
     codes = tuple(dict.fromkeys(code for code, _ in findings))
     return CheckResult(kind=kind, verdict=verdict, reasons=codes, score=score, detail=detail)
 
@@ -172,7 +172,7 @@ def decide(policy: VerificationPolicy, results: Sequence[CheckResult]) -> Judgem
     present = {result.kind for result in results}
     missing = [broken(kind) for kind in policy.required_checks if kind not in present]
     everything = [*results, *missing]
-    verdict = gravest(result.verdict for result in everything)
+    verdict = most_severe(result.verdict for result in everything)
     reasons = explain(everything)
     terms = risk_terms(policy, reasons)
     points = sum(term.points for term in terms)
@@ -192,8 +192,8 @@ def decide(policy: VerificationPolicy, results: Sequence[CheckResult]) -> Judgem
 
 def explain(results: Sequence[CheckResult]) -> tuple[ReasonCode, ...]:
     """Return each reason once, those of the gravest checks first."""
-    by_gravity = sorted(results, key=lambda result: GRAVITY.index(result.verdict), reverse=True)
-    return tuple(dict.fromkeys(code for result in by_gravity for code in result.reasons))
+    by_severity = sorted(results, key=lambda result: SEVERITY.index(result.verdict), reverse=True)
+    return tuple(dict.fromkeys(code for result in by_severity for code in result.reasons))
 
 
 def risk_terms(policy: VerificationPolicy, reasons: Sequence[ReasonCode]) -> tuple[RiskTerm, ...]:
@@ -219,7 +219,7 @@ def recommend(reasons: Sequence[ReasonCode]) -> Recommendation:
     return Recommendation.APPROVED
 
 
-def tell(reasons: Sequence[ReasonCode], pointers: Sequence[str] = ()) -> tuple[Reason, ...]:
+def to_reasons(reasons: Sequence[ReasonCode], pointers: Sequence[str] = ()) -> tuple[Reason, ...]:
     """Put reasons into the words that are safe for the subject (G12), one for each field pointed at (R7)."""
     about: dict[ReasonCode, list[str]] = {}
     for pointer in pointers:

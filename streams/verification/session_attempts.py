@@ -21,7 +21,7 @@ from streams.verification.checks import SELFIE_POINTER
 from streams.verification.observations import Evaluation
 from streams.verification.policy import VerificationPolicy
 from streams.verification.reuse import SPECIMENS
-from streams.verification.rules import Finding, found, gravest, usual
+from streams.verification.rules import Finding, found, most_severe, usual
 
 CARRIES_ISSUER: Final = (
     CheckKind.DOCUMENT_CONSISTENCY,
@@ -59,10 +59,10 @@ def to_take_again(command: SubmitVerification, results: Sequence[CheckResult]) -
     final = {CheckVerdict.FAILED, CheckVerdict.BROKEN}
     if not command.may_retry or any(result.verdict in final for result in results):
         return ()
-    return tuple(dict.fromkeys(_mendable(results)))
+    return tuple(dict.fromkeys(_retryable(results)))
 
 
-def _mendable(results: Sequence[CheckResult]) -> Iterator[ReasonCode]:
+def _retryable(results: Sequence[CheckResult]) -> Iterator[ReasonCode]:
     for result in results:
         if result.verdict is CheckVerdict.UNCLEAR:
             for code in result.reasons:
@@ -145,11 +145,11 @@ def _not_accepted(command: SubmitVerification, evaluation: Evaluation) -> Findin
 
 def _with(result: CheckResult, finding: Finding) -> CheckResult:
     code, verdict = finding
-    update = {"verdict": gravest((result.verdict, verdict)), "reasons": (*result.reasons, code)}
+    update = {"verdict": most_severe((result.verdict, verdict)), "reasons": (*result.reasons, code)}
     return result.model_copy(update=update)
 
 
-def told(
+def outcome_of(
     command: SubmitVerification, now: datetime, *, retry: bool, reasons: Sequence[ReasonCode]
 ) -> RecordOutcome | None:
     """Return what the session is told of its attempt; None when there is no session."""

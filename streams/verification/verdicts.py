@@ -50,9 +50,9 @@ def judge_authenticity(
         reasons += usual(ReasonCode.FACE_NOT_FOUND_DOCUMENT)
     elif faces.several_alike:
         reasons += usual(ReasonCode.MULTIPLE_FACES)
-    held = sum(findings.check_digits.values())
+    valid = sum(findings.check_digits.values())
     detail = (
-        f"{held} of {len(findings.check_digits)} check digits hold, {faces.count} faces on the document. "
+        f"{valid} of {len(findings.check_digits)} check digits hold, {faces.count} faces on the document. "
         f"Consistency and integrity were checked under policy revision {policy.revision}, not genuineness."
     )
     return found(CheckKind.AUTHENTICITY, reasons, detail=detail)

@@ -41,7 +41,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class AttemptResult:
     """What a wish to deliver came to."""
 
     outcome: Outcome
@@ -60,7 +60,7 @@ class AttemptDelivery:
     uniform: Uniform
     pace: Pace = STANDARD
 
-    async def __call__(self, wish: Deliver) -> Tried:
+    async def __call__(self, command: Deliver) -> AttemptResult:
         """Attempt the delivery unless it is over or not due.
 
         Raises:
@@ -68,12 +68,14 @@ class AttemptDelivery:
             Damaged: A secret of the endpoint is not what was sealed.
         """
         try:
-            record = await self.stores.records.get(wish.tenant_id, RecordKind.DELIVERY, wish.delivery_id)
+            record = await self.stores.records.get(
+                command.tenant_id, RecordKind.DELIVERY, command.delivery_id
+            )
         except NotFound:
-            return Tried(Outcome.NOT_DUE)
+            return AttemptResult(Outcome.NOT_DUE)
         stored = StoredDelivery.from_bytes(record.body)
         if not rules.is_due(stored, self.clock(), self.pace.early):
-            return Tried(Outcome.NOT_DUE)
+            return AttemptResult(Outcome.NOT_DUE)
         endpoint = await self._endpoint(stored)
         if endpoint is None:
             return await self._cancel(record, stored)
@@ -93,13 +95,13 @@ class AttemptDelivery:
         endpoint = StoredEndpoint.from_bytes(found.body)
         return endpoint if rules.is_in_force(endpoint) else None
 
-    async def _cancel(self, record: Record, stored: StoredDelivery) -> Tried:
+    async def _cancel(self, record: Record, stored: StoredDelivery) -> AttemptResult:
         committed = await self._commit(record, rules.cancelled(stored))
-        return Tried(Outcome.CANCELLED if committed else Outcome.NOT_DUE)
+        return AttemptResult(Outcome.CANCELLED if committed else Outcome.NOT_DUE)
 
     async def _attempt(
         self, record: Record, stored: StoredDelivery, endpoint: StoredEndpoint, secrets: list[bytes]
-    ) -> Tried:
+    ) -> AttemptResult:
         began = to_milliseconds(self.clock())
         headers, body = headers_of(stored, began, secrets), stored.payload.encode()
         answer = await self.sender.post(endpoint.endpoint.url, headers, body)
@@ -107,23 +109,23 @@ class AttemptDelivery:
         slow = rules.is_slow(answer)
         try:
             if not await self._commit(record, after):
-                return Tried(Outcome.UNRECORDED, slow)
+                return AttemptResult(Outcome.UNRECORDED, slow)
         except StoreUnavailable:
             log.warning("webhooks.unrecorded", delivery_id=stored.delivery.delivery_id)
-            return Tried(Outcome.UNRECORDED, slow)
-        await self._tell(stored, answer, began)
-        return Tried(_OUTCOME_OF[after.delivery.status], slow)
+            return AttemptResult(Outcome.UNRECORDED, slow)
+        await self._note_attempt(stored, answer, began)
+        return AttemptResult(_OUTCOME_OF[after.delivery.status], slow)
 
     async def _commit(self, record: Record, after: StoredDelivery) -> bool:
         """Write the delivery's next version and its watch; False when somebody else was faster."""
-        kept = delivery_records(after, after.delivery.next_attempt_at, record.version + 1)
+        records = delivery_records(after, after.delivery.next_attempt_at, record.version + 1)
         try:
-            return (await self.stores.journal.commit(Change(after.tenant_id, kept))).won
+            return (await self.stores.journal.commit(Change(after.tenant_id, records))).won
         except Conflict:
             return False
 
-    async def _tell(self, stored: StoredDelivery, answer: Answer, began: datetime) -> None:
-        told = NoteAttempt(
+    async def _note_attempt(self, stored: StoredDelivery, answer: Answer, began: datetime) -> None:
+        note = NoteAttempt(
             tenant_id=stored.tenant_id,
             endpoint_id=stored.delivery.endpoint_id,
             at=began,
@@ -131,9 +133,9 @@ class AttemptDelivery:
             gone=answer.status == rules.GONE,
         )
         try:
-            await self.note(told)
+            await self.note(note)
         except StoreUnavailable:
-            log.warning("webhooks.health_untold", endpoint_id=told.endpoint_id)
+            log.warning("webhooks.health_untold", endpoint_id=note.endpoint_id)
 
 
 _OUTCOME_OF = {

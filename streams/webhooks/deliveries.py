@@ -28,7 +28,7 @@ Hand = Callable[[Outgoing], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class RangeWish:
+class ReplaySelection:
     """Which events are to be delivered again."""
 
     since: datetime
@@ -38,7 +38,7 @@ class RangeWish:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DeliveryResult:
     """A delivery, and whether the same request had made it before."""
 
     delivery: Delivery
@@ -46,7 +46,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class HandedRange:
+class QueuedReplay:
     """What the endpoint's actor was asked, and whether the same request had asked it before."""
 
     command: ReplayEvents
@@ -86,7 +86,7 @@ class TenantDeliveries:
 
     async def test(
         self, tenant_id: TenantId, endpoint_id: EndpointId, seen: Modes, event_id: EventId
-    ) -> Told:
+    ) -> DeliveryResult:
         """Begin the delivery of a ping to this endpoint alone; nobody else ever hears of the event.
 
         Raises:
@@ -107,8 +107,8 @@ class TenantDeliveries:
         )
         stored = fresh(ping, found.stored, now)
         committed = await self.endpoints.commit(Change(tenant_id, delivery_records(stored, now)))
-        kept = StoredDelivery.from_bytes(committed.record.body)
-        return Told(kept.delivery, replayed=not committed.won)
+        first = StoredDelivery.from_bytes(committed.record.body)
+        return DeliveryResult(first.delivery, replayed=not committed.won)
 
     async def replay(
         self, tenant_id: TenantId, delivery_id: DeliveryId, seen: Modes, actor: Actor
@@ -140,10 +140,10 @@ class TenantDeliveries:
         tenant_id: TenantId,
         endpoint_id: EndpointId,
         seen: Modes,
-        wish: RangeWish,
+        selection: ReplaySelection,
         request: RequestName,
         actor: Actor,
-    ) -> HandedRange:
+    ) -> QueuedReplay:
         """Ask the endpoint's actor to deliver the events of a time again.
 
         The row is committed first and holds what is asked; the same request goes on from there when the
@@ -156,19 +156,19 @@ class TenantDeliveries:
             StoreUnavailable: The store or the log is away.
         """
         found = await self.endpoints.find(tenant_id, endpoint_id, seen)
-        asked, replayed = await self._asked(tenant_id, request)
-        if asked is None:
+        act, replayed = await self._first_act(tenant_id, request)
+        if act is None:
             _require_active(found)
-            asked, replayed = await self._ask(found, wish, request, actor)
-        command = ReplayEvents.from_bytes(asked.first_body or asked.body)
-        if asked.version == 1:
+            act, replayed = await self._commit_act(found, selection, request, actor)
+        command = ReplayEvents.from_bytes(act.first_body or act.body)
+        if act.version == 1:
             await self.hand(_outgoing(command))
-            done = replace(asked, body=_HANDED, version=2)
+            done = replace(act, body=_HANDED, version=2)
             with suppress(Conflict, StoreUnavailable):  # handed twice is delivered once more, no harm
                 await self.endpoints.commit(Change(tenant_id, (done,)))
-        return HandedRange(command, replayed)
+        return QueuedReplay(command, replayed)
 
-    async def _asked(self, tenant_id: TenantId, request: RequestName) -> tuple[Record | None, bool]:
+    async def _first_act(self, tenant_id: TenantId, request: RequestName) -> tuple[Record | None, bool]:
         """Return what the same request committed before."""
         try:
             standing = await self.endpoints.records.get(tenant_id, RecordKind.ACT, request.id)
@@ -177,18 +177,18 @@ class TenantDeliveries:
         request.require_same(standing.fingerprint)
         return standing, True
 
-    async def _ask(
-        self, found: FoundEndpoint, wish: RangeWish, request: RequestName, actor: Actor
+    async def _commit_act(
+        self, found: FoundEndpoint, selection: ReplaySelection, request: RequestName, actor: Actor
     ) -> tuple[Record, bool]:
         """Commit the row and what is asked; of two equal requests at once the first counts."""
         now, stored = self.endpoints.clock(), found.stored
-        _require_recent(wish, now)
+        _require_recent(selection, now)
         command = ReplayEvents(
             tenant_id=stored.tenant_id,
             endpoint_id=stored.endpoint.endpoint_id,
-            since=wish.since,
-            until=wish.until,
-            event_types=wish.event_types or stored.endpoint.event_types,
+            since=selection.since,
+            until=selection.until,
+            event_types=selection.event_types or stored.endpoint.event_types,
         )
         row = webhook_row(
             request.id,
@@ -226,9 +226,9 @@ def _require_active(found: FoundEndpoint) -> None:
         raise Refused.because(ProblemCode.WEBHOOK_ENDPOINT_UNUSABLE, message)
 
 
-def _require_recent(wish: RangeWish, now: datetime) -> None:
+def _require_recent(selection: ReplaySelection, now: datetime) -> None:
     code = ProblemCode.VALIDATION_FAILED
-    if wish.since < now - LONGEST_AGO:
+    if selection.since < now - LONGEST_AGO:
         raise Refused.at("/from", code, f"Events are kept for {LONGEST_AGO.days} days.")
-    if wish.since >= wish.until:
+    if selection.since >= selection.until:
         raise Refused.at("/to", code, "The end must be later than the beginning.")

@@ -18,11 +18,11 @@ from schemas.problems import StoreUnavailable
 from schemas.webhooks import Deliver
 from streams.runtime.guard import trace
 from streams.runtime.tenant_scope import tenant_scope
-from streams.webhooks.attempt import Outcome, Tried
+from streams.webhooks.attempt import AttemptResult, Outcome
 
 log = structlog.get_logger(__name__)
 
-Attempt = Callable[[Deliver], Awaitable[Tried]]
+Attempt = Callable[[Deliver], Awaitable[AttemptResult]]
 
 REMEMBERED: Final = 10_000
 """Endpoints whose promptness is remembered; a forgotten one has to show it again."""
@@ -47,14 +47,14 @@ class Bounds:
 
 
 @dataclass(slots=True)
-class _Lane:
+class _EndpointQueue:
     """What waits for one endpoint, and what is under way to it."""
 
     tenant_id: TenantId
     endpoint_id: EndpointId
     waiting: deque[tuple[DeliveryId, float]] = field(default_factory=deque)
     """With the moment each came, by the monotonic clock."""
-    held: set[DeliveryId] = field(default_factory=set)
+    pending: set[DeliveryId] = field(default_factory=set)
     """Waiting or under way: asked again meanwhile, each is still attempted once."""
     under_way: int = 0
     in_line: bool = False
@@ -71,10 +71,10 @@ class Dispatcher:
         self._attempt = attempt
         self._bounds = bounds or Bounds()
         self._grace_s = grace_s
-        self._lanes: dict[EndpointId, _Lane] = {}
+        self._queues: dict[EndpointId, _EndpointQueue] = {}
         self._prompt: OrderedDict[EndpointId, None] = OrderedDict()
         """Endpoints whose last answer came quickly; all others are suspects."""
-        self._turns: tuple[deque[_Lane], deque[_Lane]] = (deque(), deque())
+        self._turns: tuple[deque[_EndpointQueue], deque[_EndpointQueue]] = (deque(), deque())
         """Lanes with something to begin, in turn: the prompt ones, the suspects."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._suspects_under_way = 0
@@ -103,22 +103,22 @@ class Dispatcher:
                 log.info("webhooks.abandoned", attempts=len(late))
                 await asyncio.wait(late)
 
-    def offer(self, wish: Deliver) -> bool:
+    def offer(self, command: Deliver) -> bool:
         """Attempt the delivery when its turn comes; False when there is no room, or no more time."""
-        lane = self._lanes.get(wish.endpoint_id)
-        if lane is not None and wish.delivery_id in lane.held:
+        queue = self._queues.get(command.endpoint_id)
+        if queue is not None and command.delivery_id in queue.pending:
             return True
-        full = lane is not None and len(lane.waiting) >= self._bounds.waiting_per_endpoint
+        full = queue is not None and len(queue.waiting) >= self._bounds.waiting_per_endpoint
         if not self._open or full or self._waiting >= self._bounds.waiting:
             self.ends["dropped"] += 1
             return False
-        if lane is None:
-            lane = self._lanes[wish.endpoint_id] = _Lane(wish.tenant_id, wish.endpoint_id)
-        lane.held.add(wish.delivery_id)
-        lane.waiting.append((wish.delivery_id, time.monotonic()))
+        if queue is None:
+            queue = self._queues[command.endpoint_id] = _EndpointQueue(command.tenant_id, command.endpoint_id)
+        queue.pending.add(command.delivery_id)
+        queue.waiting.append((command.delivery_id, time.monotonic()))
         self._waiting += 1
         self._quiet.clear()
-        self._line_up(lane)
+        self._line_up(queue)
         self._begin()
         return True
 
@@ -139,16 +139,16 @@ class Dispatcher:
     @property
     def oldest_s(self) -> float:
         """How long the delivery that waits longest has waited."""
-        firsts = [lane.waiting[0][1] for lane in self._lanes.values() if lane.waiting]
+        firsts = [queue.waiting[0][1] for queue in self._queues.values() if queue.waiting]
         return time.monotonic() - min(firsts) if firsts else 0.0
 
-    def _line_up(self, lane: _Lane) -> None:
+    def _line_up(self, queue: _EndpointQueue) -> None:
         """Give the lane its turn, once, while it has something to begin and may."""
-        suspect = lane.endpoint_id not in self._prompt
+        suspect = queue.endpoint_id not in self._prompt
         most = self._bounds.per_suspect if suspect else self._bounds.per_endpoint
-        if lane.waiting and lane.under_way < most and not lane.in_line:
-            lane.in_line = True
-            self._turns[suspect].append(lane)
+        if queue.waiting and queue.under_way < most and not queue.in_line:
+            queue.in_line = True
+            self._turns[suspect].append(queue)
 
     def _begin(self) -> None:
         """Begin what may be begun: the prompt and the suspects by turns, each kind in its own order."""
@@ -162,34 +162,34 @@ class Dispatcher:
             else:
                 return
 
-    def _start(self, lane: _Lane, *, suspect: bool) -> None:
-        lane.in_line = False
-        delivery_id, _ = lane.waiting.popleft()
+    def _start(self, queue: _EndpointQueue, *, suspect: bool) -> None:
+        queue.in_line = False
+        delivery_id, _ = queue.waiting.popleft()
         self._waiting -= 1
-        lane.under_way += 1
+        queue.under_way += 1
         self._suspects_under_way += suspect
-        wish = Deliver(tenant_id=lane.tenant_id, endpoint_id=lane.endpoint_id, delivery_id=delivery_id)
-        task = asyncio.create_task(self._make_in_scope(wish), name=f"webhook-{delivery_id}")
+        command = Deliver(tenant_id=queue.tenant_id, endpoint_id=queue.endpoint_id, delivery_id=delivery_id)
+        task = asyncio.create_task(self._make_in_scope(command), name=f"webhook-{delivery_id}")
         self._tasks.add(task)
-        task.add_done_callback(lambda done: self._end(lane, delivery_id, done, suspect=suspect))
-        self._line_up(lane)
+        task.add_done_callback(lambda done: self._end(queue, delivery_id, done, suspect=suspect))
+        self._line_up(queue)
 
-    async def _make_in_scope(self, wish: Deliver) -> None:
-        with tenant_scope(wish.tenant_id):
-            await self._make(wish)
+    async def _make_in_scope(self, command: Deliver) -> None:
+        with tenant_scope(command.tenant_id):
+            await self._make(command)
 
-    async def _make(self, wish: Deliver) -> None:
+    async def _make(self, command: Deliver) -> None:
         try:
-            tried = await self._attempt(wish)
+            tried = await self._attempt(command)
         except StoreUnavailable:
-            log.warning("webhooks.store_away", delivery_id=wish.delivery_id)
+            log.warning("webhooks.store_away", delivery_id=command.delivery_id)
             self.ends["broke"] += 1
             return
         self.ends[tried.outcome] += 1
         if tried.slow is not None:
-            self._judge(wish.endpoint_id, slow=tried.slow)
+            self._judge(command.endpoint_id, slow=tried.slow)
         if tried.outcome is Outcome.FAILED:
-            log.info("webhooks.failed", delivery_id=wish.delivery_id, endpoint_id=wish.endpoint_id)
+            log.info("webhooks.failed", delivery_id=command.delivery_id, endpoint_id=command.endpoint_id)
 
     def _judge(self, endpoint_id: EndpointId, *, slow: bool) -> None:
         """Remember whether the endpoint answers promptly."""
@@ -199,21 +199,23 @@ class Dispatcher:
             while len(self._prompt) > REMEMBERED:
                 self._prompt.popitem(last=False)
 
-    def _end(self, lane: _Lane, delivery_id: DeliveryId, done: asyncio.Task[None], *, suspect: bool) -> None:
+    def _end(
+        self, queue: _EndpointQueue, delivery_id: DeliveryId, done: asyncio.Task[None], *, suspect: bool
+    ) -> None:
         """Make room, and begin what may be begun now."""
         self._tasks.discard(done)
-        lane.under_way -= 1
-        lane.held.discard(delivery_id)
+        queue.under_way -= 1
+        queue.pending.discard(delivery_id)
         self._suspects_under_way -= suspect
         error = None if done.cancelled() else done.exception()
         if error is not None:
             self.ends["broke"] += 1
             log.error(
-                "webhooks.attempt_broke", tenant_id=lane.tenant_id, delivery_id=delivery_id, **trace(error)
+                "webhooks.attempt_broke", tenant_id=queue.tenant_id, delivery_id=delivery_id, **trace(error)
             )
-        self._line_up(lane)
-        if not lane.waiting and not lane.under_way:
-            self._lanes.pop(lane.endpoint_id, None)
+        self._line_up(queue)
+        if not queue.waiting and not queue.under_way:
+            self._queues.pop(queue.endpoint_id, None)
         self._begin()
         if not self._tasks and not self._waiting:
             self._quiet.set()

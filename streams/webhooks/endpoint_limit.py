@@ -63,8 +63,8 @@ async def read_register(records: Records, tenant_id: TenantId) -> Register:
         return Register(tenant_id, Places(), None)
     places = Places.from_bytes(record.body)
     if len(places.taken_by) >= MOST_ENDPOINTS:
-        kept = [one for one in places.taken_by if not await _is_deleted(records, tenant_id, one)]
-        places = Places(taken_by=tuple(kept))
+        live = [one for one in places.taken_by if not await _is_deleted(records, tenant_id, one)]
+        places = Places(taken_by=tuple(live))
     return Register(tenant_id, places, record)
 
 

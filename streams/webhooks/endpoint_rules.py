@@ -13,10 +13,10 @@ MOST_SECRETS: Final = 3
 """Secrets that sign at one time; a rotation beyond it lets the oldest go."""
 
 
-def changed(stored: StoredEndpoint, wished: Mapping[str, Any], now: datetime) -> StoredEndpoint:
+def changed(stored: StoredEndpoint, values: Mapping[str, Any], now: datetime) -> StoredEndpoint:
     """Return the endpoint with other fields; enabled again, it is no longer said to be disabled."""
     former = stored.endpoint
-    endpoint = former.model_copy(update=dict(wished))
+    endpoint = former.model_copy(update=dict(values))
     if endpoint.active:
         endpoint = endpoint.model_copy(update={"disabled_reason": None})
     anew = (endpoint.active and not former.active) or endpoint.url != former.url

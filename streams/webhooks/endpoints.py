@@ -40,7 +40,7 @@ Alter = Callable[[StoredEndpoint, datetime], Awaitable[StoredEndpoint]]
 
 
 @dataclass(frozen=True, slots=True)
-class EndpointWish:
+class NewEndpoint:
     """What is to be registered; types and secret are good already."""
 
     url: str
@@ -82,7 +82,7 @@ class TenantEndpoints:
     """Where receivers may listen (S36)."""
 
     async def create(
-        self, tenant_id: TenantId, wish: EndpointWish, request: RequestName, actor: Actor
+        self, tenant_id: TenantId, new: NewEndpoint, request: RequestName, actor: Actor
     ) -> MadeEndpoint:
         """Register an endpoint; the same request again answers the first one.
 
@@ -95,7 +95,7 @@ class TenantEndpoints:
             if first is not None:
                 return MadeEndpoint(first, replayed=True)
             with suppress(Conflict):  # another endpoint took a place just now: look again
-                made = await self._add(tenant_id, endpoint_id, wish, request, actor)
+                made = await self._add(tenant_id, endpoint_id, new, request, actor)
                 if made is not None:
                     return MadeEndpoint(made, replayed=False)
 
@@ -103,21 +103,21 @@ class TenantEndpoints:
         self,
         tenant_id: TenantId,
         endpoint_id: EndpointId,
-        wish: EndpointWish,
+        new: NewEndpoint,
         request: RequestName,
         actor: Actor,
     ) -> WebhookEndpoint | None:
         """Take a place and keep the endpoint in one commit; None when somebody was quicker."""
-        url = receiver_url(wish.url, insecure=self.insecure, ports=self.ports)
+        url = receiver_url(new.url, insecure=self.insecure, ports=self.ports)
         register = await read_register(self.records, tenant_id)
         if await endpoint_or_none(self.records, tenant_id, endpoint_id) is not None:
             return None  # begun by the same request, and finished by reading its place
         now = self.clock()
         places = register.with_place(endpoint_id, now)
-        stored = await self._begun(tenant_id, endpoint_id, wish, url, now)
+        stored = await self._begun(tenant_id, endpoint_id, new, url, now)
         action = AuditAction.WEBHOOK_CREATED
         row_id = derive_id("aud", endpoint_id, action)
-        row = webhook_row(row_id, action, stored, actor, now, event_types=wish.event_types)
+        row = webhook_row(row_id, action, stored, actor, now, event_types=new.event_types)
         records = (*places, endpoint_record(stored, 1, request.fingerprint))
         committed = await self.commit(Change(tenant_id, records, (row,)))
         return stored.endpoint if committed.won else None
@@ -133,17 +133,17 @@ class TenantEndpoints:
         return StoredEndpoint.from_bytes(standing.first_body).endpoint
 
     async def _begun(
-        self, tenant_id: TenantId, endpoint_id: EndpointId, wish: EndpointWish, url: str, now: datetime
+        self, tenant_id: TenantId, endpoint_id: EndpointId, new: NewEndpoint, url: str, now: datetime
     ) -> StoredEndpoint:
         endpoint = WebhookEndpoint(
             endpoint_id=endpoint_id,
             url=url,
-            event_types=wish.event_types,
+            event_types=new.event_types,
             created_at=now,
-            livemode=wish.livemode,
-            description=wish.description,
+            livemode=new.livemode,
+            description=new.description,
         )
-        sealed = await seal_secret(self.vault, tenant_id, endpoint_id, wish.secret)
+        sealed = await seal_secret(self.vault, tenant_id, endpoint_id, new.secret)
         return StoredEndpoint(tenant_id=tenant_id, endpoint=endpoint, secrets=(SealedSecret(sealed=sealed),))
 
     async def find(self, tenant_id: TenantId, endpoint_id: EndpointId, seen: Modes) -> FoundEndpoint:
@@ -164,10 +164,10 @@ class TenantEndpoints:
         """Return the endpoint as its tenant sees it, the last success among it."""
         endpoint = stored.endpoint
         try:
-            kept = await self.records.get(stored.tenant_id, RecordKind.WEBHOOK_HEALTH, endpoint.endpoint_id)
+            record = await self.records.get(stored.tenant_id, RecordKind.WEBHOOK_HEALTH, endpoint.endpoint_id)
         except NotFound:
             return endpoint
-        health = EndpointHealth.from_bytes(kept.body)
+        health = EndpointHealth.from_bytes(record.body)
         return endpoint.model_copy(update={"last_success_at": health.last_success_at})
 
     async def change(
@@ -186,15 +186,15 @@ class TenantEndpoints:
             NotFound: No such endpoint of these modes.
             Refused: WEBHOOK_ENDPOINT_UNUSABLE; no such URL.
         """
-        wished = dict(changes)
-        if "url" in wished:
-            wished["url"] = receiver_url(wished["url"], insecure=self.insecure, ports=self.ports)
+        values = dict(changes)
+        if "url" in values:
+            values["url"] = receiver_url(values["url"], insecure=self.insecure, ports=self.ports)
 
         async def alter(stored: StoredEndpoint, now: datetime) -> StoredEndpoint:
-            return changed(stored, wished, now)
+            return changed(stored, values, now)
 
         return await self._amend(
-            tenant_id, endpoint_id, seen, AuditAction.WEBHOOK_UPDATED, actor, alter, fields=sorted(wished)
+            tenant_id, endpoint_id, seen, AuditAction.WEBHOOK_UPDATED, actor, alter, fields=sorted(values)
         )
 
     async def rotate(
@@ -252,7 +252,7 @@ class TenantEndpoints:
         action: AuditAction,
         actor: Actor,
         alter: Alter,
-        **told: Any,
+        **row_changes: Any,
     ) -> StoredEndpoint:
         """Change an endpoint whoever else does at the same time; one row when there is a difference."""
         row_id = self.new_id("aud")
@@ -262,22 +262,22 @@ class TenantEndpoints:
                 if action is AuditAction.WEBHOOK_DELETED:
                     return found.stored
                 raise NotFound(endpoint_id)
-            wished = await alter(found.stored, now)
-            if wished == found.stored:
-                return wished
-            row = webhook_row(row_id, action, wished, actor, now, **told)
+            altered = await alter(found.stored, now)
+            if altered == found.stored:
+                return altered
+            row = webhook_row(row_id, action, altered, actor, now, **row_changes)
             record = replace(
-                endpoint_record(wished, found.record.version + 1), created_at=found.record.created_at
+                endpoint_record(altered, found.record.version + 1), created_at=found.record.created_at
             )
             try:
                 await self.commit(Change(tenant_id, (record,), (row,)))
             except Conflict:
                 continue  # somebody else changed it just now: look again
-            return wished
+            return altered
 
 
 def webhook_row(
-    row_id: str, action: AuditAction, stored: StoredEndpoint, actor: Actor, now: datetime, **told: Any
+    row_id: str, action: AuditAction, stored: StoredEndpoint, actor: Actor, now: datetime, **row_changes: Any
 ) -> AuditEvent:
     """Return the row of an act on an endpoint; neither URL nor secret is in it."""
     endpoint = stored.endpoint
@@ -288,6 +288,6 @@ def webhook_row(
         endpoint.endpoint_id,
         now,
         detail=_DETAIL_OF[action],
-        changes=told,
+        changes=row_changes,
         livemode=endpoint.livemode,
     )

@@ -91,19 +91,19 @@ class FanOut:
 
     async def _endpoints_for(self, event: DecisionEvent) -> list[StoredEndpoint]:
         """Return the endpoints that may want it, read once for a decision's events or a backlog."""
-        asked = (event.tenant_id, event.livemode)
-        async with self._locks.setdefault(asked, asyncio.Lock()):  # events that come together share a reading
-            reading = self._readings.get(asked)
+        key = (event.tenant_id, event.livemode)
+        async with self._locks.setdefault(key, asyncio.Lock()):  # events that come together share a reading
+            reading = self._readings.get(key)
             if reading is None or not reading.serves(event):
-                reading = await self._read(asked)
+                reading = await self._read(key)
             return reading.endpoints
 
-    async def _read(self, asked: tuple[TenantId, bool]) -> _Reading:
+    async def _read(self, key: tuple[TenantId, bool]) -> _Reading:
         as_of, read_at = self.clock(), time.monotonic()
-        found = await self.endpoints(asked[0], livemode=asked[1])
+        found = await self.endpoints(key[0], livemode=key[1])
         if len(self._readings) >= MOST_READINGS:
             self._readings.clear()
-        reading = self._readings[asked] = _Reading(as_of, read_at, found)
+        reading = self._readings[key] = _Reading(as_of, read_at, found)
         return reading
 
     async def endpoints(self, tenant_id: TenantId, *, livemode: bool) -> list[StoredEndpoint]:
@@ -144,10 +144,10 @@ class FanOut:
 def deliver_record(stored: StoredDelivery) -> Outgoing:
     """Return the record that asks for a delivery to be attempted."""
     delivery = stored.delivery
-    wish = Deliver(
+    command = Deliver(
         tenant_id=stored.tenant_id, endpoint_id=delivery.endpoint_id, delivery_id=delivery.delivery_id
     )
-    return command_record(wish.endpoint_id, wish.to_bytes())
+    return command_record(command.endpoint_id, command.to_bytes())
 
 
 def command_record(endpoint_id: EndpointId, raw: bytes) -> Outgoing:

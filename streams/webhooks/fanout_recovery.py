@@ -52,7 +52,7 @@ class FannedOutTo(Frozen):
         return self.model_copy(update={"live" if livemode else "test": place})
 
 
-class Refanner:
+class FanOutRecovery:
     """Goes through tenants' feeds behind a durable place, and makes what deliveries are missing."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Refanner:
         self._passed: dict[tuple[TenantId, bool], datetime] = {}
         """When the feed of a mode without endpoints was last passed over."""
 
-    async def refan(self) -> int:
+    async def recover(self) -> int:
         """Go on from where the last round ended; return how many deliveries were missing.
 
         Raises:
@@ -147,7 +147,7 @@ class Refanner:
         """Go on for ever; an absent store or log is met again at the next round."""
         while True:
             try:
-                await self.refan()
+                await self.recover()
             except StoreUnavailable:
                 log.warning("webhooks.refan_waiting")
             await asyncio.sleep(every_s)
@@ -162,7 +162,7 @@ class _Walked:
 
 
 @asynccontextmanager
-async def refanning(refanner: Refanner, every_s: float = EVERY_S) -> AsyncIterator[None]:
+async def recovering_fan_out(recovery: FanOutRecovery, every_s: float = EVERY_S) -> AsyncIterator[None]:
     """Look for what was never fanned out in the background for the length of the context."""
-    async with beside(lambda: refanner.run(every_s), "refanner", every_s):
+    async with beside(lambda: recovery.run(every_s), "refanner", every_s):
         yield

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from schemas.webhooks import Deliver, DeliveryCommand, NoteAttempt, ReplayEvents
-from streams.webhooks.health import KeepHealth
+from streams.webhooks.health import UpdateHealth
 from streams.webhooks.replay import DeliverAgain
 
 Offer = Callable[[Deliver], bool]
@@ -12,11 +12,11 @@ Offer = Callable[[Deliver], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class CarryDelivery:
+class HandleDelivery:
     """Carries out every wish about an endpoint's deliveries; none of them waits for a receiver."""
 
     offer: Offer
-    keep_health: KeepHealth
+    update_health: UpdateHealth
     deliver_again: DeliverAgain
 
     async def __call__(self, command: DeliveryCommand) -> None:
@@ -26,9 +26,9 @@ class CarryDelivery:
             StoreUnavailable: Nothing is known; the same wish may be given again.
         """
         match command.root:
-            case Deliver() as wish:
-                self.offer(wish)
+            case Deliver() as deliver:
+                self.offer(deliver)
             case NoteAttempt() as note:
-                await self.keep_health(note)
-            case ReplayEvents() as wish:
-                await self.deliver_again(wish)
+                await self.update_health(note)
+            case ReplayEvents() as replay:
+                await self.deliver_again(replay)

@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class KeepHealth:
+class UpdateHealth:
     """The one writer of endpoints' health: notes about one endpoint come to it one after the other."""
 
     records: Records
@@ -50,7 +50,7 @@ class KeepHealth:
             judged, why = after, reason
             after = await retry_conflicts(lambda: self._disable(note, judged, why), self.pause)
         if after is not health:
-            await self._keep(after, version)
+            await self._store(after, version)
         if after is not health or version is not None:
             self.state.put(note.endpoint_id, after)
 
@@ -70,7 +70,7 @@ class KeepHealth:
         except NotFound:
             return None
 
-    async def _keep(self, health: EndpointHealth, version: int | None) -> None:
+    async def _store(self, health: EndpointHealth, version: int | None) -> None:
         """Write the health down; a predecessor's last word, if this actor did not know it, is overwritten."""
 
         async def write() -> None:
@@ -111,7 +111,7 @@ class KeepHealth:
         now, version = to_milliseconds(self.clock()), record.version + 1
         changes = {"active": False, "disabled_reason": reason}
         disabled = stored.model_copy(update={"endpoint": stored.endpoint.model_copy(update=changes)})
-        kept = replace(endpoint_record(disabled, version), created_at=record.created_at)
+        updated = replace(endpoint_record(disabled, version), created_at=record.created_at)
         endpoint_id, named = stored.endpoint.endpoint_id, (stored.tenant_id, record.id, str(version))
         row = write_row(
             derive_id("aud", *named, AuditAction.WEBHOOK_DISABLED),
@@ -132,7 +132,7 @@ class KeepHealth:
             sequence=version,
             data=EventData(endpoint_id=endpoint_id, status="DISABLED", reason_codes=(reason,)),
         )
-        return Change(stored.tenant_id, (kept,), (row,), (event,))
+        return Change(stored.tenant_id, (updated,), (row,), (event,))
 
 
 _DETAIL_OF = {

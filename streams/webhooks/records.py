@@ -75,7 +75,7 @@ def tenant_record(tenant_id: TenantId, now: datetime) -> Record:
 def delivery_records(stored: StoredDelivery, due: datetime | None, version: int = 1) -> tuple[Record, Record]:
     """Return a delivery's record and its watch, which change together; `due` is when a sweep takes it up."""
     delivery = stored.delivery
-    kept = Record(
+    stored_record = Record(
         stored.tenant_id,
         RecordKind.DELIVERY,
         delivery.delivery_id,
@@ -93,7 +93,7 @@ def delivery_records(stored: StoredDelivery, due: datetime | None, version: int 
         endpoint_id=delivery.endpoint_id,
         due=due,
     )
-    watched = Record(
+    watch_record = Record(
         PLATFORM,
         RecordKind.DELIVERY_WATCH,
         delivery.delivery_id,
@@ -102,4 +102,4 @@ def delivery_records(stored: StoredDelivery, due: datetime | None, version: int 
         version=version,
         indexes=() if due is None else (due_index(due),),
     )
-    return kept, watched
+    return stored_record, watch_record

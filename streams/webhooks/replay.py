@@ -36,41 +36,41 @@ class DeliverAgain:
     clock: Callable[[], datetime]
     pause: Pause = asyncio.sleep
 
-    async def __call__(self, wish: ReplayEvents) -> None:
+    async def __call__(self, command: ReplayEvents) -> None:
         """Take a page of the events, then ask for the rest.
 
         Raises:
             StoreUnavailable: Nothing is known; the same wish may be given again.
             Conflict: A delivery changed at every attempt.
         """
-        endpoint = await self._endpoint(wish)
+        endpoint = await self._endpoint(command)
         if endpoint is None:
             return
-        page = await self._page(wish, livemode=endpoint.endpoint.livemode)
+        page = await self._page(command, livemode=endpoint.endpoint.livemode)
         for fed in page:
-            if _is_asked(fed.event, wish):
+            if _is_selected(fed.event, command):
                 await self._again(fed.event, endpoint)
         if len(page) == PAGE:
-            rest = wish.model_copy(update={"after": page[-1].place})
-            await self.write(command_record(wish.endpoint_id, rest.to_bytes()))
+            rest = command.model_copy(update={"after": page[-1].place})
+            await self.write(command_record(command.endpoint_id, rest.to_bytes()))
 
-    async def _endpoint(self, wish: ReplayEvents) -> StoredEndpoint | None:
+    async def _endpoint(self, command: ReplayEvents) -> StoredEndpoint | None:
         """Return the endpoint, None when nothing is sent to it any more."""
         try:
             found = await self.stores.records.get(
-                wish.tenant_id, RecordKind.WEBHOOK_ENDPOINT, wish.endpoint_id
+                command.tenant_id, RecordKind.WEBHOOK_ENDPOINT, command.endpoint_id
             )
         except NotFound:
             return None
         endpoint = StoredEndpoint.from_bytes(found.body)
         return endpoint if rules.is_in_force(endpoint) else None
 
-    async def _page(self, wish: ReplayEvents, *, livemode: bool) -> Sequence[FedEvent]:
+    async def _page(self, command: ReplayEvents, *, livemode: bool) -> Sequence[FedEvent]:
         """Return the next events; the place counts, for a feed may have an event at two of them."""
-        feed, tenant_id = self.stores.feed, wish.tenant_id
-        begin = wish.since - APART
-        place = wish.after or await feed.place_at(tenant_id, livemode=livemode, moment=begin)
-        until = wish.until + APART
+        feed, tenant_id = self.stores.feed, command.tenant_id
+        begin = command.since - APART
+        place = command.after or await feed.place_at(tenant_id, livemode=livemode, moment=begin)
+        until = command.until + APART
         return await feed.page(tenant_id, livemode=livemode, after=place, limit=PAGE, until=until)
 
     async def _again(self, event: DecisionEvent, endpoint: StoredEndpoint) -> None:
@@ -99,7 +99,7 @@ class DeliverAgain:
         return delivery_records(rearmed(stored, now), now, found.version + 1)
 
 
-def _is_asked(event: DecisionEvent, wish: ReplayEvents) -> bool:
+def _is_selected(event: DecisionEvent, command: ReplayEvents) -> bool:
     """Tell whether the event is of the time and of the types."""
-    named = ANY_TYPE in wish.event_types or event.type in wish.event_types
-    return named and wish.since <= event.timestamp < wish.until
+    named = ANY_TYPE in command.event_types or event.type in command.event_types
+    return named and command.since <= event.timestamp < command.until

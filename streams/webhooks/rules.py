@@ -54,7 +54,7 @@ GIVEN_UP_AFTER: Final = timedelta(days=5)
 SUCCESS_EVERY: Final = timedelta(minutes=1)
 """A success so soon after another one is not written down."""
 
-KEPT_ATTEMPTS: Final = 30
+STORED_ATTEMPTS: Final = 30
 """Attempts kept with a delivery, the last ones."""
 
 GONE: Final = 410
@@ -121,7 +121,7 @@ def attempted(
     )
     status, following = _outcome(stored.step + 1, answer, now, uniform, schedule)
     changes = {
-        "attempts": (*stored.delivery.attempts, attempt)[-KEPT_ATTEMPTS:],
+        "attempts": (*stored.delivery.attempts, attempt)[-STORED_ATTEMPTS:],
         "status": status,
         "next_attempt_at": following,
     }
@@ -137,11 +137,11 @@ def _outcome(
         return DeliveryStatus.DELIVERED, None
     if answer.status == GONE or step >= len(schedule):
         return DeliveryStatus.FAILED, None
-    wait = max(schedule[step] * uniform(1 - JITTER, 1 + JITTER), _asked(answer))
+    wait = max(schedule[step] * uniform(1 - JITTER, 1 + JITTER), _retry_after(answer))
     return DeliveryStatus.PENDING, to_milliseconds(now + wait)
 
 
-def _asked(answer: Answer) -> timedelta:
+def _retry_after(answer: Answer) -> timedelta:
     """Return how long the receiver asks to be left alone, within reason."""
     asked_s = answer.retry_after_s or 0.0
     return timedelta(seconds=min(max(asked_s, 0.0), LONGEST_RETRY_AFTER.total_seconds()))

@@ -67,7 +67,7 @@ class SweepMark(Frozen):
     oldest: Timestamp
 
 
-class DeliverySweeper:
+class DeliveryScheduler:
     """Asks for every delivery that is due to be attempted; asking twice changes nothing."""
 
     def __init__(
@@ -78,7 +78,7 @@ class DeliverySweeper:
         self._write = write
         self._now = now
         self._pace = pace or SweepPace()
-        self._asked: dict[tuple[DeliveryId, datetime], datetime] = {}
+        self._requested: dict[tuple[DeliveryId, datetime], datetime] = {}
         """When each was asked for last, by its due time, for a retry is another wish."""
         self._places: dict[datetime, Position] = {}
         """Where the next round goes on in minutes that have more than one round takes."""
@@ -107,7 +107,7 @@ class DeliverySweeper:
 
     def _forget(self, now: datetime) -> None:
         fresh = now - self._pace.again_after
-        self._asked = {key: at for key, at in self._asked.items() if fresh < at <= now}
+        self._requested = {key: at for key, at in self._requested.items() if fresh < at <= now}
 
     async def _sweep_older(self, until: datetime, now: datetime) -> int:
         """Look at every older minute that may hold something, and move the mark to the oldest that does."""
@@ -163,7 +163,7 @@ class DeliverySweeper:
             page = await self._records.page(
                 PLATFORM, RecordKind.DELIVERY_WATCH, due_index(minute), limit=PAGE, before=before
             )
-            sent += await self._ask(page, now)
+            sent += await self._request_attempts(page, now)
             looked_at += len(page)
             if len(page) < PAGE:
                 return _Swept(sent, empty=whole and not looked_at)
@@ -172,17 +172,17 @@ class DeliverySweeper:
             self._places[minute] = before
         return _Swept(sent, empty=False)
 
-    async def _ask(self, page: Sequence[Record], now: datetime) -> int:
+    async def _request_attempts(self, page: Sequence[Record], now: datetime) -> int:
         watches = [DeliveryWatch.from_bytes(record.body) for record in page]
         due = [
             (watch, watch.due)
             for watch in watches
             if watch.due is not None
             and watch.due <= now
-            and (watch.delivery_id, watch.due) not in self._asked
+            and (watch.delivery_id, watch.due) not in self._requested
         ]
-        await self._write(*(_wish(watch) for watch, _ in due))
-        self._asked.update({(watch.delivery_id, at): now for watch, at in due})
+        await self._write(*(_deliver_command(watch) for watch, _ in due))
+        self._requested.update({(watch.delivery_id, at): now for watch, at in due})
         return len(due)
 
     async def run(self, every_s: float = EVERY_S) -> None:
@@ -196,15 +196,15 @@ class DeliverySweeper:
 
 
 @asynccontextmanager
-async def sweeping_deliveries(sweeper: DeliverySweeper, every_s: float = EVERY_S) -> AsyncIterator[None]:
+async def scheduling_deliveries(sweeper: DeliveryScheduler, every_s: float = EVERY_S) -> AsyncIterator[None]:
     """Sweep in the background for the length of the context."""
     async with beside(lambda: sweeper.run(every_s), "delivery-sweeper", every_s):
         yield
 
 
-def _wish(watch: DeliveryWatch) -> Outgoing:
-    wish = Deliver(tenant_id=watch.tenant_id, endpoint_id=watch.endpoint_id, delivery_id=watch.delivery_id)
-    return command_record(wish.endpoint_id, wish.to_bytes())
+def _deliver_command(watch: DeliveryWatch) -> Outgoing:
+    command = Deliver(tenant_id=watch.tenant_id, endpoint_id=watch.endpoint_id, delivery_id=watch.delivery_id)
+    return command_record(command.endpoint_id, command.to_bytes())
 
 
 def _minute(moment: datetime) -> datetime:

@@ -24,7 +24,7 @@ _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NAME_MOST: Final = 253
 """Characters of a name (RFC 1035 2.3.4)."""
 
-_OF_THE_HOUSE: Final = ("localhost", "local", "internal", "localdomain", "home.arpa")
+_PRIVATE_SUFFIXES: Final = ("localhost", "local", "internal", "localdomain", "home.arpa")
 """Names that never lead out of a machine or its network (RFC 6761, RFC 6762, RFC 8375, ICANN's .internal)."""
 
 
@@ -48,8 +48,8 @@ def receiver_url(text: str, *, insecure: bool, ports: Collection[int] = USUAL_PO
         raise _unusable(f"is not a URL: {_cause(error)}") from None
     _refuse_port(url.port, insecure=insecure, ports=ports)
     host = url.host or ""
-    kept = _judged_host(host, insecure=insecure)
-    written = str(url).replace(f"://{host}", f"://{kept}", 1)
+    judged_host = _judged_host(host, insecure=insecure)
+    written = str(url).replace(f"://{host}", f"://{judged_host}", 1)
     return _within_bounds(written if url.query else written.removesuffix("?"))
 
 
@@ -96,7 +96,7 @@ def _judged_host(host: str, *, insecure: bool) -> str:
         raise _unusable("names a host that no name server can know")
     if insecure and labels[-1] == "localhost":
         return name
-    if len(labels) == 1 or any(f".{name}".endswith(f".{private}") for private in _OF_THE_HOUSE):
+    if len(labels) == 1 or any(f".{name}".endswith(f".{private}") for private in _PRIVATE_SUFFIXES):
         raise _unusable("names a host of a private network; name one that is reachable from the internet")
     return name
 

@@ -22,7 +22,7 @@ from streams.audit.handler import SealChain
 from streams.invariants import rules
 from streams.invariants.rules import Invariant
 from streams.ports.records import Record, RecordKind
-from streams.runtime.dead_letters import burial
+from streams.runtime.dead_letters import dead_letter
 from streams.runtime.message import Delivery
 from streams.runtime.replies import CORRELATION, Reply
 from streams.runtime.tables import table_of
@@ -177,7 +177,7 @@ async def test_i1_a_remembered_refusal_is_an_end(world: World) -> None:
 
 async def test_i1_a_dead_letter_is_an_end(world: World) -> None:
     _, sent = world.send("buried")
-    grave = burial(sent, "handler raised KeyError", NOW)
+    grave = dead_letter(sent, "handler raised KeyError", NOW)
     world.told.meet(signed(Delivery(grave.topic, 0, 1, grave.key, grave.value, dict(grave.headers))), NOW)
 
     assert await world.judge() == []

@@ -23,7 +23,7 @@ from schemas.webhooks import (
 )
 from streams.ports.records import Change, Record, RecordKind
 from streams.tenants.handler import RequestName
-from streams.webhooks.deliveries import HandedRange, RangeWish
+from streams.webhooks.deliveries import QueuedReplay, ReplaySelection
 from streams.webhooks.rearm import fresh
 from streams.webhooks.records import delivery_records, due_index
 from tests.builders import ACME, GLOBEX, NOW, build_decision_event
@@ -72,10 +72,10 @@ async def replay(stage: Stage, delivery: Delivery) -> Delivery:
 
 async def replay_range(
     stage: Stage, endpoint: WebhookEndpoint, request: RequestName = ONCE, **changes: Any
-) -> HandedRange:
+) -> QueuedReplay:
     """Deliver the events of a day once more."""
     values = {"since": NOW - timedelta(days=1), "until": NOW, "event_types": None}
-    wish = RangeWish(**values | changes)
+    wish = ReplaySelection(**values | changes)
     return await stage.deliveries.replay_range(ACME, endpoint.endpoint_id, BOTH, wish, request, ACTOR)
 
 

@@ -187,7 +187,7 @@ async def test_a_word_from_before_an_endpoint_was_mended_says_nothing(
     await stage.stores.journal.commit(Change(ACME, (endpoint_record(mended, 2),)))
     before = stage.now - timedelta(seconds=1)
     note = NoteAttempt(tenant_id=ACME, endpoint_id=key, at=before, succeeded=False, gone=True)
-    await stage.carry.keep_health(note)
+    await stage.carry.update_health(note)
 
     assert (await stage.endpoint(key)).endpoint.active
 

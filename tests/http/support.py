@@ -53,7 +53,7 @@ from schemas.reviews import CaseCommand
 from schemas.sessions import RecordOutcome, SessionCommand
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification
-from streams.audit.commit import CommitAndTell
+from streams.audit.commit import CommitAndPublish
 from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
 from streams.ports.records import Change
@@ -372,7 +372,7 @@ async def open_front(
 def _people(stores: Stores, passwords: Passwords, clock: Callable[[], datetime]) -> People:
     return People(
         records=stores.records,
-        commit=CommitAndTell(stores.journal, Silence()),
+        commit=CommitAndPublish(stores.journal, Silence()),
         vault=stores.vault,
         passwords=passwords,
         key=PEPPER,
@@ -430,7 +430,7 @@ def _handlers(
     unasked: Any = Unasked()
     engines = Engines(PooledImageDecoder(pool), unasked, unasked, unasked)
     evaluate = EvaluateVerification(
-        stores, engines, VerificationPolicy(), now, Memory(), Silence(), tell_session=sending.tell
+        stores, engines, VerificationPolicy(), now, Memory(), Silence(), send_outcome=sending.tell
     )
     sessions = ChangeSession(stores, clock, Memory(), Silence(), sending.hand)
     catalogue = Catalogue(stores.records, stores.journal.commit, now)

@@ -13,9 +13,9 @@ from schemas.people import SentActor
 from schemas.problems import Refused
 from schemas.reasons import ReasonCode
 from schemas.sessions import (
+    AddCapture,
     Captured,
     Consent,
-    KeepCapture,
     OpenSession,
     StartSession,
     StoredSession,
@@ -77,7 +77,7 @@ MOVES: dict[str, tuple[Callable[[StoredSession], StoredSession], set[SessionStat
     "an image": (
         lambda one: rules.captured(
             one,
-            KeepCapture(**COMMON, attempt=1, what=EvidenceKind.SELFIE, evidence_id=IMAGE.evidence_id),
+            AddCapture(**COMMON, attempt=1, what=EvidenceKind.SELFIE, evidence_id=IMAGE.evidence_id),
             LATER,
         ),
         {SessionStatus.CREATED, SessionStatus.STARTED},
@@ -149,7 +149,7 @@ def test_three_attempts_and_no_more() -> None:
 
 
 def test_an_image_of_an_earlier_attempt_comes_too_late() -> None:
-    wish = KeepCapture(**COMMON, attempt=1, what=EvidenceKind.SELFIE, evidence_id=IMAGE.evidence_id)
+    wish = AddCapture(**COMMON, attempt=1, what=EvidenceKind.SELFIE, evidence_id=IMAGE.evidence_id)
 
     with pytest.raises(Refused):
         rules.captured(build_session(attempts=1), wish, LATER)

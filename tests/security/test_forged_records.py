@@ -16,7 +16,7 @@ from streams.ports.records import Change, RecordKind
 from streams.ports.stores import WorkingState
 from streams.runtime.app import GROUP
 from streams.runtime.broker_clock import JUMP_S, KNOWN_FOR_S, BrokerClock
-from streams.runtime.dead_letters import Redriven, burial, redrive
+from streams.runtime.dead_letters import Redriven, dead_letter, redrive
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.message import Delivery
 from streams.runtime.producer import LogWriter
@@ -89,7 +89,7 @@ async def test_a_grave_copied_among_the_graves_is_redriven_once(tmp_path: Path) 
     async with open_broker(tmp_path / "broker") as broker:
         access = LogAccess(broker.address)
         async with LogWriter(access, KEYS) as writer, open_intruder(access) as intruder:
-            await writer.write(burial(sound, "handler raised KeyError", now()))
+            await writer.write(dead_letter(sound, "handler raised KeyError", now()))
             [grave] = await everything_in(broker.address, Topic.DEAD_LETTERS)
             first = await redrive(access, KEYS, writer)
             await intruder.write(delivery_of(grave), delivery_of(grave))

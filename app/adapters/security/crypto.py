@@ -23,7 +23,7 @@ from app.adapters.files.private_files import make_private
 from app.configuration.placeholders import fault_of_bytes
 from schemas.problems import VeristreamError
 from schemas.topics import Topic
-from streams.ports.errors import Damaged, KeyNotHeld
+from streams.ports.errors import Damaged, KeyUnavailable
 
 KEY_BYTES: Final = 32
 """AES-256 (NIST FIPS 197)."""
@@ -124,7 +124,7 @@ class SenderKey:
             KeyNotHeld: It is a purpose of other processes.
         """
         if label not in SENDER_LABELS:
-            raise KeyNotHeld(f"a sender holds no key for {label}")
+            raise KeyUnavailable(f"a sender holds no key for {label}")
         return _derived(self.secret, label)
 
 

@@ -129,10 +129,10 @@ def number_row(page: TextPage) -> Quad | None:
 
 def compare_codes(number: str | None, codes: Sequence[str]) -> Agreement:
     """Say how the QR codes speak of the printed number; a code without eleven digits says nothing."""
-    told = {run for code in codes for run in re.findall(rf"(?<!\d)\d{{{DIGITS}}}(?!\d)", code)}
-    if number is None or not told:
+    found = {run for code in codes for run in re.findall(rf"(?<!\d)\d{{{DIGITS}}}(?!\d)", code)}
+    if number is None or not found:
         return Agreement.NOT_FOUND
-    return Agreement.MATCH if number in told else Agreement.MISMATCH
+    return Agreement.MATCH if number in found else Agreement.MISMATCH
 
 
 def _is_slip(lines: Sequence[Placed]) -> bool:
@@ -162,9 +162,9 @@ def _fields(
     if parts:
         texts["full_name"] = " ".join(text for text, _ in parts), min(score for _, score in parts)
     texts["issuing_state"] = "NG", 1.0
-    told = {name: (text, score) for name, (text, score) in texts.items() if text}
-    return {name: text for name, (text, _) in told.items()}, {
-        name: round(score, 4) for name, (_, score) in told.items()
+    found = {name: (text, score) for name, (text, score) in texts.items() if text}
+    return {name: text for name, (text, _) in found.items()}, {
+        name: round(score, 4) for name, (_, score) in found.items()
     }
 
 

@@ -18,7 +18,7 @@ _USUAL_DATE: Final = len("12 AUG 1974")
 
 def letters(zone: Td3Reading) -> dict[str, int]:
     """Return how many letters the print of each compared field has that the zone tells, a date's roughly."""
-    told = {
+    counts = {
         "document_number": len(zone.number or ""),
         "surname": len(zone.fields.get("surname", "")),
         "given_names": len(zone.fields.get("given_names", "")),
@@ -26,7 +26,7 @@ def letters(zone: Td3Reading) -> dict[str, int]:
         "expiry_date": _USUAL_DATE if zone.expires else 0,
         "sex": len(zone.fields.get("sex", "")),
     }
-    return {name: count for name, count in told.items() if count}
+    return {name: count for name, count in counts.items() if count}
 
 
 def at_labels(page: TextPage) -> Mapping[str, Value]:

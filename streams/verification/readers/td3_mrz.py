@@ -106,8 +106,8 @@ def read_td3(page: TextPage, today: date) -> Td3Reading | None:
 
 
 def _rank(reading: Td3Reading) -> tuple[int, bool, int, float]:
-    held = sum(reading.check_digits.values())
-    return held, bool(reading.lines[0]), -reading.repairs, sum(reading.confidence.values())
+    valid = sum(reading.check_digits.values())
+    return valid, bool(reading.lines[0]), -reading.repairs, sum(reading.confidence.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,15 +172,15 @@ def _interpret(first: _First | None, second: _Second, today: date) -> Td3Reading
         "personal_number_present": bool(text[OPTIONAL].strip(FILLER)),
         "mrz_checks": {**line.checks, "calendar": calendar},
     }
-    told = {name: value for name, value in fields.items() if value is not None}
-    confidence = _confidence(first, second, told, number)
+    known = {name: value for name, value in fields.items() if value is not None}
+    confidence = _confidence(first, second, known, number)
     if expires is not None and expires.year - today.year > _AHEAD_MAX:
         confidence["expiry_date"] = min(confidence["expiry_date"], DOUBTED)
     kinds = [repair.kind for repair in line.repairs]
     typed = kinds.count(RepairKind.ALPHABET)
     return Td3Reading(
         status=grade(confidence, REQUIRED),
-        fields=told,
+        fields=known,
         confidence=confidence,
         number=number,
         birth=birth,
@@ -210,7 +210,7 @@ def _names(first: _First | None) -> Mapping[str, str | None]:
 
 
 def _confidence(
-    first: _First | None, second: _Second, told: Mapping[str, Any], number: str | None
+    first: _First | None, second: _Second, known: Mapping[str, Any], number: str | None
 ) -> dict[str, float]:
     """Weigh each field: check digits prove some, the recogniser's own score must do for the others."""
     line = second.line
@@ -230,7 +230,7 @@ def _confidence(
     return {
         name: round(weight, 4)
         for name, weight in weights.items()
-        if name in told or (name == "document_number" and number)
+        if name in known or (name == "document_number" and number)
     }
 
 
