@@ -1,4 +1,4 @@
-"""A decision record: what was decided of a verification, by whom, and what it superseded (G25, G87)."""
+"""The record of a decision: outcome, actor, and the decision it superseded (G25, G87)."""
 
 from schemas.base import Frozen, Timestamp
 from schemas.enums import (

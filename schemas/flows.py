@@ -65,7 +65,7 @@ class Flow(Frozen):
 
 
 class StoredFlow(Frozen):
-    """A flow as it is kept."""
+    """A flow as stored."""
 
     flow: Flow
     requests: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class FlowDraft(Frozen):
 
 
 class FlowCommandBase(Command):
-    """What every command about a flow says; keyed by flow id."""
+    """The fields of every command about a flow; keyed by flow id."""
 
     tenant_id: TenantId
     flow_id: FlowId
@@ -119,7 +119,7 @@ class PublishFlow(FlowCommandBase):
 
 
 class ArchiveFlow(FlowCommandBase):
-    """End the flow; its revisions and sessions are kept."""
+    """End the flow; its revisions and sessions are stored."""
 
     kind: Literal["archive"] = "archive"
 
@@ -131,7 +131,7 @@ class FlowCommand(
 
 
 class FlowChanged(Event):
-    """The answer to every command about a flow: it stands in the store as wished."""
+    """The answer to every command about a flow: the change is stored."""
 
     flow_id: FlowId
     replayed: bool = False

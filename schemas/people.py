@@ -101,7 +101,7 @@ class Factor(Frozen):
 
 
 class FactorResetRequest(Frozen):
-    """A colleague asked that the second factor be reset; a second person has to confirm it."""
+    """A colleague's request to reset the second factor, which a second person must confirm."""
 
     asked_by: UserId
     asked_at: Timestamp
@@ -145,7 +145,7 @@ class ReviewerEmail(Frozen):
 
     tenant_id: TenantId
     reviewer_id: UserId | None = None
-    """None: nobody's any more, the invitation was withdrawn."""
+    """None: free again, because the invitation was withdrawn."""
     bound_at: Timestamp | None = None
     """On the platform's record: when the member took the address, just before it got its first password."""
 
@@ -158,7 +158,7 @@ class TokenPurpose(StrEnum):
 
 
 class OneTimeToken(Frozen):
-    """A token as it is kept: under its keyed hash, never changed; the member's record says if it is used."""
+    """A one-time token, stored under its keyed hash and immutable; the member's record says if it is used."""
 
     tenant_id: TenantId
     reviewer_id: UserId
@@ -168,7 +168,7 @@ class OneTimeToken(Frozen):
 
 
 class ReviewerSession(Frozen):
-    """A signed-in reviewer as it is kept: the cookie's secret only as a keyed hash."""
+    """A signed-in reviewer as stored: the cookie's secret only as a keyed hash."""
 
     session_id: ReviewerSessionId
     lookup: str
@@ -178,9 +178,9 @@ class ReviewerSession(Frozen):
     tenant_id: TenantId
     reviewer_id: UserId
     satisfied: bool = False
-    """The second factor was met."""
+    """The second factor was verified."""
     factor_at: Timestamp | None = None
-    """When it was met last, for acts that want a fresh one."""
+    """When it was last verified, for acts that require a recent verification."""
     created_at: Timestamp
     seen_at: Timestamp
     expires_at: Timestamp
@@ -195,10 +195,10 @@ class ReviewerCaller(Frozen):
     session_id: ReviewerSessionId
     role: Role
     satisfied: bool
-    """The second factor was met; without it almost nothing may be called (G51)."""
+    """The second factor was verified; without it almost nothing may be called (G51)."""
 
     def may(self, permission: Permission) -> bool:
-        """Tell whether the role holds the permission."""
+        """Return whether the role has the permission."""
         return permission in PERMISSIONS_OF[self.role]
 
 
@@ -212,7 +212,7 @@ class SentActor(Frozen):
 
 
 class CaptureCaller(Frozen):
-    """A subject's page that holds the client token of one verification session (G36, G76)."""
+    """A subject's page with the client token of one verification session (G36, G76)."""
 
     tenant_id: TenantId
     session_id: SessionId

@@ -1,4 +1,4 @@
-"""A review case: the question to a person when the machine does not decide alone (G42, G89)."""
+"""A review case: a verification that a reviewer has to decide (G42, G89)."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -22,12 +22,12 @@ class CaseOutcome(StrEnum):
 
 
 class CaseNote(Frozen):
-    """A reviewer's remark; notes are only ever added."""
+    """A reviewer's note; notes are never changed or removed."""
 
     note_id: str
     author_id: str
     text: str
-    """Kept sealed under the subject's key, because it may speak of a person; opened when it is shown."""
+    """Stored sealed under the subject's key, because it may name a person; opened when it is shown."""
     created_at: Timestamp
 
 
@@ -38,16 +38,16 @@ class Conclusion(Frozen):
     outcome: CaseOutcome
     reason_codes: tuple[ReasonCode, ...] = ()
     note: str = ""
-    """Kept sealed, as notes are."""
+    """Stored sealed, as notes are."""
     concluded_at: Timestamp
     flow_id: str | None = None
-    """Where the subject is asked again (REQUEST_INPUT)."""
+    """The flow of the new session (REQUEST_INPUT)."""
     session_id: str | None = None
-    """The session that asks; the old one is never opened again (G26)."""
+    """The new session; the old one is never reopened (G26)."""
 
 
 class ReviewCase(Frozen):
-    """The question, who works on it and, at the end, the answer."""
+    """A review case with its assignee, notes and conclusion."""
 
     review_case_id: ReviewCaseId
     kind: CaseKind
@@ -73,7 +73,7 @@ class ReviewCase(Frozen):
 
 
 class StoredCase(Frozen):
-    """A case as it is kept."""
+    """A case as stored."""
 
     case: ReviewCase
     reopened: bool = False
@@ -83,7 +83,7 @@ class StoredCase(Frozen):
 
 
 class CaseCommandBase(Command):
-    """What every command about a case says; keyed by case id."""
+    """The fields of every command about a case; keyed by case id."""
 
     tenant_id: TenantId
     review_case_id: ReviewCaseId
@@ -92,28 +92,28 @@ class CaseCommandBase(Command):
 
 
 class ClaimCase(CaseCommandBase):
-    """Take the case for half an hour."""
+    """Claim the case for half an hour."""
 
     kind: Literal["claim"] = "claim"
     reviewer_id: UserId
 
 
 class AssignCase(CaseCommandBase):
-    """Give the case to a colleague."""
+    """Assign the case to a colleague."""
 
     kind: Literal["assign"] = "assign"
     reviewer_id: UserId
 
 
 class ReleaseCase(CaseCommandBase):
-    """Give the case back."""
+    """Release the case."""
 
     kind: Literal["release"] = "release"
     reviewer_id: UserId
 
 
 class NoteCase(CaseCommandBase):
-    """Add a remark."""
+    """Add a note."""
 
     kind: Literal["note"] = "note"
     reviewer_id: UserId
@@ -122,7 +122,7 @@ class NoteCase(CaseCommandBase):
 
 
 class EscalateCase(CaseCommandBase):
-    """Hand the case to a lead."""
+    """Escalate the case to a lead."""
 
     kind: Literal["escalate"] = "escalate"
     reviewer_id: UserId
@@ -131,7 +131,7 @@ class EscalateCase(CaseCommandBase):
 
 
 class ConcludeCase(CaseCommandBase):
-    """Decide."""
+    """Conclude the case."""
 
     kind: Literal["conclude"] = "conclude"
     reviewer_id: UserId
@@ -145,7 +145,7 @@ class ConcludeCase(CaseCommandBase):
 
 
 class ReopenCase(CaseCommandBase):
-    """Ask the question once more."""
+    """Reopen a concluded case."""
 
     kind: Literal["reopen"] = "reopen"
     reviewer_id: UserId
@@ -154,7 +154,7 @@ class ReopenCase(CaseCommandBase):
 
 
 class OpenAppeal(CaseCommandBase):
-    """Ask a person to look at a final decision again."""
+    """Open a review of a final decision."""
 
     kind: Literal["appeal"] = "appeal"
     reviewer_id: UserId
@@ -190,7 +190,7 @@ class CaseCommand(RootModel[AnyCaseCommand]):
 
 
 class CaseChanged(Event):
-    """The answer to every command about a case: it stands in the store as wished."""
+    """The answer to every command about a case: the change is stored."""
 
     review_case_id: ReviewCaseId
     replayed: bool = False

@@ -57,7 +57,7 @@ class VerificationSession(Frozen):
 
 
 class SessionOpening(Frozen):
-    """What the tenant said beside flow and subject; it travels and is kept only sealed."""
+    """What the tenant gave beside flow and subject; sent and stored only sealed."""
 
     return_url: str | None = None
     metadata: dict[str, MetadataValue] = Field(default_factory=dict)
@@ -73,7 +73,7 @@ class Consent(Frozen):
 
 
 class Captured(Frozen):
-    """An image that was kept, and what could be said of it at once."""
+    """A captured image, and the reasons found on it at once."""
 
     evidence_id: EvidenceId
     reasons: tuple[ReasonCode, ...] = ()
@@ -81,7 +81,7 @@ class Captured(Frozen):
 
 
 class Submitted(Frozen):
-    """That the person handed the images in, and by which request."""
+    """The submission of the images, and its request."""
 
     request_id: str
     sealed_submission: str
@@ -90,7 +90,7 @@ class Submitted(Frozen):
 
 
 class StoredSession(Frozen):
-    """A session as it is kept; nothing in it is personal but what is sealed."""
+    """A stored session; its personal parts are sealed."""
 
     session: VerificationSession
     configuration: FlowConfiguration
@@ -110,19 +110,19 @@ class StoredSession(Frozen):
     retry_reasons: tuple[ReasonCode, ...] = ()
     """Why the last attempt must be made again."""
     watch_version: int = 1
-    """Version of the marker by which sweeps find the session."""
+    """Version of the record by which the scheduler finds the session."""
     requests: tuple[str, ...] = ()
     """The requests that changed it last, so that a command delivered again changes nothing."""
 
 
 class SessionSlot(Frozen):
-    """The place a subject has under a flow: it names the session that was opened last."""
+    """The record that names the session a subject opened last under a flow."""
 
     session_id: SessionId
 
 
 class SessionWatch(Frozen):
-    """What a sweep must know of a session that will need attention."""
+    """When the scheduler must handle a session."""
 
     tenant_id: TenantId
     session_id: SessionId
@@ -130,7 +130,7 @@ class SessionWatch(Frozen):
 
 
 class SessionCommandBase(Command):
-    """What every command about a session says; keyed by session id."""
+    """The fields of every command about a session; keyed by session id."""
 
     tenant_id: TenantId
     session_id: SessionId
@@ -153,7 +153,7 @@ class OpenSession(SessionCommandBase):
 
 
 class StartSession(SessionCommandBase):
-    """Note the person's choice about the notice; an accepted one starts the session."""
+    """Record the person's consent decision; accepting the notice starts the session."""
 
     kind: Literal["start"] = "start"
     accepted: bool
@@ -163,18 +163,18 @@ class StartSession(SessionCommandBase):
 
 
 class AddCapture(SessionCommandBase):
-    """Let the session refer to an image that is already kept as evidence."""
+    """Add an image, already stored as evidence, to the session."""
 
     kind: Literal["capture"] = "capture"
     attempt: int
-    """The attempt the image was kept for; its id derives from it."""
+    """The attempt the image was stored for; its id derives from it."""
     what: Literal[EvidenceKind.IMAGE, EvidenceKind.SELFIE]
     evidence_id: EvidenceId
     reasons: tuple[ReasonCode, ...] = ()
 
 
 class SubmitSession(SessionCommandBase):
-    """Hand the images in."""
+    """Submit the images."""
 
     kind: Literal["submit"] = "submit"
     attempt: int
@@ -182,19 +182,19 @@ class SubmitSession(SessionCommandBase):
 
 
 class CancelSession(SessionCommandBase):
-    """End a session nobody handed images in for."""
+    """End a session without a submission."""
 
     kind: Literal["cancel"] = "cancel"
 
 
 class ExpireSession(SessionCommandBase):
-    """End a session whose time is over."""
+    """End a session that has expired."""
 
     kind: Literal["expire"] = "expire"
 
 
 class RecordOutcome(SessionCommandBase):
-    """Take over what became of the verification; one that was never begun is begun."""
+    """Record the outcome of the verification; one that was never started is started."""
 
     kind: Literal["outcome"] = "outcome"
     attempt: int
@@ -221,7 +221,7 @@ class SessionCommand(
 
 
 class SessionChanged(Event):
-    """The answer to every command about a session: it stands in the store as wished."""
+    """The answer to every command about a session: the change is stored."""
 
     session_id: SessionId
     """For `OpenSession`: the session that is open, which may be one opened before."""
@@ -247,7 +247,7 @@ class SessionDetail(VerificationSession):
 
     configuration: FlowConfiguration | None = None
     locale: str | None = None
-    """The language the tenant asked for."""
+    """The language the tenant requested."""
     metadata: dict[str, MetadataValue] = Field(default_factory=dict)
     """What the tenant gave when it opened the session; empty once the subject was erased."""
 
@@ -261,7 +261,7 @@ class NoticeShown(Frozen):
 
 
 class CaptureSeen(Frozen):
-    """What was said of an image that was kept."""
+    """The quality reasons of a captured image."""
 
     accepted: bool
     """False: better take it again."""

@@ -1,4 +1,4 @@
-"""Forms of texts that say in words what they are, wherever a text is refused."""
+"""String constraints with a readable error message."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from typing_extensions import override
 _ABOUT_FORM: Final = frozenset(
     {"string_pattern_mismatch", "string_too_short", "string_too_long", "value_error"}
 )
-"""What a text may be refused for; another type is told by pydantic's own words."""
+"""What a text may be refused for; another type gets pydantic's own message."""
 
 
 def in_words(words: str) -> WrapValidator:

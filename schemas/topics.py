@@ -1,4 +1,4 @@
-"""The topics: what they carry, how many partitions, how long they keep it, and how they are keyed."""
+"""The Kafka topics: names, partitions, retention and keys."""
 
 from enum import StrEnum
 from typing import Final

@@ -1,4 +1,4 @@
-"""Writes a signed checkpoint of all chains' heads every minute, to every copy that is kept (S57)."""
+"""Write a signed checkpoint of all chains' heads every minute, to every copy (S57)."""
 
 import asyncio
 from collections import Counter
@@ -20,7 +20,7 @@ EVERY_S: Final = 60.0
 """Rows that were sealed this long ago cannot be cut off unnoticed."""
 
 LOOK_EVERY_S: Final = 0.25
-"""How soon a worker notices that the writing became its task."""
+"""How soon a worker notices that it became the writer."""
 
 RETRY_S: Final = 5.0
 """Between two attempts to read the copies at the beginning."""
@@ -30,7 +30,7 @@ MOST_WAITING: Final = 1_000
 
 
 class CheckpointCopy(Protocol):
-    """One place where checkpoints are kept; lines are only ever added."""
+    """One place where checkpoints are stored; lines are only ever added."""
 
     async def read(self, *, everything: bool = False) -> Sequence[bytes]:
         """Return the lines, oldest first: at least those of the newest two months, or everything.

@@ -1,4 +1,4 @@
-"""What a checkpoint of the audit log names next, and what the kept ones prove together. Pure."""
+"""Build the next checkpoint of the audit log, and verify the stored ones. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,7 +34,7 @@ class SigningKey(Protocol):
         ...
 
     def is_signed(self, message: bytes, signature: str) -> bool:
-        """Tell whether this key signed the message."""
+        """Return whether this key signed the message."""
         ...
 
 
@@ -165,7 +165,7 @@ class History:
         return path[::-1]
 
     def judged(self) -> "History":
-        """Return the history with what only all of it together can tell: gaps, and a root that differs."""
+        """Return the history with the problems of the whole: gaps, and a root that differs."""
         digests = {checkpoint.digest for checkpoint in self.checkpoints}
         gaps = [
             f"checkpoint {checkpoint.number - 1}, which {checkpoint.number} follows, is missing"

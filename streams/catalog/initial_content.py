@@ -1,4 +1,4 @@
-"""The first content of the catalogue (G72), Nigeria first; pure."""
+"""The initial content of the catalogue (G72); pure."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -13,11 +13,11 @@ _NIGERIAN = (
     ("NG_RESIDENCE_PERMIT", DocumentType.RESIDENCE_PERMIT, "Nigeria residence permit (CERPAC)"),
     ("NG_NATIONAL_ID", DocumentType.NATIONAL_ID, "Nigeria national identity card"),
 )
-"""Common documents that no machine here reads."""
+"""Common documents without a reader."""
 
 
 def first_catalogue(now: datetime) -> tuple[Capability, ...]:
-    """Return the entries a new deployment begins with."""
+    """Return the entries of a new deployment."""
     return (*_nigerian(now), *_passports(now))
 
 

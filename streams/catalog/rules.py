@@ -1,4 +1,4 @@
-"""What makes an entry of the catalogue valid, and in which order entries stand; pure."""
+"""Validate and sort entries of the catalogue; pure."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ _CODE: Final = re.compile(CODE_FORM)
 
 
 def problems_of(entry: Capability) -> Iterator[FieldProblem]:
-    """Yield everything that is wrong with an entry, each at its place in the body."""
+    """Yield every problem of an entry with its pointer into the body."""
     if entry.country not in NAME_OF:
         yield _wrong("/country", "The country must be an ISO 3166-1 alpha-2 code in upper case.")
     stem = f"{entry.country}_{entry.document_type}"
@@ -32,7 +32,7 @@ def problems_of(entry: Capability) -> Iterator[FieldProblem]:
 
 
 def in_order(entries: Iterable[Capability]) -> list[Capability]:
-    """Return the entries by country, then document type, then code (G98)."""
+    """Return the entries sorted by country, document type and code (G98)."""
     return sorted(entries, key=lambda entry: (entry.country, entry.document_type, entry.code))
 
 

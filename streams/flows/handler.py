@@ -1,4 +1,4 @@
-"""The use cases of flows: create, edit, publish, archive; the flow's actor is their one writer (G23)."""
+"""Create, edit, publish and archive flows; the flow's actor is the only writer (G23)."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -45,16 +45,16 @@ from streams.ports.stores import Stores, WorkingState
 
 
 class Catalogue(Protocol):
-    """What the rules need of the catalogue."""
+    """Look up entries of the document catalogue."""
 
     async def some(self, codes: Sequence[str]) -> Mapping[str, Capability]:
-        """Return those of the codes that are in the catalogue, as they stand now."""
+        """Return the current entries of those codes that are in the catalogue."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """A flow after a command, and what is told of it."""
+    """A flow after a command, with its audit action and event."""
 
     flow: Flow
     action: AuditAction
@@ -65,7 +65,7 @@ class _Move:
 
 
 class ChangeFlow:
-    """Carries out every command about a flow once; the same command again changes nothing."""
+    """Execute each command about a flow once; the same command again changes nothing."""
 
     def __init__(
         self,
@@ -83,12 +83,12 @@ class ChangeFlow:
         self._pause = pause
 
     async def __call__(self, message: FlowCommand) -> FlowChanged:
-        """Change the flow as commanded; the store has the result.
+        """Change the flow as the command says; the result is in the store.
 
         Raises:
             Refused: NOT_FOUND, FLOW_ARCHIVED, PRECONDITION_FAILED, IDEMPOTENCY_KEY_REUSED, or what is wrong
                 with the draft, place by place.
-            StoreUnavailable: Nothing is known; the same command may be given again.
+            StoreUnavailable: The outcome is unknown; the same command may be sent again.
             Conflict: The flow changed at every attempt.
         """
         command = message.root
@@ -185,7 +185,7 @@ class ChangeFlow:
         )
 
     async def _entries(self, draft: FlowDraft) -> Mapping[str, Capability]:
-        """Return the entries a valid draft names; raises `Refused` for any other draft."""
+        """Return the catalogue entries a draft names, or raise `Refused` if the draft is invalid."""
         entries = await self._catalogue.some(rules.codes_of(draft))
         errors = tuple(rules.problems_of(draft, entries))
         if errors:
@@ -198,7 +198,7 @@ class ChangeFlow:
         return await self._stores.records.get(command.tenant_id, RecordKind.FLOW, command.flow_id)
 
     async def _commit(self, command: FlowCommandBase, move: _Move, record: Record) -> bool:
-        """Commit the flow, its new revision, its row and its event; False when another was first."""
+        """Commit the flow with its new revision, audit row and event; return False when another was first."""
         actor = await open_actor(self._stores.vault, command.tenant_id, command.actor)
         records = [record]
         if move.revision:
@@ -225,12 +225,12 @@ def _with(draft: FlowDraft, changes: Mapping[str, Any]) -> FlowDraft:
 
 
 def revision_id(flow_id: FlowId, revision: int) -> str:
-    """Return the id under which a revision is kept."""
+    """Return the id of a revision's record."""
     return f"{flow_id}.{revision}"
 
 
 def revisions_index(flow_id: FlowId) -> tuple[str, str]:
-    """Return the place under which a flow's revisions are listed."""
+    """Return the index of a flow's revisions."""
     return "flow", flow_id
 
 

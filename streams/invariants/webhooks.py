@@ -1,4 +1,4 @@
-"""Invariant I4 beyond the decision topic: what must be so of an event and each endpoint it concerns. Pure."""
+"""Check invariant I4 for webhooks: each event and its delivery to each endpoint. Pure."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -11,7 +11,7 @@ from streams.invariants.rules import Invariant, Violation
 def concerns(
     event: DecisionEvent, endpoint: StoredEndpoint, in_force_since: datetime, due_before: datetime
 ) -> bool:
-    """Tell whether the event must have its delivery to the endpoint by now."""
+    """Return whether the event must have its delivery to the endpoint by now."""
     return endpoint.wants(event) and in_force_since <= event.timestamp <= due_before
 
 
@@ -23,9 +23,9 @@ def judge_delivery(
     *,
     failing: bool,
 ) -> Iterator[Violation]:
-    """Say what is wrong with an event's delivery to an endpoint; None: there is none.
+    """Yield the violations of an event's delivery to an endpoint; None: the delivery is missing.
 
-    At an endpoint that is `failing` deliveries wait for each other, and none is overdue.
+    At a `failing` endpoint deliveries wait for each other, and none is overdue.
     """
     endpoint_id = endpoint.endpoint.endpoint_id
     about = f"{event.id} ({event.type} to {endpoint_id})"
@@ -36,7 +36,7 @@ def judge_delivery(
         found = "its delivery is another tenant's or endpoint's"
         yield Violation(invariant=Invariant.I6, about=about, found=found)
     if stored.payload.encode() != event.to_bytes():
-        yield _is_wrong(about, "is delivered in other words than it is told")
+        yield _is_wrong(about, "is delivered in other words than published")
     if stored.delivery.status is not DeliveryStatus.PENDING:
         return
     following = stored.delivery.next_attempt_at

@@ -1,7 +1,7 @@
-"""The promises about the audit log.
+"""The port of the audit log.
 
 Every method takes the tenant first, and another tenant's thing is `NotFound`. Each may raise
-`StoreUnavailable`; then nothing is known about what was asked, and asking again is safe.
+`StoreUnavailable`; then the outcome is unknown, and calling again is safe.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class SealedRow:
     """A link of the chain with the row it seals."""
 
     event: AuditEvent | None
-    """None: the row is gone, or is no row any more."""
+    """None: the row is missing or cannot be parsed."""
     link: ChainLink
 
 

@@ -1,4 +1,4 @@
-"""Members come in: invited with a one-time token, or added with a password at the command line (G87, S28)."""
+"""Add members: by invitation with a one-time token, or with a password from the command line (G87, S28)."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,7 +22,7 @@ GROUP_CHARS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class NewMember:
-    """Who shall be a member."""
+    """The member to add."""
 
     tenant_id: TenantId
     email: str
@@ -32,7 +32,7 @@ class NewMember:
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """A member that was invited, and the token that is shown this once."""
+    """An invited member, with the token that is shown once."""
 
     reviewer: Reviewer
     token: str | None = field(repr=False)
@@ -46,7 +46,7 @@ class Invitation:
 
 
 async def invite(people: People, member: NewMember, request: RequestName, actor: Actor) -> Invitation:
-    """Add a member without a password, and draw the token to set one with.
+    """Add a member without a password, and create the token to set one with.
 
     The answer is the same whether or not a member of another tenant has the address: only when the
     invitation is redeemed the address is bound.
@@ -72,7 +72,7 @@ async def invite(people: People, member: NewMember, request: RequestName, actor:
 
 
 async def _answered(people: People, tenant_id: TenantId, request: RequestName) -> Invitation | None:
-    """Return the member the same request added, as first answered.
+    """Return the member the same request added, as first answered, or None.
 
     Raises:
         Refused: IDEMPOTENCY_KEY_REUSED.
@@ -91,7 +91,7 @@ async def _first(people: People, tenant_id: TenantId, reviewer_id: UserId) -> In
 
 
 async def add_with_password(people: People, member: NewMember, actor: Actor) -> tuple[Reviewer, str]:
-    """Add a member with a password that was drawn, and return both; it is shown this once.
+    """Add a member with a random password, and return both; the password is shown once.
 
     Raises:
         Refused: MEMBER_EXISTS.
@@ -110,14 +110,14 @@ async def add_with_password(people: People, member: NewMember, actor: Actor) -> 
 
 
 def draw_password(people: People) -> str:
-    """Return a password nobody has to think of."""
+    """Return a random password."""
     drawn = people.draw(PASSWORD_GROUPS * GROUP_CHARS)
     text = "".join(ALPHABET[byte & 31] for byte in drawn)
     return "-".join(text[start : start + GROUP_CHARS] for start in range(0, len(text), GROUP_CHARS))
 
 
 async def give_reset_token(people: People, tenant_id: TenantId, email: str, actor: Actor) -> IssuedToken:
-    """Draw a token to set a password with; the password in use stays good until then, the factor in any case.
+    """Create a token to set a new password with; until then the current password stays valid.
 
     Raises:
         NotFound: The tenant has no member with this address.

@@ -1,4 +1,4 @@
-"""What colleagues change about a member: its role, and whether it is suspended (G87)."""
+"""Change a member's role or suspension, withdraw invitations, remove members (G87)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ _NOTHING: Final = {
     "password_hash": None, "factor": None, "pending_factor": None, "factor_reset": None, "token_id": None,
     "open_sessions": (),
 }  # fmt: skip
-"""What a member who is gone has to sign in with."""
+"""The credentials of a removed member."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberChanges:
-    """How a member shall change; None leaves it."""
+    """Changes to a member; None leaves a field unchanged."""
 
     role: Role | None = None
     active: bool | None = None
 
     def of(self, reviewer: Reviewer) -> dict[str, Any]:
-        """Return what differs from the member as it stands."""
+        """Return the fields that differ from the member's current values."""
         wanted = {"role": self.role, "active": self.active}
         return {
             name: value
@@ -40,11 +40,11 @@ class MemberChanges:
 
 
 class _IsOwnerMeanwhile(VeristreamError):
-    """The member would cease to be an owner, and nobody looked whether another stays."""
+    """The member became an owner since the check that another owner stays."""
 
 
 def show_member(reviewer: Reviewer, now: datetime) -> Member:
-    """Return the member as its colleagues see it: no hash, no factor, no session."""
+    """Return the member as shown to colleagues, without hash, factor and sessions."""
     return Member(
         reviewer_id=reviewer.reviewer_id,
         email=reviewer.email,
@@ -60,13 +60,13 @@ def show_member(reviewer: Reviewer, now: datetime) -> Member:
 
 
 def waiting_reset(reviewer: Reviewer, now: datetime) -> FactorResetRequest | None:
-    """Return the wish to reset the second factor that still waits for a second person, or None."""
+    """Return the pending request to reset the second factor, or None."""
     reset = reviewer.factor_reset
     return reset if reset is not None and now < reset.expires_at else None
 
 
 def require_may_make(caller: ReviewerCaller, role: Role) -> None:
-    """Refuse to make an owner to all but owners (G48).
+    """Raise unless the caller may make a member of this role: only owners make owners (G48).
 
     Raises:
         Refused: PERMISSION_DENIED.
@@ -78,7 +78,7 @@ def require_may_make(caller: ReviewerCaller, role: Role) -> None:
 async def change_member(
     people: People, caller: ReviewerCaller, reviewer_id: UserId, changes: MemberChanges, actor: Actor
 ) -> Reviewer:
-    """Change role or suspension; a suspension ends every session and token at once. A row for each act.
+    """Change role or suspension; a suspension ends every session and token. One audit row for each change.
 
     Raises:
         NotFound: The tenant has no such member.
@@ -121,7 +121,7 @@ def _change(
 
 
 class _Rows:
-    """Writes the rows of a change, under the same ids however often it is tried."""
+    """Create the audit rows of a change, with the same ids in every retry."""
 
     def __init__(self, people: People, actor: Actor) -> None:
         self._people = people
@@ -129,7 +129,7 @@ class _Rows:
         self._ids = people.new_id("aud"), people.new_id("aud")
 
     def of(self, reviewer: Reviewer, differs: dict[str, Any]) -> tuple[AuditEvent, ...]:
-        """Return a row for a suspension, and one for another role or for letting the member in again."""
+        """Return a row for a suspension, and one for another role or a reactivation."""
         suspended = differs.get("active") is False
         rest = {name: value for name, value in differs.items() if not (name == "active" and suspended)}
         rows: list[AuditEvent] = []
@@ -150,7 +150,7 @@ class _Rows:
 
 
 def _ceases(reviewer: Reviewer, changes: MemberChanges) -> bool:
-    """Tell whether the member is an owner and would be none."""
+    """Return whether the changes would end the member's ownership."""
     return is_owner(reviewer) and not is_owner(reviewer.model_copy(update=changes.of(reviewer)))
 
 
@@ -166,7 +166,7 @@ def _require_may_change(caller: ReviewerCaller, reviewer: Reviewer, changes: Mem
 async def withdraw_invitation(
     people: People, caller: ReviewerCaller, reviewer_id: UserId, actor: Actor
 ) -> None:
-    """Withdraw an invitation that is not redeemed: token void, address free, member gone. One row.
+    """Withdraw an unredeemed invitation: void the token, free the address, remove the member. One audit row.
 
     Raises:
         NotFound: The tenant has no such member.
@@ -196,9 +196,9 @@ async def withdraw_invitation(
 
 
 async def remove_member(people: People, tenant_id: TenantId, email: str, actor: Actor) -> Reviewer:
-    """Remove a member for the operator, who may free an address that the wrong tenant bound. One row.
+    """Remove a member for the operator, for example to free an address. One audit row.
 
-    Every session ends, and whoever was invited with the address may redeem. Whether an owner stays is the
+    Every session ends, and another member invited with the address may redeem. Whether an owner stays is the
     operator's business.
 
     Raises:
@@ -216,7 +216,7 @@ async def remove_member(people: People, tenant_id: TenantId, email: str, actor: 
 
 
 def _gone(people: People, reviewer: Reviewer, version: int, row_id: str, actor: Actor, said: str) -> Amended:
-    """Return the member as nobody any more; `version` is that of the tenant's record of the address."""
+    """Return the member removed; `version` is that of the tenant's record of the address."""
     now = people.clock()
     gone = reviewer.model_copy(update={**_NOTHING, "withdrawn": True, "active": False, "updated_at": now})
     changes = {"active": False, "withdrawn": True}

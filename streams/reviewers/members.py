@@ -1,4 +1,4 @@
-"""A tenant's members as they are kept: found by id or by e-mail address, added, and changed one at a time."""
+"""Store a tenant's members: find by id or e-mail address, add, and change with optimistic locking."""
 
 import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,15 +19,15 @@ MEMBERS_INDEX: Final = ("all", "reviewer")
 """Lists a tenant's members."""
 
 MAY_BIND: Final = timedelta(seconds=30)
-"""How long whoever bound an address may take to store the password."""
+"""How long the password may take to be stored after its address was bound."""
 
 COUNTS_AS_BOUND: Final = timedelta(seconds=120)
-"""How long a binding counts that no password followed; clocks of two fronts may differ by the rest."""
+"""How long a binding without a password counts; the rest allows for clock differences."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredMember:
-    """A member as read, with the version a change of it must follow."""
+    """A member and the version of its record."""
 
     reviewer: Reviewer
     version: int
@@ -35,7 +35,7 @@ class StoredMember:
 
 @dataclass(frozen=True, slots=True)
 class Amended:
-    """A member as it shall be, and what is committed with it; every further record is a new one."""
+    """A changed member with the audit rows and new records committed with it."""
 
     reviewer: Reviewer
     rows: tuple[AuditEvent, ...] = ()
@@ -43,11 +43,11 @@ class Amended:
 
 
 Amend = Callable[[Reviewer], Awaitable[Amended]]
-"""Tells how a member changes; asked again when somebody else changed it first. What it raises is raised."""
+"""Return the changed member; called again after a conflict. Its exceptions propagate."""
 
 
 def reviewer_record(reviewer: Reviewer, version: int) -> Record:
-    """Return the member as it is kept, with its tenant."""
+    """Return the member's record."""
     return Record(
         tenant_id=reviewer.tenant_id,
         kind=RecordKind.REVIEWER,
@@ -60,12 +60,12 @@ def reviewer_record(reviewer: Reviewer, version: int) -> Record:
 
 
 def normal_email(email: str) -> str:
-    """Return the one form under which an address is known: trimmed, NFC, in lower case."""
+    """Return the normal form of an address: trimmed, NFC, in lower case."""
     return unicodedata.normalize("NFC", email.strip()).lower()
 
 
 def email_record(reviewer: Reviewer, key: bytes, version: int = 1) -> Record:
-    """Return what finds the member by address within its tenant; the id of the record does not show it.
+    """Return the record that maps the hashed address to the member within its tenant.
 
     The record of a withdrawn member says that the address is free again.
     """
@@ -96,7 +96,7 @@ async def load_member(records: Records, tenant_id: TenantId, reviewer_id: UserId
 
 
 async def read_email(people: People, tenant_id: TenantId, email: str) -> tuple[ReviewerEmail | None, int]:
-    """Return whose the address is by the tenant's record, or the platform's, and the version of the record.
+    """Return the owner of the address by the tenant's (or the platform's) record, and the record's version.
 
     (None, 0) when there is no such record.
     """
@@ -108,9 +108,9 @@ async def read_email(people: People, tenant_id: TenantId, email: str) -> tuple[R
 
 
 async def find_by_email(people: People, email: str) -> StoredMember | None:
-    """Return the member who signs in with this address, of whatever tenant; None costs as many reads (S27).
+    """Return the member of any tenant who signs in with this address; None costs as many reads (S27).
 
-    A member whose invitation is not redeemed is not found: nobody signs in with the address yet.
+    A member whose invitation is not redeemed is not found.
     """
     owner, _ = await read_email(people, PLATFORM, email)
     found = await _load_owner(people, owner or ReviewerEmail(tenant_id=PLATFORM, reviewer_id=None))
@@ -157,21 +157,21 @@ async def add_member(
             raise _exists()
         finding = email_record(reviewer, people.key, version + 1)
         records = (finding, reviewer_record(reviewer, 1), *further)
-        with suppress(Conflict):  # somebody else took or freed the address: look again
+        with suppress(Conflict):  # the address changed concurrently: read again
             if (await people.commit(Change(reviewer.tenant_id, records, tuple(rows)))).won:
                 return True
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """An address that a member took, to be used before then: later somebody else may take it."""
+    """A bound address, and until when the password must be stored."""
 
     before: datetime | None
     """None: without limit, the member has a password already."""
 
 
 async def require_unbound(people: People, reviewer: Reviewer) -> tuple[bool, int]:
-    """Refuse when another member signs in with the address, or is about to.
+    """Raise if another member signs in with the address, or is about to.
 
     Returns whether the address is bound to this member, and the version of the record that says so.
 
@@ -189,21 +189,21 @@ async def require_unbound(people: People, reviewer: Reviewer) -> tuple[bool, int
 
 
 async def _is_bound(people: People, owner: ReviewerEmail) -> bool:
-    """Tell whether the member has a password or is about to get its first one."""
+    """Return whether the member has a password or is about to get its first."""
     try:
         record = await people.records.get(
             owner.tenant_id, RecordKind.REVIEWER, owner.reviewer_id or UserId("nobody")
         )
         reviewer = Reviewer.from_bytes(record.body)
     except NotFound:
-        reviewer = None  # it is being added just now, or its process died
+        reviewer = None  # being added just now, or its process died
     if reviewer is not None and (reviewer.withdrawn or reviewer.password_hash is not None):
         return not reviewer.withdrawn
     return owner.bound_at is not None and people.clock() < owner.bound_at + COUNTS_AS_BOUND
 
 
 async def bind_address(people: People, reviewer: Reviewer) -> Binding:
-    """Bind the address to this member of this tenant; from then on no other gets a password under it.
+    """Bind the address to this member; from then on no other member gets a password under it.
 
     Of members of several tenants who redeem at once the record's version lets one through. A binding that
     no password followed, because its process died, ends by itself.
@@ -219,7 +219,7 @@ async def bind_address(people: People, reviewer: Reviewer) -> Binding:
         body = ReviewerEmail(tenant_id=reviewer.tenant_id, reviewer_id=reviewer.reviewer_id, bound_at=now)
         own = email_id(reviewer.email, people.key)
         record = Record(PLATFORM, RecordKind.REVIEWER_EMAIL, own, body.to_bytes(), now, version=version + 1)
-        with suppress(Conflict):  # somebody else took it: look again
+        with suppress(Conflict):  # bound concurrently: read again
             if (await people.commit(Change(reviewer.tenant_id, (record,)))).won:
                 return Binding(now + MAY_BIND)
 
@@ -230,7 +230,7 @@ def _exists() -> Refused:
 
 
 async def amend(people: People, tenant_id: TenantId, reviewer_id: UserId, change: Amend) -> Reviewer:
-    """Change a member; its version decides, and who loses looks again.
+    """Change a member, retrying on conflict.
 
     Returns the member as it stands then. When the change leaves it as it was and writes nothing,
     nothing is committed.
@@ -247,6 +247,6 @@ async def amend(people: People, tenant_id: TenantId, reviewer_id: UserId, change
         try:
             committed = await people.commit(Change(tenant_id, records, amended.rows))
         except Conflict:
-            continue  # somebody else changed the member just now
+            continue  # changed concurrently
         if committed.won:
             return amended.reviewer

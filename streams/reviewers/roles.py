@@ -1,4 +1,4 @@
-"""A tenant never loses its last active owner, however many leave at the same time (G48, G87)."""
+"""Keep at least one active owner in each tenant, also under concurrent changes (G48, G87)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,39 +15,39 @@ from streams.reviewers.context import People
 from streams.reviewers.members import MEMBERS_INDEX
 
 DEPARTING_OWNERS: Final = "owners"
-"""The id of the one record, beside a tenant's settings, through which owners leave one after the other."""
+"""The id of the record, beside a tenant's settings, that serialises owners who leave."""
 
 MAY_LEAVE: Final = timedelta(seconds=30)
-"""How long who was let go may take to be no owner any more."""
+"""How long a departing owner's change may take to be stored."""
 
 COUNTS_AS_GONE: Final = timedelta(seconds=120)
-"""How long an owner who was let go is not relied on; clocks of two fronts may differ by the rest."""
+"""How long a departing owner is not counted; the rest allows for clock differences."""
 
 _PAGE: Final = 100
 
 
 class DepartingOwners(Frozen):
-    """Owners who were let go, and until when nobody relies on them."""
+    """Owners about to leave, and until when they are not counted."""
 
     until: Mapping[UserId, Timestamp]
 
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """One owner may cease to be one, until then."""
+    """Permission for one owner to leave, valid until `before`."""
 
     before: datetime
 
 
 def is_owner(reviewer: Reviewer) -> bool:
-    """Tell whether the member counts as an owner: of that role, and not suspended."""
+    """Return whether the member counts as an owner: of that role, and not suspended."""
     return reviewer.active and reviewer.role is Role.OWNER
 
 
 async def let_go(people: People, tenant_id: TenantId, reviewer_id: UserId, pointer: str) -> Departure:
-    """Let an owner leave when another stays.
+    """Permit an owner to leave if another active owner stays.
 
-    Of two owners who leave at once the record's version lets one go first, and the other then sees it.
+    Of two owners who leave concurrently the record's version orders them, and the second sees the first.
 
     Raises:
         Refused: VALIDATION_FAILED at the pointer; it is the last one.
@@ -67,7 +67,7 @@ async def let_go(people: People, tenant_id: TenantId, reviewer_id: UserId, point
             if (await people.commit(Change(tenant_id, (record,)))).won:
                 return Departure(now + MAY_LEAVE)
         except Conflict:
-            continue  # somebody else leaves: look again who stays
+            continue  # another owner leaves concurrently: check again
 
 
 async def _load(records: Records, tenant_id: TenantId) -> tuple[DepartingOwners, int]:
@@ -79,7 +79,7 @@ async def _load(records: Records, tenant_id: TenantId) -> tuple[DepartingOwners,
 
 
 async def _owners(records: Records, tenant_id: TenantId) -> set[UserId]:
-    """Return the tenant's owners as they stand now."""
+    """Return the tenant's current owners."""
     found: set[UserId] = set()
     before: Position | None = None
     while True:

@@ -17,17 +17,17 @@ LIFETIME_OF: Final = {
     TokenPurpose.INVITATION: timedelta(days=7),
     TokenPurpose.PASSWORD_RESET: timedelta(hours=1),
 }
-"""A colleague may be away for some days; a reset is asked for by somebody who waits for it."""
+"""Lifetime by purpose: an invited colleague may be away for days, a reset is used at once."""
 
 TOKEN_BYTES: Final = 32
-"""256 random bits; guessing is hopeless, so a keyed hash is all that needs to be kept."""
+"""256 random bits; guessing is hopeless, so a keyed hash is all that needs to be stored."""
 
 _FORM: Final = re.compile(r"idt_[A-Za-z0-9_-]{43}")
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token that was drawn; it counts once member and record are committed together."""
+    """A new token; it is valid once member and record are committed in one change."""
 
     reviewer: Reviewer
     """The member with this token outstanding; an older one is void."""
@@ -68,7 +68,7 @@ async def read_token(people: People, text: str) -> PresentedToken:
 
     Raises:
         Refused: CREDENTIALS_INVALID; of another form, unknown, used, replaced or expired, or its member is
-            suspended: which of them is nobody's business.
+            suspended; the reason is not disclosed.
     """
     if _FORM.fullmatch(text) is None:
         raise refused_token()

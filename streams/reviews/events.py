@@ -1,4 +1,4 @@
-"""What each move of a case is called, and what is written and told of it; pure."""
+"""Records, audit rows and events of each change of a review case; pure."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -34,7 +34,7 @@ from streams.verification.session_records import next_session_record
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A case after a command, and how it is told."""
+    """A case after a command, with its audit action and event."""
 
     stored: StoredCase
     action: AuditAction
@@ -44,7 +44,7 @@ class Move:
 
 
 def moved(command: CaseCommandBase, stored: StoredCase, now: datetime) -> Move:
-    """Return what a command that decides nothing makes of a case.
+    """Return the case after a command that is no conclusion.
 
     Raises:
         Refused: As `rules`.
@@ -78,7 +78,7 @@ def moved(command: CaseCommandBase, stored: StoredCase, now: datetime) -> Move:
 
 
 def keyed(command: OpenAppeal, now: datetime) -> tuple[Record, ...]:
-    """Return the record by which the request's Idempotency-Key finds its case; none without a key."""
+    """Return the record that maps the request's Idempotency-Key to its case; none without a key."""
     if command.key is None:
         return ()
     used = AppealKey(review_case_id=command.review_case_id, request_id=command.actor.request_id)
@@ -95,7 +95,7 @@ def keyed(command: OpenAppeal, now: datetime) -> tuple[Record, ...]:
 
 
 def session_after(current: Record, stored: StoredVerification, now: datetime) -> Record:
-    """Return the session's row as a review leaves it."""
+    """Return the session's record with the review's result."""
     session, verification = sessions.row_of(current.body), stored.verification
     changed = session.model_copy(
         update={
@@ -110,7 +110,7 @@ def session_after(current: Record, stored: StoredVerification, now: datetime) ->
 
 
 def verification_record(current: Record, after: StoredVerification) -> Record:
-    """Return the verification as a review leaves it."""
+    """Return the verification's record with the review's result."""
     verification = after.verification
     places = records.indexes(after.livemode, verification.subject_id, verification.status)
     indexes = (*places, records.by_decision(verification.decision_id))
@@ -124,7 +124,7 @@ def superseded(
     after: StoredVerification,
     case: ReviewCase,
 ) -> list[Record]:
-    """Return the record of the decision that stood, and the one that stands now."""
+    """Return the records of the superseded decision and of the one in force now."""
     reviewer = case.conclusion.reviewer_id if case.conclusion else None
     decisions = (
         rules.decision_of(before, current.created_at, None, after.verification.decision_id),
@@ -139,7 +139,7 @@ def superseded(
 def verification_event(
     tenant_id: TenantId, stored: StoredVerification, now: datetime, version: int
 ) -> DecisionEvent:
-    """Tell the decision a person made; the birth of the verification had told two events."""
+    """Return the event of a reviewer's decision; the evaluation itself published two events."""
     verification = stored.verification
     type_ = EVENT_OF[verification.status]
     return event_of(tenant_id, stored, type_, version + 1, verification.decision_id, now)
@@ -148,7 +148,7 @@ def verification_event(
 def case_events(
     tenant_id: TenantId, move: Move, version: int, decision_id: DecisionId | None
 ) -> tuple[DecisionEvent, ...]:
-    """Tell the move of a case, if it is one that others wait for."""
+    """Return the event of a change of a case, if it has one."""
     if move.event is None:
         return ()
     case = move.stored.case
@@ -177,7 +177,7 @@ def case_events(
 def row_of(
     command: CaseCommandBase, move: Move, actor: Actor, version: int, decision_id: DecisionId | None
 ) -> AuditEvent:
-    """Write the audit row of a move."""
+    """Return the audit row of a change."""
     case = move.stored.case
     event_id = derive_id("aud", command.tenant_id, case.review_case_id, move.action, str(version))
     changes = {
@@ -202,7 +202,7 @@ def row_of(
 
 
 def note_of(command: NoteCase | EscalateCase | ReopenCase | OpenAppeal, now: datetime) -> CaseNote:
-    """Return the remark a command carries, sealed as it came."""
+    """Return the note a command carries, still sealed."""
     return CaseNote(
         note_id=command.note_id, author_id=command.reviewer_id, text=command.sealed_text, created_at=now
     )

@@ -1,4 +1,4 @@
-"""The use cases of review cases; the case's actor is their one writer (G42, G43, G87)."""
+"""Execute the commands about review cases; the case's actor is the only writer (G42, G43, G87)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -59,17 +59,17 @@ from streams.verification import review_case
 from streams.verification.policy import VerificationPolicy
 
 IMAGES: Final = frozenset({EvidenceKind.IMAGE, EvidenceKind.SELFIE, EvidenceKind.PORTRAIT})
-"""What a reviewer must have looked at, where the tenant demands it."""
+"""Evidence a reviewer must have viewed, where the tenant requires it."""
 
 _NEEDED: Final[Mapping[type[CaseCommandBase], Permission]] = {
     ConcludeCase: Permission.CASES_CONCLUDE,
     ReopenCase: Permission.CASES_OVERTURN,
 }
-"""What an act on a case needs beside CASES_WORK, as the routes ask for it too."""
+"""The permission of each command that needs more than CASES_WORK; the routes require it too."""
 
 
 class ChangeCase:
-    """Carries out every command about a case once; the same command again changes nothing."""
+    """Execute each command about a case once; the same command again changes nothing."""
 
     def __init__(
         self,
@@ -89,13 +89,13 @@ class ChangeCase:
         self._pause = pause
 
     async def __call__(self, message: CaseCommand) -> CaseChanged:
-        """Change the case as commanded; the store has the result.
+        """Change the case as the command says; the result is in the store.
 
         Raises:
             Refused: NOT_FOUND, CASE_ALREADY_CONCLUDED, CASE_CLAIMED, SECOND_REVIEWER_MUST_DIFFER,
                 EVIDENCE_NOT_VIEWED, PERMISSION_DENIED, IDEMPOTENCY_KEY_REUSED, or what is wrong with the
-                wish.
-            StoreUnavailable: Nothing is known; the same command may be given again.
+                command.
+            StoreUnavailable: The outcome is unknown; the same command may be sent again.
             Conflict: The case, or what it decides, changed at every attempt.
         """
         command = message.root
@@ -106,7 +106,7 @@ class ChangeCase:
         return await retry_conflicts(lambda: self._change(command), self._pause)
 
     async def _require_permitted(self, command: CaseCommandBase) -> Reviewer:
-        """Return the member who acts; the front let them in, and since then much may have happened.
+        """Return the acting member, checking the permission again since the front end did.
 
         Raises:
             Refused: PERMISSION_DENIED; no active member of the tenant has the role for it now.
@@ -174,7 +174,7 @@ class ChangeCase:
         return Move(after, AuditAction.CASE_CONCLUDED, detail, EventType.CASE_CONCLUDED, said)
 
     async def _all_viewed(self, command: ConcludeCase, case: ReviewCase) -> bool:
-        """Tell whether the reviewer looked at every image of the verification that is still kept."""
+        """Return whether the reviewer viewed every stored image of the verification."""
         if case.verification_id is None:
             return True
         record = await self._find(command.tenant_id, RecordKind.VERIFICATION, case.verification_id)
@@ -199,7 +199,7 @@ class ChangeCase:
         return Reviewer.from_bytes(record.body)
 
     async def _appeal(self, command: OpenAppeal) -> CaseChanged:
-        """Open the case, or answer with the one that the key or the decision has already."""
+        """Open an appeal, or return the case that the key or the decision already has."""
         used = await self._used(command)
         if used is not None:
             replayed = used.request_id != _id(command)
@@ -229,7 +229,7 @@ class ChangeCase:
         return CaseChanged(review_case_id=command.review_case_id)
 
     async def _used(self, command: OpenAppeal) -> AppealKey | None:
-        """Return what the request's key was answered with, None before its first use.
+        """Return the first answer of the request's key, or None before its first use.
 
         Raises:
             Refused: IDEMPOTENCY_KEY_REUSED.
@@ -247,7 +247,7 @@ class ChangeCase:
     async def _commit(
         self, command: CaseCommandBase, move: Move, record: Record, more: tuple[Record, ...] = ()
     ) -> None:
-        """Commit the case with what it makes of its verification, and tell."""
+        """Commit the case with its effects on the verification, and publish the events."""
         requests = with_request(move.stored.requests, _id(command))
         stored = move.stored.model_copy(update={"requests": requests})
         version = record.version + 1
@@ -265,7 +265,7 @@ class ChangeCase:
         await self._cases.commit(change, command.review_case_id, requests)
 
     async def _effects(self, tenant_id: TenantId, case: ReviewCase) -> "_Effects":
-        """Return what the case makes of its verification, its session row and its decision records."""
+        """Return the case's effects on its verification, session and decision records."""
         if case.verification_id is None:
             return _Effects()
         current = await self._find(tenant_id, RecordKind.VERIFICATION, case.verification_id)
@@ -299,7 +299,7 @@ class ChangeCase:
 
 @dataclass(frozen=True, slots=True)
 class _Effects:
-    """What a change of a case changes beside it."""
+    """Further records and events of a change of a case."""
 
     records: tuple[Record, ...] = ()
     events: tuple[DecisionEvent, ...] = ()
@@ -307,12 +307,12 @@ class _Effects:
 
 
 def viewed_index(verification_id: str, reviewer_id: str) -> tuple[str, str]:
-    """Return the place under which a reviewer's looks at a verification's evidence are listed."""
+    """Return the index of a reviewer's views of a verification's evidence."""
     return "viewed", f"{verification_id}|{reviewer_id}"
 
 
 async def find_decision(records: Records, tenant_id: TenantId, decision_id: str) -> Record | None:
-    """Return the verification whose standing decision this is, None when there is none."""
+    """Return the verification whose current decision this is, or None."""
     index = verification_records.by_decision(DecisionId(decision_id))
     found = await records.page(tenant_id, RecordKind.VERIFICATION, index, limit=1)
     return found[0] if found else None

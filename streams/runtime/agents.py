@@ -1,4 +1,4 @@
-"""Attaches a handler to a topic: one actor per partition, its records carried out in a bounded window."""
+"""Attach a handler to a topic: one actor per partition, with a bounded window of records in progress."""
 
 import asyncio
 from functools import partial
@@ -23,7 +23,7 @@ _LOG_APPEND_TIME: Final = 1
 Command = TypeVar("Command", bound=BaseModel)
 
 _AT_WORK: Final = WeakKeyDictionary[faust.App, set[asyncio.Task[Any]]]()
-"""The actors of each app and the tasks that carry its records out."""
+"""The actors of each app and the tasks that execute its records."""
 
 
 def attach(
@@ -70,7 +70,7 @@ def attach(
             tasks.discard(actor)
             await window.cut_short()
 
-    run.__module__, run.__qualname__ = "veristream", name  # what the library calls the agent in its lines
+    run.__module__, run.__qualname__ = "veristream", name  # the agent's name in Faust's log lines
     app.agent(records, name=name, isolated_partitions=True)(run)
 
 

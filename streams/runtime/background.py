@@ -68,7 +68,7 @@ class BackgroundTask:
                 await self._task
 
     async def finish(self) -> None:
-        """Return when the work has ended by itself, which it was told to; it is not started again."""
+        """Wait until the work has ended on request; it is not started again."""
         if self._task is not None:
             self._forget()
             self._finishing.set()

@@ -1,4 +1,4 @@
-"""The time by the broker's clock, as a writer knows it from the last record the broker took."""
+"""The time by the broker's clock, derived from the last record the broker accepted."""
 
 import time
 from collections.abc import Callable

@@ -69,7 +69,7 @@ class PatchedThread(driver.AIOKafkaConsumerThread):
         """Close the consumer, also while a fetch that failed waits to be repeated.
 
         The fetcher of aiokafka 0.14 cancels that pause and lets the cancellation through, past the closing
-        of the connections; Faust's thread would end with it, untold.
+        of the connections; Faust's thread would end with it, without a log line.
         """
         try:
             await super().on_thread_stop()
@@ -84,7 +84,7 @@ class PatchedThread(driver.AIOKafkaConsumerThread):
 
 
 class PatchedConsumer(UnwatchedConsumer):
-    """Delivers a batch wholly before or wholly after a seek, and commits what `acknowledge` was told."""
+    """Deliver a batch wholly before or wholly after a seek, and commit what was acknowledged."""
 
     _drainer: asyncio.Task[Any] | None = None
 
@@ -111,11 +111,11 @@ class PatchedConsumer(UnwatchedConsumer):
         cast("PatchedThread", self._thread).begin_stop()
 
     def is_steady(self) -> bool:
-        """Tell whether records flow: no rebalance and no recovery is under way. For the consumer's thread."""
+        """Return whether records flow, without rebalance and recovery. For the consumer's thread."""
         return self.flow_active and not (self.app.rebalancing or self.app.in_recovery)
 
     def is_left_alone(self, tp: TP) -> bool:
-        """Tell whether nobody takes records of the partition now: a changelog's outside of a recovery."""
+        """Return whether no records of the partition are taken now: a changelog's outside of a recovery."""
         return self._is_changelog_tp(tp) and self.is_steady()
 
     def note_records(self) -> None:
@@ -129,7 +129,7 @@ class PatchedConsumer(UnwatchedConsumer):
         self._records_wait.set()
 
     def acknowledge(self, message: Message) -> None:
-        """Let the record's offset be committed: it was answered or buried.
+        """Let the record's offset be committed: it was answered or dead-lettered.
 
         A record delivered before the last rebalance is delivered again, so nothing is noted for it.
         """
@@ -222,10 +222,10 @@ class PatchedConsumer(UnwatchedConsumer):
             with suppress(TimeoutError):
                 async with asyncio.timeout(_REST_S):
                     await self._records_wait.wait()
-        self._records_wait.clear()  # before they are asked for: what comes after that is told again
+        self._records_wait.clear()  # before they are fetched: later records set it again
 
     async def _drain_batch(self) -> None:
-        if self._cut_short:  # whoever cut the last batch short has not sought: its records must come again
+        if self._cut_short:  # a batch was interrupted and no seek followed: its records must come again
             with suppress(IllegalStateError):  # revoked meanwhile; the next assignment seeks
                 await self._seek_all()
         async with aclosing(cast("Any", self.getmany(timeout=_POLL_S))) as batch:

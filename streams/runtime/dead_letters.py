@@ -1,4 +1,4 @@
-"""The topic of records nobody could handle: how they are buried, listed, and sent once more."""
+"""Write, list and redrive the dead letters."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -32,7 +32,7 @@ REDRIVEN: Final = "redriven"
 """Header of a record that was sent again: its offset among the dead letters."""
 
 MAX_VALUE_BYTES: Final = MAX_RECORD_BYTES - 16_384
-"""Bytes of a value that fit beside the headers of its burial."""
+"""Bytes of a value that fit beside the headers of its dead letter."""
 
 _NOT_AGAIN: Final = frozenset({REPLY_TO, DEADLINE, AUTHENTICATION})
 """Headers of a record that are not sent again: nobody waits any more, and it is signed anew."""
@@ -41,7 +41,7 @@ _OWN: Final = "dead-"
 _REASON, _TOPIC, _PARTITION, _OFFSET = "dead-reason", "dead-topic", "dead-partition", "dead-offset"
 _KEY, _AT, _CUT = "dead-key", "dead-at", "dead-cut"
 _CODE: Final = "dead-auth"
-"""What authenticated the record where it stood, or did not; its burial has a header of its own."""
+"""What authenticated the record where it stood, or did not; its dead letter has a header of its own."""
 _LONGEST_KEY: Final = 4_096
 _HEADER_ROOM: Final = 8_192
 """Bytes for the headers a record came with."""
@@ -54,7 +54,7 @@ _LETTERS: Final = TopicPartition(Topic.DEAD_LETTERS, 0)
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A buried record: what it was, where it stood, and why it lies here."""
+    """A dead letter: the record, its origin and the reason."""
 
     offset: int
     """Its place among the dead letters."""
@@ -62,13 +62,13 @@ class DeadLetter:
     written_at: str
     delivery: Delivery
     cut: bool
-    """Value or key was too long to be kept whole; such a record cannot be sent again."""
+    """Value or key was too long to be stored whole; such a record cannot be sent again."""
     redriven: bool
     record_id: bytes | None
-    """Which burial this is; None: no worker of ours wrote it, and all of it may be invented."""
+    """The id of the dead letter; None: no worker of this deployment wrote it, and all of it may be forged."""
 
     def may_be_redriven(self, keys: RecordKeys) -> bool:
-        """Tell whether a worker buried it, it is whole, and it was genuine where it stood."""
+        """Return whether a worker wrote it, it is complete, and its record was authentic."""
         if self.record_id is None or self.cut or self.reason.startswith(FAILED):
             return False
         try:
@@ -88,7 +88,7 @@ class Redriven:
 
 
 def dead_letter(delivery: Delivery, reason: str, at: datetime, max_bytes: int = MAX_VALUE_BYTES) -> Outgoing:
-    """Return the record that buries another one: its raw bytes up to `keep`, its origin and the reason."""
+    """Return the dead letter of a record: its raw bytes up to `max_bytes`, its origin and the reason."""
     value, key = delivery.value or b"", delivery.key
     own = {
         _REASON: reason[:_REASON_LENGTH].encode(),
@@ -116,7 +116,7 @@ def _carried(delivery: Delivery) -> Iterator[tuple[str, bytes]]:
 
 
 def unearth(record: Delivery, keys: RecordKeys, *, redriven: bool) -> DeadLetter:
-    """Return the dead letter a record of the topic tells of, believable only if its `record_id` is there."""
+    """Parse a record of the topic; its content is authentic only with a `record_id`."""
     headers = without_authentication(record.headers)
     rest = {name: content for name, content in headers.items() if not name.startswith(_OWN)}
     if _CODE in headers:
@@ -140,7 +140,7 @@ def unearth(record: Delivery, keys: RecordKeys, *, redriven: bool) -> DeadLetter
 
 
 def _text(headers: Mapping[str, bytes], name: str) -> str:
-    """Return what a header says; a forged burial may say anything, or nothing."""
+    """Return the text of a header; a forged dead letter may have any, or none."""
     return headers.get(name, b"?").decode(errors="replace")
 
 
@@ -161,7 +161,7 @@ async def list_dead_letters(access: LogAccess, keys: RecordKeys, limit: int) -> 
 
 
 async def count_dead_letters(access: LogAccess) -> int:
-    """Return how many dead letters were not looked at by `redrive` yet.
+    """Return how many dead letters `redrive` has not processed yet.
 
     Raises:
         StoreUnavailable: No broker answers.
@@ -177,8 +177,8 @@ async def redrive(
 ) -> Redriven:
     """Send dead letters to where they came from, oldest first.
 
-    Each is signed anew, so only what was genuine where it stood is sent: a letter that was buried for its
-    authentication, that no worker of ours buried, or that was copied among the dead letters, stays. Each is
+    Each is signed anew, so only authentic records are sent: a letter that was written for its
+    authentication, that no worker of ours wrote, or that was copied among the dead letters, stays. Each is
     sent once: the committed offset of a group says how far it got. A crash between sending and committing
     sends one again, which its handler takes for the replay it is.
 
@@ -232,7 +232,7 @@ async def _reader(access: LogAccess) -> AsyncIterator[Any]:
 
 
 async def _read(reader: Any, keys: RecordKeys, start: int, end: int) -> AsyncIterator[DeadLetter]:
-    """Read from `start` up to `end`, which the log held when it was asked."""
+    """Read from `start` up to `end`, the end offset at the time of the call."""
     redriven_to = await reader.committed(_LETTERS) or 0
     if start >= end:
         return

@@ -1,4 +1,4 @@
-"""Tells the log what was committed: decision events at once, wishes to seal the audit log gathered."""
+"""Publish committed events to Kafka at once, and commands to seal audit rows in batches."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,14 +27,14 @@ EMITTED_WINDOW_S: Final = 0.1
 """Marks within this window are one write to the store."""
 
 PATIENCE_S: Final = 5.0
-"""How long a handler waits for the log; after that the reconciler tells it."""
+"""How long a handler waits for Kafka; after that the outbox relay publishes the events."""
 
 MOST_IDS: Final = 500
 """Ids in one `SealAudit`, some 17 kB."""
 
 
 class KafkaEventPublisher(EventPublisher):
-    """Announces over Kafka; an async context, whose end passes on what is still gathered."""
+    """Publish over Kafka; an async context manager that flushes pending batches on exit."""
 
     def __init__(self, writer: LogWriter, journal: Journal) -> None:
         self._writer = writer
@@ -49,7 +49,7 @@ class KafkaEventPublisher(EventPublisher):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Pass on what is gathered."""
+        """Flush pending batches."""
         await self._seals.aclose()
         await self._emitted.aclose()
 
@@ -83,7 +83,7 @@ class KafkaEventPublisher(EventPublisher):
 
 
 def decision_record(event: DecisionEvent) -> Outgoing:
-    """Return the record that tells an event."""
+    """Return the Kafka record of an event."""
     return Outgoing(Topic.DECISIONS, key_of(event).encode(), event.to_bytes())
 
 
@@ -98,6 +98,6 @@ def key_of(event: DecisionEvent) -> str:
 
 
 def seal_record(tenant_id: TenantId, event_ids: tuple[AuditEventId, ...] = ()) -> Outgoing:
-    """Return the record that asks for a tenant's rows to be sealed."""
+    """Return the Kafka record of the command to seal a tenant's rows."""
     command = SealAudit(tenant_id=tenant_id, event_ids=event_ids)
     return Outgoing(Topic.AUDIT, tenant_id.encode(), command.to_bytes())

@@ -1,4 +1,4 @@
-"""Waiting for a place that goes to the tenant that has used places least, whoever came with more."""
+"""A queue for places that serves the tenant with the least usage first."""
 
 import asyncio
 from collections import deque

@@ -22,10 +22,10 @@ ONE_PARTITION_WAIT_MS: Final = 5_000
 class FetchWaits:
     """Chooses the wait of each fetch of one consumer; made once its fetcher is there.
 
-    `is_steady` tells that no seek is to come; `is_never_taken` names partitions of which nobody takes
+    `is_steady` returns that no seek is to come; `is_never_taken` names partitions of which nobody takes
     records as long as that is so. In between aiokafka's fetcher looks five times a second for what it is
-    also told of; it need not while the wait is long. `tell_of_records` is called whenever records wait to be
-    taken, so that nobody need ask.
+    also notified of; it need not while the wait is long. `on_records` is called whenever records wait to be
+    taken, so that no polling is needed.
     """
 
     def __init__(
@@ -59,5 +59,5 @@ class FetchWaits:
         return requests, resets, rest_s, outdated, paused
 
     def _leaves_out(self) -> bool:
-        """Tell whether records wait to be taken: their partitions are in no fetch."""
+        """Return whether records wait to be taken: their partitions are in no fetch."""
         return not all(map(self._is_never_taken, self._fetcher._records))  # noqa: SLF001

@@ -1,4 +1,4 @@
-"""The only place that catches: a record is answered, refused or buried, and only then acknowledged."""
+"""Handle all errors of handlers: a record is answered, refused or dead-lettered before it is acknowledged."""
 
 import asyncio
 import math
@@ -28,10 +28,10 @@ log = structlog.get_logger(__name__)
 Command = TypeVar("Command", bound=BaseModel)
 
 Handle = Callable[[Command], Awaitable[Event | None]]
-"""Carries a command out; an event it returns is the answer, and a replay returns the first one."""
+"""Execute a command; an event it returns is the answer, and a replay returns the first one."""
 
 FAILED: Final = Refusal(code=ProblemCode.STORE_FAILED, detail="The command could not be carried out.")
-"""What an asker is told when its command was buried; the reason is for the operator."""
+"""The answer to a command that was dead-lettered; the reason is for the operator."""
 
 _FRAMES: Final = 8
 
@@ -46,13 +46,13 @@ class Contract(Generic[Command]):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how slowly a record is tried again. Seconds."""
+    """Retries of a record; delays in seconds."""
 
     first_s: float = 0.1
     longest_s: float = 5.0
-    """An unavailable store is asked again at least this often, for as long as it takes."""
+    """Longest delay between retries while the store is unavailable, without a limit of retries."""
     failures: int = 3
-    """Unexpected errors after which a record is buried."""
+    """Unexpected errors after which a record is dead-lettered."""
 
 
 class Poison(Exception):
@@ -60,10 +60,10 @@ class Poison(Exception):
 
 
 class Guard:
-    """Takes a record through its handler to its end: an answer, a refusal or a grave.
+    """Run a record's handler until it is answered, refused or written to the dead letters.
 
-    A record that no holder of its topic's key wrote for its place is buried before anybody reads it, and
-    nobody is answered; one that stands in the log a second time is passed over.
+    A record that is not authentic for its place is dead-lettered before its value is parsed, and
+    not answered; a copy of an earlier record is skipped.
 
     Records of a partition are admitted in their order; those of different keys may then be carried out side
     by side. When `admit` returned None, or `carry_out` returned, the record is settled and its offset may be
@@ -88,7 +88,7 @@ class Guard:
         self._uniform = uniform
         self._patience = patience or RetryPolicy()
         self.ends: Counter[str] = Counter()
-        """How records ended: answered, refused, buried, forged or replayed; for metrics."""
+        """Number of records by result: answered, refused, buried, forged or replayed; for metrics."""
         self.waited_at = -math.inf
         """When a record last waited to be tried again, by the loop's clock."""
 
@@ -108,7 +108,7 @@ class Guard:
             await self._attempt(delivery, command, handle)
 
     async def _is_genuine(self, delivery: Delivery) -> bool:
-        """Tell whether to act on the record; one that is forged, or there already, is settled with this."""
+        """Return whether to execute the record; a forged or copied one is settled here."""
         try:
             stamp = self.keys.check(delivery)
             require_fresh(stamp, delivery.appended_ms)
@@ -220,7 +220,7 @@ def _refuse(error: ValidationError, model: type[BaseModel]) -> NoReturn:
 
 
 def being_cancelled(error: BaseException) -> bool:
-    """Tell a cancellation of the running task from one that a handler let escape."""
+    """Return whether the running task is being cancelled, not only an await inside a handler."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 

@@ -1,4 +1,4 @@
-"""Tells again what the store says was committed and nobody has been told of."""
+"""Publish committed events that were not published, and request missing seals."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -25,14 +25,14 @@ ORPHANED_AFTER: Final = timedelta(hours=1)
 """Files of evidence that no row names by then never will be."""
 
 SETTLED_AFTER: Final = timedelta(seconds=5)
-"""Younger events are still in the hands of the announcer; one that waits at two rounds is told as well,
+"""Younger events are still being published; one that is pending in two rounds is relayed as well,
 for its age is by the clock of the worker that decided, which may be ahead of this one's."""
 
 BATCH: Final = 500
 
 
 class OutboxRelay:
-    """Looks through the store for unfinished work; what it tells twice is recognised by its id."""
+    """Poll the store for unpublished events and unsealed chains; duplicates are recognised by id."""
 
     def __init__(
         self, journal: Journal, audit_log: AuditLog, writer: LogWriter, now: Callable[[], datetime]
@@ -45,7 +45,7 @@ class OutboxRelay:
         self._unsealed: frozenset[TenantId] = frozenset()
 
     async def relay_pending(self) -> int:
-        """Send events nobody marked, and ask for chains left open twice in a row; return how many records.
+        """Publish pending events, and request seals for chains unsealed in two rounds; return how many.
 
         Raises:
             StoreUnavailable: The store or the log is away; the next round tries again.
@@ -70,7 +70,7 @@ class OutboxRelay:
         return len(overdue)
 
     async def run(self, every_s: float = EVERY_S) -> None:
-        """Reconcile for ever; an absent store or log is met again at the next round."""
+        """Relay until cancelled; an unavailable store or Kafka is retried in the next round."""
         while True:
             try:
                 await self.relay_pending()
@@ -81,7 +81,7 @@ class OutboxRelay:
 
 @asynccontextmanager
 async def relaying_outbox(relay: OutboxRelay, every_s: float = EVERY_S) -> AsyncIterator[None]:
-    """Reconcile in the background for the length of the context."""
+    """Run the relay in the background for the length of the context."""
     async with beside(lambda: relay.run(every_s), "reconciler", every_s):
         yield
 
@@ -109,7 +109,7 @@ async def sweeping(
 
 @asynccontextmanager
 async def beside(work: Work, name: str, again_after_s: float) -> AsyncIterator[None]:
-    """Do the work in the background for the length of the context, and again whenever it breaks."""
+    """Run the work in the background for the length of the context, and restart it when it fails."""
     task = BackgroundTask(work, name, first_pause_s=again_after_s, longest_pause_s=again_after_s)
     task.start()
     try:

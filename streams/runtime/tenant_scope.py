@@ -1,4 +1,4 @@
-"""Knows whose record is in work, so that each log line written meanwhile can name its tenant."""
+"""Track the tenant of the record being handled, for log lines."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""A bounded window of a partition's records under way: keys side by side, one key's records in order."""
+"""A bounded window of a partition's records in progress: keys concurrently, one key's records in order."""
 
 import asyncio
 from collections import deque
@@ -14,13 +14,13 @@ from streams.runtime.guard import trace
 log = structlog.get_logger(__name__)
 
 MOST_UNDER_WAY: Final = 64
-"""Records of a partition that are carried out at one time."""
+"""Records of a partition that are executed at one time."""
 
 MOST_UNACKNOWLEDGED: Final = 1_024
 """Records that one which takes long may hold back from being acknowledged; a kill delivers them again."""
 
 MOST_BYTES: Final = 8 << 20
-"""Keys and values held beyond which nothing more is taken; a record that is larger is held alone."""
+"""Bytes of keys and values above which no more records are taken; a larger record is taken alone."""
 
 End = Callable[[Message], None]
 """Acknowledges or abandons a record."""
@@ -31,14 +31,14 @@ class Entry:
     """A record that was taken and is not acknowledged yet."""
 
     event: EventT[Any]
-    """Held, for Faust's tables find the event a task works for by a weak reference."""
+    """A strong reference: Faust's tables find the event a task works for by a weak one."""
     size: int
     end: End | None = None
     """What becomes of its offset; None while the record is under way."""
 
 
 class Window:
-    """Carries out a partition's records concurrently, those of one key one after another.
+    """Execute a partition's records concurrently, those of one key one after another.
 
     Offsets are acknowledged in the order of the log: a settled record waits for those before it. A record
     whose handling raised or was cancelled is abandoned in its turn. `tasks` gets every task for as long as

@@ -1,4 +1,4 @@
-"""The use cases of sessions: the session's actor is their one writer, from opening to outcome (G34, G36)."""
+"""Execute the commands about sessions; the session's actor is the only writer (G34, G36)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -46,21 +46,21 @@ from streams.sessions import events, rules
 from streams.sessions.queries import OpeningQueries
 
 Hand = Callable[[SubmitVerification], Awaitable[None]]
-"""Puts the command that evaluates an attempt into the log; raises `StoreUnavailable`."""
+"""Write the command that evaluates an attempt to Kafka; raises `StoreUnavailable`."""
 
 _ANNOUNCED: Final = {
     SessionStatus.SUBMITTED: (AuditAction.SESSION_SUBMITTED, EventType.SESSION_SUBMITTED),
     SessionStatus.EXPIRED: (AuditAction.SESSION_EXPIRED, EventType.SESSION_EXPIRED),
     SessionStatus.CANCELLED: (AuditAction.SESSION_CANCELLED, EventType.SESSION_CANCELLED),
 }
-"""What is told of coming to a status; an outcome is told by its verification."""
+"""Audit action and event of reaching a status; an outcome is published by its verification."""
 
 _STARTED: Final = (AuditAction.SESSION_STARTED, EventType.SESSION_STARTED)
 
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """A session after a command, and what is told of it."""
+    """A session after a command, with its audit action and event."""
 
     stored: StoredSession
     action: AuditAction | None = None
@@ -68,7 +68,7 @@ class _Move:
 
 
 class ChangeSession:
-    """Carries out every command about a session once; the same command again changes nothing."""
+    """Execute each command about a session once; the same command again changes nothing."""
 
     def __init__(
         self,
@@ -87,12 +87,12 @@ class ChangeSession:
         self._openings = OpeningQueries(stores)
 
     async def __call__(self, message: SessionCommand) -> SessionChanged:
-        """Change the session as commanded; the store has the result.
+        """Change the session as the command says; the result is in the store.
 
         Raises:
             Refused: NOT_FOUND, FLOW_NOT_PUBLISHED, FLOW_ARCHIVED, NO_REFERENCE_FACE, CONSENT_REQUIRED,
                 SESSION_FINISHED, VALIDATION_FAILED, IDEMPOTENCY_KEY_REUSED.
-            StoreUnavailable: Nothing is known; the same command may be given again.
+            StoreUnavailable: The outcome is unknown; the same command may be sent again.
             Conflict: The session, or the subject's place under the flow, changed at every attempt.
         """
         command = message.root
@@ -169,7 +169,7 @@ class ChangeSession:
         return _Move(after, *announced) if announced is not None else _Move(after)
 
     async def _outcome(self, command: RecordOutcome, stored: StoredSession, now: datetime) -> StoredSession:
-        """Return the session as its verification left it; one that is still awaited stays as it is."""
+        """Return the session with its verification's outcome, or unchanged while there is none."""
         row = stored.session
         if not rules.awaits(stored, command.attempt):
             return stored
@@ -187,7 +187,7 @@ class ChangeSession:
     async def _take(
         self, command: SessionCommandBase, move: _Move, record: Record, before: StoredSession
     ) -> tuple[Record, StoredSession]:
-        """Commit a move, if it is one; return the session as it then stands."""
+        """Commit a change, if there is one; return the session afterwards."""
         if move.stored == before:
             return record, before
         requests = with_request(before.requests, _id(command)) if _id(command) else before.requests
@@ -199,7 +199,7 @@ class ChangeSession:
         return changed, after
 
     async def _hand_over(self, record: Record, stored: StoredSession, *, again: bool = False) -> None:
-        """Send what was handed in to be evaluated, and note that that; `again`: also what was sent."""
+        """Send a submitted session to be evaluated, and note that; `again`: also one that was sent before."""
         status = stored.session.status
         if status is SessionStatus.SUBMITTED or (again and status is SessionStatus.PROCESSING):
             command = rules.command_of(record.tenant_id, stored)
@@ -230,7 +230,7 @@ class ChangeSession:
         *,
         watched: bool = True,
     ) -> bool:
-        """Commit the session, its marker, its row and its event; False when another was first."""
+        """Commit the session with its watch, audit row and event; return False when another was first."""
         stored = move.stored
         if watched:
             records = (*records, events.watch_record(command.tenant_id, stored))
@@ -246,7 +246,7 @@ class ChangeSession:
     async def _discard(
         self, command: SessionCommandBase, stored: StoredSession, before: StoredSession | None = None
     ) -> None:
-        """Remove images the session refers to no more, or never did: replaced, refused, given up."""
+        """Discard images the session does not refer to: replaced, refused or of an ended attempt."""
         brought = {command.evidence_id} if isinstance(command, AddCapture) else set()
         spare = (brought | (_images(before) if before else set())) - _images(stored)
         if spare:

@@ -1,4 +1,4 @@
-"""What opening a session looks up: the flow, the subject's place under it, and a face to compare with."""
+"""Look up what opening a session needs: the flow, the subject's open session, and a reference face."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +22,7 @@ from streams.verification.sandbox import PREFIX
 
 _PAGE: Final = 20
 _MOST_LOOKED_AT: Final = 200
-"""Approved verifications of one subject that are searched for a portrait that is still kept."""
+"""Approved verifications of one subject searched for a portrait that is still stored."""
 
 
 def opening_label(session_id: SessionId) -> str:
@@ -32,14 +32,14 @@ def opening_label(session_id: SessionId) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who has the subject's place under the flow."""
+    """The session in the subject's slot under the flow, if any."""
 
     slot: Record | None
     stored: StoredSession | None
-    """The session opened last."""
+    """The session opened last, None when there is none."""
 
     def taken_by(self, command: OpenSession, now: datetime) -> Record:
-        """Return the place as the session that is about to be opened takes it."""
+        """Return the slot's record with the session about to be opened."""
         return Record(
             tenant_id=command.tenant_id,
             kind=RecordKind.SESSION_SLOT,
@@ -51,13 +51,13 @@ class Holder:
 
 
 class OpeningQueries:
-    """Looks things up for an opening; changes nothing."""
+    """Read-only queries for opening a session."""
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
 
     async def find(self, tenant_id: TenantId, session_id: SessionId) -> Record | None:
-        """Return the session's record, None when there is none yet."""
+        """Return the session's record, or None."""
         try:
             return await self._stores.records.get(tenant_id, RecordKind.SESSION, session_id)
         except NotFound:
@@ -81,7 +81,7 @@ class OpeningQueries:
         return flow.published
 
     async def holder(self, command: OpenSession) -> Holder:
-        """Return who has the subject's place, an opening cut short finished first."""
+        """Return the subject's slot, completing an interrupted opening first."""
         try:
             slot = await self._stores.records.get(
                 command.tenant_id, RecordKind.SESSION_SLOT, rules.slot_id(command)
@@ -90,13 +90,13 @@ class OpeningQueries:
             return Holder(None, None)
         session_id = SessionSlot.from_bytes(slot.body).session_id
         found = await self.find(command.tenant_id, session_id)
-        if found is None:  # its commit decided and was cut short: committing it again writes the rest
+        if found is None:  # its commit was interrupted: committing it again writes the rest
             await self._stores.journal.commit(Change(command.tenant_id, (slot,)))
             found = await self.find(command.tenant_id, session_id)
         return Holder(slot, stored_of(found.body) if found is not None else None)
 
     async def unseal(self, command: OpenSession) -> SessionOpening:
-        """Return what the tenant said beside flow and subject.
+        """Return the unsealed `SessionOpening`.
 
         Raises:
             Refused: VALIDATION_FAILED when the subject was erased meanwhile, STORE_FAILED when it can no
@@ -116,7 +116,7 @@ class OpeningQueries:
     async def reference(self, command: OpenSession, revision: FlowRevision) -> EvidenceId | None:
         """Return the portrait a BIOMETRIC session compares with; None for every other (G7, G100).
 
-        A sandbox subject needs an approved verification too, but no portrait: no model will look at it.
+        A sandbox subject needs an approved verification too, but no portrait: no model reads it.
 
         Raises:
             Refused: NO_REFERENCE_FACE.

@@ -1,4 +1,4 @@
-"""Finds sessions that need attention: their time is over, or nobody heard of them since they were sent."""
+"""Find sessions that expired or whose outcome is overdue, and send their commands."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -21,19 +21,19 @@ from streams.sessions import rules
 EVERY_S: Final = 15.0
 PAGE: Final = 100
 MOST_PER_HOUR: Final = 2_000
-"""Sessions of one hour that one round takes up; the next takes the others."""
+"""Sessions of one hour handled per round; the next round handles the others."""
 
 FIRST_LOOK_BACK: Final = timedelta(days=14)
-"""How far the first round looks: nobody may have swept for so long."""
+"""How far back the first round reads, in case no scheduler ran for so long."""
 
 LOOK_BACK: Final = timedelta(hours=26)
-"""How far every other round looks."""
+"""How far back every other round reads."""
 
 log = structlog.get_logger(__name__)
 
 
 class SessionScheduler:
-    """Asks the sessions' actors to look at what is due; asking twice changes nothing."""
+    """Send a command for each due session; a repeated command changes nothing."""
 
     def __init__(self, records: Records, writer: LogWriter, now: Callable[[], datetime]) -> None:
         self._records = records
@@ -71,7 +71,7 @@ class SessionScheduler:
         return sent
 
     async def _asked(self, record: Record, now: datetime) -> Outgoing | None:
-        """Return what the session is asked, None when it is not due yet."""
+        """Return the session's command, or None when it is not due."""
         watch = SessionWatch.from_bytes(record.body)
         if watch.due is None or watch.due > now:
             return None
@@ -86,7 +86,7 @@ class SessionScheduler:
         return Outgoing(Topic.SESSION_COMMANDS, watch.session_id.encode(), command.to_bytes())
 
     async def run(self, every_s: float = EVERY_S) -> None:
-        """Sweep for ever; an absent store or log is met again at the next round."""
+        """Sweep until cancelled; an unavailable store or log is retried in the next round."""
         while True:
             try:
                 sent = await self.sweep()
@@ -106,7 +106,7 @@ async def scheduling_sessions(sweeper: SessionScheduler, every_s: float = EVERY_
 
 
 def _command(watch: SessionWatch, stored: StoredSession, now: datetime) -> ExpireSession | RecordOutcome:
-    """Return what the actor of a session that is due is asked."""
+    """Return the command for a due session: expire it, or record its outcome."""
     tenant_id, session_id = watch.tenant_id, watch.session_id
     if stored.session.status in rules.OPEN:
         return ExpireSession(tenant_id=tenant_id, session_id=session_id, actor=NOBODY, requested_at=now)

@@ -1,4 +1,4 @@
-"""Meeting the second factor: each code once, few failures, and a new cookie for it (G28, S10, S19-S23)."""
+"""Verify the second factor: each code once, limited failures, a new cookie (G28, S10, S19-S23)."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -30,7 +30,7 @@ WINDOW: Final = timedelta(minutes=15)
 FIRST_PAUSE: Final = timedelta(seconds=1)
 PER_REVIEWER: Final = Limit("factor-reviewer", 5, WINDOW, FIRST_PAUSE)
 PER_SESSION: Final = Limit("factor-session", 5, WINDOW, FIRST_PAUSE)
-"""G28, with pauses of 1, 2, 4 and 8 s between the five. Only who knows the password gets to count, so nobody
+"""G28, with pauses of 1, 2, 4 and 8 s between the five. Only callers with the password are counted, so nobody
 else can lock a member out (S22)."""
 
 IN_A_ROW: Final = Limit("factor-in-a-row", 100, timedelta(days=3650))
@@ -45,7 +45,7 @@ class WrongCode(VeristreamError):
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """What was typed: a code of the authenticator, or a recovery code."""
+    """A presented code: of the authenticator, or a recovery code."""
 
     method: FactorMethod
     text: str = field(repr=False)
@@ -53,7 +53,7 @@ class Presented:
 
 @dataclass(frozen=True, slots=True)
 class FactorVerified:
-    """The factor was met, and the cookie is another one now."""
+    """The result of a verified factor, with the session's new cookie."""
 
     answer: FactorAccepted
     cookie: str = field(repr=False)
@@ -64,7 +64,7 @@ class FactorVerified:
 async def verify_factor(
     people: People, caller: ReviewerCaller, presented: Presented, actor: Actor
 ) -> FactorVerified:
-    """Meet the factor in the caller's session; a recovery code ends every other session. One row.
+    """Verify the factor in the caller's session; a recovery code ends every other session. One audit row.
 
     Raises:
         TooManyAttempts: Of this member or in this session.
@@ -95,7 +95,7 @@ async def verify_factor(
 
 
 async def _use(people: People, reviewer: Reviewer, presented: Presented, now: datetime) -> Factor:
-    """Return the factor with the code used up, or raise `WrongCode`."""
+    """Return the factor with the code marked as used, or raise `WrongCode`."""
     factor = reviewer.factor
     if factor is None:
         raise WrongCode
@@ -114,12 +114,12 @@ async def _use(people: People, reviewer: Reviewer, presented: Presented, now: da
 
 
 async def attempt(people: People, caller: ReviewerCaller, actor: Actor, change: Amend) -> Reviewer:
-    """Change the member when a code is right; the attempt counts from before it is looked at until it was.
+    """Change the member if a code is right; the attempt is counted before the code is checked.
 
     Raises:
-        TooManyAttempts: Of this member or in this session; told to the audit log once a window, and not when
-            only the pause after the attempt before is not over.
-        Refused: MFA_CODE_INVALID for `WrongCode`, told to the audit log; whatever else the change raises.
+        TooManyAttempts: Of this member or in this session; audited once per window, and not when
+            only the pause after the previous attempt is not over.
+        Refused: MFA_CODE_INVALID for `WrongCode`, with an audit row; and whatever the change raises.
     """
     taken = await _count(people, caller, actor)
     try:
@@ -131,7 +131,7 @@ async def attempt(people: People, caller: ReviewerCaller, actor: Actor, change: 
         await people.commit(act(caller.tenant_id, row))
         raise Refused.because(ProblemCode.MFA_CODE_INVALID, "The code is not valid.") from None
     except (Refused, Unauthenticated):
-        await _uncount(people, taken)  # no code was looked at
+        await _uncount(people, taken)  # no code was checked
         raise
     await _uncount(people, taken)
     await clear(people, IN_A_ROW, caller.reviewer_id)
@@ -141,7 +141,7 @@ async def attempt(people: People, caller: ReviewerCaller, actor: Actor, change: 
 async def _count(people: People, caller: ReviewerCaller, actor: Actor) -> list[CountedAttempt]:
     taken: list[CountedAttempt] = []
     whose = (
-        (PER_REVIEWER, caller.reviewer_id),  # first: whom it refuses costs one read
+        (PER_REVIEWER, caller.reviewer_id),  # first: a refusal then costs one read
         (PER_SESSION, caller.session_id),
         (IN_A_ROW, caller.reviewer_id),
     )
@@ -174,13 +174,13 @@ def factor_row(
     said: str,
     **changes: Any,
 ) -> AuditEvent:
-    """Return the row of an act on a member's own factor."""
+    """Return the audit row of a change of a member's own factor."""
     named = {"session_id": caller.session_id, **changes}
     return write_row(row_id, action, actor, caller.reviewer_id, now, detail=said, changes=named)
 
 
 def vault_name(reviewer_id: UserId) -> SubjectId:
-    """Return under whose key a member's seed is sealed; no subject of a tenant can have the name."""
+    """Return the vault subject of a member's seed; no subject of a tenant can have this id."""
     return SubjectId(f"reviewer/{reviewer_id}")
 
 
@@ -195,16 +195,16 @@ async def open_seed(people: People, reviewer: Reviewer, sealed: str) -> bytes:
 
 
 def hash_recovery_code(people: People, reviewer_id: UserId, code: str) -> str:
-    """Return what is kept of a recovery code."""
+    """Return the keyed hash that is stored of a recovery code."""
     return keyed_hash(people.key, "recovery", reviewer_id, normal_recovery_code(code))
 
 
 def nothing_there(detail: str) -> Refused:
-    """Return the answer to an act on a factor that is not there."""
+    """Return the refusal for a factor that does not exist."""
     return Refused.because(ProblemCode.NOT_FOUND, detail)
 
 
 async def forget_failures(people: People, reviewer_id: UserId) -> None:
-    """Let a member try again at once, for a colleague who resets the factor."""
+    """Clear the failed attempts of a member whose factor was reset."""
     for limit in (IN_A_ROW, PER_REVIEWER):
         await clear(people, limit, reviewer_id)

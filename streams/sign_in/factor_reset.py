@@ -1,4 +1,4 @@
-"""Resets a member's second factor once two colleagues asked for it (G29)."""
+"""Reset a member's second factor on the request of two colleagues (G29)."""
 
 from datetime import timedelta
 from typing import Any, Final
@@ -14,19 +14,19 @@ from streams.reviewers.members import Amended, amend, load_member
 from streams.sign_in.factor_check import forget_failures
 
 SECOND_WITHIN: Final = timedelta(hours=24)
-"""How long a wish to reset a factor waits for the second person."""
+"""How long a request to reset a factor waits for the second person."""
 
 
 async def reset_factor(people: People, caller: ReviewerCaller, reviewer_id: UserId, actor: Actor) -> None:
-    """Reset a colleague's second factor; it takes two people beside the member (G29).
+    """Reset a colleague's second factor; two people other than the member must request it (G29).
 
-    The first call records the wish; the call of a second person within a day carries it out: factor and
-    sessions are gone, the password stays, and the next sign-in enrols anew. One row for each call. A member
+    The first call records the request; the call of a second person within a day executes it: factor and
+    sessions are removed, the password stays, the next sign-in enrols anew. One row for each call. A member
     without a factor has nothing to reset.
 
     Raises:
         NotFound: The tenant has no such member.
-        Refused: SECOND_REVIEWER_MUST_DIFFER, one's own factor or one's own wish; PERMISSION_DENIED, an
+        Refused: SECOND_REVIEWER_MUST_DIFFER, one's own factor or one's own request; PERMISSION_DENIED, an
             owner's is for owners.
     """
     row_id = people.new_id("aud")
@@ -65,7 +65,7 @@ def _require_colleague(caller: ReviewerCaller, reviewer: Reviewer) -> None:
 
 
 async def _still_counts(people: People, reviewer: Reviewer, pending: FactorResetRequest) -> bool:
-    """Tell whether who asked could ask today."""
+    """Return whether the requester still has the permission to request the reset."""
     try:
         requester = (await load_member(people.records, reviewer.tenant_id, pending.asked_by)).reviewer
     except NotFound:

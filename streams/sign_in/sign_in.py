@@ -1,4 +1,4 @@
-"""Sign-in with e-mail address and password: one answer to every failure, at the same cost (G49, G96, S27)."""
+"""Sign in with e-mail address and password; all failures look and cost the same (G49, G96, S27)."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -40,31 +40,31 @@ _BY_DEVICE: Final = "sign-in-device"
 
 @dataclass(frozen=True, slots=True)
 class SignInLimits:
-    """How often it may be tried; None: without limit, for benchmarks."""
+    """Limits of sign-in attempts; None: without limit, for benchmarks."""
 
     attempts: int | None = USUAL_ATTEMPTS
 
     def by_address(self) -> Limit:
-        """Every attempt from one address."""
+        """Return the limit of all attempts from one address."""
         return Limit(_BY_ADDRESS, self.attempts or 0, WINDOW)
 
     def by_account(self) -> Limit:
-        """Failed attempts for one e-mail address, whether or not somebody has it."""
+        """Return the limit of failed attempts for one e-mail address, known or not."""
         return Limit(_BY_ACCOUNT, self.attempts or 0, WINDOW)
 
     def by_device(self) -> Limit:
-        """Failed attempts from a device on which the member signed in fully before."""
+        """Return the limit of failed attempts from a device on which the member signed in before."""
         return Limit(_BY_DEVICE, self.attempts or 0, WINDOW)
 
 
 @dataclass(frozen=True, slots=True)
 class SignInRequest:
-    """What was asked, and from where."""
+    """The credentials and the origin of a sign-in."""
 
     email: str
     password: str = field(repr=False)
     actor: Actor
-    """Its address is counted; who it is shows only after the password."""
+    """Its address is counted; the actor's id is known only after the password check."""
     key: str | None = None
     """The request's Idempotency-Key."""
     device: str | None = field(default=None, repr=False)
@@ -86,18 +86,18 @@ class SignInAnswer:
 
 
 class _OpenedAlready(Exception):
-    """The same request was quicker."""
+    """The same request opened the session concurrently."""
 
 
 class SignIn:
-    """Checks the first factor and opens a session whose second factor is still to be met."""
+    """Check the password and open a session whose second factor is not verified yet."""
 
     def __init__(self, people: People, limits: SignInLimits) -> None:
         self._people = people
         self._limits = limits
 
     async def __call__(self, request: SignInRequest) -> SignInAnswer:
-        """Return the session opened.
+        """Check the password and return the session opened.
 
         Raises:
             TooManyAttempts: From this address, or failed ones for this account.
@@ -115,9 +115,9 @@ class SignIn:
         return await self._replay(member.reviewer, request) or await self._open(member.reviewer, request)
 
     async def _count(self, request: SignInRequest, account: str) -> CountedAttempt | None:
-        """Count the attempt: against its device if the member is known there, else as G96 says.
+        """Count the attempt: against the device if the member is known there, else as G96 specifies.
 
-        A device that failed too often counts like any other; so nobody is worse off with a cookie.
+        A device that failed too often counts like any other, so a cookie is never a disadvantage.
         """
         device = await self._known_device(request)
         if device is not None:
@@ -131,7 +131,7 @@ class SignIn:
             raise
 
     async def _known_device(self, request: SignInRequest) -> str | None:
-        """Return the device's id; whether the address is a member's costs no other time (S27)."""
+        """Return the device's id, in the same time whether or not the address is a member's (S27)."""
         if request.device is None or self._limits.attempts is None:
             return None
         member = await find_by_email(self._people, request.email)
@@ -145,14 +145,14 @@ class SignIn:
     async def _is_genuine(
         self, member: StoredMember | None, password: str, taken: CountedAttempt | None
     ) -> bool:
-        """Tell whether the password is a usable member's; every other case costs as much."""
+        """Return whether the password is that of an active member; every other case costs as much."""
         usable = member is not None and member.reviewer.active
         known = member.reviewer.password_hash if member is not None and usable else None
         try:
             return await self._people.passwords.verify(known, password)
         except Overloaded:
             if taken is not None:
-                await give_back(self._people, taken)  # it was not looked at
+                await give_back(self._people, taken)  # the password was not checked
             raise
 
     async def _record_failure(
@@ -161,7 +161,7 @@ class SignIn:
         await self._write_row(self._people.new_id("aud"), request, account, member, "A sign-in failed.", {})
 
     async def _record_limit(self, request: SignInRequest, account: str, full: TooManyAttempts) -> None:
-        """Write once a window that an account takes no more attempts."""
+        """Write one audit row per window for an account whose limit is reached."""
         member = await find_by_email(self._people, request.email)
         changes = {"refused_for_s": full.retry_after_s}
         await self._write_row(
@@ -177,7 +177,7 @@ class SignIn:
         detail: str,
         changes: Mapping[str, Any],
     ) -> None:
-        """Write a row to the member's tenant, or to the platform when nobody has the address (G93)."""
+        """Write an audit row to the member's tenant, or to the platform for an unknown address (G93)."""
         people = self._people
         known = None if member is None else member.reviewer
         subject = derive_id("eml", account) if known is None else known.reviewer_id
@@ -205,7 +205,7 @@ class SignIn:
         return ReviewerSessionId(derive_id(SESSION_PREFIX, *parts))
 
     async def _open(self, checked: Reviewer, request: SignInRequest) -> SignInAnswer:
-        """Open the session, of the member as the password was checked against."""
+        """Open the session, unless the member changed since the password was checked."""
         people, rehashed = self._people, await self._rehash(checked, request.password)
         made = open_session(people, checked, self._id_of(checked, request))
         row_id = people.new_id("aud")
@@ -240,7 +240,7 @@ class SignIn:
         )  # fmt: skip
 
     async def _rehash(self, reviewer: Reviewer, password: str) -> str | None:
-        """Return a hash with today's parameters when the kept one has others; it can wait."""
+        """Return a hash with the current parameters if the stored one has others and there is capacity."""
         member = reviewer.password_hash
         if member is None or not self._people.passwords.is_stale(member):
             return None
@@ -251,5 +251,5 @@ class SignIn:
 
 
 def credentials_invalid() -> Refused:
-    """Return the one answer to every failed sign-in."""
+    """Return the refusal of every failed sign-in."""
     return Refused.because(ProblemCode.CREDENTIALS_INVALID, "The e-mail address or the password is wrong.")

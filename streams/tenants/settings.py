@@ -1,4 +1,4 @@
-"""A tenant's settings as they stand."""
+"""Read a tenant's settings."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,13 +13,13 @@ SETTINGS: Final = "tenant"
 
 
 async def read_settings(records: Records, tenant_id: TenantId) -> TenantSettings:
-    """Return the settings; what was never set has its default."""
+    """Return the settings, with defaults for what was never set."""
     return (await load_settings(records, tenant_id)).settings
 
 
 @dataclass(frozen=True, slots=True)
 class VersionedSettings:
-    """The settings as read, with the version a change of them must follow."""
+    """The settings and the version of their record."""
 
     settings: TenantSettings
     version: int

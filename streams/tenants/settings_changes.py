@@ -1,4 +1,4 @@
-"""A tenant's settings changed by its members: one row, nothing kept that could not be obeyed (G43, G87)."""
+"""Change a tenant's settings, with one audit row and a check that the policy loads (G43, G87)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,12 +22,12 @@ POLICY: Final = "/verification_policy"
 
 
 _POINTED_AT: Final = ("required_checks", "minimum_age", "duplicate_faces")
-"""Which of the changed fields of a policy an error points at, when its message names no other."""
+"""The changed fields of a policy in the order in which an error points at them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsChanges:
-    """What shall be different; None leaves it."""
+    """Changes to the settings; None leaves a field unchanged."""
 
     four_eyes: FourEyes | None = None
     require_evidence_view: bool | None = None
@@ -39,7 +39,7 @@ class SettingsChanges:
     """Fields of `TenantRateLimits` by name; None takes a limit of the tenant's own back."""
 
     def of(self, standing: TenantSettings) -> dict[str, Any]:
-        """Return what differs from the settings as they stand, by name."""
+        """Return the settings that differ from the current ones, by name."""
         wanted = {"four_eyes": self.four_eyes, "require_evidence_view": self.require_evidence_view}
         differs: dict[str, Any] = {
             n: v for n, v in wanted.items() if v is not None and v != getattr(standing, n)
@@ -57,12 +57,12 @@ class SettingsChanges:
 
 
 def _differing(wanted: Mapping[str, Any], standing: Frozen) -> dict[str, Any]:
-    """Return what was wished otherwise than it stands."""
+    """Return the values that differ from the current ones."""
     return {name: value for name, value in wanted.items() if _differs(value, getattr(standing, name))}
 
 
 def _differs(wanted: object, standing: object) -> bool:
-    """Tell whether two values differ; the order of checks and of held subjects means nothing."""
+    """Return whether two values differ; the order of checks and of subjects on hold does not count."""
     if isinstance(wanted, tuple) and isinstance(standing, tuple):
         return set(wanted) != set(standing)
     return wanted != standing
@@ -70,19 +70,19 @@ def _differs(wanted: object, standing: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSettings:
-    """Changes the settings of a tenant."""
+    """Change the settings of a tenant."""
 
     records: Records
     commit: Commit
     clock: Clock
     new_id: NewId
     load_policy: Callable[[PolicyChoice], object]
-    """Loads the policy of a choice; raises `pydantic.ValidationError` where it does not load."""
+    """Load the policy of a choice, or raise `pydantic.ValidationError`."""
 
     async def __call__(
         self, tenant_id: TenantId, changes: SettingsChanges, seen: int | None, actor: Actor
     ) -> VersionedSettings:
-        """Return the settings as they stand then; without a difference nothing is written.
+        """Change the settings and return them; without a difference nothing is written.
 
         Raises:
             Conflict: `seen` is not their version any more.
@@ -111,7 +111,7 @@ class ChangeSettings:
         actor: Actor,
         row_id: str,
     ) -> bool:
-        """Commit the settings; False when somebody else changed them just now."""
+        """Commit the settings; return False on a conflict."""
         now = self.clock()
         row = write_row(
             row_id, AuditAction.TENANT_SETTINGS_CHANGED, actor, tenant_id, now,
@@ -125,7 +125,7 @@ class ChangeSettings:
             return False
 
     def _require_loads(self, choice: PolicyChoice, changes: SettingsChanges) -> None:
-        """Refuse a policy that would not load, such as checks nothing stands behind (G6)."""
+        """Raise unless the policy would load, for example when a check has no engine (G6)."""
         if not changes.policy:
             return
         try:
@@ -139,7 +139,7 @@ class ChangeSettings:
 
 
 def _row_changes(before: TenantSettings, after: TenantSettings, differs: dict[str, Any]) -> dict[str, Any]:
-    """Return what the row says of the settings that differ; of holds, whom they were put on and taken off."""
+    """Return the audit row's changes; of legal holds, the subjects added and removed."""
     named = after.model_dump(mode="json")
     row_changes = {name: named[name] for name in differs}
     if "retention" in row_changes:

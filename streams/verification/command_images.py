@@ -1,4 +1,4 @@
-"""Fetches and decodes the two images of a command, or refuses those that cannot be evaluated."""
+"""Load and decode the two images of a command, or refuse those that cannot be evaluated."""
 
 from typing import Final
 
@@ -14,11 +14,11 @@ from streams.verification.refusals import unusable_images
 from streams.vision_ports import Condition, ImageDecoder, Picture
 
 _NO_PIXELS: Final = Picture(np.empty((0, 0, 3), np.uint8))
-"""Stands for an image that can be decoded and whose pixels are not needed."""
+"""Placeholder for an image that can be decoded and whose pixels are not needed."""
 
 
 class CommandImages:
-    """Loads the images of a command from the evidence store through the decoder."""
+    """Load the images of a command from the evidence store through the decoder."""
 
     def __init__(
         self, evidence: EvidenceStore, decoder: ImageDecoder, checks: RequiredChecks, turns: EngineSlots
@@ -31,11 +31,11 @@ class CommandImages:
     async def load(self, command: SubmitVerification, *, pixels: bool) -> tuple[Picture, Picture] | None:
         """Fetch and decode both images; None when the decoder itself broke.
 
-        One image that stands for both is looked at twice: a DOCUMENT session has no selfie. Without `pixels`,
+        One image that stands for both is decoded twice: a DOCUMENT session has no selfie. Without `pixels`,
         for a scenario of the sandbox, the images are only examined: they must be such as can be decoded.
 
         Raises:
-            Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE, naming every image it is true of.
+            Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE, naming every image concerned.
         """
         async with self._turns.taken(wanted=not pixels):
             shown = await self._evidence.get(command.tenant_id, command.document_evidence_id)

@@ -1,8 +1,8 @@
-"""Whether what the tenant declared about a document agrees with what was read on it; pure (G30).
+"""Compare the values a tenant declared about a document with those read on it; pure (G30).
 
-A declared value is compared, never copied. Somebody typed it, so a difference is a question for a person
+A declared value is compared, never copied. It was typed by a person, so a difference needs a review
 and never rejects by itself. A value that cannot be compared, because nothing of it was read or because it
-is written in letters the document has not, says nothing.
+is written in another script, is ignored.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ LAST: Final = 4
 
 LAST4_POINTER: Final = "/document/number_last4"
 FIELDS_POINTER: Final = "/document/extracted_fields"
-"""Where declared values stand in the body of the request (interface section 4.4)."""
+"""Pointer of the declared values in the body of the request (interface section 4.4)."""
 
 READ_AS: Final[Mapping[str, str]] = {
     FieldKey.FIRST_NAME: FieldKey.GIVEN_NAMES,
@@ -82,7 +82,7 @@ def _same(key: str, stated: str, read: str) -> bool:
 
 
 def _name_agrees(stated: str, read: str) -> bool:
-    """Tell whether one name holds all words of the other; a zone cuts long names, people leave words out."""
+    """Return whether one name contains all words of the other; zones and people shorten names."""
     spellings = {frozenset(words(stated)), frozenset(plain_words(stated))} - {frozenset()}
     as_read = {frozenset(words(read)), frozenset(plain_words(read))} - {frozenset()}
     if not spellings or not as_read:
@@ -95,7 +95,7 @@ def _plain(text: str) -> str:
 
 
 def _day(text: str) -> date | str:
-    """Return the day of a date or of a time; text that is neither stays itself and equals no day."""
+    """Return the day of a date or a time; other text is returned unchanged."""
     try:
         return date.fromisoformat(text.strip()[:10])
     except ValueError:

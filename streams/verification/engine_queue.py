@@ -1,4 +1,4 @@
-"""Turns at the engines: how many verifications of a worker are looked at together, fair between tenants."""
+"""Limit the verifications evaluated concurrently in a worker, fairly between tenants."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,11 +9,11 @@ from streams.vision_ports import TENANT
 
 CONCURRENT_VERIFICATIONS: Final = 8
 """Verifications whose images are in memory at one time, decoded some 150 MB each at worst. Each has two jobs
-at the engines at most: together fewer than one tenant may have waiting there (`SERVICE_VISION_QUEUE`)."""
+at the engines at most: in total fewer than one tenant may have waiting there (`SERVICE_VISION_QUEUE`)."""
 
 
 class EngineSlots:
-    """A semaphore whose places go round the tenants that wait, and to each in its order."""
+    """A semaphore that serves the waiting tenants fairly, and each tenant in order."""
 
     def __init__(self, places: int = CONCURRENT_VERIFICATIONS) -> None:
         self._free = places
@@ -21,7 +21,7 @@ class EngineSlots:
 
     @asynccontextmanager
     async def taken(self, *, wanted: bool = True) -> AsyncIterator[None]:
-        """Hold a place for the length of the context, for the tenant engines are asked for (`TENANT`)."""
+        """Acquire a slot for the length of the context, for the tenant in `TENANT`."""
         if not wanted:
             yield
             return

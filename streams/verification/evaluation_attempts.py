@@ -1,4 +1,4 @@
-"""How often an evaluation may be begun when the process that makes it keeps dying."""
+"""Limit how often an evaluation is started when its process is killed each time."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,26 +9,26 @@ import structlog
 from schemas.ids import VerificationId
 
 TRIES_MAX: Final = 2
-"""An evaluation that was under way when its worker was killed twice is not begun a third time."""
+"""An evaluation whose worker was killed twice is not started a third time."""
 
 log = structlog.get_logger(__name__)
 
 
 class EvaluationAttempts(Protocol):
-    """Counts evaluations under way, so that the count outlives a process that is killed."""
+    """Count evaluations in progress in durable storage."""
 
     async def begin(self, verification_id: VerificationId) -> int:
-        """Count one more, and return how many began since the last one that ended."""
+        """Count a start, and return the number of starts since the last end."""
         ...
 
     async def end(self, verification_id: VerificationId) -> None:
-        """Forget the evaluation: its process lived to see its end, whatever that was."""
+        """Remove the count: the evaluation ended, with any result."""
         ...
 
 
 @asynccontextmanager
 async def counted(tries: EvaluationAttempts | None, verification_id: VerificationId) -> AsyncIterator[bool]:
-    """Count one try for the length of the context; yields False when there were too many."""
+    """Count one attempt for the length of the context; yield False when there were too many."""
     if tries is None:
         yield True
         return

@@ -1,4 +1,4 @@
-"""What is told of a decided verification: audit rows and decision events; pure, and nothing personal."""
+"""Audit rows and decision events of a decided verification; pure, without personal data."""
 
 from datetime import datetime
 from typing import Final
@@ -73,7 +73,7 @@ def _evaluated(command: SubmitVerification, stored: StoredVerification, ip: str 
 
 
 def events(tenant_id: TenantId, stored: StoredVerification) -> tuple[DecisionEvent, ...]:
-    """Return what is told of a verification; built from the record alone, so it can be told again."""
+    """Return the events of a verification, from its record alone so that they can be published again."""
     verification = stored.verification
     types = [EventType.VERIFICATION_COMPLETED, EVENT_OF[verification.status]]
     about, at = verification.verification_id, verification.created_at
@@ -88,7 +88,7 @@ def events(tenant_id: TenantId, stored: StoredVerification) -> tuple[DecisionEve
 def event_of(
     tenant_id: TenantId, stored: StoredVerification, type_: EventType, sequence: int, about: str, at: datetime
 ) -> DecisionEvent:
-    """Tell something of a verification as it stands; `about` is the id that the event's own derives from."""
+    """Return an event about a verification; the event's id derives from `about`."""
     verification = stored.verification
     return DecisionEvent(
         id=EventId(derive_id("evt", tenant_id, about, type_)),

@@ -1,4 +1,4 @@
-"""The use case `EvaluateVerification`: from a command to a committed, told and remembered decision."""
+"""Evaluate a verification: from the command to the committed and published decision."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -46,17 +46,17 @@ from streams.verification.sandbox import Scenario, scenario_for, simulate
 from streams.vision_ports import Picture, on_behalf_of
 
 SendOutcome = Callable[[RecordOutcome], Awaitable[None]]
-"""Puts what became of an attempt into the log for its session; raises `StoreUnavailable`."""
+"""Write the outcome of an attempt to Kafka for its session; raises `StoreUnavailable`."""
 
 log = structlog.get_logger(__name__)
 
 
 class EvaluateVerification:
-    """Answers `SubmitVerification` once; the same command again is answered with the first decision.
+    """Execute `SubmitVerification` once; the same command again returns the first decision.
 
-    It keeps nothing until the decision is committed: evidence first, then the record with its audit rows
-    and events in one commit, then the working state, then the log. A process that dies in between leaves
-    either nothing but evidence under derived ids, or a whole commit whose events the reconciler tells.
+    Writes happen in this order: evidence, then the record with its audit rows
+    and events in one commit, then the working state, then Kafka. A process killed in between leaves
+    either only evidence under derived ids, or a whole commit whose events the outbox relay publishes.
     """
 
     def __init__(
@@ -89,13 +89,13 @@ class EvaluateVerification:
         self._known_faces = KnownFaces(faces, engines.faces, stores.vault)
 
     async def __call__(self, command: SubmitVerification) -> VerificationDecided:
-        """Return the decision; `replayed` when another request had already made it.
+        """Evaluate and return the decision; `replayed` when another request had made it.
 
         Raises:
             Refused: The images or the subject cannot be evaluated, the key was used for another body,
-                there is no room, or what was kept for the command is gone. Nothing was created, and the
+                there is no room, or what was stored for the command is gone. Nothing was created, and the
                 evidence nobody else refers to is removed, except after OVERLOADED: it will be sent again.
-            StoreUnavailable: Nothing is known; the same command may be given again.
+            StoreUnavailable: The outcome is unknown; the same command may be sent again.
         """
         known = await self._known(command)
         if known is not None:
@@ -106,7 +106,7 @@ class EvaluateVerification:
             decided, stored = await self._decide(command)
         except Overloaded as error:
             if command.session_id is not None:
-                raise  # nobody is there to send it again
+                raise  # the caller is no client that could send it again
             raise Refused.because(ProblemCode.OVERLOADED, "Too much is under way; try again.") from error
         except (NotFound, Erased, Damaged) as error:
             cause = type(error).__name__
@@ -115,7 +115,7 @@ class EvaluateVerification:
             await self._discard(command)
             memo = self._state.get(command.verification_id)
             if memo is not None and memo.refusal is not None and memo.is_about(command):
-                # sent together with it, by a front whose clock is ahead
+                # sent concurrently, by a front end whose clock is ahead
                 raise Refused(memo.refusal) from error
             raise no_longer_stored(error) from error
         except Refused as error:
@@ -128,7 +128,7 @@ class EvaluateVerification:
         return await self._commit(command, decided, stored)
 
     async def _known(self, command: SubmitVerification) -> Remembered | None:
-        """Return what is remembered of the command, from the working state or else from the store."""
+        """Return what is remembered of the command, from the working state or the store, or None."""
         memo = self._state.get(command.verification_id)
         if memo is not None and memo.answers(command):
             return memo
@@ -143,7 +143,7 @@ class EvaluateVerification:
         return memo
 
     async def _again(self, command: SubmitVerification, known: Remembered) -> VerificationDecided:
-        """Answer a command that was decided before; a delivery repeated by the log is no replay."""
+        """Answer a command that was decided before; a redelivery by Kafka is no replay."""
         if known.refusal is not None:
             await self._give_back(command, known.retry_reasons)
         await self._discard(command, keep=known.evidence_ids)
@@ -229,7 +229,7 @@ class EvaluateVerification:
         declared: DeclaredDocument,
         today: date,
     ) -> Evaluation:
-        """Run the checks on the images that this kind of journey has."""
+        """Run the checks on the images of this flow type."""
         document, selfie = pictures
         if command.flow_type is FlowType.BIOMETRIC:
             evaluation = await checks.against(document, selfie, today)
@@ -240,7 +240,7 @@ class EvaluateVerification:
         return reuse.judged(evaluation, exempt=exempt)
 
     async def _store(self, decided: Decided) -> StoredVerification:
-        """Keep the evidence the evaluation made and seal what it told about the person."""
+        """Store the evidence of the evaluation and seal its personal fields."""
         command, personal = decided.command, decided.evaluation.personal
         await self._stores.evidence.put(verification_change.drafts(decided))
         sealed = await self._stores.vault.seal(
@@ -280,20 +280,20 @@ class EvaluateVerification:
     async def _announce(
         self, command: SubmitVerification, events: Sequence[DecisionEvent], audit_ids: Sequence[AuditEventId]
     ) -> None:
-        """Tell the log; when it cannot be reached the decision stands and the reconciler tells it."""
+        """Publish the events; when Kafka is away the outbox relay publishes them later."""
         try:
             await self._announcer.announce(command.tenant_id, events, audit_ids)
         except StoreUnavailable:
             log.warning("verification.untold", verification_id=command.verification_id)
 
     async def _give_back(self, command: SubmitVerification, reasons: Sequence[ReasonCode]) -> None:
-        """Tell the session, if there is one, that its images must be taken again."""
+        """Report to the session, if there is one, that its images must be captured again."""
         await self._report_outcome(command, retry=True, reasons=reasons)
 
     async def _report_outcome(
         self, command: SubmitVerification, *, retry: bool = False, reasons: Sequence[ReasonCode] = ()
     ) -> None:
-        """Tell the session, if there is one, what became of its attempt."""
+        """Report the outcome of the attempt to the session, if there is one."""
         outcome = session_attempts.outcome_of(command, self._clock(), retry=retry, reasons=reasons)
         if outcome is not None and self._send_outcome is not None:
             await self._send_outcome(outcome)

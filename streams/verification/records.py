@@ -1,4 +1,4 @@
-"""How a verification is kept and found again: index names, seal labels, evidence; the front shares them.
+"""Index names, seal labels and evidence ids of verifications, shared with the front end.
 
 The writer and every reader of a record use these names and no others.
 """
@@ -15,7 +15,7 @@ from schemas.verifications import Evidence, PersonalFields, StoredVerification, 
 from streams.ports.errors import Damaged
 
 Index = tuple[str, str]
-"""An index name and the value to look up under it."""
+"""An index name and the value to look up."""
 
 RETENTION_OF: Final[Mapping[EvidenceKind, RetentionPolicy]] = MappingProxyType(
     {
@@ -26,16 +26,16 @@ RETENTION_OF: Final[Mapping[EvidenceKind, RetentionPolicy]] = MappingProxyType(
         EvidenceKind.LIVENESS_TRACE: RetentionPolicy.BIOMETRIC_P30D,
     }
 )
-"""How long each kind of evidence is kept unless the tenant says otherwise (G9, G65)."""
+"""How long each kind of evidence is stored unless the tenant sets another period (G9, G65)."""
 
 
 def evidence_id(
     tenant_id: TenantId, verification_id: VerificationId, fingerprint: str, kind: EvidenceKind
 ) -> EvidenceId:
-    """Return the id of what a request brought or its evaluation made.
+    """Return the evidence id of an image of a request or a result of its evaluation.
 
-    It derives from the whole request: sent again it keeps nothing twice, and another request under the same
-    key, of another subject say, shares nothing with it, so that what becomes of one leaves the other alone.
+    It derives from the whole request: sent again it stores nothing twice, and another request under the same
+    key, for example of another subject, shares no evidence with it.
     """
     return EvidenceId(derive_id("evd", tenant_id, verification_id, fingerprint, kind))
 
@@ -46,7 +46,7 @@ def submission_label(verification_id: VerificationId) -> str:
 
 
 def submission_of(opened: bytes) -> Submission:
-    """Read what the front sealed; what is wrong with it is not told, because it is personal.
+    """Parse what the front end sealed; errors do not say what is wrong, because it is personal.
 
     Raises:
         Damaged: It is no submission.
@@ -73,27 +73,27 @@ def mode(livemode: bool) -> str:  # noqa: FBT001 - the interface's own word for 
 
 
 def by_mode(livemode: bool) -> Index:  # noqa: FBT001
-    """Everything of one mode."""
+    """Return the index of one mode."""
     return "mode", mode(livemode)
 
 
 def by_subject(livemode: bool, subject_id: SubjectId) -> Index:  # noqa: FBT001
-    """Everything of one subject."""
+    """Return the index of one subject."""
     return "subject", f"{mode(livemode)}|{subject_id}"
 
 
 def by_status(livemode: bool, status: str) -> Index:  # noqa: FBT001
-    """Everything in one status."""
+    """Return the index of one status."""
     return "status", f"{mode(livemode)}|{status}"
 
 
 def by_subject_and_status(livemode: bool, subject_id: SubjectId, status: str) -> Index:  # noqa: FBT001
-    """Everything of one subject in one status."""
+    """Return the index of one subject in one status."""
     return "subject_status", f"{mode(livemode)}|{status}|{subject_id}"
 
 
 def by_decision(decision_id: DecisionId) -> Index:
-    """The verification whose standing decision this is."""
+    """Return the index of the verification with this current decision."""
     return "decision", decision_id
 
 
@@ -103,7 +103,7 @@ def picture_id(livemode: bool, digest: str) -> str:  # noqa: FBT001
 
 
 def indexes(livemode: bool, subject_id: SubjectId, status: str) -> tuple[Index, ...]:  # noqa: FBT001
-    """Return all the places under which a verification, session or case is listed."""
+    """Return all indexes of a verification, session or case."""
     return (
         by_mode(livemode),
         by_subject(livemode, subject_id),
@@ -113,14 +113,14 @@ def indexes(livemode: bool, subject_id: SubjectId, status: str) -> tuple[Index, 
 
 
 def refer(evidence: EvidenceId, kind: EvidenceKind) -> Evidence:
-    """Return the reference tenants see; the location opens nothing (G9)."""
+    """Return the reference shown to tenants; its location grants no access (G9)."""
     return Evidence(
         id=evidence, kind=kind, location=f"evidence:/{evidence}", retention_policy=RETENTION_OF[kind]
     )
 
 
 def with_personal(stored: StoredVerification, personal: PersonalFields) -> Verification:
-    """Return the verification as tenants see it, the opened personal fields back in their places."""
+    """Return the verification as shown to tenants, with the opened personal fields."""
     document = stored.verification.document
     if document is None:
         return stored.verification

@@ -1,4 +1,4 @@
-"""Words the refusals of a verification whose images cannot be used; pure."""
+"""Refusals of a verification whose images cannot be used; pure."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,11 +9,11 @@ REFUSALS_OF_IMAGES: Final = (
     (ImageUndecodable, ProblemCode.IMAGE_UNDECODABLE, "The image cannot be decoded."),
     (ImageNotEvaluable, ProblemCode.IMAGE_NOT_EVALUABLE, "There is nothing in the image to evaluate."),
 )
-"""What a decoder's condition means for the caller; the first kind found is the answer (G60)."""
+"""The problem of each decoder error; the first kind found is the answer (G60)."""
 
 
 def unusable_images(images: Sequence[tuple[str, object]]) -> Refused | None:
-    """Build the refusal with the graver of the two conditions, at every image that has it."""
+    """Return the refusal with the more severe of the two errors, at every image that has it."""
     for condition, code, message in REFUSALS_OF_IMAGES:
         places = [pointer for pointer, image in images if isinstance(image, condition)]
         if places:

@@ -1,6 +1,6 @@
-"""How a session is kept and found again, whether it was hosted here or stands for a direct verification.
+"""Records and indexes of sessions, hosted or of direct verifications.
 
-Every writer of a session's record makes it here, and the reviewers' list asks by the same names.
+All writers of sessions' records use these functions, and the reviewers' list uses the same index names.
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ STATUS_OF: Final = {
     DecisionOutcome.HOLD: SessionStatus.FAILED,
     DecisionOutcome.REVIEW_REQUIRED: SessionStatus.REVIEW_REQUIRED,
 }
-"""The status each decision leads to (G15, G34); the others are never made of a session."""
+"""The session status of each decision (G15, G34); sessions have no other decisions."""
 
 
 def session_record(tenant_id: TenantId, row: VerificationSession, body: bytes, fingerprint: str) -> Record:
@@ -42,10 +42,10 @@ def next_session_record(record: Record, row: VerificationSession, body: bytes) -
 
 
 def session_indexes(row: VerificationSession) -> tuple[Index, ...]:
-    """Return the places under which a session is listed now; a decision is found by its status."""
+    """Return the indexes of a session; a decision is indexed by its status."""
     return by_mode(row.livemode), by_status(row.livemode, row.status)
 
 
 def folded(text: str) -> str:
-    """Return the text as subject ids are compared when case makes no difference."""
+    """Return the text case-folded for comparing subject ids."""
     return text.lower()

@@ -1,4 +1,4 @@
-"""Wires the agents of webhooks to their topics; what happens is in the handlers."""
+"""Wires the agents of webhooks to their topics; the use cases are in the handlers."""
 
 from collections.abc import Callable
 from typing import Final
@@ -25,7 +25,7 @@ def register_fan_out(app: faust.App, guard: Guard, fan_out: FanOut) -> None:
 def register_deliveries(
     app: faust.App, guard: Guard, build: Callable[[WorkingState[EndpointHealth]], HandleDelivery]
 ) -> None:
-    """Attach the agent of deliveries. Wishes are keyed by endpoint, so its health has one writer."""
+    """Attach the agent of deliveries. Commands are keyed by endpoint, so its health has one writer."""
     memory = ValueTable(app, TABLE, Topic.WEBHOOK_DELIVERIES, EndpointHealth, guard.keys)
     contract = Contract(DeliveryCommand, lambda command: command.root.endpoint_id)
     attach(app, guard, Topic.WEBHOOK_DELIVERIES, "deliveries", contract, build(memory))

@@ -1,4 +1,4 @@
-"""One attempt of one delivery: read, sign, post, write down what came of it; a kill in between repeats it."""
+"""One attempt of one delivery: read, sign, post, store the result. A process killed in between repeats it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -23,35 +23,35 @@ from streams.webhooks.signing import signatures, timestamp
 log = structlog.get_logger(__name__)
 
 Note = Callable[[NoteAttempt], Awaitable[None]]
-"""Tells an endpoint's actor how an attempt went; raises `StoreUnavailable` when the log is away."""
+"""Send the result of an attempt to the endpoint's actor; raises `StoreUnavailable` when Kafka is away."""
 
 
 class Outcome(StrEnum):
-    """How a wish to deliver ended; for metrics."""
+    """The result of a `Deliver` command, for metrics."""
 
     DELIVERED = "delivered"
     RETRYING = "retrying"
     FAILED = "failed"
-    """The last attempt of the schedule, or the receiver is gone."""
+    """The last attempt of the schedule failed, or the receiver answered 410."""
     CANCELLED = "cancelled"
     NOT_DUE = "not_due"
-    """It was attempted before, or is no more."""
+    """The delivery was attempted before or does not exist any more."""
     UNRECORDED = "unrecorded"
-    """The receiver was called, and the store did not take what came of it; it will be called again."""
+    """The receiver was called but the result could not be stored, so it will be called again."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """What a wish to deliver came to."""
+    """The outcome of a `Deliver` command and the receiver's speed."""
 
     outcome: Outcome
     slow: bool | None = None
-    """Whether the receiver held its place for long; None when it was not called."""
+    """Whether the receiver took longer than `rules.SLOW_MS` allows; None when it was not called."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptDelivery:
-    """Makes the attempt that is due; what it needs to know is in the store, where the result goes first."""
+    """Make the attempt that is due: read it from the store, send it, and store the result first."""
 
     stores: Stores
     sender: WebhookSender
@@ -86,7 +86,7 @@ class AttemptDelivery:
         return await self._attempt(record, stored, endpoint, secrets)
 
     async def _endpoint(self, stored: StoredDelivery) -> StoredEndpoint | None:
-        """Return the delivery's endpoint, None when nothing is sent to it any more."""
+        """Return the delivery's endpoint, or None when nothing is sent to it any more."""
         endpoint_id = stored.delivery.endpoint_id
         try:
             found = await self.stores.records.get(stored.tenant_id, RecordKind.WEBHOOK_ENDPOINT, endpoint_id)
@@ -117,7 +117,7 @@ class AttemptDelivery:
         return AttemptResult(_OUTCOME_OF[after.delivery.status], slow)
 
     async def _commit(self, record: Record, after: StoredDelivery) -> bool:
-        """Write the delivery's next version and its watch; False when somebody else was faster."""
+        """Write the delivery's next version and its watch; False when another writer was first."""
         records = delivery_records(after, after.delivery.next_attempt_at, record.version + 1)
         try:
             return (await self.stores.journal.commit(Change(after.tenant_id, records))).won

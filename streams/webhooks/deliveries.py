@@ -1,4 +1,4 @@
-"""The delivery log as a tenant uses it: read, tried out with a ping, and delivered again (G38)."""
+"""The delivery log of a tenant: list deliveries, send a test ping, and replay deliveries (G38)."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -24,22 +24,22 @@ LONGEST_AGO: Final = timedelta(days=30)
 """How far back events can be delivered again: as long as the feed keeps them (G56)."""
 
 Hand = Callable[[Outgoing], Awaitable[None]]
-"""Writes a record to the log; raises `StoreUnavailable` when the log does not take it."""
+"""Write a record to Kafka; raises `StoreUnavailable` when it is not written."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaySelection:
-    """Which events are to be delivered again."""
+    """The events to deliver again."""
 
     since: datetime
     until: datetime
     event_types: tuple[str, ...] | None
-    """None: those the endpoint asks for."""
+    """None: the types the endpoint subscribes to."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """A delivery, and whether the same request had made it before."""
+    """A delivery, and whether an earlier identical request created it."""
 
     delivery: Delivery
     replayed: bool
@@ -47,7 +47,7 @@ class DeliveryResult:
 
 @dataclass(frozen=True, slots=True)
 class QueuedReplay:
-    """What the endpoint's actor was asked, and whether the same request had asked it before."""
+    """The command sent to the endpoint's actor, and whether an earlier identical request sent it."""
 
     command: ReplayEvents
     replayed: bool
@@ -55,7 +55,7 @@ class QueuedReplay:
 
 @dataclass(frozen=True, slots=True)
 class TenantDeliveries:
-    """The use cases about what was and is delivered to a tenant's endpoints."""
+    """List, test and replay the deliveries to a tenant's endpoints."""
 
     endpoints: TenantEndpoints
     hand: Hand
@@ -68,7 +68,7 @@ class TenantDeliveries:
         limit: int,
         before: Position | None,
     ) -> Sequence[Record]:
-        """Return at most so many deliveries to an endpoint, newest first."""
+        """Return at most `limit` deliveries to an endpoint, newest first."""
         index = endpoint_index(endpoint_id) if status is None else status_index(endpoint_id, status)
         records = self.endpoints.records
         return await records.page(tenant_id, RecordKind.DELIVERY, index, limit=limit, before=before)
@@ -87,7 +87,7 @@ class TenantDeliveries:
     async def test(
         self, tenant_id: TenantId, endpoint_id: EndpointId, seen: Modes, event_id: EventId
     ) -> DeliveryResult:
-        """Begin the delivery of a ping to this endpoint alone; nobody else ever hears of the event.
+        """Start the delivery of a ping to this endpoint only; the event is published nowhere else.
 
         Raises:
             NotFound: No such endpoint of these modes.
@@ -113,7 +113,7 @@ class TenantDeliveries:
     async def replay(
         self, tenant_id: TenantId, delivery_id: DeliveryId, seen: Modes, actor: Actor
     ) -> Delivery:
-        """Begin a delivery's schedule anew, whatever became of it; a sweep takes it up at once.
+        """Restart a delivery's schedule, whatever its status; the scheduler sends it at once.
 
         Raises:
             NotFound: No such delivery to an endpoint of these modes.
@@ -144,10 +144,10 @@ class TenantDeliveries:
         request: RequestName,
         actor: Actor,
     ) -> QueuedReplay:
-        """Ask the endpoint's actor to deliver the events of a time again.
+        """Send the endpoint's actor the command to deliver the events of a period again.
 
-        The row is committed first and holds what is asked; the same request goes on from there when the
-        log did not take it, and asks nothing once it did.
+        The audit row is committed first, with the command; the same request resumes from there when the
+        command was not written to Kafka, and sends nothing once it was.
 
         Raises:
             NotFound: No such endpoint of these modes.
@@ -169,7 +169,7 @@ class TenantDeliveries:
         return QueuedReplay(command, replayed)
 
     async def _first_act(self, tenant_id: TenantId, request: RequestName) -> tuple[Record | None, bool]:
-        """Return what the same request committed before."""
+        """Return the record that an earlier identical request committed, or None."""
         try:
             standing = await self.endpoints.records.get(tenant_id, RecordKind.ACT, request.id)
         except NotFound:
@@ -180,7 +180,7 @@ class TenantDeliveries:
     async def _commit_act(
         self, found: FoundEndpoint, selection: ReplaySelection, request: RequestName, actor: Actor
     ) -> tuple[Record, bool]:
-        """Commit the row and what is asked; of two equal requests at once the first counts."""
+        """Commit the audit row and the command; of two identical concurrent requests the first wins."""
         now, stored = self.endpoints.clock(), found.stored
         _require_recent(selection, now)
         command = ReplayEvents(
@@ -212,11 +212,11 @@ class TenantDeliveries:
 
 
 _HANDED: Final = b"{}"
-"""What stands instead of a command the log took."""
+"""The body that replaces a command once it is written to Kafka."""
 
 
 def _outgoing(command: ReplayEvents) -> Outgoing:
-    """Return the record, keyed by the endpoint, whose actor alone re-arms its deliveries."""
+    """Return the Kafka record, keyed by the endpoint, whose actor alone restarts its deliveries."""
     return Outgoing(Topic.WEBHOOK_DELIVERIES, command.endpoint_id.encode(), command.to_bytes())
 
 

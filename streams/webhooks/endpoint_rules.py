@@ -1,4 +1,4 @@
-"""What a change makes of an endpoint, and a rotation of its secrets (G38, G54). Pure."""
+"""Rules for changing an endpoint and rotating its secrets (G38, G54). Pure."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -7,14 +7,14 @@ from typing import Any, Final
 from schemas.webhooks import SealedSecret, StoredEndpoint
 
 LONGEST_OVERLAP: Final = timedelta(seconds=86_400)
-"""How long a secret may sign beside the one that took its place (G38)."""
+"""How long a replaced secret may go on signing beside its successor (G38)."""
 
 MOST_SECRETS: Final = 3
-"""Secrets that sign at one time; a rotation beyond it lets the oldest go."""
+"""Secrets that sign at one time; a further rotation drops the oldest."""
 
 
 def changed(stored: StoredEndpoint, values: Mapping[str, Any], now: datetime) -> StoredEndpoint:
-    """Return the endpoint with other fields; enabled again, it is no longer said to be disabled."""
+    """Return the endpoint with changed fields; enabling it clears `disabled_reason`."""
     former = stored.endpoint
     endpoint = former.model_copy(update=dict(values))
     if endpoint.active:
@@ -27,7 +27,7 @@ def changed(stored: StoredEndpoint, values: Mapping[str, Any], now: datetime) ->
 
 
 def rotated(stored: StoredEndpoint, sealed: str, overlap: timedelta, now: datetime) -> StoredEndpoint:
-    """Return the endpoint with another secret in force; what may sign beside it is the newest of the rest."""
+    """Return the endpoint with a new secret in force; the newest of the others go on signing beside it."""
     former, *others = stored.secrets
     ended = former.model_copy(update={"ends_at": now + overlap})
     beside = [one for one in (ended, *others) if one.ends_at is not None and one.ends_at > now]

@@ -1,4 +1,4 @@
-"""Webhook endpoints as their tenant manages them: registered, changed, a secret rotated, deleted (G38)."""
+"""Webhook endpoints of a tenant: create, change, rotate the secret, delete (G38)."""
 
 import hmac
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -33,15 +33,15 @@ _DETAIL_OF: Final = {
 }
 
 Modes = Collection[bool]
-"""Whose data the caller sees: live, test, or both (G92)."""
+"""The modes the caller sees: live, test, or both (G92)."""
 
 Alter = Callable[[StoredEndpoint, datetime], Awaitable[StoredEndpoint]]
-"""Returns the endpoint as it shall be; equal to what it was, nothing is written."""
+"""Return the changed endpoint; if it equals the current one, nothing is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewEndpoint:
-    """What is to be registered; types and secret are good already."""
+    """The endpoint to create; event types and secret are validated already."""
 
     url: str
     event_types: tuple[str, ...]
@@ -61,7 +61,7 @@ class MadeEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class FoundEndpoint:
-    """An endpoint as it stands."""
+    """An endpoint and the record it was read from."""
 
     record: Record
     stored: StoredEndpoint
@@ -69,7 +69,7 @@ class FoundEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class TenantEndpoints:
-    """The use cases about the endpoints of a tenant."""
+    """Create, read, change and delete the endpoints of a tenant."""
 
     records: Records
     commit: Commit
@@ -79,22 +79,22 @@ class TenantEndpoints:
     insecure: bool = False
     """Whether receivers without TLS and on this machine are accepted (development)."""
     ports: Collection[int] = USUAL_PORTS
-    """Where receivers may listen (S36)."""
+    """Ports that receivers may listen on (S36)."""
 
     async def create(
         self, tenant_id: TenantId, new: NewEndpoint, request: RequestName, actor: Actor
     ) -> MadeEndpoint:
-        """Register an endpoint; the same request again answers the first one.
+        """Create an endpoint; the same request again returns the first answer.
 
         Raises:
-            Refused: WEBHOOK_ENDPOINT_UNUSABLE, no place or no such URL; IDEMPOTENCY_KEY_REUSED.
+            Refused: WEBHOOK_ENDPOINT_UNUSABLE, limit reached or URL refused; IDEMPOTENCY_KEY_REUSED.
         """
         endpoint_id = EndpointId(request.id)
         while True:
             first = await self._first_of(tenant_id, endpoint_id, request)
             if first is not None:
                 return MadeEndpoint(first, replayed=True)
-            with suppress(Conflict):  # another endpoint took a place just now: look again
+            with suppress(Conflict):  # another endpoint was created just now: read again
                 made = await self._add(tenant_id, endpoint_id, new, request, actor)
                 if made is not None:
                     return MadeEndpoint(made, replayed=False)
@@ -107,11 +107,11 @@ class TenantEndpoints:
         request: RequestName,
         actor: Actor,
     ) -> WebhookEndpoint | None:
-        """Take a place and keep the endpoint in one commit; None when somebody was quicker."""
+        """Count and store the endpoint in one commit; return None when another request was first."""
         url = receiver_url(new.url, insecure=self.insecure, ports=self.ports)
         register = await read_register(self.records, tenant_id)
         if await endpoint_or_none(self.records, tenant_id, endpoint_id) is not None:
-            return None  # begun by the same request, and finished by reading its place
+            return None  # created by the same request; reading it completed the commit
         now = self.clock()
         places = register.with_place(endpoint_id, now)
         stored = await self._begun(tenant_id, endpoint_id, new, url, now)
@@ -125,7 +125,7 @@ class TenantEndpoints:
     async def _first_of(
         self, tenant_id: TenantId, endpoint_id: EndpointId, request: RequestName
     ) -> WebhookEndpoint | None:
-        """Return what the request made before, as it was first answered."""
+        """Return the endpoint the request created before, as first answered, or None."""
         standing = await endpoint_or_none(self.records, tenant_id, endpoint_id)
         if standing is None:
             return None
@@ -161,7 +161,7 @@ class TenantEndpoints:
         return FoundEndpoint(record, stored)
 
     async def show(self, stored: StoredEndpoint) -> WebhookEndpoint:
-        """Return the endpoint as its tenant sees it, the last success among it."""
+        """Return the endpoint as its tenant sees it, with the time of the last success."""
         endpoint = stored.endpoint
         try:
             record = await self.records.get(stored.tenant_id, RecordKind.WEBHOOK_HEALTH, endpoint.endpoint_id)
@@ -180,7 +180,7 @@ class TenantEndpoints:
     ) -> StoredEndpoint:
         """Change fields of an endpoint; without a difference nothing is written.
 
-        Active again, or at another URL, it is judged anew: earlier failures no longer disable it.
+        Activated again, or at another URL, the endpoint starts afresh: earlier failures no longer disable it.
 
         Raises:
             NotFound: No such endpoint of these modes.
@@ -206,9 +206,9 @@ class TenantEndpoints:
         overlap: timedelta,
         actor: Actor,
     ) -> StoredEndpoint:
-        """Give an endpoint another secret; the former signs beside it until the overlap ends (G54).
+        """Replace an endpoint's secret; the former one signs beside it until the overlap ends (G54).
 
-        The secret that is in force already changes nothing, so the request can be sent again.
+        Passing the secret in force changes nothing, so the request can be repeated.
 
         Raises:
             NotFound: No such endpoint of these modes.
@@ -230,7 +230,7 @@ class TenantEndpoints:
             raise NotFound(endpoint_id) from error
 
     async def delete(self, tenant_id: TenantId, endpoint_id: EndpointId, seen: Modes, actor: Actor) -> None:
-        """End an endpoint and forget its secrets; ending it again changes nothing.
+        """Delete an endpoint and destroy its secrets; deleting it again changes nothing.
 
         Raises:
             NotFound: The tenant never had such an endpoint of these modes.
@@ -254,7 +254,7 @@ class TenantEndpoints:
         alter: Alter,
         **row_changes: Any,
     ) -> StoredEndpoint:
-        """Change an endpoint whoever else does at the same time; one row when there is a difference."""
+        """Change an endpoint, retrying on conflict; write one audit row if there is a difference."""
         row_id = self.new_id("aud")
         while True:
             found, now = await self._find(tenant_id, endpoint_id, seen), self.clock()
@@ -272,14 +272,14 @@ class TenantEndpoints:
             try:
                 await self.commit(Change(tenant_id, (record,), (row,)))
             except Conflict:
-                continue  # somebody else changed it just now: look again
+                continue  # changed concurrently: read again
             return altered
 
 
 def webhook_row(
     row_id: str, action: AuditAction, stored: StoredEndpoint, actor: Actor, now: datetime, **row_changes: Any
 ) -> AuditEvent:
-    """Return the row of an act on an endpoint; neither URL nor secret is in it."""
+    """Return the audit row of a change to an endpoint, without URL and secret."""
     endpoint = stored.endpoint
     return write_row(
         row_id,

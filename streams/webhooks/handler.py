@@ -1,4 +1,4 @@
-"""The use cases of deliveries: the endpoint's actor takes each wish about what is sent to it."""
+"""Execute the commands about an endpoint's deliveries."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,22 +8,22 @@ from streams.webhooks.health import UpdateHealth
 from streams.webhooks.replay import DeliverAgain
 
 Offer = Callable[[Deliver], bool]
-"""Takes a delivery whose turn will come; False: there is no room, and a sweep brings it again."""
+"""Queue a delivery; False: the queue is full, and the scheduler offers it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandleDelivery:
-    """Carries out every wish about an endpoint's deliveries; none of them waits for a receiver."""
+    """Execute each command about an endpoint's deliveries, without waiting for a receiver."""
 
     offer: Offer
     update_health: UpdateHealth
     deliver_again: DeliverAgain
 
     async def __call__(self, command: DeliveryCommand) -> None:
-        """Carry it out; given twice it changes nothing more.
+        """Execute the command; executing it twice changes nothing more.
 
         Raises:
-            StoreUnavailable: Nothing is known; the same wish may be given again.
+            StoreUnavailable: The outcome is unknown; the same command may be sent again.
         """
         match command.root:
             case Deliver() as deliver:

@@ -1,4 +1,4 @@
-"""Keeps what is known of an endpoint's health, and gives up on endpoints that are gone or failed for days."""
+"""Track the health of endpoints, and disable those that are gone or failed for days."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class UpdateHealth:
-    """The one writer of endpoints' health: notes about one endpoint come to it one after the other."""
+    """Update the health of an endpoint; the only writer, called for one endpoint at a time."""
 
     records: Records
     commit: Commit
@@ -37,10 +37,10 @@ class UpdateHealth:
     pause: Pause = asyncio.sleep
 
     async def __call__(self, note: NoteAttempt) -> None:
-        """Remember what an attempt says of its endpoint, and disable one that is not worth more.
+        """Record the result of an attempt, and disable the endpoint if it is gone or failed for days.
 
         Raises:
-            StoreUnavailable: Nothing is known; the same note may be given again.
+            StoreUnavailable: The outcome is unknown; the same note may be sent again.
             Conflict: The endpoint, or its health, changed at every attempt.
         """
         health, version = await self._known(note)
@@ -55,7 +55,7 @@ class UpdateHealth:
             self.state.put(note.endpoint_id, after)
 
     async def _known(self, note: NoteAttempt) -> tuple[EndpointHealth, int | None]:
-        """Return the health as it stands and, if it was read, the version of its record; 0: there is none."""
+        """Return the health and, if it was read from the store, its record's version; 0: there is none."""
         known = self.state.get(note.endpoint_id)
         if known is not None and known.tenant_id == note.tenant_id:
             return known, None
@@ -71,7 +71,7 @@ class UpdateHealth:
             return None
 
     async def _store(self, health: EndpointHealth, version: int | None) -> None:
-        """Write the health down; a predecessor's last word, if this actor did not know it, is overwritten."""
+        """Store the health, overwriting what a previous actor of the endpoint stored."""
 
         async def write() -> None:
             nonlocal version
@@ -89,9 +89,9 @@ class UpdateHealth:
     async def _disable(
         self, note: NoteAttempt, health: EndpointHealth, reason: DisabledReason
     ) -> EndpointHealth:
-        """Send nothing more to the endpoint, with its row and its event; return its health as it then is.
+        """Disable the endpoint, with its audit row and event; return its health afterwards.
 
-        What was noted before the endpoint was made active again says nothing against it.
+        Attempts made before the endpoint was last activated do not count against it.
         """
         try:
             record = await self.records.get(note.tenant_id, RecordKind.WEBHOOK_ENDPOINT, note.endpoint_id)

@@ -1,4 +1,4 @@
-"""Tells endpoints' actors how attempts went, without saying the same thing over and over."""
+"""Send the results of attempts to endpoints' actors, without repeating unchanged results."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from schemas.webhooks import NoteAttempt
 from streams.webhooks.fanout import Write, command_record
 
 SAID_AGAIN_AFTER: Final = timedelta(seconds=30)
-"""The same word about an endpoint is said no sooner; half of what its actor writes down (`SUCCESS_EVERY`)."""
+"""Shortest interval between equal notes on an endpoint; half the actor's own interval (`SUCCESS_EVERY`)."""
 
 REMEMBERED: Final = 10_000
-"""Endpoints; of a forgotten one it is said once more."""
+"""Endpoints whose last note is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +23,17 @@ class _Said:
 
 
 class NoteAttempts:
-    """Writes notes to the log, keyed by endpoint; called from one loop."""
+    """Write notes to Kafka, keyed by endpoint; not thread-safe."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
         self._said: OrderedDict[EndpointId, _Said] = OrderedDict()
 
     async def __call__(self, note: NoteAttempt) -> None:
-        """Say how an attempt went, unless the same was said a moment ago.
+        """Send the result of an attempt, unless an equal one was sent within `SAID_AGAIN_AFTER`.
 
         Raises:
-            StoreUnavailable: The log is away; nothing was said.
+            StoreUnavailable: Kafka is away; nothing was sent.
         """
         said = self._said.get(note.endpoint_id)
         same = said is not None and said.succeeded == note.succeeded

@@ -1,4 +1,4 @@
-"""Begins a delivery, for the first time or again. Pure."""
+"""Create a delivery or restart its schedule. Pure."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from streams.webhooks.records import delivery_id
 
 
 def fresh(event: DecisionEvent, endpoint: StoredEndpoint, now: datetime) -> StoredDelivery:
-    """Return the delivery of an event to an endpoint, due now; it sends what the topic carries."""
+    """Return a new delivery of an event to an endpoint, due now."""
     endpoint_id = endpoint.endpoint.endpoint_id
     return StoredDelivery(
         tenant_id=endpoint.tenant_id,
@@ -28,7 +28,7 @@ def fresh(event: DecisionEvent, endpoint: StoredEndpoint, now: datetime) -> Stor
 
 
 def rearmed(stored: StoredDelivery, now: datetime) -> StoredDelivery:
-    """Return the delivery with its schedule begun anew, due now; what was tried stays in its log."""
+    """Return the delivery with its schedule restarted, due now; its attempts stay listed."""
     changes = {"status": DeliveryStatus.PENDING, "next_attempt_at": to_milliseconds(now)}
     again = stored.delivery.model_copy(update=changes)
     return stored.model_copy(update={"delivery": again, "step": 0})

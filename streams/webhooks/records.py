@@ -1,4 +1,4 @@
-"""What is kept of endpoints and deliveries: their records, and under which indexes they are found."""
+"""Records and indexes of endpoints and deliveries."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -27,7 +27,7 @@ def endpoint_index(endpoint_id: EndpointId) -> tuple[str, str]:
 
 
 def status_index(endpoint_id: EndpointId, status: DeliveryStatus) -> tuple[str, str]:
-    """Return the index of an endpoint's deliveries that stand so."""
+    """Return the index of an endpoint's deliveries with this status."""
     return "endpoint_status", f"{endpoint_id}:{status}"
 
 
@@ -37,7 +37,7 @@ def due_index(moment: datetime) -> tuple[str, str]:
 
 
 def delivery_id(tenant_id: TenantId, endpoint_id: EndpointId, event_id: EventId) -> DeliveryId:
-    """Return the id of an event's delivery to an endpoint: the same however often it is fanned out."""
+    """Return the id of an event's delivery to an endpoint, derived from both."""
     return DeliveryId(derive_id("whd", tenant_id, endpoint_id, event_id))
 
 
@@ -68,12 +68,12 @@ def health_record(health: EndpointHealth, created_at: datetime, version: int) ->
 
 
 def tenant_record(tenant_id: TenantId, now: datetime) -> Record:
-    """Return the record that says a tenant has endpoints, as it begins; its body becomes the reconciler's."""
+    """Return the first record that marks a tenant as having endpoints; fan-out recovery writes its body."""
     return Record(PLATFORM, RecordKind.WEBHOOK_TENANT, tenant_id, b"", now, indexes=(ALL_TENANTS,))
 
 
 def delivery_records(stored: StoredDelivery, due: datetime | None, version: int = 1) -> tuple[Record, Record]:
-    """Return a delivery's record and its watch, which change together; `due` is when a sweep takes it up."""
+    """Return a delivery's record and its watch, committed in one change; `due` is for the scheduler."""
     delivery = stored.delivery
     stored_record = Record(
         stored.tenant_id,

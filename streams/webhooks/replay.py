@@ -1,4 +1,4 @@
-"""Delivers a tenant's events of a time again to one endpoint, a page at a time (G38)."""
+"""Deliver a tenant's events of a period again to one endpoint, page by page (G38)."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -21,15 +21,15 @@ from streams.webhooks.rearm import fresh, rearmed
 from streams.webhooks.records import delivery_id, delivery_records
 
 PAGE: Final = 200
-"""Events at a time; between two pages the endpoint's other wishes have their turn."""
+"""Events per page; other commands of the endpoint run between two pages."""
 
 APART: Final = timedelta(minutes=5)
-"""How much later, or by another machine's clock earlier, than it happened an event may become visible."""
+"""How far the time of an event and the time it became visible may differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliverAgain:
-    """Re-arms what was delivered, makes what never was; a sweep takes it up at once."""
+    """Restart existing deliveries and create missing ones; the scheduler sends them at once."""
 
     stores: Stores
     write: Write
@@ -37,10 +37,10 @@ class DeliverAgain:
     pause: Pause = asyncio.sleep
 
     async def __call__(self, command: ReplayEvents) -> None:
-        """Take a page of the events, then ask for the rest.
+        """Restart the deliveries of one page of events, then send a command for the next page.
 
         Raises:
-            StoreUnavailable: Nothing is known; the same wish may be given again.
+            StoreUnavailable: The outcome is unknown; the same command may be sent again.
             Conflict: A delivery changed at every attempt.
         """
         endpoint = await self._endpoint(command)
@@ -55,7 +55,7 @@ class DeliverAgain:
             await self.write(command_record(command.endpoint_id, rest.to_bytes()))
 
     async def _endpoint(self, command: ReplayEvents) -> StoredEndpoint | None:
-        """Return the endpoint, None when nothing is sent to it any more."""
+        """Return the endpoint, or None when nothing is sent to it any more."""
         try:
             found = await self.stores.records.get(
                 command.tenant_id, RecordKind.WEBHOOK_ENDPOINT, command.endpoint_id
@@ -66,7 +66,7 @@ class DeliverAgain:
         return endpoint if rules.is_in_force(endpoint) else None
 
     async def _page(self, command: ReplayEvents, *, livemode: bool) -> Sequence[FedEvent]:
-        """Return the next events; the place counts, for a feed may have an event at two of them."""
+        """Return the next page of events after the command's position in the feed."""
         feed, tenant_id = self.stores.feed, command.tenant_id
         begin = command.since - APART
         place = command.after or await feed.place_at(tenant_id, livemode=livemode, moment=begin)
@@ -87,7 +87,7 @@ class DeliverAgain:
     async def _records(
         self, key: str, event: DecisionEvent, endpoint: StoredEndpoint, now: datetime
     ) -> tuple[Record, ...]:
-        """Return what to commit; nothing when the delivery is to be attempted now anyway."""
+        """Return the records to commit; none when the delivery is due already."""
         try:
             found = await self.stores.records.get(event.tenant_id, RecordKind.DELIVERY, key)
         except NotFound:
@@ -100,6 +100,6 @@ class DeliverAgain:
 
 
 def _is_selected(event: DecisionEvent, command: ReplayEvents) -> bool:
-    """Tell whether the event is of the time and of the types."""
+    """Return whether the event is within the period and of the selected types."""
     named = ANY_TYPE in command.event_types or event.type in command.event_types
     return named and command.since <= event.timestamp < command.until

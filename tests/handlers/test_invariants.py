@@ -237,7 +237,8 @@ async def test_i4_an_event_told_in_two_forms(world: World) -> None:
     event = world.stage.announcer.events[0]
     world.tell(Topic.DECISIONS, "key", event.model_copy(update={"sequence": 7}).to_bytes())
 
-    assert starts(await world.judge(), f"I4 {event.id} (", f"I4 {event.id}: was told in 2 different forms")
+    repeated = f"I4 {event.id}: was published in 2 different forms"
+    assert starts(await world.judge(), f"I4 {event.id} (", repeated)
 
 
 async def test_i4_an_event_that_disagrees_with_its_record(world: World) -> None:
@@ -245,7 +246,7 @@ async def test_i4_an_event_that_disagrees_with_its_record(world: World) -> None:
     world.told.events[event.id] = {event.model_copy(update={"sequence": 7}).to_bytes()}
 
     (line,) = await world.judge()
-    assert line.endswith("was told otherwise than the record says")
+    assert line.endswith("was published otherwise than the record says")
 
 
 async def test_i4_an_event_of_a_decision_nobody_recorded(world: World) -> None:
@@ -427,7 +428,7 @@ def test_i10_a_row_met_twice_out_of_order_or_not_at_all() -> None:
 
     assert [(v.about, v.found) for v in found] == [
         (made[1].event_id, "stands out of order on the pages of the audit log"),
-        (made[1].event_id, "is met twice on the pages of the audit log"),
+        (made[1].event_id, "is twice on the pages of the audit log"),
         (made[3].event_id, "is in the chain and on no page of the audit log"),
     ]
 

@@ -1,4 +1,4 @@
-"""Chooses the lines of a passport's page that may print a compared field, by place and shape alone.
+"""Choose the lines of a passport's page that may print a compared field, by place and shape alone.
 
 Nothing is recognised here. A value is about as long as its text, stands nearer to its label above it than
 that label to anything else, and most states follow the order of ICAO Doc 9303 part 3 section 3: the number at
@@ -25,7 +25,7 @@ _WORST: Final = 3
 _SINGLE: Final = 1.6
 """Width over height up to which a line may be a single letter."""
 _MIN_WIDTH_CHARS: Final = 5
-"""Letters from which a line tells how wide its letters are."""
+"""Letters a line needs for its letters' width to be measured."""
 _LAST: Final = frozenset({"expiry_date", "sex"})
 """Fields that stand behind others of like shape: the date of issue, the type of the document."""
 
