@@ -95,7 +95,7 @@ class CheckpointWriter:
         try:
             await self.write()
         except StoreUnavailable as error:
-            log.warning("audit.checkpoint_waiting", reason=str(error))
+            log.warning("audit.checkpointing_deferred", reason=str(error))
 
     async def write(self) -> int:
         """Write what is due and what a copy still lacks; return how many checkpoints were made.
@@ -140,7 +140,7 @@ class CheckpointWriter:
             self._reported.add(tenant_id)
             self.problems["went_back"] += 1
             log.error(
-                "audit.chain_went_back",
+                "audit.chain_reverted",
                 tenant_id=tenant_id,
                 position=ledger.heads[tenant_id].position,
                 remedy="run: veristream audit verify",

@@ -34,5 +34,5 @@ class CommitAndPublish:
                 rows = [row.event_id for row in change.audit]
                 await self._announcer.announce(change.tenant_id, change.events, rows)
             except StoreUnavailable:
-                log.warning("commit.untold", tenant_id=change.tenant_id)
+                log.warning("commit.publish_failed", tenant_id=change.tenant_id)
         return committed

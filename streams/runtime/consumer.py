@@ -262,7 +262,7 @@ class PatchedConsumer(UnwatchedConsumer):
             self._settled.clear()
             left = until - self.loop.time()
             if left <= 0:
-                log.warning("consumer.left_in_work", records=self._in_work())
+                log.warning("consumer.drain_timed_out", records=self._in_work())
                 break
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._settled.wait(), min(left, _POLL_S))

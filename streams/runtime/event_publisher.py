@@ -62,7 +62,7 @@ class KafkaEventPublisher(EventPublisher):
             async with asyncio.timeout(PATIENCE_S):
                 await self._writer.write(*map(decision_record, events))
         except (StoreUnavailable, TimeoutError):
-            log.warning("announcer.deferred", events=len(events))
+            log.warning("outbox.publishing_deferred", events=len(events))
             return
         self._emitted.add(event.id for event in events)
 
@@ -73,13 +73,13 @@ class KafkaEventPublisher(EventPublisher):
         try:
             await self._writer.write(*(seal_record(t, tuple(ids[:MOST_IDS])) for t, ids in by_tenant.items()))
         except StoreUnavailable:
-            log.warning("announcer.seals_deferred", tenants=len(by_tenant))
+            log.warning("audit.sealing_deferred", tenants=len(by_tenant))
 
     async def _mark(self, event_ids: list[EventId]) -> None:
         try:
             await self._journal.mark_emitted(event_ids)
         except StoreUnavailable:
-            log.warning("announcer.marks_deferred", events=len(event_ids))
+            log.warning("outbox.marking_deferred", events=len(event_ids))
 
 
 def decision_record(event: DecisionEvent) -> Outgoing:

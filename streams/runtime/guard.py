@@ -123,12 +123,12 @@ class Guard:
                 replayed = await self._replays.is_replay(delivery, stamp)
             except StoreUnavailable:
                 tries += 1
-                log.warning("guard.waiting", **place(delivery), error="the log", tries=tries)
+                log.warning("guard.retry_scheduled", **place(delivery), error="the log", tries=tries)
                 await self._pause(tries)
             else:
                 break
         if replayed:
-            log.warning("guard.replayed", **place(delivery))
+            log.warning("guard.replay_skipped", **place(delivery))
             self.ends["replayed"] += 1
         return not replayed
 
@@ -141,12 +141,12 @@ class Guard:
                 await self._reply(delivery, Reply(refusal=refused.refusal), "refused")
                 return
             except (StoreUnavailable, Overloaded) as error:
-                log.warning("guard.waiting", **place(delivery), error=kind(error), tries=tries)
+                log.warning("guard.retry_scheduled", **place(delivery), error=kind(error), tries=tries)
             except (Exception, asyncio.CancelledError) as error:
                 if being_cancelled(error):
                     raise
                 failures += 1
-                log.error("guard.failed", **place(delivery), **trace(error), failures=failures)  # noqa: TRY400
+                log.error("guard.handler_failed", **place(delivery), **trace(error), failures=failures)  # noqa: TRY400
                 if failures > self._patience.failures:
                     await self._give_up(delivery, f"handler raised {kind(error)}")
                     return
@@ -167,7 +167,7 @@ class Guard:
         await self._reply(delivery, Reply(refusal=FAILED), "buried")
 
     async def _dead_letter(self, delivery: Delivery, reason: str) -> None:
-        log.error("guard.buried", **place(delivery), reason=reason)
+        log.error("guard.record_dead_lettered", **place(delivery), reason=reason)
         try:
             await self._write(dead_letter(delivery, reason, self._now()))
         except RecordTooLarge:  # the broker takes less than it is asked to by default
@@ -181,7 +181,7 @@ class Guard:
                 return await self._writer.write(record)
             except StoreUnavailable:
                 tries += 1
-                log.warning("guard.log_away", topic=record.topic, tries=tries)
+                log.warning("guard.write_failed", topic=record.topic, tries=tries)
                 await self._pause(tries)
 
     async def _pause(self, tries: int) -> None:

@@ -60,7 +60,7 @@ class OutboxRelay:
         if due:
             await self._writer.write(*map(decision_record, due))
             await self._journal.mark_emitted([event.id for event in due])
-            log.info("reconciler.events_sent", events=len(due))
+            log.info("outbox.events_published", events=len(due))
         return len(due)
 
     async def _chains(self) -> int:
@@ -75,14 +75,14 @@ class OutboxRelay:
             try:
                 await self.relay_pending()
             except StoreUnavailable:
-                log.warning("reconciler.waiting")
+                log.warning("outbox.relay_deferred")
             await asyncio.sleep(every_s)
 
 
 @asynccontextmanager
 async def relaying_outbox(relay: OutboxRelay, every_s: float = EVERY_S) -> AsyncIterator[None]:
     """Run the relay in the background for the length of the context."""
-    async with beside(lambda: relay.run(every_s), "reconciler", every_s):
+    async with beside(lambda: relay.run(every_s), "outbox-relay", every_s):
         yield
 
 
@@ -97,13 +97,13 @@ async def sweeping(
             try:
                 swept = await evidence.sweep_orphans(now() - ORPHANED_AFTER)
             except StoreUnavailable:
-                log.warning("sweeper.waiting")
+                log.warning("evidence.sweep_deferred")
             else:
                 if swept:
-                    log.info("sweeper.swept", files=swept)
+                    log.info("evidence.orphans_removed", files=swept)
             await asyncio.sleep(every_s)
 
-    async with beside(sweep, "sweeper", every_s):
+    async with beside(sweep, "evidence-sweeper", every_s):
         yield
 
 

@@ -215,14 +215,14 @@ class Worker:
         stop = asyncio.create_task(app.stop())
         await asyncio.wait({stop}, timeout=STOP_S)
         if not stop.done():
-            log.error("worker.stop_cut_short", after_s=STOP_S)
+            log.error("worker.stop_timed_out", after_s=STOP_S)
             stop.cancel()
             patched(app.consumer).begin_stop()
         life.cancel()
         await asyncio.wait({life}, timeout=1.0)
         left = await end_handlers(app, STOP_S)
         if left:
-            log.error("worker.handlers_left", records=left)
+            log.error("worker.handlers_abandoned", records=left)
 
     async def _watch(self, app: faust.App) -> None:
         """Measure every second.

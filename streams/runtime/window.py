@@ -101,7 +101,7 @@ class Window:
             del self._last[_key_of(entry)]
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            log.error("window.handling_raised", **trace(error))
+            log.error("window.handler_failed", **trace(error))
         unsettled = task.cancelled() or error is not None
         self._end(entry, self._abandon if unsettled else self._acknowledge)
 

@@ -91,7 +91,7 @@ class SessionScheduler:
             try:
                 sent = await self.sweep()
             except StoreUnavailable:
-                log.warning("sessions.sweep_waiting")
+                log.warning("sessions.sweep_deferred")
             else:
                 if sent:
                     log.info("sessions.swept", sessions=sent)
@@ -101,7 +101,7 @@ class SessionScheduler:
 @asynccontextmanager
 async def scheduling_sessions(sweeper: SessionScheduler, every_s: float = EVERY_S) -> AsyncIterator[None]:
     """Sweep in the background for the length of the context."""
-    async with beside(lambda: sweeper.run(every_s), "session-sweeper", every_s):
+    async with beside(lambda: sweeper.run(every_s), "session-scheduler", every_s):
         yield
 
 

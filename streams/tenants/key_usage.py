@@ -53,7 +53,7 @@ class NoteKeyUse:
         except Conflict:
             return  # rotated, revoked or noted by another front just now
         except StoreUnavailable:
-            log.warning("key.use_not_noted", key_id=key.key_id)
+            log.warning("key.use_dropped", key_id=key.key_id)
 
     async def aclose(self) -> None:
         """Wait until every write in progress has ended."""

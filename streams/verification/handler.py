@@ -110,7 +110,7 @@ class EvaluateVerification:
             raise Refused.because(ProblemCode.OVERLOADED, "Too much is under way; try again.") from error
         except (NotFound, Erased, Damaged) as error:
             cause = type(error).__name__
-            log.warning("evidence.missing", verification_id=command.verification_id, cause=cause)
+            log.warning("evidence.not_found", verification_id=command.verification_id, cause=cause)
             await self._give_back(command, ())
             await self._discard(command)
             memo = self._state.get(command.verification_id)
@@ -284,7 +284,7 @@ class EvaluateVerification:
         try:
             await self._announcer.announce(command.tenant_id, events, audit_ids)
         except StoreUnavailable:
-            log.warning("verification.untold", verification_id=command.verification_id)
+            log.warning("verification.publish_failed", verification_id=command.verification_id)
 
     async def _give_back(self, command: SubmitVerification, reasons: Sequence[ReasonCode]) -> None:
         """Report to the session, if there is one, that its images must be captured again."""

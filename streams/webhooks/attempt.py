@@ -111,7 +111,7 @@ class AttemptDelivery:
             if not await self._commit(record, after):
                 return AttemptResult(Outcome.UNRECORDED, slow)
         except StoreUnavailable:
-            log.warning("webhooks.unrecorded", delivery_id=stored.delivery.delivery_id)
+            log.warning("webhooks.result_dropped", delivery_id=stored.delivery.delivery_id)
             return AttemptResult(Outcome.UNRECORDED, slow)
         await self._note_attempt(stored, answer, began)
         return AttemptResult(_OUTCOME_OF[after.delivery.status], slow)
@@ -135,7 +135,7 @@ class AttemptDelivery:
         try:
             await self.note(note)
         except StoreUnavailable:
-            log.warning("webhooks.health_untold", endpoint_id=note.endpoint_id)
+            log.warning("webhooks.health_update_failed", endpoint_id=note.endpoint_id)
 
 
 _OUTCOME_OF = {

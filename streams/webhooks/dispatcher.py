@@ -100,7 +100,7 @@ class Dispatcher:
             for task in late:
                 task.cancel()
             if late:
-                log.info("webhooks.abandoned", attempts=len(late))
+                log.info("webhooks.attempts_cancelled", attempts=len(late))
                 await asyncio.wait(late)
 
     def offer(self, command: Deliver) -> bool:
@@ -182,14 +182,16 @@ class Dispatcher:
         try:
             tried = await self._attempt(command)
         except StoreUnavailable:
-            log.warning("webhooks.store_away", delivery_id=command.delivery_id)
+            log.warning("webhooks.attempt_deferred", delivery_id=command.delivery_id)
             self.ends["broke"] += 1
             return
         self.ends[tried.outcome] += 1
         if tried.slow is not None:
             self._judge(command.endpoint_id, slow=tried.slow)
         if tried.outcome is Outcome.FAILED:
-            log.info("webhooks.failed", delivery_id=command.delivery_id, endpoint_id=command.endpoint_id)
+            log.info(
+                "webhooks.delivery_failed", delivery_id=command.delivery_id, endpoint_id=command.endpoint_id
+            )
 
     def _judge(self, endpoint_id: EndpointId, *, slow: bool) -> None:
         """Remember whether the endpoint answered promptly."""
@@ -211,7 +213,7 @@ class Dispatcher:
         if error is not None:
             self.ends["broke"] += 1
             log.error(
-                "webhooks.attempt_broke", tenant_id=queue.tenant_id, delivery_id=delivery_id, **trace(error)
+                "webhooks.attempt_crashed", tenant_id=queue.tenant_id, delivery_id=delivery_id, **trace(error)
             )
         self._line_up(queue)
         if not queue.waiting and not queue.under_way:

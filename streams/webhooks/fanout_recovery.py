@@ -99,7 +99,7 @@ class FanOutRecovery:
             with suppress(Conflict):  # moved by another process
                 await self._stores.journal.commit(Change(tenant_id, (moved,)))
         if missing:
-            log.warning("webhooks.fanned_out_late", tenant_id=tenant_id, deliveries=missing)
+            log.warning("webhooks.deliveries_recovered", tenant_id=tenant_id, deliveries=missing)
         return missing
 
     async def _mode(self, record: Record, place: str, until: datetime, *, livemode: bool) -> "_Walked":
@@ -149,7 +149,7 @@ class FanOutRecovery:
             try:
                 await self.recover()
             except StoreUnavailable:
-                log.warning("webhooks.refan_waiting")
+                log.warning("webhooks.recovery_deferred")
             await asyncio.sleep(every_s)
 
 
@@ -164,5 +164,5 @@ class _Walked:
 @asynccontextmanager
 async def recovering_fan_out(recovery: FanOutRecovery, every_s: float = EVERY_S) -> AsyncIterator[None]:
     """Run the recovery in the background for the length of the context."""
-    async with beside(lambda: recovery.run(every_s), "refanner", every_s):
+    async with beside(lambda: recovery.run(every_s), "fan-out-recovery", every_s):
         yield

@@ -104,7 +104,7 @@ class UpdateHealth:
         if excused is not None:
             return excused
         await self.commit(self._change(record, stored, reason))
-        log.warning("webhooks.disabled", endpoint_id=note.endpoint_id, reason=reason)
+        log.warning("webhooks.endpoint_disabled", endpoint_id=note.endpoint_id, reason=reason)
         return health
 
     def _change(self, record: Record, stored: StoredEndpoint, reason: DisabledReason) -> Change:

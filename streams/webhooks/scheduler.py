@@ -191,14 +191,14 @@ class DeliveryScheduler:
             try:
                 await self.sweep()
             except StoreUnavailable:
-                log.warning("webhooks.sweep_waiting")
+                log.warning("webhooks.sweep_deferred")
             await asyncio.sleep(every_s)
 
 
 @asynccontextmanager
 async def scheduling_deliveries(sweeper: DeliveryScheduler, every_s: float = EVERY_S) -> AsyncIterator[None]:
     """Sweep in the background for the length of the context."""
-    async with beside(lambda: sweeper.run(every_s), "delivery-sweeper", every_s):
+    async with beside(lambda: sweeper.run(every_s), "delivery-scheduler", every_s):
         yield
 
 
