@@ -30,7 +30,7 @@ from streams.sessions.handler import ChangeSession
 from streams.tenants.settings import read_settings
 from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
-from streams.verification.evaluation_attempts import EvaluationAttempts
+from streams.verification.evaluation_limits import EvaluationAttempts
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
 from streams.webhooks import agent as webhooks_agent

@@ -17,7 +17,7 @@ from streams.webhooks.dispatcher import Dispatcher
 from streams.webhooks.fanout import FanOut
 from streams.webhooks.fanout_recovery import EVERY_S as REFAN_EVERY_S
 from streams.webhooks.fanout_recovery import SETTLED_AFTER, FanOutRecovery, recovering_fan_out
-from streams.webhooks.health_updates import NoteAttempts
+from streams.webhooks.health import NoteAttempts
 from streams.webhooks.rules import STANDARD, Pace
 from streams.webhooks.scheduler import EVERY_S as SWEEP_EVERY_S
 from streams.webhooks.scheduler import DeliveryScheduler, SweepPace, scheduling_deliveries

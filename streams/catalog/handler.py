@@ -14,8 +14,7 @@ from schemas.problems import NotFound, ProblemCode, Refused
 from streams.aggregate import key_reused
 from streams.audit.commit import Commit
 from streams.audit.rows import write_row
-from streams.catalog.initial_content import first_catalogue
-from streams.catalog.rules import in_order, problems_of
+from streams.catalog.rules import first_catalogue, in_order, problems_of
 from streams.ports.errors import Conflict
 from streams.ports.records import Change, Record, RecordKind, Records
 

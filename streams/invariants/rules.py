@@ -1,8 +1,9 @@
-"""Check invariants I1 to I10 between records, events and audit rows. Pure."""
+"""Check invariants I1 to I10 between records, events, audit rows and deliveries. Pure."""
 
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -16,6 +17,7 @@ from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, DecisionId, EventId, SessionId, TenantId, derive_id
 from schemas.sessions import VerificationSession
 from schemas.verifications import StoredVerification
+from schemas.webhooks import DeliveryStatus, StoredDelivery, StoredEndpoint
 from streams.ports.records import Position, Record
 from streams.sessions.rules import MOST_ATTEMPTS, UNDER_WAY
 from streams.sessions.rules import verification_id as attempt_id
@@ -256,3 +258,41 @@ def judge_canaries(
     for number, forms in enumerate(needles, start=1):
         if any(form in hay.lower() for hay in haystacks if hay for form in forms):
             yield _is_wrong(Invariant.I9, where, f"holds canary {number}")
+
+
+def concerns_endpoint(
+    event: DecisionEvent, endpoint: StoredEndpoint, in_force_since: datetime, due_before: datetime
+) -> bool:
+    """Return whether the event must have its delivery to the endpoint by now."""
+    return endpoint.wants(event) and in_force_since <= event.timestamp <= due_before
+
+
+def judge_delivery(
+    event: DecisionEvent,
+    endpoint: StoredEndpoint,
+    stored: StoredDelivery | None,
+    due_before: datetime,
+    *,
+    failing: bool,
+) -> Iterator[Violation]:
+    """Yield the violations of an event's delivery to an endpoint; None: the delivery is missing.
+
+    At a `failing` endpoint deliveries wait for each other, and none is overdue.
+    """
+    endpoint_id = endpoint.endpoint.endpoint_id
+    about = f"{event.id} ({event.type} to {endpoint_id})"
+    if stored is None:
+        yield _is_wrong(Invariant.I4, about, "has no delivery")
+        return
+    if stored.tenant_id != event.tenant_id or stored.delivery.endpoint_id != endpoint_id:
+        found = "its delivery is another tenant's or endpoint's"
+        yield _is_wrong(Invariant.I6, about, found)
+    if stored.payload.encode() != event.to_bytes():
+        yield _is_wrong(Invariant.I4, about, "is delivered in other words than published")
+    if stored.delivery.status is not DeliveryStatus.PENDING:
+        return
+    following = stored.delivery.next_attempt_at
+    if following is None:
+        yield _is_wrong(Invariant.I4, about, "is pending and has no next attempt")
+    elif following < due_before and not failing:
+        yield _is_wrong(Invariant.I4, about, "is pending and its attempt is overdue")

@@ -29,7 +29,7 @@ from streams.ports.records import Record, RecordKind
 from streams.reviews import rules
 from streams.verification import records
 from streams.verification.events import EVENT_OF, event_of
-from streams.verification.session_records import next_session_record
+from streams.verification.records import next_session_record
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from schemas.decisions import Decision
 from schemas.enums import (
     ActorType,
     CaseKind,
@@ -21,7 +20,7 @@ from schemas.problems import ProblemCode, Refused
 from schemas.reasons import ReasonCode
 from schemas.reviews import CaseNote, CaseOutcome, Conclusion, ReviewCase, StoredCase
 from schemas.tenant_settings import FourEyes
-from schemas.verifications import StoredVerification, Verification
+from schemas.verifications import Decision, StoredVerification, Verification
 from streams.verification.rules import to_reasons
 from streams.verification.sandbox import PREFIX as SIMULATED
 

@@ -10,7 +10,7 @@ from streams.audit.actors import NOBODY
 from streams.audit.rows import write_row
 from streams.ports.records import Record, RecordKind
 from streams.sessions import rules
-from streams.verification.session_records import next_session_record, session_record
+from streams.verification.records import next_session_record, session_record
 
 _DONE: Final = {
     AuditAction.SESSION_CREATED: "was opened",

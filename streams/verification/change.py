@@ -41,8 +41,8 @@ from streams.verification import events, review_case
 from streams.verification import records as verification_records
 from streams.verification.observations import Evaluation
 from streams.verification.policy import VerificationPolicy
+from streams.verification.records import session_record
 from streams.verification.rules import Judgement, model_version, summarise, to_reasons
-from streams.verification.session_records import session_record
 
 DOCUMENT_TYPE_OF: Final = {
     ReaderClass.TD3_MRZ: DocumentType.PASSPORT,

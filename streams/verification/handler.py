@@ -33,8 +33,7 @@ from streams.verification import records, reuse, session_attempts
 from streams.verification.change import Decided, Remembered
 from streams.verification.checks import Engines, RequiredChecks
 from streams.verification.command_images import CommandImages
-from streams.verification.engine_queue import EngineSlots
-from streams.verification.evaluation_attempts import EvaluationAttempts, counted
+from streams.verification.evaluation_limits import EngineSlots, EvaluationAttempts, counted
 from streams.verification.face_search import FaceSearch
 from streams.verification.known_faces import KnownFaces
 from streams.verification.known_images import KnownPictures
@@ -82,9 +81,9 @@ class EvaluateVerification:
         self._announcer = announcer
         self._pause = pause
         self._known_pictures = KnownPictures(stores)
-        self._turns = EngineSlots()
+        self._slots = EngineSlots()
         self._images = CommandImages(
-            stores.evidence, engines.decoder, RequiredChecks(engines, policy), self._turns
+            stores.evidence, engines.decoder, RequiredChecks(engines, policy), self._slots
         )
         self._known_faces = KnownFaces(faces, engines.faces, stores.vault)
 
@@ -178,7 +177,7 @@ class EvaluateVerification:
         try:
             tries, real = (self._tries, True) if scenario is None else (None, False)
             with on_behalf_of(command.tenant_id):
-                async with self._turns.taken(wanted=real), counted(tries, command.verification_id) as may:
+                async with self._slots.taken(wanted=real), counted(tries, command.verification_id) as may:
                     pictures = await self._images.load(command, pixels=real) if may else None
                     evaluation = await self._evaluate(command, scenario, submission, chosen, pictures)
         except Refused as refused:

@@ -1,18 +1,21 @@
-"""Index names, seal labels and evidence ids of verifications, shared with the front end.
+"""Index names, seal labels and evidence ids of verifications, and the records of sessions.
 
 The writer and every reader of a record use these names and no others.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 from pydantic import ValidationError
 
-from schemas.enums import EvidenceKind, RetentionPolicy
+from schemas.enums import DecisionOutcome, EvidenceKind, RetentionPolicy, SessionStatus
 from schemas.ids import DecisionId, EvidenceId, SubjectId, TenantId, VerificationId, derive_id
+from schemas.sessions import VerificationSession
 from schemas.verifications import Evidence, PersonalFields, StoredVerification, Submission, Verification
 from streams.ports.errors import Damaged
+from streams.ports.records import Record, RecordKind
 
 Index = tuple[str, str]
 """An index name and the value to look up."""
@@ -128,3 +131,42 @@ def with_personal(stored: StoredVerification, personal: PersonalFields) -> Verif
         update={name: getattr(personal, name) for name in PersonalFields.model_fields}
     )
     return stored.verification.model_copy(update={"document": whole})
+
+
+STATUS_OF: Final = {
+    DecisionOutcome.ALLOW: SessionStatus.APPROVED,
+    DecisionOutcome.WARN: SessionStatus.APPROVED,
+    DecisionOutcome.BLOCK: SessionStatus.REJECTED,
+    DecisionOutcome.HOLD: SessionStatus.FAILED,
+    DecisionOutcome.REVIEW_REQUIRED: SessionStatus.REVIEW_REQUIRED,
+}
+"""The session status of each decision (G15, G34); sessions have no other decisions."""
+
+
+def session_record(tenant_id: TenantId, row: VerificationSession, body: bytes, fingerprint: str) -> Record:
+    """Return the first record of a session."""
+    return Record(
+        tenant_id=tenant_id,
+        kind=RecordKind.SESSION,
+        id=row.session_id,
+        body=body,
+        created_at=row.created_at,
+        fingerprint=fingerprint,
+        indexes=session_indexes(row),
+        searched=folded(row.subject_id),
+    )
+
+
+def next_session_record(record: Record, row: VerificationSession, body: bytes) -> Record:
+    """Return the record's next version."""
+    return replace(record, body=body, version=record.version + 1, indexes=session_indexes(row))
+
+
+def session_indexes(row: VerificationSession) -> tuple[Index, ...]:
+    """Return the indexes of a session; a decision is indexed by its status."""
+    return by_mode(row.livemode), by_status(row.livemode, row.status)
+
+
+def folded(text: str) -> str:
+    """Return the text case-folded for comparing subject ids."""
+    return text.lower()

@@ -1,22 +1,26 @@
-"""Retry schedule of deliveries, results of attempts, and when an endpoint is disabled. Pure."""
+"""Schedule of deliveries, results of attempts, and changes of endpoints (G38, G54, G55). Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from schemas.base import to_milliseconds
+from schemas.events import DecisionEvent
 from schemas.webhooks import (
     Attempt,
+    Delivery,
     DeliveryStatus,
     DisabledReason,
     EndpointHealth,
     FailureKind,
     NoteAttempt,
+    SealedSecret,
     StoredDelivery,
     StoredEndpoint,
 )
 from streams.webhooks.ports import Answer
+from streams.webhooks.records import delivery_id
 
 Uniform = Callable[[float, float], float]
 """Return a uniformly distributed random number between two bounds."""
@@ -202,3 +206,61 @@ def excused(
     if reason is DisabledReason.FAILED_FOR_5_DAYS and since is not None and since < judged_from:
         return health.model_copy(update={"failing_since": note.at})
     return None
+
+
+def fresh(event: DecisionEvent, endpoint: StoredEndpoint, now: datetime) -> StoredDelivery:
+    """Return a new delivery of an event to an endpoint, due now."""
+    endpoint_id = endpoint.endpoint.endpoint_id
+    return StoredDelivery(
+        tenant_id=endpoint.tenant_id,
+        delivery=Delivery(
+            delivery_id=delivery_id(endpoint.tenant_id, endpoint_id, event.id),
+            endpoint_id=endpoint_id,
+            event_id=event.id,
+            event_type=event.type,
+            status=DeliveryStatus.PENDING,
+            next_attempt_at=now,
+            created_at=now,
+            livemode=event.livemode,
+        ),
+        payload=event.to_bytes().decode(),
+    )
+
+
+def rearmed(stored: StoredDelivery, now: datetime) -> StoredDelivery:
+    """Return the delivery with its schedule restarted, due now; its attempts stay listed."""
+    changes = {"status": DeliveryStatus.PENDING, "next_attempt_at": to_milliseconds(now)}
+    again = stored.delivery.model_copy(update=changes)
+    return stored.model_copy(update={"delivery": again, "step": 0})
+
+
+LONGEST_OVERLAP: Final = timedelta(seconds=86_400)
+"""How long a replaced secret may go on signing beside its successor (G38)."""
+
+MOST_SECRETS: Final = 3
+"""Secrets that sign at one time; a further rotation drops the oldest."""
+
+
+def changed(stored: StoredEndpoint, values: Mapping[str, Any], now: datetime) -> StoredEndpoint:
+    """Return the endpoint with changed fields; enabling it clears `disabled_reason`."""
+    former = stored.endpoint
+    endpoint = former.model_copy(update=dict(values))
+    if endpoint.active:
+        endpoint = endpoint.model_copy(update={"disabled_reason": None})
+    anew = (endpoint.active and not former.active) or endpoint.url != former.url
+    judged_from = now if anew else stored.judged_from
+    return StoredEndpoint.from_bytes(
+        stored.model_copy(update={"endpoint": endpoint, "judged_from": judged_from}).to_bytes()
+    )
+
+
+def rotated(stored: StoredEndpoint, sealed: str, overlap: timedelta, now: datetime) -> StoredEndpoint:
+    """Return the endpoint with a new secret in force; the newest of the others go on signing beside it."""
+    former, *others = stored.secrets
+    ended = former.model_copy(update={"ends_at": now + overlap})
+    beside = [one for one in (ended, *others) if one.ends_at is not None and one.ends_at > now]
+    secrets = (SealedSecret(sealed=sealed), *beside)[:MOST_SECRETS]
+    endpoint = stored.endpoint.model_copy(update={"secret_rotated_at": now})
+    return StoredEndpoint.from_bytes(
+        stored.model_copy(update={"endpoint": endpoint, "secrets": secrets}).to_bytes()
+    )

@@ -31,8 +31,7 @@ from streams.webhooks.dispatcher import Dispatcher
 from streams.webhooks.fanout import FanOut
 from streams.webhooks.fanout_recovery import FanOutRecovery
 from streams.webhooks.handler import HandleDelivery
-from streams.webhooks.health import UpdateHealth
-from streams.webhooks.health_updates import NoteAttempts
+from streams.webhooks.health import NoteAttempts, UpdateHealth
 from streams.webhooks.ports import WebhookSender
 from streams.webhooks.records import delivery_id, endpoint_index, endpoint_record, tenant_record
 from streams.webhooks.replay import DeliverAgain

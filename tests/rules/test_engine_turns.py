@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from itertools import repeat
 
-from streams.verification.engine_queue import EngineSlots
+from streams.verification.evaluation_limits import EngineSlots
 from streams.vision_ports import on_behalf_of
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from schemas.ids import VerificationId
-from streams.verification.evaluation_attempts import EvaluationAttempts
+from streams.verification.evaluation_limits import EvaluationAttempts
 
 
 class FilesystemTries(EvaluationAttempts):

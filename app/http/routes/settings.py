@@ -34,8 +34,7 @@ from schemas.tenant_settings import (
 )
 from schemas.verifications import SUBJECT_PATTERN
 from streams.ports.errors import Conflict
-from streams.tenants.settings import VersionedSettings, load_settings
-from streams.tenants.settings_changes import ChangeSettings, SettingsChanges
+from streams.tenants.settings import ChangeSettings, SettingsChanges, VersionedSettings, load_settings
 from streams.verification.policy import VerificationPolicy
 from streams.verification.policy_lookup import with_choice
 
