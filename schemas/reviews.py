@@ -1,4 +1,4 @@
-"""A review case: a verification that a reviewer has to decide (G42, G89)."""
+"""Review cases and decision records (G25, G42, G87, G89)."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -6,8 +6,24 @@ from typing import Annotated, Literal
 from pydantic import Field, RootModel
 
 from schemas.base import Command, Event, Frozen, Timestamp
-from schemas.enums import CaseKind, CaseStatus, Recommendation, ReviewStatus, RiskLevel
-from schemas.ids import ReviewCaseId, SubjectId, TenantId, UserId, VerificationId
+from schemas.enums import (
+    ActorType,
+    CaseKind,
+    CaseStatus,
+    DecisionOutcome,
+    Recommendation,
+    ReviewStatus,
+    RiskLevel,
+    VerificationStatus,
+)
+from schemas.ids import (
+    DecisionId,
+    ReviewCaseId,
+    SubjectId,
+    TenantId,
+    UserId,
+    VerificationId,
+)
 from schemas.people import SentActor
 from schemas.reasons import ReasonCode
 from schemas.verifications import Reason, Risk
@@ -195,3 +211,25 @@ class CaseChanged(Event):
     review_case_id: ReviewCaseId
     replayed: bool = False
     """Another request with the same Idempotency-Key had been answered with the case."""
+
+
+class Decision(Frozen):
+    """One decision; it never changes, but a later one may supersede it."""
+
+    decision_id: DecisionId
+    verification_id: VerificationId
+    subject_id: SubjectId
+    status: VerificationStatus
+    decision: DecisionOutcome
+    review_status: ReviewStatus
+    risk_level: RiskLevel
+    reasons: tuple[Reason, ...]
+    recommendation: Recommendation | None = None
+    review_case_id: ReviewCaseId | None = None
+    decided_at: Timestamp
+    decided_by: ActorType
+    """SYSTEM for the machine, REVIEWER for a person."""
+    reviewer_id: str | None = None
+    superseded_by: DecisionId | None = None
+    """Absent while it stands."""
+    livemode: bool

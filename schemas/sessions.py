@@ -7,7 +7,6 @@ from pydantic import Field, RootModel
 
 from schemas.base import Command, Event, Frozen, Timestamp
 from schemas.enums import (
-    CheckKind,
     DecisionOutcome,
     EvidenceKind,
     FlowType,
@@ -15,7 +14,7 @@ from schemas.enums import (
     RiskLevel,
     SessionStatus,
 )
-from schemas.flows import FlowConfiguration, FlowDocument
+from schemas.flows import FlowConfiguration
 from schemas.ids import (
     EvidenceId,
     FlowId,
@@ -28,7 +27,6 @@ from schemas.ids import (
 )
 from schemas.people import SentActor
 from schemas.reasons import ReasonCode
-from schemas.verifications import Reason
 
 MetadataValue = str | int | float | bool | None
 """What a tenant may note at a session under each of its keys."""
@@ -250,52 +248,6 @@ class SessionDetail(VerificationSession):
     """The language the tenant requested."""
     metadata: dict[str, MetadataValue] = Field(default_factory=dict)
     """What the tenant gave when it opened the session; empty once the subject was erased."""
-
-
-class NoticeShown(Frozen):
-    """The notice, and since when the person has accepted it."""
-
-    notice_version: str
-    text: str
-    accepted_at: Timestamp | None
-
-
-class CaptureSeen(Frozen):
-    """The quality reasons of a captured image."""
-
-    accepted: bool
-    """False: better take it again."""
-    reasons: tuple[Reason, ...]
-
-
-class CaptureResult(Frozen):
-    """How it ended, in plain words; never why."""
-
-    outcome: Literal["VERIFIED", "IN_REVIEW", "NOT_VERIFIED"]
-    message: str
-
-
-class CaptureView(Frozen):
-    """The session as the subject's page sees it."""
-
-    session_id: SessionId
-    status: SessionStatus
-    flow_type: FlowType
-    required_checks: tuple[CheckKind, ...]
-    documents: tuple[FlowDocument, ...]
-    consent: NoticeShown
-    document: CaptureSeen | None
-    selfie: CaptureSeen | None
-    retry_reasons: tuple[Reason, ...]
-    """Why the images must be taken again; empty at the first attempt."""
-    attempts_left: int
-    expires_at: Timestamp
-    locale: str
-    """The language of the texts in this answer."""
-    locales: tuple[str, ...]
-    """The languages there are texts in."""
-    return_url: str | None
-    result: CaptureResult | None
 
 
 def row_of(raw: bytes) -> VerificationSession:

@@ -1,4 +1,4 @@
-"""Verifications: command, result, stored form and decision records (interface section 2.8, G25, G87)."""
+"""A verification: its command, its result, and its stored form (interface section 2.8)."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -7,7 +7,6 @@ from pydantic import Field
 
 from schemas.base import Command, Event, Frozen, Timestamp
 from schemas.enums import (
-    ActorType,
     CheckKind,
     CheckVerdict,
     DecisionOutcome,
@@ -243,25 +242,3 @@ class StoredVerification(Frozen):
     def risk(self) -> Risk:
         """The risk sum of the evaluation."""
         return Risk(points=self.risk_points, level=self.verification.risk_level, terms=self.risk_terms)
-
-
-class Decision(Frozen):
-    """One decision; it never changes, but a later one may supersede it."""
-
-    decision_id: DecisionId
-    verification_id: VerificationId
-    subject_id: SubjectId
-    status: VerificationStatus
-    decision: DecisionOutcome
-    review_status: ReviewStatus
-    risk_level: RiskLevel
-    reasons: tuple[Reason, ...]
-    recommendation: Recommendation | None = None
-    review_case_id: ReviewCaseId | None = None
-    decided_at: Timestamp
-    decided_by: ActorType
-    """SYSTEM for the machine, REVIEWER for a person."""
-    reviewer_id: str | None = None
-    superseded_by: DecisionId | None = None
-    """Absent while it stands."""
-    livemode: bool

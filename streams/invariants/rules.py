@@ -1,9 +1,8 @@
-"""Check invariants I1 to I10 between records, events, audit rows and deliveries. Pure."""
+"""Check invariants I1 to I10 between records, events and audit rows. Pure."""
 
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -13,11 +12,9 @@ from pydantic import ValidationError
 from schemas.audit import AuditAction, AuditEvent
 from schemas.base import Frozen
 from schemas.enums import SessionStatus, VerificationStatus
-from schemas.events import DecisionEvent
-from schemas.ids import AuditEventId, DecisionId, EventId, SessionId, TenantId, derive_id
+from schemas.ids import AuditEventId, DecisionId, SessionId, TenantId, derive_id
 from schemas.sessions import VerificationSession
 from schemas.verifications import StoredVerification
-from schemas.webhooks import DeliveryStatus, StoredDelivery, StoredEndpoint
 from streams.ports.records import Position, Record
 from streams.sessions.rules import MOST_ATTEMPTS, UNDER_WAY
 from streams.sessions.rules import verification_id as attempt_id
@@ -94,7 +91,8 @@ class Violation(Frozen):
     found: str
 
 
-def _is_wrong(invariant: Invariant, about: str, found: str) -> Violation:
+def violation(invariant: Invariant, about: str, found: str) -> Violation:
+    """Return a violation of the invariant."""
     return Violation(invariant=invariant, about=about, found=found)
 
 
@@ -103,23 +101,23 @@ def judge_record(tenant_id: TenantId, record: Record, first: StoredVerification)
     try:
         now = StoredVerification.from_bytes(record.body).verification
     except ValidationError:
-        yield _is_wrong(Invariant.I5, record.id, "the record holds no verification")
+        yield violation(Invariant.I5, record.id, "the record holds no verification")
         return
     yield from judge_tenant(tenant_id, record.id, record.body)
     if now.verification_id != record.id:
-        yield _is_wrong(Invariant.I6, record.id, "its verification_id is not the one of this command")
+        yield violation(Invariant.I6, record.id, "its verification_id is not the one of this command")
     if first.verification.decision_id != DecisionId(derive_id("dec", tenant_id, record.id)):
-        yield _is_wrong(Invariant.I6, record.id, "its first decision_id is not the one of this tenant")
+        yield violation(Invariant.I6, record.id, "its first decision_id is not the one of this tenant")
     if now.decision_id != first.verification.decision_id and now.review_case_id is None:
-        yield _is_wrong(
+        yield violation(
             Invariant.I6, record.id, "its decision_id is not the first one, and nobody reviewed it"
         )
     if not _is_own_session(tenant_id, record.id, first.session_id):
-        yield _is_wrong(Invariant.I6, record.id, "its session_id is not the one of this tenant and command")
+        yield violation(Invariant.I6, record.id, "its session_id is not the one of this tenant and command")
     before = first.verification
     ended = before.status is not VerificationStatus.REVIEW_REQUIRED
     if ended and (now.status, now.decision) != (before.status, before.decision):
-        yield _is_wrong(
+        yield violation(
             Invariant.I5, record.id, f"went from {before.status}, which is an end, to {now.status}"
         )
 
@@ -135,50 +133,23 @@ def judge_tenant(tenant_id: TenantId, about: str, raw: bytes) -> Iterator[Violat
     """Yield a violation if the bytes name another tenant."""
     others = {found for found in _TENANT.findall(raw) if found != tenant_id.encode()}
     if others:
-        yield _is_wrong(Invariant.I6, about, "names another tenant")
+        yield violation(Invariant.I6, about, "names another tenant")
 
 
 def judge_session(stored: StoredVerification, session: VerificationSession | None) -> Iterator[Violation]:
     """Yield a violation if the session disagrees with its verification."""
     about = stored.session_id
     if session is None:
-        yield _is_wrong(Invariant.I7, about, "the session of a verification cannot be read")
+        yield violation(Invariant.I7, about, "the session of a verification cannot be read")
         return
     if session.status in UNDER_WAY:
         return  # the outcome is not recorded yet; the scheduler repeats it
     verification = stored.verification
     agreed = (verification.verification_id, SessionStatus(verification.status), verification.decision)
     if (session.verification_id, session.status, session.decision) != agreed:
-        yield _is_wrong(
+        yield violation(
             Invariant.I5, about, f"the session is {session.status}, its verification {verification.status}"
         )
-
-
-def judge_events(
-    tenant_id: TenantId, stored: StoredVerification, published: Mapping[EventId, Collection[bytes]]
-) -> Iterator[Violation]:
-    """Yield the events of a decision that were not published, or published with other content."""
-    for event in events.events(tenant_id, stored):
-        bodies = published.get(event.id, ())
-        about = f"{event.id} ({event.type} of {stored.verification.verification_id})"
-        if not bodies:
-            yield _is_wrong(Invariant.I4, about, "is not in the decision topic")
-        elif any(_read_event(body) != event for body in bodies):
-            yield _is_wrong(Invariant.I4, about, "was published otherwise than the record says")
-
-
-def _read_event(body: bytes) -> DecisionEvent | None:
-    try:
-        return DecisionEvent.from_bytes(body)
-    except ValidationError:
-        return None
-
-
-def judge_repeats(published: Mapping[EventId, Collection[bytes]]) -> Iterator[Violation]:
-    """Yield the events published in more than one form."""
-    for event_id, bodies in published.items():
-        if len(bodies) > 1:
-            yield _is_wrong(Invariant.I4, event_id, f"was published in {len(bodies)} different forms")
 
 
 def judge_audit(
@@ -193,13 +164,13 @@ def judge_audit(
         row = rows.get(event_id)
         about = f"{event_id} ({action} of {verification.verification_id})"
         if row is None:
-            yield _is_wrong(Invariant.I3, about, "is not in the audit log")
+            yield violation(Invariant.I3, about, "is not in the audit log")
         elif (row.action, row.decision_id, row.subject_id) != (
             action,
             verification.decision_id,
             verification.subject_id,
         ):
-            yield _is_wrong(Invariant.I3, about, "names another action, decision or subject")
+            yield violation(Invariant.I3, about, "names another action, decision or subject")
 
 
 def judge_actions(rows: Sequence[AuditEvent]) -> Iterator[Violation]:
@@ -213,7 +184,7 @@ def judge_actions(rows: Sequence[AuditEvent]) -> Iterator[Violation]:
             continue
         other = seen.setdefault((row.action, row.decision_id), row.event_id)
         if other != row.event_id:
-            yield _is_wrong(Invariant.I3, row.event_id, f"is a second {row.action} of {row.decision_id}")
+            yield violation(Invariant.I3, row.event_id, f"is a second {row.action} of {row.decision_id}")
 
 
 def judge_walk(rows: Sequence[AuditEvent], sealed: Collection[AuditEventId]) -> Iterator[Violation]:
@@ -226,13 +197,13 @@ def judge_walk(rows: Sequence[AuditEvent], sealed: Collection[AuditEventId]) -> 
     for row in rows:
         place = Position(row.created_at, row.event_id)
         if row.event_id in seen:
-            yield _is_wrong(Invariant.I10, row.event_id, "is twice on the pages of the audit log")
+            yield violation(Invariant.I10, row.event_id, "is twice on the pages of the audit log")
         elif last is not None and (place.created_at, place.id) > (last.created_at, last.id):
-            yield _is_wrong(Invariant.I10, row.event_id, "stands out of order on the pages of the audit log")
+            yield violation(Invariant.I10, row.event_id, "stands out of order on the pages of the audit log")
         seen.add(row.event_id)
         last = place
     for event_id in sorted(set(sealed) - seen):
-        yield _is_wrong(Invariant.I10, event_id, "is in the chain and on no page of the audit log")
+        yield violation(Invariant.I10, event_id, "is in the chain and on no page of the audit log")
 
 
 def case_expected(stored: StoredVerification, tenant_id: TenantId) -> str | None:
@@ -257,42 +228,4 @@ def judge_canaries(
     """Yield the numbers of the planted values found, never the values."""
     for number, forms in enumerate(needles, start=1):
         if any(form in hay.lower() for hay in haystacks if hay for form in forms):
-            yield _is_wrong(Invariant.I9, where, f"holds canary {number}")
-
-
-def concerns_endpoint(
-    event: DecisionEvent, endpoint: StoredEndpoint, in_force_since: datetime, due_before: datetime
-) -> bool:
-    """Return whether the event must have its delivery to the endpoint by now."""
-    return endpoint.wants(event) and in_force_since <= event.timestamp <= due_before
-
-
-def judge_delivery(
-    event: DecisionEvent,
-    endpoint: StoredEndpoint,
-    stored: StoredDelivery | None,
-    due_before: datetime,
-    *,
-    failing: bool,
-) -> Iterator[Violation]:
-    """Yield the violations of an event's delivery to an endpoint; None: the delivery is missing.
-
-    At a `failing` endpoint deliveries wait for each other, and none is overdue.
-    """
-    endpoint_id = endpoint.endpoint.endpoint_id
-    about = f"{event.id} ({event.type} to {endpoint_id})"
-    if stored is None:
-        yield _is_wrong(Invariant.I4, about, "has no delivery")
-        return
-    if stored.tenant_id != event.tenant_id or stored.delivery.endpoint_id != endpoint_id:
-        found = "its delivery is another tenant's or endpoint's"
-        yield _is_wrong(Invariant.I6, about, found)
-    if stored.payload.encode() != event.to_bytes():
-        yield _is_wrong(Invariant.I4, about, "is delivered in other words than published")
-    if stored.delivery.status is not DeliveryStatus.PENDING:
-        return
-    following = stored.delivery.next_attempt_at
-    if following is None:
-        yield _is_wrong(Invariant.I4, about, "is pending and has no next attempt")
-    elif following < due_before and not failing:
-        yield _is_wrong(Invariant.I4, about, "is pending and its attempt is overdue")
+            yield violation(Invariant.I9, where, f"holds canary {number}")

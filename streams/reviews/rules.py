@@ -18,9 +18,9 @@ from schemas.ids import DecisionId, ReviewCaseId, TenantId, UserId, Verification
 from schemas.people import Reviewer
 from schemas.problems import ProblemCode, Refused
 from schemas.reasons import ReasonCode
-from schemas.reviews import CaseNote, CaseOutcome, Conclusion, ReviewCase, StoredCase
+from schemas.reviews import CaseNote, CaseOutcome, Conclusion, Decision, ReviewCase, StoredCase
 from schemas.tenant_settings import FourEyes
-from schemas.verifications import Decision, StoredVerification, Verification
+from schemas.verifications import StoredVerification, Verification
 from streams.verification.rules import to_reasons
 from streams.verification.sandbox import PREFIX as SIMULATED
 

@@ -176,3 +176,31 @@ def network_of(address: str | None) -> str:
     if mapped.version == 4:  # noqa: PLR2004 - the version's name
         return str(mapped)
     return str(ip_network(f"{mapped}/{_NETWORK_BITS}", strict=False))
+
+
+WINDOW: Final = timedelta(minutes=15)
+USUAL_ATTEMPTS: Final = 10
+"""G62: of every kind per address, failed ones per account."""
+
+_BY_ADDRESS: Final = "sign-in-address"
+_BY_ACCOUNT: Final = "sign-in-account"
+_BY_DEVICE: Final = "sign-in-device"
+
+
+@dataclass(frozen=True, slots=True)
+class SignInLimits:
+    """Limits of sign-in attempts; None: without limit, for benchmarks."""
+
+    attempts: int | None = USUAL_ATTEMPTS
+
+    def by_address(self) -> Limit:
+        """Return the limit of all attempts from one address."""
+        return Limit(_BY_ADDRESS, self.attempts or 0, WINDOW)
+
+    def by_account(self) -> Limit:
+        """Return the limit of failed attempts for one e-mail address, known or not."""
+        return Limit(_BY_ACCOUNT, self.attempts or 0, WINDOW)
+
+    def by_device(self) -> Limit:
+        """Return the limit of failed attempts from a device on which the member signed in before."""
+        return Limit(_BY_DEVICE, self.attempts or 0, WINDOW)

@@ -19,12 +19,12 @@ from streams.reviewers.members import (
     require_unbound,
 )
 from streams.reviewers.tokens import read_token, refused_token, require_outstanding
-from streams.sign_in.attempt_limits import clear, give_back, take
+from streams.sign_in.attempt_limits import SignInLimits, clear, give_back, take
 from streams.sign_in.device_cookies import issue_device
 from streams.sign_in.password_rules import require_acceptable
 from streams.sign_in.session_cookies import session_record
 from streams.sign_in.sessions import rotate, session_of, with_rotated
-from streams.sign_in.sign_in import SignInLimits, credentials_invalid
+from streams.sign_in.sign_in import credentials_invalid
 
 NEW_PASSWORD: Final = "/new_password"  # noqa: S105 - a place in the body
 

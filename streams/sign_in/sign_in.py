@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.enums import ActorType
@@ -16,7 +15,15 @@ from streams.audit.rows import act, write_row
 from streams.ports.records import RecordKind
 from streams.reviewers.context import People
 from streams.reviewers.members import Amended, StoredMember, amend, email_id, find_by_email
-from streams.sign_in.attempt_limits import CountedAttempt, Limit, TooManyAttempts, give_back, network_of, take
+from streams.sign_in.attempt_limits import (
+    CountedAttempt,
+    Limit,
+    SignInLimits,
+    TooManyAttempts,
+    give_back,
+    network_of,
+    take,
+)
 from streams.sign_in.device_cookies import known_device
 from streams.sign_in.session_cookies import session_record
 from streams.sign_in.sessions import (
@@ -28,33 +35,6 @@ from streams.sign_in.sessions import (
     opened,
     show,
 )
-
-WINDOW: Final = timedelta(minutes=15)
-USUAL_ATTEMPTS: Final = 10
-"""G62: of every kind per address, failed ones per account."""
-
-_BY_ADDRESS: Final = "sign-in-address"
-_BY_ACCOUNT: Final = "sign-in-account"
-_BY_DEVICE: Final = "sign-in-device"
-
-
-@dataclass(frozen=True, slots=True)
-class SignInLimits:
-    """Limits of sign-in attempts; None: without limit, for benchmarks."""
-
-    attempts: int | None = USUAL_ATTEMPTS
-
-    def by_address(self) -> Limit:
-        """Return the limit of all attempts from one address."""
-        return Limit(_BY_ADDRESS, self.attempts or 0, WINDOW)
-
-    def by_account(self) -> Limit:
-        """Return the limit of failed attempts for one e-mail address, known or not."""
-        return Limit(_BY_ACCOUNT, self.attempts or 0, WINDOW)
-
-    def by_device(self) -> Limit:
-        """Return the limit of failed attempts from a device on which the member signed in before."""
-        return Limit(_BY_DEVICE, self.attempts or 0, WINDOW)
 
 
 @dataclass(frozen=True, slots=True)

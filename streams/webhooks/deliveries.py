@@ -17,8 +17,7 @@ from streams.ports.records import Change, Position, Record, RecordKind
 from streams.runtime.producer import Outgoing
 from streams.tenants.handler import RequestName
 from streams.webhooks.endpoints import FoundEndpoint, Modes, TenantEndpoints, webhook_row
-from streams.webhooks.records import delivery_records, endpoint_index, status_index
-from streams.webhooks.rules import fresh, rearmed
+from streams.webhooks.records import delivery_records, endpoint_index, fresh, rearmed, status_index
 
 LONGEST_AGO: Final = timedelta(days=30)
 """How far back events can be delivered again: as long as the feed keeps them (G56)."""

@@ -19,8 +19,8 @@ from streams.ports.records import Change, Journal, Position, Record, RecordKind,
 from streams.runtime.event_publisher import key_of
 from streams.runtime.guard import Contract
 from streams.runtime.producer import Outgoing
-from streams.webhooks.records import delivery_records, firing_index
-from streams.webhooks.rules import LOST_AFTER, fresh
+from streams.webhooks.records import delivery_records, firing_index, fresh
+from streams.webhooks.rules import LOST_AFTER
 
 log = structlog.get_logger(__name__)
 

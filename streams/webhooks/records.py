@@ -1,10 +1,19 @@
-"""Records and indexes of endpoints and deliveries."""
+"""New deliveries, and the records and indexes of endpoints and deliveries."""
 
 from datetime import UTC, datetime
 from typing import Final
 
+from schemas.base import to_milliseconds
+from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, DeliveryId, EndpointId, EventId, TenantId, derive_id
-from schemas.webhooks import DeliveryStatus, DeliveryWatch, EndpointHealth, StoredDelivery, StoredEndpoint
+from schemas.webhooks import (
+    Delivery,
+    DeliveryStatus,
+    DeliveryWatch,
+    EndpointHealth,
+    StoredDelivery,
+    StoredEndpoint,
+)
 from streams.ports.records import Record, RecordKind
 
 ALL_TENANTS: Final = ("all", "webhooks")
@@ -103,3 +112,29 @@ def delivery_records(stored: StoredDelivery, due: datetime | None, version: int 
         indexes=() if due is None else (due_index(due),),
     )
     return stored_record, watch_record
+
+
+def fresh(event: DecisionEvent, endpoint: StoredEndpoint, now: datetime) -> StoredDelivery:
+    """Return a new delivery of an event to an endpoint, due now."""
+    endpoint_id = endpoint.endpoint.endpoint_id
+    return StoredDelivery(
+        tenant_id=endpoint.tenant_id,
+        delivery=Delivery(
+            delivery_id=delivery_id(endpoint.tenant_id, endpoint_id, event.id),
+            endpoint_id=endpoint_id,
+            event_id=event.id,
+            event_type=event.type,
+            status=DeliveryStatus.PENDING,
+            next_attempt_at=now,
+            created_at=now,
+            livemode=event.livemode,
+        ),
+        payload=event.to_bytes().decode(),
+    )
+
+
+def rearmed(stored: StoredDelivery, now: datetime) -> StoredDelivery:
+    """Return the delivery with its schedule restarted, due now; its attempts stay listed."""
+    changes = {"status": DeliveryStatus.PENDING, "next_attempt_at": to_milliseconds(now)}
+    again = stored.delivery.model_copy(update=changes)
+    return stored.model_copy(update={"delivery": again, "step": 0})

@@ -17,8 +17,7 @@ from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.webhooks import rules
 from streams.webhooks.fanout import Write, command_record
-from streams.webhooks.records import delivery_id, delivery_records
-from streams.webhooks.rules import fresh, rearmed
+from streams.webhooks.records import delivery_id, delivery_records, fresh, rearmed
 
 PAGE: Final = 200
 """Events per page; other commands of the endpoint run between two pages."""

@@ -6,10 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from schemas.base import to_milliseconds
-from schemas.events import DecisionEvent
 from schemas.webhooks import (
     Attempt,
-    Delivery,
     DeliveryStatus,
     DisabledReason,
     EndpointHealth,
@@ -20,7 +18,6 @@ from schemas.webhooks import (
     StoredEndpoint,
 )
 from streams.webhooks.ports import Answer
-from streams.webhooks.records import delivery_id
 
 Uniform = Callable[[float, float], float]
 """Return a uniformly distributed random number between two bounds."""
@@ -206,32 +203,6 @@ def excused(
     if reason is DisabledReason.FAILED_FOR_5_DAYS and since is not None and since < judged_from:
         return health.model_copy(update={"failing_since": note.at})
     return None
-
-
-def fresh(event: DecisionEvent, endpoint: StoredEndpoint, now: datetime) -> StoredDelivery:
-    """Return a new delivery of an event to an endpoint, due now."""
-    endpoint_id = endpoint.endpoint.endpoint_id
-    return StoredDelivery(
-        tenant_id=endpoint.tenant_id,
-        delivery=Delivery(
-            delivery_id=delivery_id(endpoint.tenant_id, endpoint_id, event.id),
-            endpoint_id=endpoint_id,
-            event_id=event.id,
-            event_type=event.type,
-            status=DeliveryStatus.PENDING,
-            next_attempt_at=now,
-            created_at=now,
-            livemode=event.livemode,
-        ),
-        payload=event.to_bytes().decode(),
-    )
-
-
-def rearmed(stored: StoredDelivery, now: datetime) -> StoredDelivery:
-    """Return the delivery with its schedule restarted, due now; its attempts stay listed."""
-    changes = {"status": DeliveryStatus.PENDING, "next_attempt_at": to_milliseconds(now)}
-    again = stored.delivery.model_copy(update=changes)
-    return stored.model_copy(update={"delivery": again, "step": 0})
 
 
 LONGEST_OVERLAP: Final = timedelta(seconds=86_400)

@@ -19,9 +19,10 @@ from streams.ports.stores import Stores
 from streams.reviewers.context import People
 from streams.reviewers.members import add_member, load_member
 from streams.sign_in import second_factor
+from streams.sign_in.attempt_limits import SignInLimits
 from streams.sign_in.factor_check import FactorVerified, Presented, open_seed, verify_factor
 from streams.sign_in.session_cookies import RecogniseReviewer
-from streams.sign_in.sign_in import SignIn, SignInAnswer, SignInLimits, SignInRequest
+from streams.sign_in.sign_in import SignIn, SignInAnswer, SignInRequest
 from streams.sign_in.totp import code_of, step_of
 from tests.builders import ACME, NOW
 

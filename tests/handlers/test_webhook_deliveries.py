@@ -24,8 +24,7 @@ from schemas.webhooks import (
 from streams.ports.records import Change, Record, RecordKind
 from streams.tenants.handler import RequestName
 from streams.webhooks.deliveries import QueuedReplay, ReplaySelection
-from streams.webhooks.records import delivery_records, due_index
-from streams.webhooks.rules import fresh
+from streams.webhooks.records import delivery_records, due_index, fresh
 from tests.builders import ACME, GLOBEX, NOW, build_decision_event
 from tests.contracts.adapters import Opened
 from tests.handlers.endpoint_stage import ACTOR, BOTH, Stage

@@ -21,9 +21,8 @@ from schemas.webhooks import (
     StoredEndpoint,
 )
 from streams.ports.records import Change, RecordKind
-from streams.webhooks.records import delivery_records, endpoint_record
+from streams.webhooks.records import delivery_records, endpoint_record, fresh
 from streams.webhooks.replay import PAGE
-from streams.webhooks.rules import fresh
 from streams.webhooks.secrets import seal_secret
 from tests.builders import ACME, GLOBEX, build_decision_event
 from tests.handlers.webhook_stage import SECRET, WebhookStage, open_stage

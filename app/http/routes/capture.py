@@ -18,6 +18,7 @@ from app.intake.capture import arrived
 from app.intake.images import ReceivedImage, unpack_one
 from schemas.audit import AuditAction
 from schemas.base import Frozen
+from schemas.captures import CaptureResult, CaptureSeen, CaptureView, NoticeShown
 from schemas.enums import EvidenceKind, SessionStatus
 from schemas.ids import TenantId, VerificationId
 from schemas.people import SentActor
@@ -26,10 +27,6 @@ from schemas.reasons import ReasonCode
 from schemas.sessions import (
     AddCapture,
     Captured,
-    CaptureResult,
-    CaptureSeen,
-    CaptureView,
-    NoticeShown,
     SessionChanged,
     SessionCommandBase,
     StartSession,

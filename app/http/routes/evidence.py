@@ -16,7 +16,8 @@ from schemas.enums import Scope
 from schemas.ids import EvidenceId, derive_id, encode_id
 from schemas.people import Permission
 from schemas.problems import NotFound
-from schemas.verifications import Decision, StoredVerification
+from schemas.reviews import Decision
+from schemas.verifications import StoredVerification
 from streams.audit.rows import act, write_row
 from streams.ports.records import RecordKind
 from streams.reviews.handler import find_decision, viewed_index
