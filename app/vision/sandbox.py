@@ -53,7 +53,7 @@ def allow_cpu(seconds: int) -> None:
 
 
 def give_back_memory() -> None:
-    """Give what the allocator keeps but does not use back to the kernel (malloc_trim(3); glibc alone has it)."""
+    """Give memory the allocator holds but does not use back to the kernel: malloc_trim(3), of glibc."""
     if hasattr(_libc, "malloc_trim"):
         _libc.malloc_trim(0)
 

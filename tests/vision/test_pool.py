@@ -75,13 +75,13 @@ async def test_a_picture_cannot_be_changed_after_it_was_decoded(pool: VisionPool
 
 async def test_a_child_without_jobs_gives_its_memory_back(single: VisionPool) -> None:
     (pid,) = await pids(single)
-    child = psutil.Process(pid)
+    child = psutil.Process(pid)  # type: ignore[no-untyped-call]  # psutil ships no types for it
     before = child.memory_info().rss
     await single.run(jobs.DECODE, file=png(2000, 2000))
     used = child.memory_info().rss - before
 
     async def gave_back() -> bool:
-        return child.memory_info().rss - before < used / 2
+        return bool(child.memory_info().rss - before < used / 2)
 
     assert used > _PICTURE_BYTES / 2
     await until(gave_back)
