@@ -24,7 +24,7 @@ MIB = 2**20
 
 def pss_mib(pid: int) -> float:
     """Return the PSS of a process and its descendants, MiB."""
-    parent = psutil.Process(pid)  # type: ignore[no-untyped-call]  # psutil ships no types for it
+    parent: Any = psutil.Process(pid)  # type: ignore[no-untyped-call]  # psutil ships no types for it
     return float(sum(one.memory_full_info().pss for one in (parent, *parent.children(recursive=True))) / MIB)
 
 
