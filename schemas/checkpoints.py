@@ -70,7 +70,7 @@ class Checkpoint(Frozen):
 
     @property
     def signed_bytes(self) -> bytes:
-        """What is signed: the JSON object without `signature`, keys sorted, no white space, UTF-8."""
+        """The signed bytes: the JSON object without `signature`, keys sorted, no white space, UTF-8."""
         return _canonical(self.model_dump(mode="json", exclude={"signature"}))
 
     @property

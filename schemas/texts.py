@@ -15,7 +15,7 @@ _ABOUT_FORM: Final = frozenset(
 
 
 def in_words(words: str) -> WrapValidator:
-    """Say what the text must be in place of the pattern or the length it breaks."""
+    """Return a validator that replaces pattern and length errors with a readable message."""
 
     def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:

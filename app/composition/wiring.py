@@ -69,7 +69,8 @@ from streams.runtime.tables import partitions_of
 from streams.sessions.scheduler import SessionScheduler, scheduling_sessions
 from streams.sign_in.session_cookies import RecogniseReviewer
 from streams.tenants.api_keys import TenantKeys
-from streams.tenants.authentication import Authenticate, NoteKeyUse
+from streams.tenants.handler import Authenticate
+from streams.tenants.key_usage import NoteKeyUse
 
 log = structlog.get_logger("veristream")
 

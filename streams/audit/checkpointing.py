@@ -135,7 +135,7 @@ class CheckpointWriter:
             self._waiting[name] = []
 
     def _report_went_back(self, ledger: Ledger, tenants: Sequence[TenantId]) -> None:
-        """Say once that a chain was set back; the checkpoint goes on naming the head it had."""
+        """Log once that a chain was set back; checkpoints go on naming the head it had."""
         for tenant_id in set(tenants) - self._reported:
             self._reported.add(tenant_id)
             self.problems["went_back"] += 1

@@ -81,7 +81,7 @@ Expected = Mapping[int, Collection[str]]
 async def verify_chain(
     audit_log: AuditLog, tenant_id: TenantId, key: bytes, expected: Expected | None = None
 ) -> ChainReport:
-    """Walk the whole chain, then look for rows outside it; safe while rows are written and sealed.
+    """Verify the whole chain, then find rows outside it; safe while rows are written and sealed.
 
     That everything, the head included, was set back to an earlier state cannot be noticed from within:
     `expected` are the hashes from checkpoints or from heads stored elsewhere.
@@ -105,7 +105,7 @@ class _Walk:
         self._met: set[AuditEventId] = set()
 
     async def find_broken_link(self) -> ChainReport | None:
-        """Go on to the head; the head is read after the rows, so it is never behind honest ones."""
+        """Verify up to the head, which is read after the rows so that it is never behind valid ones."""
         promised = 0
         while True:
             bad = await self._go_on()
@@ -124,7 +124,7 @@ class _Walk:
             promised = _position(head)
 
     def find_cut_end(self) -> ChainReport | None:
-        """Hold the end of the chain against the expected hashes behind it."""
+        """Compare the end of the chain with the expected hashes behind it."""
         last = _position(self._last)
         if max(self._expected, default=0) <= last:
             return None

@@ -64,7 +64,7 @@ class AuditLog(Protocol):
         ...
 
     async def seal(self, tenant_id: TenantId, rows: Sequence[tuple[AuditEventId, ChainLink]]) -> bool:
-        """Append links in order; False, and nothing written, when the head is not the one they follow.
+        """Append links in order; return False, writing nothing, when the head is not the one they follow.
 
         Raises:
             Damaged: The head is not one that `seal` wrote, or a row is unknown or already in the chain.

@@ -132,7 +132,7 @@ class Journal(Protocol):
         ...
 
     async def mark_emitted(self, event_ids: Sequence[EventId]) -> None:
-        """Remember that these events are in the log; unknown ids are ignored."""
+        """Mark events as published; unknown ids are ignored."""
         ...
 
     async def touch(self) -> None:

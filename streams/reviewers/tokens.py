@@ -39,7 +39,7 @@ class IssuedToken:
 
 
 def issue_token(people: People, reviewer: Reviewer, purpose: TokenPurpose) -> IssuedToken:
-    """Draw a token for a member; commits nothing, so it can be part of a larger change."""
+    """Create a token for a member; commits nothing, so it can be part of a larger change."""
     now = people.clock()
     text = "idt_" + base64.urlsafe_b64encode(people.draw(TOKEN_BYTES)).rstrip(b"=").decode()
     token = OneTimeToken(

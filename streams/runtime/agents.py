@@ -34,7 +34,7 @@ def attach(
     contract: Contract[Command],
     handle: Handle[Command],
 ) -> None:
-    """Let an agent take every record of the topic through the guard to the handler.
+    """Attach an agent that passes every record of the topic through the guard to the handler.
 
     Partitions are handled side by side, and so are the records of one partition that have different keys;
     records of one key are handled in their order. A record whose handling is cut short by a stop or a
@@ -75,9 +75,9 @@ def attach(
 
 
 async def end_handlers(app: faust.App, within_s: float) -> int:
-    """Cancel what a stopped app still has in work and wait until it ended; return how many did not.
+    """Cancel the running handlers of a stopped app and wait for them; return how many did not end.
 
-    The next app is given the same records: beside a handler that was left over they would be done twice.
+    The next app gets the same records: beside a handler that still runs they would be executed twice.
     """
     app.flow_control.suspend()  # an actor that Faust starts in place of a cancelled one takes nothing
     left = set(_AT_WORK.get(app, ()))

@@ -1,4 +1,4 @@
-"""What Faust keeps count of and nobody here reads, switched off; each with its reason.
+"""Disable Faust's unused monitoring, each part with its reason.
 
 The service measures its lag, its records and its stalls itself (`supervisor`, `guard`).
 """
@@ -32,7 +32,7 @@ class NoSensors(SensorDelegate):
 
     @override
     def add(self, sensor: SensorT) -> None:
-        """Take none in."""
+        """Ignore the sensor."""
 
     @override
     def on_rebalance_start(self, app: AppT) -> dict[SensorT, Any]:

@@ -119,7 +119,7 @@ class PatchedConsumer(UnwatchedConsumer):
         return self._is_changelog_tp(tp) and self.is_steady()
 
     def note_records(self) -> None:
-        """Let the drain look: records wait to be taken. For the consumer's thread."""
+        """Wake the drain because records wait to be taken. For the consumer's thread."""
         if not self._records_wait.is_set():
             self.loop.call_soon_threadsafe(self._records_wait.set)
 
@@ -129,7 +129,7 @@ class PatchedConsumer(UnwatchedConsumer):
         self._records_wait.set()
 
     def acknowledge(self, message: Message) -> None:
-        """Let the record's offset be committed: it was answered or dead-lettered.
+        """Mark the record's offset for commit: it was answered or dead-lettered.
 
         A record delivered before the last rebalance is delivered again, so nothing is noted for it.
         """
@@ -244,7 +244,7 @@ class PatchedConsumer(UnwatchedConsumer):
         self._cut_short |= not self.flow_active
 
     async def _deliver(self, message: ConsumerMessage) -> bool:
-        """Hand the record to its stream; False when the flow was suspended or a seek is wanted first."""
+        """Pass the record to its stream; return False when the flow is suspended or a seek comes first."""
         delivery = asyncio.ensure_future(self.callback(message))
         await asyncio.sleep(0)
         if delivery.done():  # the buffer had room
@@ -256,7 +256,7 @@ class PatchedConsumer(UnwatchedConsumer):
 
     @override
     async def wait_empty(self) -> None:
-        """Wait, but not for ever, until what is in work is settled; then commit."""
+        """Wait up to a limit until records in progress are settled, then commit."""
         until = self.loop.time() + cast("PatchedTransport", self.transport).drain_s
         while not self.should_stop and self._in_work():
             self._settled.clear()

@@ -61,7 +61,7 @@ class TenantQueue:
             del self._used_s[min(self._used_s, key=self._account)]
 
     def call_next(self) -> bool:
-        """Give a place away; False when nobody waits. Among equals, who waits for more stands behind."""
+        """Give a place to the next waiter; False: none. Among equals, one with more waits is later."""
         self._advance()
         while self._queues:
             tenant = min(self._queues, key=self._account)
@@ -86,7 +86,7 @@ class TenantQueue:
         return max(self._used_s.get(tenant, 0.0), self._virtual_s - self._credit_s)
 
     def _advance(self) -> None:
-        """Let the virtual time be the least account of those that wait, or the greatest when nobody does."""
+        """Set the virtual time to the least account of waiting tenants, or the greatest when none waits."""
         waiting = [self._account(tenant) for tenant in self._queues]
         now_s = min(waiting) if waiting else max(self._used_s.values(), default=0.0)
         if now_s > self._virtual_s:

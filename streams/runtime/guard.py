@@ -103,7 +103,7 @@ class Guard:
             return None
 
     async def carry_out(self, delivery: Delivery, command: Command, handle: Handle[Command]) -> None:
-        """Take the command of an admitted record to its end."""
+        """Execute the command of an admitted record until the record is settled."""
         with tenant_scope(getattr(command, "tenant_id", None)):
             await self._attempt(delivery, command, handle)
 

@@ -177,7 +177,7 @@ class Worker:
         return self._supervisor is not None and self._supervisor.done()
 
     async def stop(self) -> None:
-        """Finish what is in work, commit, leave the group; within `STOP_S`, and nothing is lost after it."""
+        """Finish records in progress, commit and leave the group within `STOP_S`; no record is lost."""
         self._stopping.set()
         if self._supervisor is not None:
             await self._supervisor

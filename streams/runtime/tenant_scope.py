@@ -20,7 +20,7 @@ _SCOPE: ContextVar[_Scope | None] = ContextVar("tenant_scope", default=None)
 
 @contextmanager
 def tenant_scope(tenant_id: TenantId | None) -> Iterator[None]:
-    """Let lines that are logged in the block name the tenant."""
+    """Set the tenant of log lines within the block."""
     scope = _Scope(tenant_id)
     token = _SCOPE.set(scope)
     try:

@@ -66,11 +66,11 @@ class Window:
         return entry
 
     def settle(self, entry: Entry) -> None:
-        """Let the record be acknowledged once every record before it is."""
+        """Mark the record as settled; it is acknowledged once every record before it is."""
         self._end(entry, self._acknowledge)
 
     def start(self, entry: Entry, work: Callable[[], Awaitable[None]]) -> None:
-        """Do the work once the earlier records of the key have ended, then settle the record."""
+        """Run the work once the earlier records of the key have ended, then settle the record."""
         key = _key_of(entry)
         task = asyncio.create_task(_after(self._last.get(key), work))
         self._last[key] = task
@@ -85,7 +85,7 @@ class Window:
             await self._room.wait()
 
     async def cut_short(self) -> None:
-        """Cancel what is under way and wait for its end; what was not acknowledged is abandoned."""
+        """Cancel records in progress and wait for their end; unacknowledged ones are abandoned."""
         for entry in self._entries:
             self._abandon(entry.event.message)
         self._entries.clear()
@@ -125,7 +125,7 @@ def _key_of(entry: Entry) -> bytes | None:
 
 
 async def _after(before: asyncio.Task[None] | None, work: Callable[[], Awaitable[None]]) -> None:
-    """Do the work once an earlier task has ended in any way."""
+    """Run the work once an earlier task has ended in any way."""
     if before is not None and not before.done():
         await asyncio.wait({before})
     await work()

@@ -86,7 +86,7 @@ class SessionScheduler:
         return Outgoing(Topic.SESSION_COMMANDS, watch.session_id.encode(), command.to_bytes())
 
     async def run(self, every_s: float = EVERY_S) -> None:
-        """Sweep until cancelled; an unavailable store or log is retried in the next round."""
+        """Sweep until cancelled; an unavailable store or Kafka is retried in the next round."""
         while True:
             try:
                 sent = await self.sweep()
@@ -100,7 +100,7 @@ class SessionScheduler:
 
 @asynccontextmanager
 async def scheduling_sessions(sweeper: SessionScheduler, every_s: float = EVERY_S) -> AsyncIterator[None]:
-    """Sweep in the background for the length of the context."""
+    """Run the scheduler in the background for the length of the context."""
     async with beside(lambda: sweeper.run(every_s), "session-scheduler", every_s):
         yield
 

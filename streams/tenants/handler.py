@@ -1,4 +1,4 @@
-"""Create tenants and keys, and revoke keys; every change writes an audit row."""
+"""Create tenants and keys, revoke and authenticate keys; every change writes an audit row."""
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,7 @@ from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
-from schemas.access import ApiKey, Tenant
+from schemas.access import ApiKey, Tenant, TenantCaller
 from schemas.audit import OPERATOR_ID, Actor, AuditAction, AuditEvent
 from schemas.enums import Scope
 from schemas.ids import PLATFORM, KeyId, TenantId, derive_id
@@ -17,7 +17,7 @@ from streams.audit.commit import Commit
 from streams.audit.rows import write_row
 from streams.ports.errors import Conflict
 from streams.ports.records import Change, Record, RecordKind, Records
-from streams.tenants.rules import PREFIX_BYTES, SECRET_BYTES, hash_key, write_key
+from streams.tenants.rules import PREFIX_BYTES, SECRET_BYTES, admit, hash_key, read_key, write_key
 
 Clock = Callable[[], datetime]
 """Return the current time, with its zone."""
@@ -254,3 +254,38 @@ class RevokeKey:
         record = replace(standing, body=revoked.to_bytes(), version=standing.version + 1)
         await self._commit(Change(tenant_id, (record,), (row,)))
         return revoked
+
+
+NoteUse = Callable[[Record, ApiKey, datetime], None]
+"""Record that a key was used; returns at once and never raises."""
+
+
+class Authenticate:
+    """Authenticate an API key with one read and no cache, so that a revocation counts at once."""
+
+    def __init__(
+        self, records: Records, pepper: bytes, clock: Clock, note_use: NoteUse | None = None
+    ) -> None:
+        self._records = records
+        self._pepper = pepper
+        self._clock = clock
+        self._note_use = note_use
+
+    async def __call__(self, presented: str, address: str | None = None) -> TenantCaller:
+        """Return the caller behind a key used from this address.
+
+        Raises:
+            Unauthenticated: Malformed, unknown, revoked, expired, or used from elsewhere.
+            StoreUnavailable: The store cannot be read for now.
+        """
+        read, now = read_key(presented), self._clock()
+        secret_hash = hash_key(read, self._pepper)
+        try:
+            record = await self._records.get(PLATFORM, RecordKind.API_KEY, read.prefix)
+        except NotFound:
+            return admit(None, secret_hash, address, now)
+        key = ApiKey.from_bytes(record.body)
+        caller = admit(key, secret_hash, address, now)
+        if self._note_use is not None:
+            self._note_use(record, key, now)
+        return caller

@@ -94,7 +94,7 @@ class DocumentReading:
 
     @property
     def confidence(self) -> Mapping[str, float]:
-        """How sure each field is, 0-1; `document_number` speaks of `number`."""
+        """Confidence of each field, 0-1; `document_number` is that of `number`."""
         source = self.passport or self.slip
         return source.confidence if source else {}
 

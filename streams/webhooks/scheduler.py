@@ -186,7 +186,7 @@ class DeliveryScheduler:
         return len(due)
 
     async def run(self, every_s: float = EVERY_S) -> None:
-        """Sweep until cancelled; an unavailable store or log is retried in the next round."""
+        """Sweep until cancelled; an unavailable store or Kafka is retried in the next round."""
         while True:
             try:
                 await self.sweep()
@@ -197,7 +197,7 @@ class DeliveryScheduler:
 
 @asynccontextmanager
 async def scheduling_deliveries(sweeper: DeliveryScheduler, every_s: float = EVERY_S) -> AsyncIterator[None]:
-    """Sweep in the background for the length of the context."""
+    """Run the scheduler in the background for the length of the context."""
     async with beside(lambda: sweeper.run(every_s), "delivery-scheduler", every_s):
         yield
 

@@ -19,8 +19,7 @@ from streams.reviewers.tokens import read_token
 from streams.sign_in.factor_reset import reset_factor
 from streams.sign_in.password_rules import require_acceptable
 from streams.tenants.api_keys import MadeKey, NewKey, TenantKeys
-from streams.tenants.authentication import Authenticate
-from streams.tenants.handler import RequestName, RevokeKey
+from streams.tenants.handler import Authenticate, RequestName, RevokeKey
 from tests.builders import ACME, GLOBEX
 from tests.contracts.adapters import Opened
 from tests.handlers.people_stage import PEPPER, Stage, actor_of, staged

@@ -17,7 +17,8 @@ from schemas.people import Role
 from schemas.problems import StoreUnavailable, Unauthenticated
 from streams.ports.records import Change, Committed, RecordKind
 from streams.ports.stores import Stores
-from streams.tenants.authentication import Authenticate, NoteKeyUse
+from streams.tenants.handler import Authenticate
+from streams.tenants.key_usage import NoteKeyUse
 from streams.tenants.rules import read_key
 from tests.builders import ACME, GLOBEX
 from tests.http.json_schema import Schemas

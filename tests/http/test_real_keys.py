@@ -11,8 +11,7 @@ from uuid_utils.compat import uuid7
 
 from schemas.access import ApiKey
 from schemas.ids import TenantId, encode_id
-from streams.tenants.authentication import Authenticate
-from streams.tenants.handler import CreateKey, RevokeKey
+from streams.tenants.handler import Authenticate, CreateKey, RevokeKey
 from tests.builders import ACME, GLOBEX
 from tests.http.support import PATH, Front, now, open_front
 

@@ -18,8 +18,7 @@ from schemas.ids import PLATFORM, KeyId, TenantId
 from schemas.people import Role
 from schemas.problems import StoreUnavailable
 from streams.ports.records import Change, Committed
-from streams.tenants.authentication import Authenticate
-from streams.tenants.handler import RevokeKey
+from streams.tenants.handler import Authenticate, RevokeKey
 from tests.builders import ACME, GLOBEX
 from tests.http.furnished import TENANTS, has_id, open_furnished
 from tests.http.support import BARE, FOREIGN, LIVE, PATH, REVOKED, TEST, UNKNOWN, Front, open_front

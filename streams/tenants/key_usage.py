@@ -1,21 +1,17 @@
-"""Authenticate API keys, and store when a key was last used (G46, S30)."""
+"""Store when a key was last used, at most once a minute and in the background (G46, S30)."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
 
-from schemas.access import ApiKey, TenantCaller
-from schemas.ids import PLATFORM
-from schemas.problems import NotFound, StoreUnavailable
+from schemas.access import ApiKey
+from schemas.problems import StoreUnavailable
 from streams.audit.commit import Commit
 from streams.ports.errors import Conflict
-from streams.ports.records import Change, Record, RecordKind, Records
-from streams.tenants.handler import Clock
-from streams.tenants.rules import admit, hash_key, read_key
+from streams.ports.records import Change, Record
 
 EVERY: Final = timedelta(seconds=60)
 """Shortest interval between two stored uses."""
@@ -62,38 +58,3 @@ class NoteKeyUse:
     async def aclose(self) -> None:
         """Wait until every write in progress has ended."""
         await asyncio.gather(*self._tasks)
-
-
-NoteUse = Callable[[Record, ApiKey, datetime], None]
-"""Record that a key was used; returns at once and never raises."""
-
-
-class Authenticate:
-    """Authenticate an API key with one read and no cache, so that a revocation counts at once."""
-
-    def __init__(
-        self, records: Records, pepper: bytes, clock: Clock, note_use: NoteUse | None = None
-    ) -> None:
-        self._records = records
-        self._pepper = pepper
-        self._clock = clock
-        self._note_use = note_use
-
-    async def __call__(self, presented: str, address: str | None = None) -> TenantCaller:
-        """Return the caller behind a key used from this address.
-
-        Raises:
-            Unauthenticated: Malformed, unknown, revoked, expired, or used from elsewhere.
-            StoreUnavailable: The store cannot be read for now.
-        """
-        read, now = read_key(presented), self._clock()
-        secret_hash = hash_key(read, self._pepper)
-        try:
-            record = await self._records.get(PLATFORM, RecordKind.API_KEY, read.prefix)
-        except NotFound:
-            return admit(None, secret_hash, address, now)
-        key = ApiKey.from_bytes(record.body)
-        caller = admit(key, secret_hash, address, now)
-        if self._note_use is not None:
-            self._note_use(record, key, now)
-        return caller
