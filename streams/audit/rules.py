@@ -59,7 +59,7 @@ def chain_key(key: bytes, tenant_id: TenantId) -> bytes:
     """Return the key of one tenant's chain, so that a row does not verify in another's.
 
     Raises:
-        KeyNotHeld: `key` is empty: this process was not given it.
+        KeyUnavailable: `key` is empty: this process was not given it.
     """
     if not key:
         raise KeyUnavailable("this process holds no key for the audit log's chains")

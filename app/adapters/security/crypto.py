@@ -121,7 +121,7 @@ class SenderKey:
         """Return the 32-byte key for a purpose of the sender.
 
         Raises:
-            KeyNotHeld: It is a purpose of other processes.
+            KeyUnavailable: It is a purpose of other processes.
         """
         if label not in SENDER_LABELS:
             raise KeyUnavailable(f"a sender holds no key for {label}")
