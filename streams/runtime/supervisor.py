@@ -238,7 +238,7 @@ class Worker:
             now = asyncio.get_running_loop().time()
             unended = self._progress.unended(changing=app.rebalancing or app.in_recovery, now=now)
             if (unended or self._stalled) and now - self._waited_at() >= self._progress.stall_after_s:
-                raise Stuck("a rebalance does not end" if unended else f"{self._stalled} stand still")
+                raise Stuck("a rebalance does not end" if unended else f"{self._stalled} make no progress")
             await asyncio.sleep(WATCH_S)
 
     async def _notify_changed(self) -> None:

@@ -116,8 +116,8 @@ class Window:
             self._room.set()
 
     def _is_full(self) -> bool:
-        held = len(self._entries)
-        return self._under_way >= MOST_UNDER_WAY or held >= MOST_UNACKNOWLEDGED or self._bytes >= MOST_BYTES
+        taken = len(self._entries)
+        return self._under_way >= MOST_UNDER_WAY or taken >= MOST_UNACKNOWLEDGED or self._bytes >= MOST_BYTES
 
 
 def _key_of(entry: Entry) -> bytes | None:
