@@ -78,7 +78,7 @@ class Photographer:
             content = await asyncio.to_thread(_read, root / name)
             if len(content) > MAX_IMAGE_BYTES:
                 return Photograph(name, left_out=TOO_LARGE)
-            picture = await self._checks.ask(self._decoder.decode(content))
+            picture = await self._checks.call(self._decoder.decode(content))
             view = await self._checks.look(picture)
         except OSError:
             return Photograph(name, left_out=UNREACHED)

@@ -252,12 +252,12 @@ class RequiredChecks:
         alike = distance is not None and match(distance, bands) is not Match.DIFFERENT
         parallax = None
         if alike and view is not None and view.face is not None:
-            parallax = await self.ask(engines.faces.parallax(document, view.face, selfie, face))
-        rows = await self.ask(engines.decoder.print_rows(selfie))
+            parallax = await self.call(engines.faces.parallax(document, view.face, selfie, face))
+        rows = await self.call(engines.decoder.print_rows(selfie))
         shows_document = False
         if worth_reading(rows, own_view.seen.width_px, min(selfie.width, selfie.height)):
             read = engines.read_document(engines.text, selfie, today)
-            findings = await self.ask(read, self._policy.reading_deadline_s)
+            findings = await self.call(read, self._policy.reading_deadline_s)
             shows_document = is_page(findings, rows)
         copy_at = engines.faces.copy_at if bands.copy_at is None else bands.copy_at
         return ReuseFacts(shows_document=shows_document, parallax=parallax, copy_at=copy_at)
@@ -270,12 +270,12 @@ class RequiredChecks:
             Overloaded: An engine has no room.
         """
         engines = self._engines
-        faces = await self.ask(engines.faces.find(picture))
+        faces = await self.call(engines.faces.find(picture))
         if not faces:
             return FaceView(FacesSeen(count=0, several_alike=False))
         best = faces[0]
         quality = await self._measure(turned(picture, best), best.box)
-        embedding = await self.ask(engines.faces.embed(picture, best))
+        embedding = await self.call(engines.faces.embed(picture, best))
         alike = any(
             area(other.box) >= self._policy.images.like_size_from * area(best.box) for other in faces[1:]
         )
@@ -285,7 +285,7 @@ class RequiredChecks:
     async def _read(self, document: Picture, shown: FaceView | None, today: date) -> PageView:
         """Read the page, measure it and cut out the portrait."""
         engines, policy = self._engines, self._policy
-        findings = await self.ask(
+        findings = await self.call(
             engines.read_document(engines.text, document, today), policy.reading_deadline_s
         )
         whole = await self._measure(document)
@@ -293,7 +293,7 @@ class RequiredChecks:
         if shown is not None and shown.face is not None:
             upright = turned(document, shown.face)
             box = with_margin(shown.face.box, upright)
-            portrait = await self.ask(engines.decoder.encode(upright, box))
+            portrait = await self.call(engines.decoder.encode(upright, box))
         quality = shown.seen.quality if shown else None
         picture = DocumentPicture(whole, quality, min(document.width, document.height))
         return PageView(findings, picture, portrait)
@@ -303,15 +303,15 @@ class RequiredChecks:
         wanted = CheckKind.LIVENESS in self._policy.required_checks
         if engine is None or not wanted or selfie is None or own is None or own.face is None:
             return None
-        return await self.ask(engine.score(selfie, own.face))
+        return await self.call(engine.score(selfie, own.face))
 
     async def _measure(self, picture: Picture, box: Box | None = None) -> Sharpness:
         try:
-            return await self.ask(self._engines.decoder.sharpness(picture, box))
+            return await self.call(self._engines.decoder.sharpness(picture, box))
         except ImageNotEvaluable as error:
             raise EngineFailed("a face lies outside its picture") from error
 
-    async def ask(self, answer: Awaitable[One], deadline_s: float | None = None) -> One:
+    async def call(self, answer: Awaitable[One], deadline_s: float | None = None) -> One:
         """Await an engine's result within a deadline, by default that of a single call.
 
         Raises:

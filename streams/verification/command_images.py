@@ -54,12 +54,12 @@ class CommandImages:
 
     async def _decoded(self, image: bytes) -> Picture | Condition | None:
         try:
-            return await unless_broken("images", self._checks.ask(self._decoder.decode(image)))
+            return await unless_broken("images", self._checks.call(self._decoder.decode(image)))
         except (ImageUndecodable, ImageNotEvaluable) as condition:
             return condition
 
     async def _examined(self, images: tuple[bytes, bytes]) -> tuple[Picture | Condition | None, ...]:
-        conditions = await unless_broken("images", self._checks.ask(self._decoder.examine(images)))
+        conditions = await unless_broken("images", self._checks.call(self._decoder.examine(images)))
         if conditions is None:
             return None, None
         return tuple(condition or _NO_PIXELS for condition in conditions)
