@@ -30,7 +30,7 @@ class FlowDocument(Frozen):
 
 
 class FlowConfiguration(Frozen):
-    """What a revision freezes, and what every session opened under it carries."""
+    """The configuration that a revision freezes and that its sessions use."""
 
     flow_type: FlowType
     required_checks: tuple[CheckKind, ...]
@@ -65,7 +65,7 @@ class Flow(Frozen):
 
 
 class StoredFlow(Frozen):
-    """A flow as stored."""
+    """A stored flow."""
 
     flow: Flow
     requests: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class StoredFlow(Frozen):
 
 
 class FlowDraft(Frozen):
-    """What of a flow is edited."""
+    """The editable fields of a flow."""
 
     name: str
     flow_type: FlowType
@@ -91,7 +91,7 @@ class FlowCommandBase(Command):
 
 
 class CreateFlow(FlowCommandBase):
-    """Begin a draft."""
+    """Create a draft."""
 
     kind: Literal["create"] = "create"
     draft: FlowDraft
@@ -119,7 +119,7 @@ class PublishFlow(FlowCommandBase):
 
 
 class ArchiveFlow(FlowCommandBase):
-    """End the flow; its revisions and sessions are stored."""
+    """Archive the flow; its revisions and sessions remain."""
 
     kind: Literal["archive"] = "archive"
 

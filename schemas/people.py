@@ -69,7 +69,7 @@ PERMISSIONS_OF: Final[Mapping[Role, frozenset[Permission]]] = MappingProxyType(
 
 
 class OpenSession(Frozen):
-    """A session that may be used; the member's record names all of them, so it alone ends them."""
+    """An open session; only sessions listed in the member's record are valid."""
 
     session_id: ReviewerSessionId
     lookup: str
@@ -77,7 +77,7 @@ class OpenSession(Frozen):
 
 
 class PendingFactor(Frozen):
-    """A second factor that was drawn and waits for its first code."""
+    """A second factor that waits for its first code."""
 
     factor_id: str
     """Derived from the request's key, so that a repeated request is known."""
@@ -137,7 +137,7 @@ class Reviewer(Frozen):
 
 
 class ReviewerEmail(Frozen):
-    """Whose an e-mail address is; stored under a keyed hash of the address.
+    """The owner of an e-mail address; stored under a keyed hash of the address.
 
     A tenant has such a record for each of its members, invited ones too. The platform has one for each
     address that signs in, so that it signs in to one member only, of whatever tenant.
@@ -168,7 +168,7 @@ class OneTimeToken(Frozen):
 
 
 class ReviewerSession(Frozen):
-    """A signed-in reviewer as stored: the cookie's secret only as a keyed hash."""
+    """A stored reviewer session, with the cookie's secret only as a keyed hash."""
 
     session_id: ReviewerSessionId
     lookup: str
@@ -188,7 +188,7 @@ class ReviewerSession(Frozen):
 
 
 class ReviewerCaller(Frozen):
-    """A reviewer whose cookie was found good."""
+    """An authenticated reviewer."""
 
     tenant_id: TenantId
     reviewer_id: UserId
@@ -203,7 +203,7 @@ class ReviewerCaller(Frozen):
 
 
 class SentActor(Frozen):
-    """Who acts, as it travels in a command: the address is sealed, because it is personal."""
+    """The actor of a command; the address is sealed, because it is personal."""
 
     actor_type: ActorType
     actor_id: str | None = None

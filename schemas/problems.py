@@ -9,7 +9,7 @@ from schemas.ids import KeyId, TenantId, VerificationId
 
 
 class ProblemCode(StrEnum):
-    """What went wrong, for programs; the list grows only by review."""
+    """The problem code, for programs; the list is closed."""
 
     MALFORMED_JSON = "MALFORMED_JSON"
     IMAGE_UNDECODABLE = "IMAGE_UNDECODABLE"
@@ -182,4 +182,4 @@ class ImageNotEvaluable(VeristreamError):
 
 
 class EngineFailed(VeristreamError):
-    """A model broke, timed out or answered nonsense; no verdict may rest on it."""
+    """A model failed, timed out or returned an invalid result; no verdict may depend on it."""

@@ -89,7 +89,7 @@ class ReviewCase(Frozen):
 
 
 class StoredCase(Frozen):
-    """A case as stored."""
+    """A stored case."""
 
     case: ReviewCase
     reopened: bool = False
@@ -184,7 +184,7 @@ class OpenAppeal(CaseCommandBase):
 
 
 class AppealKey(Frozen):
-    """Which case a request with an Idempotency-Key was answered with.
+    """The case that a request with an Idempotency-Key was answered with.
 
     A case has its id from the decision that is appealed, which another one may have superseded when the
     request is sent again; so the key is looked up.

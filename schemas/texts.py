@@ -30,7 +30,7 @@ def in_words(words: str) -> WrapValidator:
 
 @dataclass(frozen=True)
 class TextForm(StringConstraints):
-    """The form of a text, and the words that say so to who breaks it."""
+    """String constraints, with the message for a text that violates them."""
 
     words: str = ""
 

@@ -111,7 +111,7 @@ class Verification(Frozen):
 
 
 class DeclaredDocument(Frozen):
-    """What the tenant says about the document: compared with what was read, never copied."""
+    """The values the tenant declared about the document: compared with what was read, never copied."""
 
     issuing_country: str | None = None
     number_last4: str | None = None
@@ -120,7 +120,7 @@ class DeclaredDocument(Frozen):
 
 
 class Submission(Frozen):
-    """The personal part of a command; it travels only sealed under the subject's key."""
+    """The personal part of a command; sent only sealed under the subject's key."""
 
     declared: DeclaredDocument
     ip: str | None = None
@@ -195,7 +195,7 @@ class RiskTerm(Frozen):
 
 
 class Risk(Frozen):
-    """The risk sum and what adds up to it, for reviewers."""
+    """The risk sum and its terms, for reviewers."""
 
     points: int
     level: RiskLevel
@@ -212,7 +212,7 @@ class PersonalFields(Frozen):
 
 
 class StoredVerification(Frozen):
-    """A verification as stored: its document has no personal fields, they are in `sealed_fields`.
+    """A stored verification; the personal fields of its document are in `sealed_fields`.
 
     A field that is added here is shown to reviewers as a part of the explanation
     (`streams.verification.explanation`), unless it is named there as one that is not or is sealed.

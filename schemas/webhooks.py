@@ -92,7 +92,7 @@ class DeliveryStatus(StrEnum):
 
 
 class FailureKind(StrEnum):
-    """Why an attempt had no 2xx; the first are ours to say, without any word of the receiver's."""
+    """Why an attempt had no 2xx."""
 
     STATUS = "STATUS"
     """It answered with another status; a redirect is one."""

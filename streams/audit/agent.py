@@ -1,4 +1,4 @@
-"""Wires the audit agent to its topic; it has no table, the chain's head is in the store."""
+"""Wire the audit agent to its topic; it has no table, the chain's head is in the store."""
 
 from collections.abc import Awaitable, Callable
 

@@ -30,7 +30,7 @@ MOST_WAITING: Final = 1_000
 
 
 class CheckpointCopy(Protocol):
-    """One place where checkpoints are stored; lines are only ever added."""
+    """One append-only copy of the checkpoints."""
 
     async def read(self, *, everything: bool = False) -> Sequence[bytes]:
         """Return the lines, oldest first: at least those of the newest two months, or everything.
@@ -50,7 +50,7 @@ class CheckpointCopy(Protocol):
 
 
 class CheckpointWriter:
-    """Continues the newest checkpoint that any copy has; of several writers at once each does no harm."""
+    """Continue the newest checkpoint of all copies; several concurrent writers are safe."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ IDLE: Final = timedelta(hours=1)
 
 
 class SigningKey(Protocol):
-    """Signs checkpoints, and knows its own signatures."""
+    """Sign checkpoints, and verify the signatures."""
 
     @property
     def public(self) -> str:
@@ -40,7 +40,7 @@ class SigningKey(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What is known after a checkpoint: its place, and the head of every chain."""
+    """The state after a checkpoint: its number, and the head of every chain."""
 
     number: int = 0
     digest: str = NO_CHECKPOINT
@@ -127,7 +127,7 @@ def root_of(heads: Mapping[TenantId, ChainHead]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The genuine checkpoints of one or more copies, and what is wrong with the copies."""
+    """The authentic checkpoints of one or more copies, and the problems of the copies."""
 
     checkpoints: Sequence[Checkpoint] = ()
     """By number, each once."""

@@ -1,4 +1,4 @@
-"""The audit log's rules: which rows a filter chooses, how a row is written down, linked and checked. Pure.
+"""Filter, serialise, link and verify audit rows. Pure.
 
 The chain is that of G21 and S57, the filter that of G32.
 """
@@ -23,7 +23,7 @@ CHAIN: Final = "chain"
 
 
 class ChainFault(StrEnum):
-    """What is wrong with a place in the chain."""
+    """The fault of a place in the chain."""
 
     EDITED = "edited"
     """The row or its link was altered."""

@@ -27,7 +27,7 @@ class SealedRow:
 
 
 class AuditLog(Protocol):
-    """Rows are only ever added (by `Journal.commit`); sealing joins them to the tenant's chain."""
+    """Read and seal audit rows, which `Journal.commit` adds; sealing links them to the tenant's chain."""
 
     async def page(
         self, tenant_id: TenantId, chosen: AuditFilter, *, limit: int, before: Position | None = None

@@ -40,7 +40,7 @@ class MemberChanges:
 
 
 class _IsOwnerMeanwhile(VeristreamError):
-    """The member became an owner since the check that another owner stays."""
+    """The change would end an ownership without a valid permission to leave."""
 
 
 def show_member(reviewer: Reviewer, now: datetime) -> Member:

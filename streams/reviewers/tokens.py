@@ -1,4 +1,4 @@
-"""One-time tokens: how an invitation or a password reset is given out, and redeemed once (G87, G107, S28)."""
+"""Issue and redeem one-time tokens for invitations and password resets (G87, G107, S28)."""
 
 import base64
 import re
@@ -57,7 +57,7 @@ def issue_token(people: People, reviewer: Reviewer, purpose: TokenPurpose) -> Is
 
 @dataclass(frozen=True, slots=True)
 class PresentedToken:
-    """A token that was found good; the member's record decides whether it still is when it is used."""
+    """A valid token; the member's record decides whether it is still valid when used."""
 
     token_id: str
     token: OneTimeToken

@@ -55,7 +55,7 @@ class Stamp:
 
 
 class RecordKeys:
-    """Signs and checks records; one key for each topic, so that a role holds no other topic's."""
+    """Sign and verify records, with one key per topic so that a role has no other topic's key."""
 
     def __init__(self, derive: Derive, draw: Callable[[int], bytes] = os.urandom) -> None:
         self._derive = derive

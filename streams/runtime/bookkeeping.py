@@ -14,7 +14,7 @@ from typing_extensions import override
 
 
 class NoMonitor(Sensor):
-    """Stands for Faust's monitor, which counts and times every event, send, commit and table access.
+    """Replace Faust's monitor, which counts and times every event, send, commit and table access.
 
     It takes samples of itself every second, and keeps them where only Faust's web server would show them,
     which is off.
@@ -28,7 +28,7 @@ class NoMonitor(Sensor):
 
 
 class NoSensors(SensorDelegate):
-    """Calls no sensor: not even the empty ones of `NoMonitor`, seven times per record."""
+    """Call no sensor: not even the empty ones of `NoMonitor`, seven times per record."""
 
     @override
     def add(self, sensor: SensorT) -> None:

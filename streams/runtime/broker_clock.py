@@ -12,7 +12,7 @@ JUMP_S: Final = 1.0
 
 
 class BrokerClock:
-    """Goes on from the moment at which the broker last took a record, by this machine's steady clock.
+    """Extrapolate the broker's time from the last accepted record, by this machine's monotonic clock.
 
     This machine's own date does not matter: fronts and workers whose clocks differ by hours agree.
     """

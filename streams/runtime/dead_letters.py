@@ -80,7 +80,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Redriven:
-    """What became of the dead letters that were not sent before."""
+    """The numbers of dead letters that were redriven and that were not."""
 
     sent: int
     withheld: int

@@ -14,7 +14,7 @@ MOST_REMEMBERED: Final = 1_000
 
 
 class TenantQueue:
-    """Those that wait: the tenant that has used least first, the waits of one tenant in their order.
+    """A queue that serves the tenant with the least usage first, and each tenant's waiters in order.
 
     This is start-time fair queueing (Goyal, Vin and Cheng, 1996) with a bounded credit for those at rest. A
     tenant's account grows by what it uses (`charge`), and is never further than the credit behind the virtual

@@ -1,4 +1,4 @@
-"""How long a broker may hold a fetch that finds nothing: long where a record ends the wait, else short.
+"""Choose `fetch.max.wait.ms` of each fetch: long where a new record ends the wait, else short.
 
 aiokafka has one fetch under way per node, and leaves a partition out of it whose records were not taken
 yet: the next records of that partition wait for the end of the fetch. So the wait is short while anything
@@ -20,7 +20,7 @@ ONE_PARTITION_WAIT_MS: Final = 5_000
 
 
 class FetchWaits:
-    """Chooses the wait of each fetch of one consumer; made once its fetcher is there.
+    """Choose the wait of each fetch of one consumer; created after its fetcher.
 
     `is_steady` returns that no seek is to come; `is_never_taken` names partitions of which nobody takes
     records as long as that is so. In between aiokafka's fetcher looks five times a second for what it is

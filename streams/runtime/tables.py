@@ -23,7 +23,7 @@ MOST_PER_PARTITION: Final = 2_000
 class ValueTable(WorkingState[Remembered], Generic[Remembered]):
     """Cache the values put last, up to a limit per partition, and write them to the changelog.
 
-    A value written to the changelog without the key is ignored.
+    A value written to the changelog without the key only removes the entry from the cache.
 
     `put` works only while an agent handles a record, whose partition the value then belongs to. After a
     restart or a rebalance the values come back from the changelog, the order of age with them.

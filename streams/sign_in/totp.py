@@ -60,7 +60,7 @@ def secret_of(seed: bytes) -> str:
 
 
 def otpauth_uri(seed: bytes, account: str) -> str:
-    """Return the otpauth URI for an authenticator, with algorithm, digits and period."""
+    """Return the otpauth URI for an authenticator; algorithm, digits and period are the defaults."""
     return TOTP(secret_of(seed)).provisioning_uri(name=account, issuer_name=ISSUER)
 
 

@@ -1,4 +1,4 @@
-"""Wires the verification agent to its topic and its table; the use cases are in `handler`."""
+"""Wire the verification agent to its topic and its table; the use cases are in `handler`."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final

@@ -230,7 +230,7 @@ class RequiredChecks:
         distance: float | None,
         today: date,
     ) -> ReuseFacts | None:
-        """Return the signs of reuse on the selfie; None for each that needs a face it does not have."""
+        """Return the signs of reuse on the selfie, or None without a selfie or a face on it."""
         if own[0] is None or own[1] is None or own[1].face is None:
             return None
         same = bool(own[0].digest) and own[0].digest == shown[0].digest

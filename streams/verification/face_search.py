@@ -62,7 +62,7 @@ class FaceSearch(Protocol):
     """
 
     async def nearest(self, query: FaceQuery) -> Neighbours:
-        """Return the nearest faces of other subjects.
+        """Return the nearest face of another subject, and how many faces were compared.
 
         Searched are the faces of verifications that are APPROVED, by whatever actor and in whatever
         process; one that was approved within the last seconds may be missing. A subject whose key was

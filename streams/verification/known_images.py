@@ -17,7 +17,7 @@ from streams.verification.observations import Evaluation
 from streams.vision_ports import Picture
 
 _TRIES: Final = 3
-"""Attempts to claim a picture under concurrent claims before it counts as another subject's."""
+"""Attempts to claim a picture whose holder is gone, under concurrent claims."""
 
 
 class PictureHolder(Frozen):

@@ -47,7 +47,7 @@ def with_choice(base: VerificationPolicy, choice: PolicyChoice) -> VerificationP
 
 
 def without_policy(base: VerificationPolicy) -> Evaluation:
-    """Return the evaluation of a run without a policy: every check is broken."""
+    """Return the evaluation of a run without a policy: every check has POLICY_UNAVAILABLE."""
     reasons, said = usual(ReasonCode.POLICY_UNAVAILABLE), "The tenant's policy does not load."
     return Evaluation(
         results=tuple(found(kind, reasons, detail=said) for kind in base.required_checks), findings=None

@@ -1,4 +1,4 @@
-"""Wires the agents of webhooks to their topics; the use cases are in the handlers."""
+"""Wire the agents of webhooks to their topics; the use cases are in the handlers."""
 
 from collections.abc import Callable
 from typing import Final

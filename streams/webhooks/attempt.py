@@ -51,7 +51,7 @@ class AttemptResult:
 
 @dataclass(frozen=True, slots=True)
 class AttemptDelivery:
-    """Make the attempt that is due: read it from the store, send it, and store the result first."""
+    """Make the attempt that is due, and store the result before reporting it."""
 
     stores: Stores
     sender: WebhookSender
