@@ -10,8 +10,9 @@ from schemas.people import Reviewer, Role, TokenPurpose
 from schemas.problems import NotFound, ProblemCode, Refused
 from streams.audit.rows import write_row
 from streams.ports.records import Record, RecordKind
+from streams.reviewers.addresses import normal_email
 from streams.reviewers.context import People
-from streams.reviewers.members import Amended, add_member, amend, find_in_tenant, load_member, normal_email
+from streams.reviewers.members import Amended, add_member, amend, find_in_tenant, load_member
 from streams.reviewers.tokens import IssuedToken, issue_token
 from streams.tenants.handler import RequestName
 

@@ -11,8 +11,9 @@ from schemas.members import Member
 from schemas.people import FactorResetRequest, Reviewer, ReviewerCaller, Role
 from schemas.problems import ProblemCode, Refused, VeristreamError
 from streams.audit.rows import write_row
+from streams.reviewers.addresses import email_record, read_email
 from streams.reviewers.context import People
-from streams.reviewers.members import Amended, amend, email_record, find_in_tenant, load_member, read_email
+from streams.reviewers.members import Amended, amend, find_in_tenant, load_member
 from streams.reviewers.roles import Departure, is_owner, let_go
 
 _NOTHING: Final = {

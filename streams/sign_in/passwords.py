@@ -9,15 +9,9 @@ from schemas.enums import ActorType
 from schemas.people import Reviewer, ReviewerCaller
 from schemas.problems import Overloaded, StoreUnavailable
 from streams.audit.rows import write_row
+from streams.reviewers.addresses import bind_address, email_id, require_unbound
 from streams.reviewers.context import People
-from streams.reviewers.members import (
-    Amended,
-    amend,
-    bind_address,
-    email_id,
-    load_member,
-    require_unbound,
-)
+from streams.reviewers.members import Amended, amend, load_member
 from streams.reviewers.tokens import read_token, refused_token, require_outstanding
 from streams.sign_in.attempt_limits import SignInLimits, clear, give_back, take
 from streams.sign_in.device_cookies import issue_device

@@ -13,8 +13,9 @@ from schemas.problems import NotFound, Overloaded, ProblemCode, Refused
 from schemas.sign_in import SignedInSession
 from streams.audit.rows import act, write_row
 from streams.ports.records import RecordKind
+from streams.reviewers.addresses import email_id
 from streams.reviewers.context import People
-from streams.reviewers.members import Amended, StoredMember, amend, email_id, find_by_email
+from streams.reviewers.members import Amended, StoredMember, amend, find_by_email
 from streams.sign_in.attempt_limits import (
     CountedAttempt,
     Limit,

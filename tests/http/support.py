@@ -58,8 +58,9 @@ from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
 from streams.ports.records import Change
 from streams.ports.stores import Stores
+from streams.reviewers.addresses import email_record
 from streams.reviewers.context import ABSOLUTE, Passwords, People
-from streams.reviewers.members import email_record, reviewer_record
+from streams.reviewers.members import reviewer_record
 from streams.reviews.handler import ChangeCase
 from streams.runtime.producer import Outgoing
 from streams.runtime.tables import partition_of
