@@ -133,5 +133,5 @@ class DurationRecorder:
         known = json.loads(DURATIONS_FILE.read_text(encoding="utf-8")) | {
             scope: round(seconds, 1) for scope, seconds in self._durations.items()
         }
-        kept = {scope: seconds for scope, seconds in sorted(known.items()) if seconds >= LEAST_S}
-        DURATIONS_FILE.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        stored = {scope: seconds for scope, seconds in sorted(known.items()) if seconds >= LEAST_S}
+        DURATIONS_FILE.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")

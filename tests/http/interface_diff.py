@@ -1,7 +1,7 @@
 """What in a description breaks clients of an earlier one; the earlier one is kept in `released_openapi.json`.
 
 `python -m tests.http.interface_diff --renew` writes the description of this tree there; do so at a release,
-when every breaking change is one that clients were told of.
+when every breaking change is one that clients were notified of.
 """
 
 import argparse

@@ -49,7 +49,7 @@ _WISHES: Final = (
 )  # fmt: skip
 
 SEEDS = (
-    *(bytes([number]) + json.dumps(wish).encode() for number, wish in _WISHES),
+    *(bytes([number]) + json.dumps(command).encode() for number, command in _WISHES),
     b"\0" + b'{"a":' * 40 + b"1" + b"}" * 40,
     b"\0" + b"[" * 2_000,
     b'\0{"a":1e400,"b":NaN,"c":"\\ud800","d":"\\u0000"}',
