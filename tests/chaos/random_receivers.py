@@ -90,7 +90,8 @@ class RandomReceivers:
     def say(self, dead: int) -> None:
         """Say what a run came to."""
         taken = sum(map(len, self.taken.values()))
-        said = f"requests {sum(self.behaviours.values())} {dict(self.behaviours)}; taken {taken}, dead letters {dead}"
+        counts = dict(self.behaviours)
+        said = f"requests {sum(counts.values())} {counts}; taken {taken}, dead letters {dead}"
         print(f"webhooks: {said}")  # noqa: T201 - what a run came to
 
     def _check(self, hit: Hit) -> None:
