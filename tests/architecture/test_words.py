@@ -48,14 +48,15 @@ STANDARD_TERMS: Final = {
 }
 """Not anywhere, with the word that is used instead."""
 
-NOUNS: Final = {
-    "held": "stored, locked, state",
-    "kept": "stored",
+NAMES: Final = {
     "meeting": "verification of a factor",
     "placing": "position",
     "sight": "vision",
 }
-"""Not as a name. In a sentence, and a test's name is one, they are ordinary English: "is kept", "a lock held"."""
+"""Not in a name; in a sentence, and a test's name is one, they are ordinary English."""
+
+NOUNS: Final = {"held": "stored, locked, state", "kept": "stored"}
+"""Not as the last part of a name: `kept`, but `kept_at`. A sentence may say "a lock is held"."""
 
 PHRASES: Final = ("come to be", "comes to be", "came to be", "stands still", "what there is")
 """Not in a sentence."""
@@ -78,8 +79,11 @@ def parts(name: str) -> list[str]:
 
 def in_name(name: str) -> list[str]:
     """Return the words of the lists in an identifier; a test's name is a sentence."""
-    unwanted = STANDARD_TERMS.keys() if name.startswith("test_") else STANDARD_TERMS.keys() | NOUNS.keys()
-    return [part for part in parts(name) if part in unwanted]
+    words = parts(name)
+    found = [word for word in words if word in STANDARD_TERMS]
+    if not name.startswith("test_"):
+        found += [word for word in words if word in NAMES] + [word for word in words[-1:] if word in NOUNS]
+    return found
 
 
 def in_sentence(text: str) -> list[str]:
@@ -153,7 +157,7 @@ def modules(package: str) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_package_uses_the_terms_of_the_field(package: str) -> None:
     found = [
-        f"{path}:{line}: {word} (say: {(STANDARD_TERMS | NOUNS).get(word, 'it plainly')})"
+        f"{path}:{line}: {word} (say: {(STANDARD_TERMS | NAMES | NOUNS).get(word, 'it plainly')})"
         for path, source in modules(package)
         for line, word in findings(source, path)
     ]
@@ -170,7 +174,8 @@ def test_every_allowance_is_of_a_file_that_exists() -> None:
     [
         ("told = 1", [(1, "told")]),
         ("class OpenHouse: ...", [(1, "house")]),
-        ("def take(kept_bytes): ...", [(1, "kept")]),
+        ("def take(bytes_kept, kept_at): ...", [(1, "kept")]),
+        ("self._placing.take()", [(1, "placing")]),
         ("x.wish", [(1, "wish")]),
         ("call(lane=1)", [(1, "lane")]),
         ("from a import grave as b", [(1, "grave")]),
