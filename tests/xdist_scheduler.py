@@ -35,6 +35,9 @@ PREFERENCES: Final = (
 ENGINE_FILES: Final = ("tests/engines/", "tests/contracts/test_cassandra", "tests/chaos/test_f08_f09_f12_")
 """Files whose tests need Kafka or Cassandra; elsewhere a parameter says so."""
 
+NO_ENGINE_FILES: Final = ("tests/architecture/",)
+"""Files whose parameters name an engine and whose tests start none."""
+
 PROCESS_FILES: Final = ("tests/chaos/", "tests/journeys/")
 INDEPENDENT: Final = "tests/chaos/"
 """Tests that share nothing: each may run in another process than the rest of its file."""
@@ -75,6 +78,8 @@ def scope_of(nodeid: str) -> str:
     file, _, test = nodeid.partition("::")
     if file.startswith(INDEPENDENT):
         return nodeid
+    if file.startswith(NO_ENGINE_FILES):
+        return file
     needing = {"cassandra", "engines"} & set(test.partition("[")[2].removesuffix("]").split("-"))
     return f"{file}[{ENGINES}]" if needing else file
 
