@@ -2,8 +2,8 @@
 
 A pytest plugin. Fault tests and tests of whole services wait most of their time, for a timeout or for a
 process to start; the others keep a core busy. So a run has two processes more than the machine has cores,
-and each of them begins with another group. What needs a real engine goes to one process first, so that one
-Kafka and one Cassandra serve the whole run.
+and each of them begins with another group. What needs the run's Kafka or Cassandra goes to one process first,
+so that one of each serves the whole run; tests that start engines of their own run beside it.
 
 `pytest --record-durations` writes how long each scope took, by which later runs are balanced.
 """
@@ -32,13 +32,15 @@ PREFERENCES: Final = (
 )
 """From which group each process takes its tests, as long as there are any; the fourth does as the second."""
 
-ENGINE_FILES: Final = ("tests/engines/", "tests/contracts/test_cassandra", "tests/chaos/test_f08_f09_f12_")
-"""Files whose tests need Kafka or Cassandra; elsewhere a parameter says so."""
+ENGINE_FILES: Final = ("tests/contracts/test_cassandra", "tests/chaos/test_f08_f09_f12_")
+"""Files whose tests need the run's Kafka or Cassandra; elsewhere a parameter says so."""
 
 NO_ENGINE_FILES: Final = ("tests/architecture/",)
 """Files whose parameters name an engine and whose tests start none."""
 
-PROCESS_FILES: Final = ("tests/chaos/", "tests/journeys/")
+PROCESS_FILES: Final = ("tests/chaos/", "tests/journeys/", "tests/engines/")
+"""Files whose tests start processes of their own, real engines among them."""
+
 INDEPENDENT: Final = "tests/chaos/"
 """Tests that share nothing: each may run in another process than the rest of its file."""
 

@@ -22,7 +22,7 @@ from tests.xdist_scheduler import DURATIONS_FILE, ENGINES, LIGHT, PREFERENCES, P
             "tests/architecture/test_compose.py",
             LIGHT,
         ),
-        ("tests/engines/test_maven.py::test_a", "tests/engines/test_maven.py", ENGINES),
+        ("tests/engines/test_maven.py::test_a", "tests/engines/test_maven.py", PROCESSES),
         ("tests/journeys/test_sessions.py::test_a", "tests/journeys/test_sessions.py", PROCESSES),
         (
             "tests/chaos/test_kills.py::test_a[embedded]",

@@ -71,7 +71,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         return
     terminalreporter.section("KAFKA AND CASSANDRA WERE NOT TESTED", sep="!", red=True, bold=True)
     result = (
-        f"{len(left_out)} TESTS WERE NOT RUN, FOR THERE IS NO JAVA 17 OR NO MAVEN HERE. MEND: {FIX.upper()}."
+        f"{len(left_out)} TESTS WERE NOT RUN, FOR THERE IS NO JAVA 17 OR NO MAVEN HERE. FIX: {FIX.upper()}."
     )
     terminalreporter.line(result, red=True, bold=True)
     for name in sorted({nodeid.partition("::")[0] for nodeid in left_out}):
