@@ -1,4 +1,4 @@
-"""Announcer and reconciler: what was committed is told, at once or in the end, and marked when it was."""
+"""Announcer and reconciler: what was committed is reported, at once or in the end, and marked when it was."""
 
 import asyncio
 from collections.abc import Sequence
@@ -66,11 +66,11 @@ async def commit(stores: Stores, *names: str, tenant_id: TenantId = ACME) -> Non
 
 
 async def seals(broker: Broker) -> list[SealAudit]:
-    """Every wish to seal in the log."""
+    """Every request to seal in the log."""
     return [SealAudit.from_bytes(record.value) for record in await everything_in(broker.address, Topic.AUDIT)]
 
 
-async def test_events_are_told_under_their_subject_and_marked(
+async def test_events_are_published_under_their_subject_and_marked(
     broker: Broker, writer: LogWriter, stores: Stores
 ) -> None:
     await commit(stores, "ada", "grace")
@@ -78,12 +78,15 @@ async def test_events_are_told_under_their_subject_and_marked(
     async with KafkaEventPublisher(writer, stores.journal) as announcer:
         await announcer.announce(ACME, [event("ada"), event("grace")], [])
 
-    told = {record.key: record.value for record in await everything_in(broker.address, Topic.DECISIONS)}
-    assert told == {b"ten_acme:ada": event("ada").to_bytes(), b"ten_acme:grace": event("grace").to_bytes()}
+    published = {record.key: record.value for record in await everything_in(broker.address, Topic.DECISIONS)}
+    assert published == {
+        b"ten_acme:ada": event("ada").to_bytes(),
+        b"ten_acme:grace": event("grace").to_bytes(),
+    }
     assert await stores.journal.pending_events(10) == []
 
 
-async def test_wishes_of_one_tenant_become_one_command(
+async def test_commands_of_one_tenant_become_one_command(
     broker: Broker, writer: LogWriter, stores: Stores
 ) -> None:
     ids = {name: row(name).event_id for name in ("ada", "grace", "mary")}
@@ -93,7 +96,7 @@ async def test_wishes_of_one_tenant_become_one_command(
         await announcer.announce(GLOBEX, [], [ids["mary"]])
         await announcer.announce(ACME, [], [ids["grace"]])
 
-    assert sorted(await seals(broker), key=lambda wish: wish.tenant_id) == [
+    assert sorted(await seals(broker), key=lambda command: command.tenant_id) == [
         SealAudit(tenant_id=ACME, event_ids=(ids["ada"], ids["grace"])),
         SealAudit(tenant_id=GLOBEX, event_ids=(ids["mary"],)),
     ]

@@ -1,4 +1,4 @@
-"""The dead letters: told with their reason, and sent again once."""
+"""The dead letters: reported with their reason, and sent again once."""
 
 from collections.abc import Mapping
 from dataclasses import replace

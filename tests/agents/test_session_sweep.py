@@ -17,11 +17,11 @@ from tests.handlers.session_stage import SESSION, SessionStage
 
 @pytest.fixture
 async def stage() -> SessionStage:
-    """A house with a started session."""
-    house = SessionStage()
-    await house.publish()
-    await house.start()
-    return house
+    """A deployment with a started session."""
+    deployment = SessionStage()
+    await deployment.publish()
+    await deployment.start()
+    return deployment
 
 
 async def sweep(stage: SessionStage, broker: Broker, writer: LogWriter) -> list[dict[str, Any]]:

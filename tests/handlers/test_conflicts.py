@@ -76,8 +76,8 @@ class Contest:
         change = ChangeFlow(
             self.stores, catalogue, lambda: self.stage.now, self.memory, self.stage.announcer, self.pause
         )
-        wish = ArchiveFlow(tenant_id=ACME, flow_id=FLOW, actor=ADA, requested_at=self.stage.now)
-        await change(FlowCommand(wish))
+        command = ArchiveFlow(tenant_id=ACME, flow_id=FLOW, actor=ADA, requested_at=self.stage.now)
+        await change(FlowCommand(command))
 
     async def cancel_session(self) -> None:
         """Cancel the started session."""
@@ -101,12 +101,12 @@ class Contest:
             self.stores, VerificationPolicy(), settings, lambda: self.stage.now, self.memory,
             self.stage.announcer, self.pause,
         )  # fmt: skip
-        wish = OpenAppeal(
+        command = OpenAppeal(
             tenant_id=ACME, review_case_id=CASE, actor=ADA, requested_at=self.stage.now,
             reviewer_id=UserId(derive_id("usr", "ada")), verification_id=build_command().verification_id,
             note_id="note_1", sealed_text="sealed",
         )  # fmt: skip
-        await change(CaseCommand(wish))
+        await change(CaseCommand(command))
 
 
 Act = Callable[[Contest], Awaitable[None]]
@@ -142,7 +142,7 @@ async def test_a_handler_carries_its_command_out_after_a_conflict_that_passes(
     await act(contest)
 
     assert contest.journal.commits == 2
-    assert len(contest.memory.kept) == 1
+    assert len(contest.memory.stored) == 1
 
 
 class WebhookContest:
@@ -178,11 +178,11 @@ class WebhookContest:
         """Deliver the event of the last hour again."""
         stage = self.stage
         stores = replace(stage.stores, journal=self.journal)
-        wish = ReplayEvents(
+        command = ReplayEvents(
             tenant_id=ACME, endpoint_id=self.endpoint_id, since=stage.now - timedelta(hours=1),
             until=stage.now + timedelta(hours=1), event_types=(ANY_TYPE,),
         )  # fmt: skip
-        await DeliverAgain(stores, stage.log.write, stage.clock, self.pause)(wish)
+        await DeliverAgain(stores, stage.log.write, stage.clock, self.pause)(command)
 
 
 WEBHOOK_ACTS = pytest.mark.parametrize(

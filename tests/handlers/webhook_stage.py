@@ -1,4 +1,4 @@
-"""One house with all that delivers: memory stores, a log that waits, a clock set by hand, real POSTs."""
+"""One deployment with all that delivers: memory stores, a log that waits, a clock set by hand, real POSTs."""
 
 import random
 from collections import deque
@@ -78,7 +78,7 @@ class WebhookStage:
     attempted: list[AttemptResult] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Put everything together."""
+        """Assemble everything."""
         self.shelves.feed.millis = lambda: int(self.now.timestamp() * 1000)
         self.stores: Stores = open_memory_stores(RootKey(bytes(range(32))), self.shelves)
         self.fan_out = FanOut(self.stores.records, self.stores.journal, self.log.write, self.clock)
@@ -130,7 +130,7 @@ class WebhookStage:
         await self.stores.journal.commit(Change(stored.tenant_id, (record,)))
 
     async def happen(self, name: str = "first", tenant_id: TenantId = ACME, **changes: Any) -> DecisionEvent:
-        """Commit an event, as its actor does; nobody is told of it."""
+        """Commit an event, as its actor does; nobody is notified of it."""
         event = build_decision_event(
             id=EventId(derive_id("evt", tenant_id, name)),
             tenant_id=tenant_id,
@@ -156,7 +156,7 @@ class WebhookStage:
             assert record.value is not None
             await carry(DeliveryCommand.model_validate_json(record.value))
 
-    async def tell(self, event: DecisionEvent) -> None:
+    async def publish(self, event: DecisionEvent) -> None:
         """Fan an event out and carry out what follows at once."""
         await self.fan_out(event)
         await self.settle()

@@ -107,8 +107,8 @@ def given(tmp_path: Path) -> Callable[..., Settings]:
 async def test_a_role_that_needs_the_root_key_does_not_start_with_the_senders(
     tmp_path: Path, role: tuple[str, ...]
 ) -> None:
-    told = {"SERVICE_SENDER_KEY": SENDER.secret.hex(), "SERVICE_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
-    status, _, said = await run_preloaded(tmp_path, *role, given=told)
+    result = {"SERVICE_SENDER_KEY": SENDER.secret.hex(), "SERVICE_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
+    status, _, said = await run_preloaded(tmp_path, *role, given=result)
 
     assert status != 0
     assert "SERVICE_ROOT_KEY" in said, said
@@ -117,8 +117,8 @@ async def test_a_role_that_needs_the_root_key_does_not_start_with_the_senders(
 
 async def test_the_command_prints_the_derived_key_and_makes_no_root_key(tmp_path: Path) -> None:
     missing, _, said = await run_preloaded(tmp_path, "sender-key")
-    told = {"SERVICE_ROOT_KEY": ROOT.secret.hex()}
-    _, printed, _ = await run_preloaded(tmp_path, "sender-key", given=told)
+    result = {"SERVICE_ROOT_KEY": ROOT.secret.hex()}
+    _, printed, _ = await run_preloaded(tmp_path, "sender-key", given=result)
 
     assert (missing, "SERVICE_ROOT_KEY_FILE" in said, (tmp_path / "root.key").exists()) == (2, True, False)
     assert await keys_of(Settings(data_dir=tmp_path, sender_key=printed.strip())) == SENDER
