@@ -20,7 +20,7 @@ PAGES_AT_ONCE: Final = 256
 """Pages of a database copied at a time: 1 MiB."""
 
 Counted = Callable[[int], None]
-"""Is told of bytes that were written."""
+"""Called with the number of bytes that were written."""
 
 Source = Callable[[int, int], bytes]
 """Returns so many bytes from a place on, fewer at the end."""

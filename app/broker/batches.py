@@ -103,7 +103,7 @@ def read_header(data: bytes | memoryview, position: int = 0) -> BatchHeader | No
 
 
 def intact(header: BatchHeader, batch: bytes | memoryview) -> bool:
-    """Tell whether `batch` is whole and its CRC32C is the one its header names."""
+    """Return whether `batch` is whole and its CRC32C is the one its header names."""
     return len(batch) == header.size and crc32c(memoryview(batch)[CRC_START:]) == header.crc
 
 
@@ -184,9 +184,9 @@ def _read_record(header: BatchHeader, batch: bytes, start: int) -> tuple[BatchRe
     return record, end
 
 
-def rewrite(header: BatchHeader, kept: list[BatchRecord]) -> bytes:
-    """Return the batch with only the `kept` records; offsets, times and sequences stay as they were."""
-    body = b"".join(record.raw for record in kept)
-    smaller = header._replace(length=SMALLEST_LENGTH + len(body), record_count=len(kept))
+def rewrite(header: BatchHeader, remaining: list[BatchRecord]) -> bytes:
+    """Return the batch with only the `remaining` records; offsets, times and sequences stay as they were."""
+    body = b"".join(record.raw for record in remaining)
+    smaller = header._replace(length=SMALLEST_LENGTH + len(body), record_count=len(remaining))
     covered = _HEADER.pack(*smaller)[CRC_START:] + body
     return _HEADER.pack(*smaller._replace(crc=crc32c(covered))) + body

@@ -84,7 +84,7 @@ class _Stopped(Exception):
 def compact(task: CompactionTask, stop: threading.Event) -> CompactionOutcome | None:
     """Write the compacted segments beside the old ones; None when stopped. Not for the event loop.
 
-    Records without a key, and batches that are compressed or not well formed, are kept as they are; while
+    Records without a key, and batches that are compressed or not well formed, stay as they are; while
     there are such batches no tombstone is removed, for it may be what hides one of their records.
     """
     made: list[Rewritten] = []
@@ -166,12 +166,12 @@ class _Run:
                 self._opaque = True
                 target.write(header, batch)
                 continue
-            kept = [record for record in records if self._stays(record, expired=expired)]
-            removed += len(records) - len(kept)
-            if len(kept) == len(records):
+            remaining = [record for record in records if self._stays(record, expired=expired)]
+            removed += len(records) - len(remaining)
+            if len(remaining) == len(records):
                 target.write(header, batch)
-            elif kept:
-                smaller = rewrite(header, kept)
+            elif remaining:
+                smaller = rewrite(header, remaining)
                 target.write(header._replace(length=len(smaller) - PREFIX_BYTES), smaller)
         return removed
 
@@ -193,7 +193,7 @@ class _Run:
 
 
 def _groups(task: CompactionTask) -> list[list[Path]]:
-    """Join neighbours that fit into one segment together, so that small leftovers do not pile up."""
+    """Merge adjacent segments that fit into one, so that small leftovers do not pile up."""
     groups: list[list[Path]] = []
     room = 0
     for path in task.sources:

@@ -26,7 +26,7 @@ API_VERSIONS_KEY: Final = 18
 """The one API that answers a version it does not know instead of closing (KIP-511)."""
 
 MAX_CLIENT_ID_LENGTH: Final = 255
-"""What is kept of a client's id; it becomes part of member ids."""
+"""Characters of a client's id that are used; they become part of member ids."""
 
 SIGN_IN_KEYS: Final = frozenset({API_VERSIONS_KEY, 17, 36})
 """All a client may ask before it has signed in: ApiVersions, SaslHandshake, SaslAuthenticate."""
@@ -63,18 +63,18 @@ class Listener:
     users: Users | None = None
     """None: nobody need sign in."""
     connections: set["Connection"] = field(default_factory=set)
-    strangers: dict["Connection", None] = field(default_factory=dict)
+    unauthenticated: dict["Connection", None] = field(default_factory=dict)
     """Those that have not signed in, the oldest first."""
     mistakes: Mistakes = field(default_factory=Mistakes)
     buffered: int = 0
     """Bytes of requests that have not been read whole."""
 
-    def drop_strangers(self) -> None:
+    def drop_unauthenticated(self) -> None:
         """Close the oldest connections that have not signed in, when there are more than may be."""
         asked = self.node.settings.authentication
-        while asked is not None and len(self.strangers) > asked.max_strangers:
-            oldest = next(iter(self.strangers))
-            del self.strangers[oldest]
+        while asked is not None and len(self.unauthenticated) > asked.max_unauthenticated:
+            oldest = next(iter(self.unauthenticated))
+            del self.unauthenticated[oldest]
             oldest.close()
 
     def drop_deleted_users(self) -> None:
@@ -126,8 +126,8 @@ class Connection(asyncio.Protocol):
         self._sign_in = SignIn(users, self._listener.mistakes, self._peer)
         loop = asyncio.get_running_loop()
         self._deadline = loop.call_later(asked.deadline_s, self._refuse, "broker.sign_in_timeout")
-        self._listener.strangers[self] = None
-        self._listener.drop_strangers()
+        self._listener.unauthenticated[self] = None
+        self._listener.drop_unauthenticated()
 
     def _signed_in(self) -> None:
         """Look whether the sign-in is done; from then on everything the user may do is served."""
@@ -139,17 +139,17 @@ class Connection(asyncio.Protocol):
             self._refuse("broker.reader_connection_limit", user=access.name, limit=MAX_READER_CONNECTIONS)
             return
         self._access = access
-        self._no_stranger()
+        self._authenticated()
 
-    def _no_stranger(self) -> None:
-        self._listener.strangers.pop(self, None)
+    def _authenticated(self) -> None:
+        self._listener.unauthenticated.pop(self, None)
         if self._deadline is not None:
             self._deadline.cancel()
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._listener.connections.discard(self)
-        self._no_stranger()
+        self._authenticated()
         self._listener.buffered -= len(self._buffer)
         self._buffer.clear()
         if self._waiting is not None:
@@ -225,8 +225,8 @@ class Connection(asyncio.Protocol):
         return min(MAX_QUESTION_BYTES, self._settings.max_frame_bytes)
 
     def _regulate(self) -> None:
-        held_up = self._waiting is not None or self._choked
-        reading = not (held_up and len(self._buffer) > PAUSE_BYTES)
+        blocked = self._waiting is not None or self._choked
+        reading = not (blocked and len(self._buffer) > PAUSE_BYTES)
         if reading != self._reading and not self._transport.is_closing():
             self._reading = reading
             if reading:

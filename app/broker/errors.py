@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class BrokerError(Exception):
-    """The broker cannot do what it was asked; the words say how to mend it."""
+    """The broker cannot do what it was asked; the message says how to fix it."""
 
 
 class BrokerLocked(BrokerError):
@@ -34,7 +34,7 @@ class RemoteAddressRefused(BrokerError):
 
 
 class Refused(Exception):
-    """A request cannot be carried out; `code` is what the client is told."""
+    """A request cannot be carried out; `code` is what the client receives."""
 
     def __init__(self, code: "ErrorCode", message: str = "") -> None:
         super().__init__(message or code.name)

@@ -47,7 +47,7 @@ class Group:
         self._max_members = max_members
         self._fresh_id = fresh_id
         self._timer: asyncio.TimerHandle | None = None
-        self._gathering = False
+        self._awaiting_members = False
 
     @property
     def size(self) -> int:
@@ -55,9 +55,9 @@ class Group:
         return len(self.members) + len(self._promised)
 
     @property
-    def held_bytes(self) -> int:
+    def memory_bytes(self) -> int:
         """Bytes of what the members sent and were assigned."""
-        return sum(member.held_bytes for member in self.members.values())
+        return sum(member.memory_bytes for member in self.members.values())
 
     @property
     def idle(self) -> bool:
@@ -170,17 +170,17 @@ class Group:
         if self.state is GroupState.PREPARING:
             self._complete_if_ready()
             return
-        self._gathering = self.state is GroupState.EMPTY
+        self._awaiting_members = self.state is GroupState.EMPTY
         self.state = GroupState.PREPARING
         for member in self.members.values():
             if member.syncing is not None:
                 member.fail(Refused(ErrorCode.rebalance_in_progress))
         longest = max(member.request.rebalance_timeout_s for member in self.members.values())
-        self._start_timer(self._initial_delay_s if self._gathering else longest, self._complete)
+        self._start_timer(self._initial_delay_s if self._awaiting_members else longest, self._complete)
         self._complete_if_ready()
 
     def _complete_if_ready(self) -> None:
-        if self.state is not GroupState.PREPARING or self._gathering or self._promised:
+        if self.state is not GroupState.PREPARING or self._awaiting_members or self._promised:
             return
         if all(member.joining is not None for member in self.members.values()):
             self._complete()
@@ -188,7 +188,7 @@ class Group:
     def _complete(self) -> None:
         """Begin the next generation with everybody who joined in time."""
         self._stop_timer()
-        self._gathering = False
+        self._awaiting_members = False
         late = [member for member in self.members.values() if member.joining is None]
         for member in late:
             if member.instance_id is None:
@@ -295,7 +295,7 @@ class Group:
             raise Refused(ErrorCode.rebalance_in_progress)
 
     def leave(self, member_id: str, instance_id: str | None) -> None:
-        """Remove a member at its own wish, or a static one by its name."""
+        """Remove a member that leaves, or a static one by its instance id."""
         if self._promised.pop(member_id, None) is not None:
             self._complete_if_ready()
             return

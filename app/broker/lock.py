@@ -9,7 +9,7 @@ from app.broker.errors import BrokerLocked
 
 
 class DirectoryLock:
-    """Held from `acquire` to `release` or the death of the process."""
+    """Locked from `acquire` to `release` or the death of the process."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -61,7 +61,7 @@ class PartitionLog:
         self.closed = False
         self.compact_to = 0
         self.appended_ms: int | None = None
-        """The time given to the last batch; None when its producer's was kept."""
+        """The time given to the last batch; None when its producer's is used."""
         self._now_ms = now_ms
         self._unsynced: dict[Segment, bytes] = {}
 
@@ -75,7 +75,7 @@ class PartitionLog:
 
     @property
     def start_offset(self) -> int:
-        """The oldest offset still kept."""
+        """The log start offset."""
         return self.segments[0].base_offset
 
     @property
@@ -312,7 +312,7 @@ class PartitionLog:
         if not self.segments:
             self.segments.append(Segment.create(segment_path(self.directory, 0), 0, self._now_ms()))
         self.segments[-1].unseal()
-        if self.segments[-1].mended:
+        if self.segments[-1].repaired:
             self.roll()  # the next start expects no gaps in the last segment
         self.high_watermark = self.next_offset
         self.rest()

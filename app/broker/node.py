@@ -101,7 +101,7 @@ class Parked(Protocol):
         """Forget it: the client is gone."""
 
     def finish(self) -> None:
-        """Answer at once with what there is: the client asks for something else already."""
+        """Answer at once with the records at hand: the client sent its next request."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ DIGESTS: Final[Mapping[Mechanism, str]] = {
 
 
 class SignInRefused(Exception):
-    """The exchange was malformed or its proof is wrong; nobody is told which."""
+    """The exchange was malformed or its proof is wrong; the client does not learn which."""
 
 
 @dataclass(frozen=True, slots=True)

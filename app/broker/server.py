@@ -159,7 +159,7 @@ def raise_file_limit() -> int:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (OSError, ValueError) as error:  # some systems allow less than they say
-        log.warning("broker.file_limit_kept", limit=soft, error=str(error))
+        log.warning("broker.file_limit_not_raised", limit=soft, error=str(error))
         return soft
     log.info("broker.file_limit_raised", before=soft, now=hard)
     return hard

@@ -66,7 +66,7 @@ class SignIn:
         return self._mechanism is not None
 
     def choose(self, mechanism: str) -> bool:
-        """Take the mechanism; tell whether it is served."""
+        """Take the mechanism; return whether it is supported."""
         try:
             self._mechanism = Mechanism(mechanism)
         except ValueError:

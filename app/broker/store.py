@@ -29,7 +29,7 @@ create table if not exists committed(
 
 @dataclass(frozen=True, slots=True)
 class StoredTopic:
-    """A topic as it is kept; its logs lie in the directory named after its id."""
+    """A topic as it is stored; its logs are in the directory named after its id."""
 
     name: str
     id: uuid.UUID

@@ -7,7 +7,7 @@ class Wakeups:
     """Collects wake-ups while requests are handled, to be run after their answers are on the way.
 
     Running them at once would hold up the answer that caused them; leaving them to the event loop would cost
-    another turn of it per message. Whoever lets a log grow runs `drain` when done.
+    another turn of it per message. Code that appends to a log runs `drain` when done.
     """
 
     __slots__ = ("_waiting",)

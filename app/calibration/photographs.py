@@ -57,16 +57,16 @@ class Photographer:
         self._at_once = at_once
 
     async def look_at(
-        self, labelled: LabelledPairs, tell: Callable[[Photograph], None]
+        self, labelled: LabelledPairs, report: Callable[[Photograph], None]
     ) -> dict[str, Photograph]:
-        """Return what was seen of every photograph, by its name; each is told as soon as it was looked at."""
+        """Examine every photograph and return the findings by name; report each as soon as it is done."""
         waiting = iter(labelled.photographs)
         seen: dict[str, Photograph] = {}
 
         async def work() -> None:
             for name in waiting:
                 seen[name] = await self._look(labelled.root, name)
-                tell(seen[name])
+                report(seen[name])
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(self._at_once):

@@ -48,8 +48,8 @@ def calibrate(
     looked at as in a verification, by the engine of SERVICE_FACES, on this machine. Printed are the false
     match and false non-match rate (FMR, FNMR; ISO/IEC 19795-1) over thresholds with Clopper-Pearson
     intervals. The results are put into --output in place of earlier ones: calibration.json, comparisons.csv,
-    and the distributions and the DET curve as SVG and PNG. Of the faces nothing is kept, and the service and
-    its settings are not touched.
+    and the distributions and the DET curve as SVG and PNG. No face is stored, and the service and its
+    settings are not touched.
 
     Without options at least 59 pairs labelled same and 2995 labelled different are needed (rule of 3).
 

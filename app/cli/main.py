@@ -1,4 +1,4 @@
-"""The `veristream` commands: each does one thing, says what it did, and names the mend when it cannot."""
+"""The `veristream` commands; each says what it did, or why it could not and how to fix it."""
 
 import asyncio
 from datetime import timedelta
@@ -294,7 +294,8 @@ def doctor(
 ) -> None:
     """Ask the running service how it is, and check settings, disk, keys, models, store, broker and audit log.
 
-    Each failure names its mend. Settings of the service that are not those given here are named, never shown.
+    Each failure says how to fix it. Settings of the service that differ from those given here are named,
+    never shown.
 
     With --invariants: compare commands, decisions, events, audit rows and evidence with each other, while
     the service runs; each invariant is said in words, each violation is one line, and the exit status is 1.

@@ -13,7 +13,7 @@ from app.settings import Settings, read_settings
 DataDir = Annotated[
     Path | None,
     typer.Option(
-        "--data-dir", help="Where everything is kept \\[default: SERVICE_DATA_DIR or veristream-data]."
+        "--data-dir", help="Where everything is stored \\[default: SERVICE_DATA_DIR or veristream-data]."
     ),
 ]
 NoDataDir = Annotated[

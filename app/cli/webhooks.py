@@ -38,7 +38,7 @@ def webhook_listen(
     data_dir: DataDir = None,
     as_json: AsJson = False,  # noqa: FBT002 - an option of a command
 ) -> None:
-    """Receive webhooks on this machine, verify each, and print what it tells; Ctrl-C ends it.
+    """Receive webhooks on this machine, verify each, and print its contents; Ctrl-C ends it.
 
     Without a secret one is drawn, and printed with the line that registers it. A good delivery is answered
     204, any other 400. The service calls this machine only with SERVICE_WEBHOOKS_ALLOW_INSECURE=true.
@@ -77,7 +77,7 @@ def webhook_verify(
     data_dir: NoDataDir = None,
     as_json: AsJson = False,  # noqa: FBT002 - an option of a command
 ) -> None:
-    """Tell whether one delivery can be trusted: exit status 0, or 1 with the reason.
+    """Return whether one delivery can be trusted: exit status 0, or 1 with the reason.
 
     Try:
 
@@ -90,8 +90,8 @@ def webhook_verify(
     from app.cli.actions import webhooks as commands  # noqa: PLC0415 - `--help` must not wait for it
 
     known = commands.read_secret(secret, secret_file, may_ask=body is not None and str(body) != "-")
-    told = commands.read_body(body)
-    fault = commands.verify(known, id_, timestamp, signature, told, any_time=any_time)
+    raw = commands.read_body(body)
+    fault = commands.verify(known, id_, timestamp, signature, raw, any_time=any_time)
     if as_json:
         say_json({"good": fault is None, "reason": fault})
     elif fault is None:

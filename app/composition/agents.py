@@ -61,9 +61,9 @@ def _verification(app: faust.App, around: AgentDependencies) -> None:
     if engines is None:
         raise ValueError("verifications need engines")
 
-    async def tell_session(told: RecordOutcome) -> None:
-        key = told.session_id.encode()
-        await around.writer.write(Outgoing(Topic.SESSION_COMMANDS, key, told.to_bytes()))
+    async def tell_session(outcome: RecordOutcome) -> None:
+        key = outcome.session_id.encode()
+        await around.writer.write(Outgoing(Topic.SESSION_COMMANDS, key, outcome.to_bytes()))
 
     verification_agent.register(
         app,

@@ -29,7 +29,7 @@ FRONT: Final = "front"
 """The subject of a front's row."""
 
 MARK_DIGITS: Final = 8
-"""Hexadecimal digits of a setting's mark: 32 bits tell two values apart and are too few to guess one by."""
+"""Hexadecimal digits of a setting's mark: 32 bits distinguish two values and are too few to guess one by."""
 
 
 @dataclass(frozen=True, slots=True)

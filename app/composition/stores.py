@@ -1,6 +1,6 @@
 """What every command and role opens first: the stores of a deployment and the keys derived from its root key.
 
-It is kept apart from `wiring`, whose broker, agents, models and front take seconds to import.
+It is separate from `wiring`, whose broker, agents, models and front take seconds to import.
 """
 
 import asyncio

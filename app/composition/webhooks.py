@@ -1,4 +1,4 @@
-"""Puts together what delivers webhooks: sender, dispatcher, sweep, and the search for what was never told."""
+"""Build what delivers webhooks: sender, dispatcher, scheduler, and the recovery of lost deliveries."""
 
 import random
 from collections.abc import AsyncIterator, Callable, Collection
@@ -87,14 +87,14 @@ class Delivering:
 
     @property
     def figures(self) -> tuple[Figure, ...]:
-        """What it tells of itself; never a tenant, an endpoint or a URL."""
+        """The metrics; none names a tenant, an endpoint or a URL."""
         dispatcher = self.dispatcher
         if dispatcher is None:
             return ()
         return (
             Figure(
                 "veristream_webhook_attempts_total",
-                "Wishes to deliver, by how they ended.",
+                "Commands to deliver, by how they ended.",
                 "outcome",
                 lambda: dict(dispatcher.ends),
             ),

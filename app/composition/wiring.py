@@ -1,4 +1,4 @@
-"""The one place where stores, engines, agents and front are put together, for commands and tests alike.
+"""Composition root: builds stores, engines, agents and front from the settings, for commands and tests.
 
 The stores themselves are opened by `stores`, which commands that need nothing else import alone.
 """
@@ -41,7 +41,7 @@ from app.intake.capture import build_capture_intake, open_image_pool
 from app.intake.capture_tokens import CaptureTokens
 from app.intake.verifications import Intake
 from app.kafka.cluster import open_broker, prepare_topics
-from app.kafka.request_reply import Gateway
+from app.kafka.request_reply import RequestReply
 from app.observability.backlog import DiskUsage, measuring
 from app.observability.disk_space import places_of
 from app.observability.health_probes import Probe, probes_of
@@ -80,7 +80,7 @@ STREAMS: Final = tuple(AGENTS)
 SENDING: Final = frozenset({"webhooks", "deliveries"})
 """What the sender of webhooks runs, which needs no root key."""
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +203,15 @@ async def open_front(
     async with AsyncExitStack() as stack:
         url = settings.base_url or f"http://{settings.host}:{listening.getsockname()[1]}"
         if settings.base_url is None and is_secure(url):
-            log.warning("front.in_the_clear", mend="set SERVICE_BASE_URL to the https address of its proxy")
+            log.warning("front.in_the_clear", fix="set SERVICE_BASE_URL to the https address of its proxy")
         name, leaving = f"front-{secrets.token_hex(6)}", Leaving()
-        gateway = await stack.enter_async_context(
-            Gateway(access, writer, deployment.record_keys, name=name, now=now, instance=_instance(settings))
+        request_reply = await stack.enter_async_context(
+            RequestReply(
+                access, writer, deployment.record_keys, name=name, now=now, instance=_instance(settings)
+            )
         )
-        told = [] if worker is None else worker.figures
-        registry = process_registry(worker, [*told, _gateway_figure(gateway)])
+        figures = [] if worker is None else worker.figures
+        registry = process_registry(worker, [*figures, _replies_figure(request_reply)])
         await stack.enter_async_context(watching_loop(registry))
         asked = probes_of(deployment.stores, access, worker, writer, places_of(settings))
         probes = {**asked, "front": leaving.probe}
@@ -224,7 +226,7 @@ async def open_front(
         places = settings.verifications_at_once or settings.vision_workers
         admission = await stack.enter_async_context(open_admission(places, settings.answer_timeout_s))
         ports = _front_ports(
-            settings, deployment, gateway, people, noting, probes, registry, images, writer, admission
+            settings, deployment, request_reply, people, noting, probes, registry, images, writer, admission
         )
         await Catalogue(ports.stores.records, ports.commit, now).install_first()
         marks, address = SettingMarks.under(deployment.root_key), listening_url(*listening.getsockname()[:2])
@@ -247,7 +249,7 @@ async def open_front(
             await stack.enter_async_context(sharing)
         app = create_app(ports, chosen, limiter)
         app.on_response_prepare.append(leaving.sign)
-        app.on_shutdown.append(lambda _: gateway.release(settings.stop_grace_s))
+        app.on_shutdown.append(lambda _: request_reply.release(settings.stop_grace_s))
         runner = make_runner(app, ports, chosen, shutdown_timeout_s=settings.stop_grace_s)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
@@ -284,11 +286,11 @@ def guard_figure(guard: Guard) -> Figure:
     return Figure("veristream_records_total", said, "end", lambda: dict(guard.ends))
 
 
-def _gateway_figure(gateway: Gateway) -> Figure:
+def _replies_figure(request_reply: RequestReply) -> Figure:
     said = "Answers of agents that were passed over: nobody waited any more, or no agent of ours wrote them."
 
     def read() -> dict[str, float]:
-        return {"late": gateway.late_answers, "forged": gateway.forged_answers}
+        return {"late": request_reply.late_answers, "forged": request_reply.forged_answers}
 
     return Figure("veristream_answers_passed_over_total", said, "reason", read)
 
@@ -304,7 +306,7 @@ def _instance(settings: Settings) -> int:
 async def open_health(
     settings: Settings, deployment: Deployment, access: LogAccess, writer: LogWriter, worker: Worker
 ) -> AsyncIterator[str | None]:
-    """Tell how a process of agents is, on the health port if one is set; yields its address.
+    """Report how a process of agents is, on the health port if one is set; yields its address.
 
     Raises:
         CannotStart: The port is taken.
@@ -321,7 +323,7 @@ async def open_health(
 def _front_ports(
     settings: Settings,
     deployment: Deployment,
-    gateway: Gateway,
+    request_reply: RequestReply,
     people: People,
     noting: NoteKeyUse,
     probes: dict[str, Probe],
@@ -332,7 +334,7 @@ def _front_ports(
 ) -> FrontPorts:
     stores, pepper = deployment.stores, deployment.root_key.derive(Purpose.API_KEY_PEPPER)
     intake = Intake(
-        gateway=gateway,
+        request_reply=request_reply,
         records=stores.records,
         evidence=stores.evidence,
         vault=stores.vault,
@@ -348,7 +350,7 @@ def _front_ports(
             stores.records, stores.journal, people.cookie_pepper, now, people.session_idle
         ),
         recognise_capture=tokens.recognise,
-        gateway=gateway,
+        request_reply=request_reply,
         intake=intake,
         capture=build_capture_intake(stores.evidence, images, now),
         capture_tokens=tokens,
@@ -366,18 +368,18 @@ def _front_ports(
 
 
 @asynccontextmanager
-async def running_all(settings: Settings, tell: Tell = lambda _: None) -> AsyncIterator[Running]:
+async def running_all(settings: Settings, report: Report = lambda _: None) -> AsyncIterator[Running]:
     """Run broker, agents and front in this process; ready when the context is entered.
 
     Raises:
-        CannotStart: A part cannot start; the message names the mend.
+        CannotStart: A part cannot start; the message says how to fix it.
     """
     with listen(settings) as listening:
         refuse_taken_ports(settings, with_broker=True)
         async with open_deployment(settings) as deployment, open_broker(settings) as access:
-            tell("creating topics")
+            report("creating topics")
             await prepare_topics(access)
-            tell("loading and warming the models, starting the agents")
+            report("loading and warming the models, starting the agents")
             async with (
                 open_chosen_forker(settings) as forker,
                 LogWriter(access, deployment.record_keys) as writer,

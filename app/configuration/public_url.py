@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 
 def is_secure(base_url: str) -> bool:
-    """Tell whether what is said may travel over TLS only: always, but for plain http on loopback.
+    """Return whether the URL needs TLS: always, but for plain http on loopback.
 
     There nobody listens, and some browsers would refuse a Secure cookie.
     """

@@ -1,6 +1,6 @@
 """What the demonstration made and how to get in: two tenants with a test key each, and three members.
 
-It is kept in a private file of the data folder, so that another start makes nothing again and shows the same.
+Stored in a private file of the data folder, so that another start makes nothing again and shows the same.
 """
 
 import base64
@@ -117,8 +117,8 @@ async def make_access(settings: Settings, deployment: Deployment) -> DemoAccess:
         people = people_of(deployment, deployment.stores.journal.commit, passwords, settings)
         for role, name, email in MEMBERS:
             await _free(people, email)
-            wish = NewMember(bank.tenant_id, email, name, role)
-            made, password = await add_with_password(people, wish, OPERATOR)
+            new_member = NewMember(bank.tenant_id, email, name, role)
+            made, password = await add_with_password(people, new_member, OPERATOR)
             members.append(
                 DemoMember(reviewer_id=made.reviewer_id, role=role, email=email, password=password)
             )

@@ -24,7 +24,7 @@ class Client:
     session: ClientSession
     headers: Mapping[str, str]
 
-    async def ask(self, method: str, path: str, body: Any = None, **query: str) -> dict[str, Any]:
+    async def request(self, method: str, path: str, body: Any = None, **query: str) -> dict[str, Any]:
         """Send a request and return what was answered.
 
         Raises:
@@ -33,10 +33,10 @@ class Client:
         more: dict[str, Any] = {"data": body} if isinstance(body, bytes) else {"json": body}
         more["headers"] = {**self.headers, "Content-Type": "application/json"}
         async with self.session.request(method, path, params=query, **more) as answer:
-            told: dict[str, Any] = await answer.json(content_type=None) or {}
+            answered: dict[str, Any] = await answer.json(content_type=None) or {}
         if not answer.ok:
-            raise CannotStart(f"{method} {path} was refused: {told.get('detail')} {BEGIN_ANEW}")
-        return told
+            raise CannotStart(f"{method} {path} was refused: {answered.get('detail')} {BEGIN_ANEW}")
+        return answered
 
 
 @asynccontextmanager
@@ -61,11 +61,11 @@ async def sign_in(client: Client, member: DemoMember) -> DemoMember:
         CannotStart: The service refused.
     """
     credentials = {"email": member.email, "password": member.password}
-    await client.ask("POST", "/v1/control/sessions", credentials)
+    await client.request("POST", "/v1/control/sessions", credentials)
     if member.totp_secret is not None:
         code = pyotp.TOTP(member.totp_secret).now()
-        await client.ask("POST", "/v1/control/mfa/verify", {"code": code})
+        await client.request("POST", "/v1/control/mfa/verify", {"code": code})
         return member
-    secret = (await client.ask("POST", "/v1/control/mfa/totp", {}))["secret"]
-    await client.ask("POST", "/v1/control/mfa/totp/confirm", {"code": pyotp.TOTP(secret).now()})
+    secret = (await client.request("POST", "/v1/control/mfa/totp", {}))["secret"]
+    await client.request("POST", "/v1/control/mfa/totp/confirm", {"code": pyotp.TOTP(secret).now()})
     return member.model_copy(update={"totp_secret": secret})

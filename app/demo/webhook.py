@@ -53,20 +53,20 @@ async def receiving_webhooks(
             await asyncio.to_thread(keep_access, settings, access)
         else:
             changes = {"url": address, "active": True}
-            await client.ask("PATCH", f"{PATH}/{access.endpoint_id}", changes)
+            await client.request("PATCH", f"{PATH}/{access.endpoint_id}", changes)
         try:
             yield inbox, access
         finally:
             with suppress(ClientError, TimeoutError, CannotStart):  # the service may be gone already
-                await client.ask("PATCH", f"{PATH}/{access.endpoint_id}", {"active": False})
+                await client.request("PATCH", f"{PATH}/{access.endpoint_id}", {"active": False})
 
 
 async def _register(client: Client, access: DemoAccess, address: str) -> DemoAccess:
-    wish = {
+    body = {
         "url": address,
         "secret": access.webhook_secret,
         "event_types": [EventType.VERIFICATION_COMPLETED],
         "description": DESCRIPTION,
     }
-    made = await client.ask("POST", PATH, wish)
+    made = await client.request("POST", PATH, body)
     return access.model_copy(update={"endpoint_id": made["endpoint_id"]})

@@ -33,7 +33,7 @@ class CheckpointsReport(Frozen):
     """What the copies of the checkpoints hold."""
 
     key: str
-    """The Ed25519 public key of this deployment, hexadecimal: whoever has it can check the signatures."""
+    """The Ed25519 public key of this deployment, hexadecimal; the signatures are verified with it."""
     copies: dict[str, str]
     """For each copy how many lines it has, or why it cannot be read."""
     newest: int | None = None
@@ -107,21 +107,21 @@ async def walk_chains(
 
 
 async def _read_copies(settings: Settings, deployment: Deployment) -> tuple[dict[str, str], History]:
-    """Return what each copy is like, and what all that can be read prove together."""
+    """Return the state of each copy, and what the readable ones prove in combination."""
     copies: dict[str, CheckpointCopy] = {"file": CheckpointFiles(checkpoints_dir_of(settings))}
-    told: dict[str, str] = {}
+    states: dict[str, str] = {}
     lines: dict[str, Sequence[bytes]] = {}
     try:
         copies |= _topic_of(settings)
     except CannotStart as error:
-        told["topic"] = f"not reachable: {error}"
+        states["topic"] = f"not reachable: {error}"
     for name, copy in copies.items():
         try:
             lines[name] = await copy.read(everything=True)
-            told[name] = f"{len(lines[name])} checkpoints"
+            states[name] = f"{len(lines[name])} checkpoints"
         except StoreUnavailable as error:
-            told[name] = f"not reachable: {error}"
-    return told, read_history(lines, checkpoint_key(deployment.root_key)).judged()
+            states[name] = f"not reachable: {error}"
+    return states, read_history(lines, checkpoint_key(deployment.root_key)).judged()
 
 
 def _topic_of(settings: Settings) -> dict[str, "CheckpointCopy"]:
@@ -154,13 +154,15 @@ def say_audit_report(report: AuditReport, *, as_json: bool) -> None:
     for chain in report.chains:
         if chain.head is not None:
             _say(f"  {chain.head}")
-    kept = report.checkpoints
-    newest = "none" if kept.newest is None or kept.at is None else f"{kept.newest} of {kept.at.isoformat()}"
+    state = report.checkpoints
+    newest = (
+        "none" if state.newest is None or state.at is None else f"{state.newest} of {state.at.isoformat()}"
+    )
     _say(f"Newest checkpoint: {newest}")
-    _say(f"  public key (Ed25519): {kept.key}")
-    for name, found in sorted(kept.copies.items()):
+    _say(f"  public key (Ed25519): {state.key}")
+    for name, found in sorted(state.copies.items()):
         _say(f"  {name}: {found}")
-    for fault in kept.faults:
+    for fault in state.faults:
         out.print(f"  [bold red]{fault}[/]", highlight=False, soft_wrap=True)
 
 

@@ -15,25 +15,25 @@ CLOCK_S: Final = 5.0
 """Seconds that clocks may be apart; what is deleted and written anew is put in order by them."""
 
 
-async def look_at_cassandra(settings: Settings) -> list[Finding]:
-    """Return what there is to say; nothing when none is configured."""
+async def check_cassandra(settings: Settings) -> list[Finding]:
+    """Return the findings about Cassandra; none when it is not configured."""
     try:
         address = await asyncio.to_thread(address_of, settings)
         if address is None:
             return []
         seen = await look_at(address, settings.cassandra_keyspace)
     except (VeristreamError, SettingsRefused) as error:
-        mend = "do what the message says"
-        return [Finding(looked_at="Cassandra", ok=False, found=str(error), mend=mend)]
-    mends = list(_mends(seen, settings.cassandra_keyspace))
+        fix = "do what the message says"
+        return [Finding(looked_at="Cassandra", ok=False, found=str(error), fix=fix)]
+    fixes = list(_fixes(seen, settings.cassandra_keyspace))
     found = (
         f"{seen.release} at {address}, {seen.nodes_up} of {seen.nodes} nodes up, schema {seen.schema}, "
         f"copies: {seen.copies}, clock {seen.clock_ahead_s:+.1f} s"
     )
-    return [Finding(looked_at="Cassandra", ok=not mends, found=found, mend="; ".join(mends) or None)]
+    return [Finding(looked_at="Cassandra", ok=not fixes, found=found, fix="; ".join(fixes) or None)]
 
 
-def _mends(seen: Seen, keyspace: str) -> Iterator[str]:
+def _fixes(seen: Seen, keyspace: str) -> Iterator[str]:
     if seen.nodes_up < seen.nodes:
         yield "bring the nodes up that are down"
     if seen.schema < NEWEST:

@@ -9,4 +9,4 @@ class Finding(Frozen):
     looked_at: str
     ok: bool
     found: str
-    mend: str | None = None
+    fix: str | None = None

@@ -123,7 +123,7 @@ class RunningLook:
         else:
             found = f"the service at {answer.url} keeps its records elsewhere than {self.settings.data_dir}"
             remedy = "name its folder with --data-dir, or set the SERVICE_* variables it was started with"
-        return Finding(looked_at="service", ok=False, found=found, mend=remedy)
+        return Finding(looked_at="service", ok=False, found=found, fix=remedy)
 
     def _compared(self, answer: Answer, start: Start) -> Look:
         findings = [_readiness(answer), _version(start)]
@@ -139,7 +139,7 @@ def _readiness(answer: Answer) -> Finding:
     if not answer.down:
         return Finding(looked_at="service", ok=True, found=f"ready at {answer.url}")
     found = f"not ready at {answer.url}: {'; '.join(answer.down)}"
-    return Finding(looked_at="service", ok=False, found=found, mend="see to what it names")
+    return Finding(looked_at="service", ok=False, found=found, fix="see the dependency it names")
 
 
 def _version(start: Start) -> Finding:
@@ -147,7 +147,7 @@ def _version(start: Start) -> Finding:
     if start.version == here:
         return Finding(looked_at="version", ok=True, found=here)
     found = f"the service runs {start.version}, installed here is {here}"
-    return Finding(looked_at="version", ok=False, found=found, mend="start the service again")
+    return Finding(looked_at="version", ok=False, found=found, fix="start the service again")
 
 
 def _settings(different: Sequence[str]) -> Finding:
@@ -155,7 +155,7 @@ def _settings(different: Sequence[str]) -> Finding:
         return Finding(looked_at="settings", ok=True, found="the service runs under those given here")
     remedy = "run this under the settings of the service, or start the service again under these"
     found = f"not those of the service: {'; '.join(different)}"
-    return Finding(looked_at="settings", ok=False, found=found, mend=remedy)
+    return Finding(looked_at="settings", ok=False, found=found, fix=remedy)
 
 
 def differences(settings: Settings, start: Start, marks: SettingMarks) -> list[str]:
@@ -202,13 +202,13 @@ async def ask(url: str) -> Answer | None:
             status, raw = answer.status, await answer.content.read(BODY_BYTES)
     except (ClientError, OSError, TimeoutError, ValueError):
         return None
-    told = _object(raw)
-    dependencies = told.get("dependencies")
+    body = _object(raw)
+    dependencies = body.get("dependencies")
     known = status in {HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE}
     if not known or not isinstance(dependencies, dict):
         return Answer(url, veristream=False)
     down = tuple(_down(dependencies.items()))
-    return Answer(url, veristream=True, start_id=told.get("start_id"), down=down)
+    return Answer(url, veristream=True, start_id=body.get("start_id"), down=down)
 
 
 def _down(dependencies: Iterable[tuple[str, Any]]) -> Iterable[str]:

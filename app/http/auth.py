@@ -59,7 +59,7 @@ class Gate:
             Unauthenticated: No usable credential; too many of them from one address are RATE_LIMITED.
             Refused: HEADER_DUPLICATED, API_KEY_NOT_ALLOWED, MFA_REQUIRED, PERMISSION_DENIED, ORIGIN_REFUSED,
                 RATE_LIMITED, FILTER_INVALID.
-            StoreUnavailable: Nobody can tell who it is for now.
+            StoreUnavailable: The store cannot be read for now.
         """
         refuse_duplicates(call.request)
         if endpoint.interface:

@@ -20,7 +20,7 @@ class CaseTexts:
     vault: Vault
 
     async def seal(self, tenant_id: TenantId, subject_id: SubjectId, written: str) -> str:
-        """Return what was written as it is kept."""
+        """Return the text as it is stored."""
         return await self.vault.seal(tenant_id, subject_id, _SEALED_NOTE, written.encode())
 
     async def show(self, tenant_id: TenantId, record: Record) -> bytes:

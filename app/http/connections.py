@@ -14,7 +14,7 @@ LEAST_READ_BYTES: Final = 4096
 """What must leave for a client within the write timeout; at 30 s about the rate of a modem of 1990."""
 
 LOOKS: Final = 6
-"""How often per write timeout the answers under way are looked at, so that it is kept to a sixth."""
+"""How often per write timeout the answers under way are looked at, so that it is exact to a sixth."""
 
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("veristream.http")

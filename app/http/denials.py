@@ -31,10 +31,10 @@ EVERY_S: Final = 60.0
 """One row a minute says as much as a row for each refusal, and a flood of them cannot fill the log."""
 
 MOST_OF_A_TENANT: Final = 100
-"""Callers, addresses and reasons of one tenant told apart within a minute; the others share a row."""
+"""Callers, addresses and reasons of one tenant with rows of their own in a minute; the others share one."""
 
 MOST_TENANTS: Final = 1_000
-"""Tenants told apart within a minute; refusals of the others are counted in a row of the platform."""
+"""Tenants with rows of their own in a minute; refusals of the others are counted in one of the platform."""
 
 MOST_WAITING: Final = 1_000
 """Rows that wait for a store that is away, some 2 MB; the oldest are dropped and counted."""
@@ -57,7 +57,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger("veristream.http")
 
 @dataclass(frozen=True, slots=True)
 class _Who:
-    """Whose refusals are counted together."""
+    """Whose refusals share a count."""
 
     actor_type: ActorType
     actor_id: str | None
@@ -78,7 +78,7 @@ class _Minute:
 
 
 _OTHERS: Final = _Who(ActorType.SYSTEM, None, None, ProblemCode.PERMISSION_DENIED, livemode=True)
-"""Stands for all that are not told apart."""
+"""All callers beyond the limit, which share a row."""
 
 
 @dataclass(slots=True)

@@ -103,7 +103,7 @@ class Call:
     """What the answer carries beyond its own headers, whatever it will be."""
     begun: bool = False
     """Part of the answer has left; whatever goes wrong now can only cut it short."""
-    held_bytes: int = 0
+    body_bytes: int = 0
     """How much of the body budget it has taken."""
 
     @property
@@ -134,7 +134,7 @@ class Call:
 
     @property
     def tenant_id(self) -> TenantId:
-        """Whose data is asked for, whoever asks; the credential alone decides."""
+        """The tenant whose data is requested; the credential alone decides."""
         holder = self.holder
         if holder is None:
             raise web.HTTPUnauthorized

@@ -59,7 +59,7 @@ def bearer(request: web.Request) -> str:
 
 
 def has_bearer(request: web.Request) -> bool:
-    """Tell whether an `Authorization` header was sent; it counts before any cookie."""
+    """Return whether an `Authorization` header was sent; it counts before any cookie."""
     return "Authorization" in request.headers
 
 
@@ -110,9 +110,9 @@ def address_of(request: web.Request, trusted: Sequence[IPv4Network | IPv6Network
 
 
 def came_in_the_clear(request: web.Request, trusted: Sequence[IPv4Network | IPv6Network]) -> bool:
-    """Tell whether a trusted proxy says that its caller used plain http; nobody else is believed (S8, S49).
+    """Return whether a trusted proxy says that its caller used plain http (S8, S49).
 
-    Of several proxies the first one speaks of the caller.
+    Headers of other callers are ignored; of several proxies the first one counts.
     """
     if request.remote is None or not _is_trusted(request.remote, trusted):
         return False

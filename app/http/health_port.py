@@ -15,7 +15,7 @@ from app.process.ports import LOOPBACK, taken
 async def serving_health(
     port: int, probes: Mapping[str, Probe], registry: CollectorRegistry, *, with_metrics: bool = True
 ) -> AsyncIterator[str]:
-    """Serve `/livez`, `/readyz` and, unless told not to, `/metrics` on loopback; yields the address.
+    """Serve `/livez`, `/readyz` and, unless turned off, `/metrics` on loopback; yields the address.
 
     Port 0: a free one. Anything but GET and HEAD is 405 with `Allow` (S66).
 

@@ -39,28 +39,28 @@ def listening_url(host: str, port: int) -> str:
 
 
 class Leaving:
-    """Whether a front was told to stop: then it is not ready, and a connection ends with its next answer."""
+    """Whether a front is stopping: then it is not ready, and a connection ends with its next answer."""
 
     def __init__(self) -> None:
-        self.told = False
+        self.stopping = False
 
     async def probe(self) -> str | None:
         """Say to `/readyz` that nobody should come here any more."""
-        return "it was told to stop" if self.told else None
+        return "it is stopping" if self.stopping else None
 
     async def sign(self, _: web.Request, response: web.StreamResponse) -> None:
         """Let a connection end with this answer; its client then opens another, elsewhere."""
-        if self.told:
+        if self.stopping:
             response.force_close()
             response.headers["Connection"] = "close"
 
     async def __call__(self, runner: web.AppRunner, listening: socket.socket, drain_s: float) -> None:
-        """Be not ready for a while, so that whoever spreads requests notices; then take no more connections.
+        """Be not ready for a while, so that load balancers notice; then take no more connections.
 
         Requests under way are left to the runner's cleanup. A connection the system had already taken for
         us is served, which closing the port alone would reset.
         """
-        self.told = True
+        self.stopping = True
         await asyncio.sleep(drain_s)
         listening.listen(0)  # the others who share the port get what comes now
         last = list(_accepted(listening))

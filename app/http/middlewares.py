@@ -50,7 +50,7 @@ class Watch:
     denials: Denials
 
     async def answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer the request whatever happens, and tell about it."""
+        """Answer the request whatever happens, and log it."""
         call = Call(
             request=request,
             request_id=encode_id("req", self.fresh_uuid()),

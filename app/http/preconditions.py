@@ -42,7 +42,7 @@ def changed_since() -> Refused:
 
 
 def is_unchanged(request: web.Request, tag: str) -> bool:
-    """Tell whether the caller has this version already (`If-None-Match`)."""
+    """Return whether the caller has this version already (`If-None-Match`)."""
     given = [one.strip().removeprefix("W/") for one in request.headers.get("If-None-Match", "").split(",")]
     return tag in given or given == ["*"]
 

@@ -33,12 +33,12 @@ Code = ProblemCode
 
 _KINDS: Final[tuple[tuple[type[Exception], Code, str], ...]] = (
     (NotFound, Code.NOT_FOUND, "No such thing for this caller."),
-    (Erased, Code.NOT_FOUND, "The subject was erased; what was kept of it is gone."),
+    (Erased, Code.NOT_FOUND, "The subject was erased; what was stored of it is gone."),
     (Unauthenticated, Code.UNAUTHENTICATED, "No usable credentials were presented."),
     (Overloaded, Code.OVERLOADED, "Too much is under way; ask again in a moment."),
     (ImageUndecodable, Code.IMAGE_UNDECODABLE, "An image cannot be decoded."),
     (ImageNotEvaluable, Code.IMAGE_NOT_EVALUABLE, "An image cannot be evaluated."),
-    (Damaged, Code.STORE_FAILED, "Something that is kept cannot be read."),
+    (Damaged, Code.STORE_FAILED, "Something that is stored cannot be read."),
     (Conflict, Code.STORE_FAILED, "Something was changed by somebody else at the same time."),
     (HttpProcessingError, Code.MALFORMED_JSON, "The request is not well-formed HTTP."),
     (ClientPayloadError, Code.MALFORMED_JSON, "The body cannot be decoded as its headers say."),
@@ -77,9 +77,9 @@ class Problem(Frozen):
 
 
 def refusal_of(error: Exception, store_failure: ProblemCode, *, keyed: bool = False) -> Refusal | None:
-    """Return what the caller is told about an error; None when nobody foresaw it.
+    """Return the problem for an error; None when the error is unexpected.
 
-    `keyed` tells that the request may be sent again: its Idempotency-Key finds the first answer.
+    `keyed` means that the request may be sent again: its Idempotency-Key finds the first answer.
     """
     if isinstance(error, Refused):
         return error.refusal

@@ -1,6 +1,6 @@
 """How often a key and a tenant may ask (G62, S61): a fixed window per limit, opened by its first request.
 
-Fronts of one deployment tell one another what they admitted (`app/http/rate_limit_sharing.py`); every
+Fronts of one deployment share what they admitted (`app/http/rate_limit_sharing.py`); every
 request is counted here, in this process, without waiting for anybody.
 """
 
@@ -55,7 +55,7 @@ class _Window:
     used: int = 0
     """Admitted since then, by every front that was heard of, and what an earlier window had too much."""
     unshared: int = 0
-    """Admitted here and not yet told to the other fronts."""
+    """Admitted here and not yet sent to the other fronts."""
 
     def limit_to(self, quota: int) -> None:
         """Take another quota at once; what was admitted under a higher one uses up this window only."""

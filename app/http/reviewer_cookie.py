@@ -73,7 +73,7 @@ def refuse_foreign_page(call: Call, base_url: str) -> None:
 
 @contextmanager
 def counted(call: Call, ports: FrontPorts) -> Iterator[None]:
-    """Tell a caller over a limit of attempts how long to wait."""
+    """Answer a caller over a limit of attempts with how long to wait."""
     try:
         yield
     except TooManyAttempts as full:

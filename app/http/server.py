@@ -168,4 +168,4 @@ def _gated(gate: Gate, endpoint: Endpoint) -> Handler:
 
 
 async def _later(_: web.Request) -> None:
-    """Invite no body yet (`Expect: 100-continue`); whoever reads it does, once it is wanted."""
+    """Invite no body yet (`Expect: 100-continue`); its reader does, once it is needed."""

@@ -1,4 +1,4 @@
-"""JSON as a stranger may send it: what the standard parser lets pass and a signed or hashed body must not."""
+"""Parse JSON strictly: refuse duplicate names, NaN, lone surrogates and deep nesting."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -58,7 +58,7 @@ def _malformed(detail: str) -> Refused:
 
 def _set_aside(raw: bytes) -> tuple[bytes, dict[str, str]]:
     """Return the text with a place for each long string, and the strings by their places."""
-    kept: list[bytes] = []
+    parts: list[bytes] = []
     aside: dict[str, str] = {}
     position, outside, strings = 0, 0, 0
     while (start := raw.find(b'"', position)) >= 0:
@@ -70,13 +70,13 @@ def _set_aside(raw: bytes) -> tuple[bytes, dict[str, str]]:
         if end - start > LONG_STRING_BYTES and raw.find(b"\\", start, end) < 0:
             place = f"{_PLACE}{len(aside)}"
             aside[place] = raw[start + 1 : end].decode()
-            kept += raw[position:start], json.dumps(place).encode()
+            parts += raw[position:start], json.dumps(place).encode()
         else:
-            kept.append(raw[position : end + 1])
+            parts.append(raw[position : end + 1])
         position = end + 1
     if outside + len(raw) - position > MAX_STRUCTURE_BYTES:
         raise _Refusing("The body has too many parts.")
-    return b"".join((*kept, raw[position:])), aside
+    return b"".join((*parts, raw[position:])), aside
 
 
 def _end_of_string(raw: bytes, begin: int) -> tuple[int, int]:
@@ -91,7 +91,7 @@ def _end_of_string(raw: bytes, begin: int) -> tuple[int, int]:
 
 
 def _is_even(text: bytes) -> bool:
-    """Tell whether an even number of backslashes ends the text, so that they escape only one another."""
+    """Return whether an even number of backslashes ends the text, so that they escape only one another."""
     return (len(text) - len(text.rstrip(b"\\"))) % 2 == 0
 
 

@@ -1,4 +1,4 @@
-"""From a captured image to kept evidence and what can be said of it at once; away from the event loop."""
+"""Store a captured image as evidence and check its quality at once, away from the event loop."""
 
 import asyncio
 import hashlib
@@ -40,8 +40,8 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """An image that is kept, not yet named by the session."""
+class StoredCapture:
+    """An image that is stored, not yet named by the session."""
 
     attempt: int
     evidence_id: EvidenceId
@@ -50,7 +50,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class CaptureIntake:
-    """Takes captured images in; the same image again is kept once."""
+    """Accepts captured images; the same image again is stored once."""
 
     evidence: EvidenceStore
     images: ImageGate
@@ -60,7 +60,7 @@ class CaptureIntake:
 
     async def keep(
         self, tenant_id: TenantId, stored: StoredSession, what: EvidenceKind, image: ReceivedImage
-    ) -> Kept:
+    ) -> StoredCapture:
         """Keep an image for the attempt under way, and say what is wrong with it.
 
         Raises:
@@ -87,7 +87,7 @@ class CaptureIntake:
             created_at=self.clock(),
         )
         await self.evidence.put([EvidenceDraft(draft, keepable.content)])
-        return Kept(attempt, evidence_id, reasons)
+        return StoredCapture(attempt, evidence_id, reasons)
 
     async def _judge(
         self, stored: StoredSession, what: EvidenceKind, image: ReceivedImage, keepable: StorableImage

@@ -1,4 +1,4 @@
-"""From a request for a verification to kept evidence, a command, and the record that answers it."""
+"""Submit a verification: store its evidence, send its command, and return the record that answers it."""
 
 import asyncio
 import hashlib
@@ -50,10 +50,10 @@ a hop to a thread and back 0.06 ms that every small request would pay."""
 Answer = TypeVar("Answer", bound=Event)
 
 
-class Gateway(Protocol):
+class RequestReply(Protocol):
     """Puts a command into the log and waits for its answer."""
 
-    async def ask(
+    async def request(
         self, topic: Topic, key: str, command: Command, answer_type: type[Answer], timeout_s: float, /
     ) -> Answer:
         """Return the answer; raises `Refused`, `DecisionPending`, `Overloaded` or `StoreUnavailable`."""
@@ -83,7 +83,7 @@ class SubmitResult:
 class Intake:
     """Takes a request in; what it keeps and sends is the same at every repetition of the request."""
 
-    gateway: Gateway
+    request_reply: RequestReply
     records: Records
     evidence: EvidenceStore
     vault: Vault
@@ -192,7 +192,7 @@ class Intake:
         now: datetime,
         arrived: tuple[ReceivedImage, ReceivedImage],
     ) -> tuple[EvidenceDraft, EvidenceDraft]:
-        """Return document and selfie as they will be kept; the same request keeps them once."""
+        """Return document and selfie as they will be stored; the same request stores them once."""
         tenant_id, verification_id, _ = naming
 
         async def draft(image: ReceivedImage, kind: EvidenceKind) -> EvidenceDraft:
@@ -220,7 +220,7 @@ class Intake:
             )
 
     async def _ask(self, command: SubmitVerification, timeout_s: float) -> SubmitResult:
-        decided = await self.gateway.ask(
+        decided = await self.request_reply.request(
             Topic.VERIFICATION_COMMANDS,
             command.verification_id,
             command,

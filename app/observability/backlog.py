@@ -49,7 +49,7 @@ def ages_of(waiting: Waiting, now: datetime) -> dict[str, float]:
 class Backlog:
     """Counts what waits in the store and the log, in the one process whose task it is.
 
-    While the store or the broker is away the last values stay: `/readyz` and the count of failures tell.
+    While the store or the broker is away the last values stay: see `/readyz` and the count of failures.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Backlog:
 
     @property
     def figures(self) -> tuple[Figure, ...]:
-        """What it tells; never a tenant."""
+        """The metrics; none names a tenant."""
         return (
             Figure(
                 "veristream_backlog",
@@ -149,7 +149,7 @@ class DiskUsage:
 
     @property
     def figures(self) -> tuple[Figure, ...]:
-        """What it tells."""
+        """The metrics."""
         return (
             Figure("veristream_disk_free_bytes", "Room left on the disk.", "place", lambda: self.free),
             Figure("veristream_disk_used_bytes", "Size of the files.", "place", lambda: self.used),

@@ -1,4 +1,4 @@
-"""Tells whether the disks under a deployment's files take what is written, by the name of what lies there."""
+"""Check that the disks under a deployment's files accept writes, by the name of what is stored there."""
 
 import asyncio
 import os

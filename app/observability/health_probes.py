@@ -18,7 +18,7 @@ from streams.runtime.producer import LogWriter
 from streams.runtime.supervisor import Worker
 
 Probe = Callable[[], Awaitable[str | None]]
-"""Tells why a dependency cannot be used now; None when it can. It may not raise."""
+"""Return why a dependency cannot be used now; None when it can. It may not raise."""
 
 PROBE_S: Final = 2.0
 """A dependency that has not answered by then counts as down."""
@@ -71,7 +71,7 @@ class WriteProof:
 
 
 class StoreProbe:
-    """Tells whether the store reads and writes; a disk that is full reads very well."""
+    """Checks that the store reads and writes; a full disk would still read."""
 
     def __init__(self, stores: Stores, clock: Callable[[], float] = time.monotonic) -> None:
         self._stores = stores
@@ -88,7 +88,7 @@ class StoreProbe:
 
 
 class BrokerProbe:
-    """Tells whether the broker answers and, given the process's writer, takes records."""
+    """Checks that the broker answers and, given the process's writer, takes records."""
 
     def __init__(self, access: LogAccess, writer: LogWriter | None) -> None:
         self._access = access

@@ -1,4 +1,4 @@
-"""The pulse of a process: how late its loop runs, how many tasks it has, how far its agents are behind."""
+"""Metrics of a process: event loop delay, number of tasks, and how far its agents are behind."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ _LATE: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
 class Lagging(Protocol):
-    """What agents tell of themselves."""
+    """Measurements of the agents."""
 
     @property
     def lag(self) -> Mapping[str, int]:
@@ -35,7 +35,7 @@ class Lagging(Protocol):
 
 
 class AgentLag(Collector):
-    """Tells at every reading what the agents measured last."""
+    """Collector of what the agents measured last."""
 
     def __init__(self, agents: Lagging) -> None:
         self._agents = agents
@@ -51,7 +51,7 @@ class AgentLag(Collector):
 
 
 class Figures(Collector):
-    """Tells at every reading what parts of the process say of themselves then."""
+    """Collector of values that parts of the process compute at each scrape."""
 
     def __init__(self, figures: Sequence[Figure | MetricCollector]) -> None:
         self._figures = figures
@@ -78,7 +78,7 @@ def _amounts(figure: Figure) -> Metric:
 def process_registry(
     agents: Lagging | None = None, figures: Sequence[Figure | MetricCollector] = ()
 ) -> CollectorRegistry:
-    """Return a registry that tells of this process: memory, files, interpreter, collector, agents if any."""
+    """Return a registry of this process: memory, files, interpreter, collector, agents if any."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
@@ -112,7 +112,7 @@ async def watching_loop(registry: CollectorRegistry, beat_s: float = BEAT_S) -> 
             await asyncio.sleep(beat_s)
             late.observe(max(0.0, loop.time() - due))
 
-    beating = asyncio.create_task(beat(), name="pulse")
+    beating = asyncio.create_task(beat(), name="process metrics")
     try:
         yield
     finally:

@@ -12,7 +12,7 @@ LOOPBACK: Final = "127.0.0.1"
 
 
 def refuse_taken_ports(settings: Settings, *, with_broker: bool) -> None:
-    """Return if the other ports that a role was told can be had, before anything is made or loaded.
+    """Check that the other ports a role was given are free, before anything is made or loaded.
 
     Raises:
         CannotStart: One is taken.
@@ -33,6 +33,6 @@ def _require_free(port: int, option: str) -> None:
 
 
 def taken(port: int, host: str, option: str, error: OSError) -> CannotStart:
-    """Return the refusal of a start whose port cannot be had; it names the mend."""
-    mend = f"stop what uses it, or choose another with {option} (0: a free one)"
-    return CannotStart(f"port {port} of {host} cannot be had ({os.strerror(error.errno or 0)}); {mend}")
+    """Return the error for a port that cannot be bound; it says how to fix it."""
+    fix = f"stop what uses it, or choose another with {option} (0: a free one)"
+    return CannotStart(f"port {port} of {host} cannot be had ({os.strerror(error.errno or 0)}); {fix}")

@@ -29,7 +29,7 @@ anew as they fill would then leave holes in the heap that nothing fits into. asy
 """
 
 TRIM_BYTES: Final = 2 * 1024 * 1024
-"""Free memory at the end of the heap that is kept. With glibc's 128 KiB every receive into 256 KiB would grow
+"""Free memory that stays at the end of the heap. With glibc's 128 KiB every receive into 256 KiB would grow
 the heap and shrink it again: 18 microseconds instead of 2.4 for a message of 300 bytes over a socket pair."""
 
 _M_MMAP_THRESHOLD: Final = -3
@@ -41,7 +41,7 @@ _STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class CannotStart(Exception):
-    """A part cannot start; the message names the mend."""
+    """A part cannot start; the message says how to fix it."""
 
 
 def run(role: Coroutine[Any, Any, None]) -> None:
@@ -58,8 +58,8 @@ def run(role: Coroutine[Any, Any, None]) -> None:
 async def stoppable(role: Coroutine[Any, Any, None]) -> None:
     """Run a role; a SIGTERM or SIGINT while it starts cancels it, and what it opened is closed.
 
-    Once the role is ready the signal is what `until_told_to_stop` waits for. In either case a second one ends
-    the process the hard way.
+    Once the role is ready `wait_for_stop_signal` waits for the signal. In either case a second one ends the
+    process at once.
     """
     running = asyncio.ensure_future(role)
     with _first_signal(running.cancel) as signalled:
@@ -68,8 +68,8 @@ async def stoppable(role: Coroutine[Any, Any, None]) -> None:
         running.result()
 
 
-async def until_told_to_stop() -> None:
-    """Return at the first SIGTERM or SIGINT; a second one ends the process the hard way."""
+async def wait_for_stop_signal() -> None:
+    """Return at the first SIGTERM or SIGINT; a second one ends the process at once."""
     with _first_signal() as signalled:
         await signalled.wait()
 

@@ -56,7 +56,7 @@ async def open_engines(
 
     Raises:
         CannotFork: This system cannot confine children.
-        ForkerRefused: A model is missing, altered or not of its contract; the message names the mend.
+        ForkerRefused: A model is missing, altered or not of its contract; the message says how to fix it.
         EngineFailed: A model broke on its first run.
     """
     if forker is None:

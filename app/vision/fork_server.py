@@ -1,6 +1,6 @@
 """The forker's own process: `python -m app.vision.fork_server FD`. Loads the models, then forks on request.
 
-It sees no pixels of strangers and runs no other thread. It ends when its control socket closes, and its
+It sees no untrusted pixels and runs no other thread. It ends when its control socket closes, and its
 children with it.
 """
 

@@ -47,7 +47,7 @@ class CannotFork(VeristreamError):
 
 
 class ForkerRefused(VeristreamError):
-    """The forker could not load its models; the message names the mend."""
+    """The forker could not load its models; the message says how to fix it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Forker:
 
         Raises:
             CannotFork: This system cannot run them.
-            ForkerRefused: A model cannot be used; the message names the mend.
+            ForkerRefused: A model cannot be used; the message says how to fix it.
             EngineFailed: It broke while it warmed.
         """
         self._choice = choice
@@ -196,7 +196,7 @@ class Forker:
                 socket.send_fds(self._control, [packet], [end.fileno()])
             answer: dict[str, Any] = json.loads(self._control.recv(_MESSAGE_BYTES))
         except (OSError, ValueError) as error:
-            self.process.kill()  # its answers can no longer be told apart; the next fork starts it again
+            self.process.kill()  # its answers can no longer be matched; the next fork starts it again
             raise EngineFailed("the vision forker does not answer") from error
         return answer
 

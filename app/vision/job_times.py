@@ -6,7 +6,7 @@ from prometheus_client import Histogram
 
 BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper ends: decoding takes some milliseconds, reading a page up to its limit of processor seconds, and on a
-crowded machine several times that."""
+busy machine several times that."""
 
 
 def job_times() -> Histogram:

@@ -1,6 +1,6 @@
 """The closed list of what a vision child can be asked, and the messages that ask and answer.
 
-The child has handled pixels of strangers, so nothing it says is more than plain values of a declared type:
+The child has handled untrusted pixels, so its answer is only plain values of a declared type:
 JSON that must validate, and bytes in memory whose size this side has fixed.
 """
 
@@ -80,7 +80,7 @@ EMBED: Final = Job("embed", 4, TypeAdapter(tuple[Face]), TypeAdapter(Vector))
 CHIP: Final[Job[bytes]] = Job("chip", 6, TypeAdapter(tuple[Face]), gives=Gives.FILE)
 """Answers the RGB pixels of the aligned face, a square, row after row."""
 PARALLAX: Final = Job("parallax", 6, TypeAdapter(tuple[Face]), TypeAdapter(float))
-"""The file is the chip of the other picture's face. The work is of fixed size, 8 ms; where a crowded machine
+"""The file is the chip of the other picture's face. The work is of fixed size, 8 ms; where a busy machine
 counts waiting as processor time, a limit near it would end honest requests."""
 PRINT_ROWS: Final = Job("print_rows", 4, result=TypeAdapter(int))
 LIVENESS: Final = Job("liveness", 4, TypeAdapter(tuple[Face]), TypeAdapter(float))

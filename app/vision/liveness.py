@@ -33,7 +33,7 @@ _CLASSES: Final = 3
 _SHARE_MIN: Final = 0.25
 """A face under this share of the picture's shorter side is too small for the nets."""
 
-_UNTOLD: Final = 0.5
+_UNCERTAIN: Final = 0.5
 """The most a face too small can score: uncertain, never living."""
 
 
@@ -106,7 +106,7 @@ class LivenessCore:
         score = float(np.mean(likelihoods))
         sides = face.box[2] - face.box[0], face.box[3] - face.box[1]
         small = min(sides) < _SHARE_MIN * min(picture.width, picture.height)
-        return min(score, _UNTOLD) if small else score
+        return min(score, _UNCERTAIN) if small else score
 
 
 class CoreLivenessEngine(LivenessEngine):
@@ -139,7 +139,7 @@ def build_liveness_engine(files: LivenessFiles | None, shape: BoxShape) -> CoreL
     `YUNET_BOX` for an operator's.
 
     Raises:
-        ModelUnusable: A file is missing, altered or not of its contract; the message names the mend.
+        ModelUnusable: A file is missing, altered or not of its contract; the message says how to fix it.
     """
     if files is None:
         return None

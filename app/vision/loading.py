@@ -12,7 +12,7 @@ def load(choice: EngineChoice) -> tuple[Loaded, Facts]:
     """Load the models, try each of them once, and return them with what is to be known of them.
 
     Raises:
-        ModelUnusable: A model is missing, altered or not of its contract; the message names the mend.
+        ModelUnusable: A model is missing, altered or not of its contract; the message says how to fix it.
         EngineFailed: A model broke on its first run.
     """
     text = RapidTextReader()

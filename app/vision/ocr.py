@@ -122,8 +122,8 @@ class _Eyes:
         quads = [quad for quad in quads if 1 / MAX_ASPECT <= _aspect(quad) <= MAX_ASPECT]
         largest = sorted(range(len(quads)), key=lambda index: -_area(quads[index]))[:MAX_LINES]
         lengths = accumulate(max(1.0, _aspect(quads[index])) for index in largest)
-        kept = [index for index, total in zip(largest, lengths, strict=True) if total <= MAX_TEXT_LENGTH]
-        return tuple(quads[index] for index in sorted(kept))
+        chosen = [index for index, total in zip(largest, lengths, strict=True) if total <= MAX_TEXT_LENGTH]
+        return tuple(quads[index] for index in sorted(chosen))
 
     def read(self, pixels: Pixels, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
         """Recognise each quad's line."""
@@ -175,7 +175,7 @@ def count_finders(grey: NDArray[Any]) -> int:
 
 
 def _is_finder(outer: int, inner: int) -> bool:
-    """Tell whether a side of seven modules may hold one of three."""
+    """Return whether a side of seven modules may hold one of three."""
     return 1.7 * inner < outer < 4.5 * inner
 
 

@@ -75,7 +75,7 @@ def tensor(name: str, element: str, shape: Sequence[int | str]) -> bytes:
 
 
 def keeps_weights_elsewhere(model: bytes) -> bool:
-    """Tell whether any tensor of an ONNX model lies in another file.
+    """Return whether any tensor of an ONNX model lies in another file.
 
     Raises:
         ValueError: The bytes are not a whole protobuf message.

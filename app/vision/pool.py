@@ -1,4 +1,4 @@
-"""The bounded pool of confined child processes in which all work on pixels of strangers runs."""
+"""Bounded pool of confined child processes in which all untrusted pixels are processed."""
 
 import asyncio
 import os
@@ -101,7 +101,7 @@ class VisionPool:
         """Return what the job gives; conditions of `schemas.problems` pass through.
 
         The time is none of the caller's deadline: it is bounded by the job's own processor time, so that a
-        crowded machine answers late.
+        busy machine answers late.
 
         Raises:
             Overloaded: The tenant's queue is full, or the pool is closed.
@@ -227,7 +227,7 @@ class VisionPool:
             await self._end(child)
 
     async def _fork(self) -> Child:
-        """Make a child; one that comes when nobody waits for it any more is kept for the next job."""
+        """Make a child; one that comes when nobody waits for it any more stays for the next job."""
         forking = asyncio.ensure_future(self._in_thread(self._forker.fork))
         try:
             child = await asyncio.shield(forking)

@@ -1,4 +1,4 @@
-"""Counts what looks like rows of print on a picture, cheaply: whether it is worth reading is all it tells."""
+"""Count what looks like rows of print on a picture, cheaply, to decide whether OCR is worth its time."""
 
 from typing import Final
 

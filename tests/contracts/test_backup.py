@@ -32,7 +32,7 @@ from app.backup import restoring, taking
 from app.backup.manifest import MANIFEST_FILE
 from app.backup.moment import pinned
 from app.backup.restoring import activate_restored, restore_backup, verify_backup
-from app.backup.segments_at import HeldLog, whole_bytes
+from app.backup.segments_at import LogSnapshot, whole_bytes
 from app.backup.taking import take_backup
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings
@@ -76,7 +76,7 @@ class Deployed:
 
 
 def silent(_: str) -> None:
-    """Tell nobody how far the work is."""
+    """Report nobody how far the work is."""
 
 
 @pytest.fixture(scope="module")
@@ -336,7 +336,7 @@ async def test_a_restored_folder_starts_no_role_that_sends_or_consumes(
 
 
 def can_activate(settings: Settings) -> bool:
-    """Tell whether a folder passes for a restored one; then it would have been."""
+    """Report whether a folder passes for a restored one; then it would have been."""
     try:
         activate_restored(settings)
     except CannotStart:
@@ -368,7 +368,7 @@ def test_a_segment_that_compaction_replaces_stays_what_it_was(tmp_path: Path) ->
     first.write_bytes(b"closed")
     first.with_suffix(".index").write_bytes(b"index")
     last.write_bytes(b"not a batch")
-    held = HeldLog([tmp_path])
+    held = LogSnapshot([tmp_path])
     held.refresh()
     (tmp_path / "draft").write_bytes(b"compacted")
     (tmp_path / "draft").replace(first)

@@ -183,8 +183,8 @@ async def test_a_word_from_before_an_endpoint_was_mended_says_nothing(
     """It was on its way when its tenant made the endpoint active again."""
     endpoint = await stage.register(receiver.url())
     key = endpoint.endpoint.endpoint_id
-    mended = endpoint.model_copy(update={"judged_from": stage.now})
-    await stage.stores.journal.commit(Change(ACME, (endpoint_record(mended, 2),)))
+    repaired = endpoint.model_copy(update={"judged_from": stage.now})
+    await stage.stores.journal.commit(Change(ACME, (endpoint_record(repaired, 2),)))
     before = stage.now - timedelta(seconds=1)
     note = NoteAttempt(tenant_id=ACME, endpoint_id=key, at=before, succeeded=False, gone=True)
     await stage.carry.keep_health(note)
@@ -236,8 +236,8 @@ async def test_an_endpoint_made_active_again_has_five_days_more(
     await fail_for(stage, days=5)
     stage.passes(days=1)
     found = await stage.endpoint(endpoint.endpoint.endpoint_id)
-    mended = found.endpoint.model_copy(update={"active": True, "disabled_reason": None})
-    again = found.model_copy(update={"endpoint": mended, "judged_from": stage.now})
+    repaired = found.endpoint.model_copy(update={"active": True, "disabled_reason": None})
+    again = found.model_copy(update={"endpoint": repaired, "judged_from": stage.now})
     await stage.stores.journal.commit(Change(ACME, (endpoint_record(again, 3),)))
     await fail_for(stage, days=4)
     early = (await stage.endpoint(endpoint.endpoint.endpoint_id)).endpoint

@@ -179,7 +179,7 @@ class DirectGateway:
         self.asked: list[Any] = []
         self.failing: Exception | None = None
 
-    async def ask(
+    async def request(
         self, topic: Topic, key: str, command: Command, answer_type: type[Answer], timeout_s: float, /
     ) -> Answer:
         """Carry the command out."""
@@ -413,7 +413,7 @@ class Sending:
 
     def _send(self, topic: Topic, key: str, command: Command) -> None:
         assert self.gateway is not None
-        task = asyncio.create_task(self.gateway.ask(topic, key, command, Event, 20.0))
+        task = asyncio.create_task(self.gateway.request(topic, key, command, Event, 20.0))
         self._under_way.add(task)
 
     async def settle(self) -> None:
@@ -470,7 +470,7 @@ def _ports(
     registry, tokens = CollectorRegistry(), CaptureTokens(PEPPER, people.clock)
     images = PooledImageDecoder(pool)
     intake = Intake(
-        gateway=gateway,
+        request_reply=gateway,
         records=stores.records,
         evidence=stores.evidence,
         vault=stores.vault,
@@ -483,7 +483,7 @@ def _ports(
         authenticate=keys,
         recognise_reviewer=RecogniseReviewer(stores.records, stores.journal, PEPPER, people.clock),
         recognise_capture=tokens.recognise,
-        gateway=gateway,
+        request_reply=gateway,
         intake=intake,
         capture=build_capture_intake(stores.evidence, images, now),
         capture_tokens=tokens,

@@ -92,7 +92,7 @@ async def test_where_no_service_runs_the_address_is_said(house: Deployment) -> N
     assert list(found) == ["service"]
     assert (found["service"].ok, insecure) == (False, None)
     assert found["service"].found == f"no service runs at {free}"
-    assert "veristream up" in (found["service"].mend or "")
+    assert "veristream up" in (found["service"].fix or "")
 
 
 async def test_without_an_address_both_the_last_start_and_these_settings_are_asked(house: Deployment) -> None:
@@ -109,7 +109,7 @@ async def test_a_service_over_another_store_is_told_apart(house: Deployment, tmp
         found, _ = await look(house, url)
 
     assert "keeps its records elsewhere than here" in found["service"].found
-    assert "--data-dir" in (found["service"].mend or "")
+    assert "--data-dir" in (found["service"].fix or "")
 
 
 async def test_what_is_not_veristream_is_not_taken_for_it(house: Deployment) -> None:

@@ -343,7 +343,7 @@ def test_the_doctor_names_insecure_receivers_and_the_mend() -> None:
     found = {allowed: _receivers(Settings(webhooks_allow_insecure=allowed)) for allowed in (True, False)}
 
     assert (found[True].ok, found[False].ok) == (False, True)
-    assert "unset SERVICE_WEBHOOKS_ALLOW_INSECURE" in (found[True].mend or "")
+    assert "unset SERVICE_WEBHOOKS_ALLOW_INSECURE" in (found[True].fix or "")
 
 
 SECRET_BYTES = secret_bytes(SECRET)

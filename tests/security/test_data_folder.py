@@ -98,6 +98,6 @@ async def test_13_the_doctor_names_what_is_open_to_others(tmp_path: Path) -> Non
     (closed,) = [one for one in await examine(settings) if one.looked_at == "data folder"]
 
     assert (found.ok, str(settings.data_dir) in found.found) == (False, True)
-    assert found.mend is not None
-    assert "chmod" in found.mend
+    assert found.fix is not None
+    assert "chmod" in found.fix
     assert closed.ok

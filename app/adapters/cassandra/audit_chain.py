@@ -1,7 +1,7 @@
 """The links of a tenant's chain, and its head, which moves by compare and set and carries its outbox.
 
 The links that move the head are first of all part of the head, in the same lightweight transaction; only
-then do they get rows of their own, and the rows they seal learn their place. Whoever finds links left in
+then do they get rows of their own, and the rows they seal learn their place. Who finds links left in
 the head writes them out before anything else, so a crash leaves neither a hole nor a row half sealed.
 """
 
@@ -113,7 +113,7 @@ class Chains:
         return True
 
     async def goes_on(self, tenant_id: TenantId, head: ChainLink | None) -> bool:
-        """Tell whether there are links behind the head, as there are when it was set back."""
+        """Return whether there are links behind the head, as there are when it was set back."""
         position = 0 if head is None else head.position
         return bool(await self._session.execute(_BEHIND, (tenant_id, _bucket(position + 1), position, 1)))
 
@@ -156,16 +156,16 @@ class Chains:
         return is_head(head.link, head.seal, chain_key(self._key, tenant_id))
 
     async def _write_out(self, tenant_id: TenantId, head: ChainLink, links: Sequence[KeptLink]) -> None:
-        """Give links rows of their own, tell the rows their place, and empty the outbox of the head."""
+        """Give links rows of their own, write positions into the rows, and empty the outbox of the head."""
         await self._write([(_bucket(kept.link.position), _link_write(tenant_id, kept)) for kept in links])
         await self._write(
             [((kept.key.livemode, kept.key.day), _place_write(tenant_id, kept)) for kept in links]
         )
         attempt = Attempt((_EMPTY, (tenant_id, head.hash)), (_STANDING, (tenant_id,)), {"outbox": None})
-        await self._session.lwt(attempt)  # lost: whoever moved the head on had emptied it
+        await self._session.lwt(attempt)  # lost: the process that moved the head had emptied it
 
     async def _write(self, writes: Sequence[tuple[object, Write]]) -> None:
-        """Write what lies in one partition together, which needs no log of batches."""
+        """Write one partition per batch, which needs no batch log."""
         parts: dict[object, list[Write]] = {}
         for part, write in writes:
             parts.setdefault(part, []).append(write)

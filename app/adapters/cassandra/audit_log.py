@@ -26,7 +26,7 @@ def _draw_sealer() -> str:
 
 
 class CassandraAuditLog(AuditLog):
-    """Rows are written by the journal (`audit_statements`); `draw` tells one attempt to seal from another."""
+    """Rows are written by the journal (`audit_statements`); `draw` distinguishes attempts to seal."""
 
     def __init__(self, session: Session, key: bytes, draw: Callable[[], str] = _draw_sealer) -> None:
         self._session = session
@@ -115,7 +115,7 @@ def _in_order(hints: Sequence[Hint], rows: dict[RowKey, KeptRow]) -> Sequence[tu
 
 
 def _is_spent(hint: Hint, rows: dict[RowKey, KeptRow]) -> bool:
-    """Tell whether the row was sealed; one that is not there yet is about to be written."""
+    """Return whether the row was sealed; one that is not there yet is about to be written."""
     return hint.key in rows and rows[hint.key].position is not None
 
 

@@ -124,7 +124,7 @@ async def find_page(
 
 
 def _listings(chosen: AuditFilter) -> list[_Listing]:
-    """Return the lists that together hold every row sought: of the field that leaves the fewest."""
+    """Return the lists that contain every row sought: those of the field that leaves the fewest."""
     modes = (True, False) if chosen.livemode is None else (chosen.livemode,)
     values: Sequence[str]
     for name in (*AT_ONCE, *BY_DAY):

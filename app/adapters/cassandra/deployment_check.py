@@ -1,4 +1,4 @@
-"""Whether key, store and evidence folder belong together: looked at before anything is opened."""
+"""Check that key, store and evidence folder are of one deployment, before anything is opened."""
 
 import asyncio
 import hmac

@@ -26,7 +26,7 @@ class Seen:
     """In our data centre."""
     schema: int
     copies: int
-    """Kept in our data centre; 0 when the keyspace keeps none there."""
+    """Replicas in our data centre; 0 when the keyspace has none there."""
     clock_ahead_s: float
     """How far the node's clock is ahead of ours."""
 

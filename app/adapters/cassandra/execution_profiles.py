@@ -16,7 +16,7 @@ from app.adapters.cassandra.driver import (
 )
 
 PLAIN: Final = "plain"
-"""Reads and writes at LOCAL_QUORUM; what was written is read by whoever asks next."""
+"""Reads and writes at LOCAL_QUORUM; what was written is visible to the next read."""
 
 LIGHTWEIGHT: Final = "lightweight"
 """Compare and set: Paxos at LOCAL_SERIAL, the write itself at LOCAL_QUORUM; the driver never repeats it."""

@@ -3,7 +3,7 @@
 A reader sees places that are older than `SETTLE_S`, and goes on behind the last it was given; what appears
 behind that one is never met. So a place counts as settled only once its row was answered for within half
 of that time, by the store's own clock; the other half is for clocks of nodes that differ. A batch that took
-longer, or whose writer died, may come to be written late, or is replayed by Cassandra itself. Its event then
+longer, or whose writer died, may be written late, or is replayed by Cassandra itself. Its event then
 has a row nobody may have met, and is given another, as often as needed: it stays in the queue of events that
 have to be published until one is settled (`Emitting.mark`), so a death in between changes nothing.
 

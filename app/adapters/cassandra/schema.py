@@ -20,10 +20,10 @@ is not replayed by Cassandra after as long; by then only a replay of the change,
 
 _RECORDS: Final = (
     # part 0: a record by (tenant, kind, id), written by lightweight transactions only. searched is the text
-    # of which a fragment finds it. first_body is null while the body is still the first one; `attempt` tells
-    # who wrote this version; `outbox` is what else the change that wrote it says, for whoever finds that it
-    # was not told. created_at in microseconds.
-    # part 1: `settled`, the last version whose outbox was told; the only column written by plain writes.
+    # of which a fragment finds it. first_body is null while the body is still the first one; `attempt` says
+    # who wrote this version; `outbox` has the other rows of the change that wrote it, for recovery when
+    # they were not written. created_at in microseconds.
+    # part 1: `settled`, the last version whose outbox was written; the only column written by plain writes.
     """
     CREATE TABLE IF NOT EXISTS records (
         tenant text, kind text, id text, part tinyint,
@@ -78,7 +78,7 @@ _EVENTS: Final = (
         tenant text, livemode boolean, day bigint, PRIMARY KEY ((tenant, livemode), day)
     )""",
     # What waits to be done, oldest first: `queue` "events", or any other. A row is only a hint, what is done
-    # is known elsewhere. Each slot of 15 seconds is a partition, so the graves of what was done lie in
+    # is known elsewhere. Each slot of 15 seconds is a partition, so the tombstones of what was done are in
     # partitions that are read no more; at 1,000 a second a slot has 15,000. waits_at in microseconds.
     f"""
     CREATE TABLE IF NOT EXISTS waiting (
@@ -149,7 +149,7 @@ _EVIDENCE: Final = (
         tenant text, subject_id text, wrapped blob, PRIMARY KEY ((tenant, subject_id))
     )""",
     # What is known of a piece of evidence. What is put together has one home, the verification of its first
-    # piece, and so one partition: all of it appears at once. file tells its blob from what an interrupted put
+    # piece, and so one partition: all of it appears at once. file distinguishes its blob from what an interrupted put
     # left behind. created_at in microseconds.
     """
     CREATE TABLE IF NOT EXISTS evidence (
@@ -220,7 +220,7 @@ TABLES: Final = (
     "evidence",
     "evidence_homes",
 )
-"""All tables, for whoever empties or counts them."""
+"""All tables, to empty or count them."""
 
 _LATEST: Final = 1 << 62
 """Microseconds; far beyond every clock."""

@@ -48,7 +48,7 @@ class StoreClock:
         """Return the time.
 
         Raises:
-            StoreUnavailable: The store does not tell.
+            StoreUnavailable: The store does not answer.
         """
         if self.ticks() - self._asked > ASKED_EVERY_S or self._known.doubt_s > ROUGH_S:
             await self._ask()

@@ -1,4 +1,4 @@
-"""Requests to Cassandra from the event loop: prepared once, bounded, and told in the words of the ports."""
+"""Requests to Cassandra from the event loop: prepared once, bounded, errors mapped to those of the ports."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ Row: TypeAlias = tuple[Any, ...]
 """The selected columns, in their order."""
 
 IN_FLIGHT: Final = 512
-"""Requests under way at once; whoever comes later waits. Far below the 32,768 streams of a connection."""
+"""Requests under way at once; later ones wait. Far below the 32,768 streams of a connection."""
 
 WAIT_S: Final = 4.0
 """How long a request waits for its turn before the store counts as unavailable, in seconds."""
@@ -134,7 +134,7 @@ class Session:
     async def batch(self, writes: Sequence[Write]) -> None:
         """Write all of it or nothing in the end (LOGGED); every write must be idempotent.
 
-        After `StoreUnavailable` it may still come to be written.
+        After `StoreUnavailable` it may still be written later.
         """
         if not writes:
             return
@@ -151,7 +151,7 @@ class Session:
         """Compare and set; while the outcome is unknown it is tried again, and what stands then decides.
 
         So `applied` is never a guess: it is what the server said, or this attempt's own values were
-        found standing at LOCAL_SERIAL. After `StoreUnavailable` it may still come to be applied.
+        found standing at LOCAL_SERIAL. After `StoreUnavailable` it may still be applied later.
         """
         bound = await self._bind(attempt.write)
         doubt: BaseException | None = None
@@ -258,7 +258,7 @@ class Session:
     def _settle(self, waiting: "asyncio.Future[_Page]", outcome: _Page | BaseException) -> None:
         self.turns.release()
         if waiting.done():
-            return  # whoever asked was cancelled
+            return  # the caller was cancelled
         if isinstance(outcome, BaseException):
             waiting.set_exception(outcome)
         else:

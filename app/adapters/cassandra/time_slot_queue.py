@@ -54,7 +54,7 @@ def done_writes(queue: str, hints: Sequence[Hint]) -> list[Write]:
 
 
 async def oldest(session: Session, queue: str, at_once: int) -> AsyncIterator[list[Hint]]:
-    """Yield all hints of a queue, oldest first, at most `at_once` together."""
+    """Yield all hints of a queue, oldest first, at most `at_once` in a batch."""
     async for page in session.pages(_SLOTS, (queue,)):
         for (slot,) in page:
             parameters: tuple[object, ...] = (queue, slot)

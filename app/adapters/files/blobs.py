@@ -28,7 +28,7 @@ _SHELVES: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class BlobName:
-    """Which file: `token` tells it from other attempts to put the same evidence."""
+    """Name of one file: `token` distinguishes attempts to store the same evidence."""
 
     tenant_id: TenantId
     evidence_id: EvidenceId

@@ -32,7 +32,7 @@ def tighten(paths: Iterable[Path]) -> None:
 
 
 def open_to_others(folder: Path) -> Iterator[Path]:
-    """Return the folder if others may enter it, and what lies open in it for whoever may. Blocking."""
+    """Return the folder if others may enter it, and the files in it that others may read. Blocking."""
     mode = _mode_of(folder)
     if mode is None or not mode & _OTHERS:
         return

@@ -39,7 +39,7 @@ SEALED_KINDS: Final[Mapping[RecordKind, Purpose]] = MappingProxyType(
 """Records whose whole body is sealed, and under which key: a sender of webhooks needs only the second."""
 
 MOST_CIPHERS: Final = 4_096
-"""Ciphers kept in memory, one per tenant and key; all are forgotten when there would be more."""
+"""Ciphers in memory, one per tenant and key; all are forgotten when there would be more."""
 
 _HASH_BYTES: Final = 18
 """144 bits: no two values of a tenant meet."""
@@ -120,7 +120,7 @@ class AtRest:
     def open_row(self, tenant_id: TenantId, row: AuditEvent) -> AuditEvent:
         """Return the row with its address in the clear; one that was altered stays as it is.
 
-        It is then no row that the chain knows, which is told by whoever verifies the chain.
+        It is then no row that the chain knows, which verifying the chain reports.
         """
         sealed = row.context.get(_IP)
         if not isinstance(sealed, str) or not sealed.startswith(_MARK.decode()):

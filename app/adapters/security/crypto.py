@@ -60,13 +60,13 @@ class Purpose(StrEnum):
     SEALED_ENDPOINTS = "at-rest/endpoints"
     """Webhook endpoints' records in the store."""
     SEALED_PICTURES = "at-rest/pictures"
-    """For whom a picture was kept first, and keyed hashes of pictures' digests."""
+    """For whom a picture was stored first, and keyed hashes of pictures' digests."""
     SEALED_ADDRESSES = "at-rest/addresses"
     """Network addresses in audit rows."""
     SUBJECT_INDEXES = "at-rest/subject-indexes"
     """Keyed hashes of subject ids under which records are listed."""
     KEY_CHECK = "key-check"
-    """Kept beside the data in the clear, so that a wrong root key is refused at start."""
+    """Stored beside the data in the clear, so that a wrong root key is refused at start."""
     SENDER = "sender"
     """What the sender of webhooks is given instead of the root key; see `SenderKey`."""
     SETTING_MARKS = "setting-marks"
@@ -86,8 +86,8 @@ SENDER_LABELS: Final = frozenset({
         Topic.DECISIONS, Topic.WEBHOOK_DELIVERIES, Topic.AUDIT, Topic.DEAD_LETTERS
     )),
 })  # fmt: skip
-"""Keys the sender derives: it opens endpoints' secrets, reads events and wishes to deliver, writes wishes,
-events about endpoints, wishes to seal their rows, and what it could not handle. Nothing else."""
+"""Keys the sender derives: it opens endpoints' secrets, reads events and delivery commands, writes delivery
+commands, events about endpoints, commands to seal their rows, and dead letters. Nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +198,10 @@ def _drawn(secret: bytes, source: str) -> RootKey:
 
 
 def _refuse_new_key_beside_data(path: Path) -> None:
-    kept = [name for name in SEALED_UNDER_ROOT_KEY if (path.parent / name).exists()]
-    if kept and not path.exists():  # a process that starts just now makes the key before the data
+    sealed = [name for name in SEALED_UNDER_ROOT_KEY if (path.parent / name).exists()]
+    if sealed and not path.exists():  # a process that starts just now makes the key before the data
         raise RootKeyRefused(
-            f"{path} is missing, but {path.parent} holds {' and '.join(kept)} sealed under it: "
+            f"{path} is missing, but {path.parent} holds {' and '.join(sealed)} sealed under it: "
             "put the key back or configure SERVICE_ROOT_KEY"
         )
 

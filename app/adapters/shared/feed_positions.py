@@ -1,4 +1,4 @@
-"""Places in the feed as text: a moment, and what tells those of one moment apart."""
+"""Positions in the feed as text: a moment, and a number for events of the same moment."""
 
 import re
 from typing import Final

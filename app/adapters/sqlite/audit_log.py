@@ -66,7 +66,7 @@ def page_statement(equals: tuple[str, ...], *, bounded: bool) -> str:
 
 
 def _branches(chosen: AuditFilter) -> Iterator[dict[str, Any]]:
-    """Return the equalities whose answers together are what is asked: one per action, else one per mode."""
+    """Return the equalities whose answers make up the result: one per action, else one per mode."""
     fixed = chosen.model_dump(
         mode="json", exclude_none=True, exclude={"action", "since", "until", "livemode"}
     )

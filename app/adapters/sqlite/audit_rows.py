@@ -1,4 +1,4 @@
-"""An audit row as columns: nothing is kept twice, so an altered column is an altered row."""
+"""An audit row as columns: nothing is stored twice, so an altered column is an altered row."""
 
 import json
 import sqlite3

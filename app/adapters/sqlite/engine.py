@@ -1,4 +1,4 @@
-"""Threads around SQLite: a writer that commits whoever waits together, a lane of look-ups, and readers."""
+"""Threads around SQLite: a writer that commits in batches, a batch thread for look-ups, and readers."""
 
 import asyncio
 import os
@@ -61,7 +61,7 @@ class Engine:
         return self._writer.submit(job)
 
     def find(self, job: AnyJob[Answer]) -> asyncio.Future[Answer]:
-        """Run a job of microseconds, such as a read by key, together with whatever else is looked up."""
+        """Run a job of microseconds, such as a read by key, in a batch with other look-ups."""
         return self._finder.submit(job)
 
     def read(self, job: Job[Answer]) -> asyncio.Future[Answer]:
@@ -80,7 +80,7 @@ class Engine:
         await self._loop.run_in_executor(self._writer.thread, self._fold)
 
     async def aclose(self) -> None:
-        """Finish what was asked and close the file; whoever asks later finds the store unavailable."""
+        """Finish what is queued and close the file; later calls raise `StoreUnavailable`."""
         self._finder.dispatch()
         self._writer.dispatch()
         await asyncio.to_thread(self._close)

@@ -32,9 +32,9 @@ class Kept:
     """How a put ended."""
 
     keys: Sequence[SubjectKey]
-    """To be remembered now that they are kept."""
+    """To be cached now that they are stored."""
     complete: bool
-    """False: some piece was kept already, so its new file may be spare."""
+    """False: some piece was stored already, so its new file may be spare."""
 
 
 @dataclass(frozen=True, slots=True)

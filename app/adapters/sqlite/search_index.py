@@ -4,8 +4,8 @@ A record's place among all that can be sought is the millisecond of its creation
 the newest come first in the order the index lies in.
 
 The index takes many records at once, for that costs a tenth of taking each by itself. What waits for it, some
-hundreds of all tenants together, is found by looking at each. Most sessions have ended by the time they are
-gathered, so the index need not follow their moves.
+hundreds in sum of all tenants, is found by looking at each. Most sessions have ended by the time they are
+indexed, so the index need not follow their moves.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ WITHIN_BITS: Final = 20
 _INDEXES_KNOWN: Final = 4_096
 
 MARK: Final = "mark"
-"""A token of the first record of each gathering: where FTS5 sees whether it has gone too far.
+"""A token of the first record of each batch: where FTS5 sees whether it has gone too far.
 
 Looking for records that are under two tokens it minds no bound before it has found one.
 """

@@ -1,4 +1,4 @@
-"""The stores of one node, opened together over one data folder."""
+"""Open the stores of one node over one data folder."""
 
 import asyncio
 import hmac

@@ -64,7 +64,7 @@ class AddressGuard:
 
 
 def _is_own(address: IPv4Address | IPv6Address) -> bool:
-    """Tell whether this machine has the address: then it is where a packet to it would come from."""
+    """Return whether this machine has the address: then it is where a packet to it would come from."""
     family = socket.AF_INET6 if address.version == 6 else socket.AF_INET  # noqa: PLR2004 - of IP
     with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as asked:
         asked.connect((str(address), _DISCARD_PORT))
@@ -123,7 +123,7 @@ class SystemNames:
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Sequence[str]] = loop.create_future()
 
-        def told(found: Sequence[str] | OSError) -> None:
+        def resolved(found: Sequence[str] | OSError) -> None:
             self._under_way -= 1
             if answered.done():
                 return
@@ -135,7 +135,7 @@ class SystemNames:
         def ask() -> None:
             found = _addresses_of(host)
             with suppress(RuntimeError):  # the loop has ended, nobody waits
-                loop.call_soon_threadsafe(told, found)
+                loop.call_soon_threadsafe(resolved, found)
 
         self._under_way += 1
         Thread(target=ask, name="webhook-name", daemon=True).start()

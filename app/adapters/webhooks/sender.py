@@ -43,7 +43,7 @@ from streams.webhooks.urls import USUAL_PORTS, receiver_url
 log = structlog.get_logger("veristream")
 
 CONNECT_S: Final = 5.0
-"""For the name, the connection and TLS together (G55)."""
+"""For name resolution, connection and TLS in sum (G55)."""
 
 TOTAL_S: Final = 15.0
 """For one attempt, the reading of its answer included (G55)."""
@@ -51,15 +51,15 @@ TOTAL_S: Final = 15.0
 READ_MOST: Final = 64 << 10
 """Bytes of an answer that are read before the connection is closed."""
 
-KEPT_MOST: Final = 4 << 10
-"""Bytes of an answer that are kept (G38)."""
+STORED_BODY_BYTES: Final = 4 << 10
+"""Bytes of an answer that are stored (G38)."""
 
 HEADERS_MOST: Final = 128
 LINE_MOST: Final = 8190
 """Bytes of a status line or header; with `HEADERS_MOST` an answer's head is never above a megabyte."""
 
 WAIT_MOST_S: Final = 1e9
-"""Longer waits are told as this one."""
+"""Longer waits are reported as this one."""
 
 _KINDS: Final[tuple[tuple[type[BaseException], FailureKind], ...]] = (
     (AddressRefused, FailureKind.ADDRESS_REFUSED),
@@ -96,7 +96,7 @@ async def open_sender(
 
     `insecure` allows http, this machine's loopback and any port; without it `ports` are allowed. `tls` stands
     for the system's authorities where a test has its own. No environment variable about proxies is read, no
-    cookie kept, no connection used twice.
+    cookie stored, no connection used twice.
     """
     guard = AddressGuard(insecure=insecure)
     connector = TCPConnector(
@@ -234,7 +234,7 @@ def _first_text(body: bytearray) -> str | None:
     if not body:
         return None
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    return decoder.decode(bytes(body[:KEPT_MOST]), final=len(body) <= KEPT_MOST)
+    return decoder.decode(bytes(body[:STORED_BODY_BYTES]), final=len(body) <= STORED_BODY_BYTES)
 
 
 def wait_of(retry_after: str | None, clock: Clock) -> float | None:

@@ -15,7 +15,7 @@ from app.broker.wakeups import Wakeups
 from app.broker.wire import NO_THROTTLE
 
 MAX_READER_FETCH_BYTES: Final = 1024 * 1024
-"""One answer to a user who may only read: what it does not take from its sockets is kept in memory."""
+"""One answer to a user who may only read: what it does not read from its sockets stays in memory."""
 
 _NO_DIVERGENCE: Final = EpochEndOffset()
 _SAME_LEADER: Final = LeaderIdAndEpoch()
@@ -160,7 +160,7 @@ class LongPoll:
                 self._finish(answer)
 
     def finish(self) -> None:
-        """Answer with what there is: the time is up, or the client asks for something else already."""
+        """Answer with the records at hand: the time is up, or the client sent its next request."""
         self._finish(_read(self._wanted, self._max_bytes)[0])
 
     def _finish(self, answer: Fetched) -> None:

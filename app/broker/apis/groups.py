@@ -32,12 +32,14 @@ def _now() -> float:
 
 
 async def join_group(call: Call, request: JoinGroupRequest) -> JoinGroupResponse:
-    """Wait for the next generation and tell the member its part in it."""
+    """Wait for the next generation and return the member its part in it."""
     try:
         call.check_group(request.group_id)
-        wish = _wish(call, request)
-        call.node.groups.check_room(call.access, request.group_id, wish.nbytes, newcomer=not wish.member_id)
-        joined = await call.node.groups.group(request.group_id).join(wish, _now())
+        joining = _join_request(call, request)
+        call.node.groups.check_room(
+            call.access, request.group_id, joining.nbytes, newcomer=not joining.member_id
+        )
+        joined = await call.node.groups.group(request.group_id).join(joining, _now())
     except MemberIdRequired as required:
         return _not_joined(required.code, required.member_id)
     except Refused as refused:
@@ -45,7 +47,7 @@ async def join_group(call: Call, request: JoinGroupRequest) -> JoinGroupResponse
     return _joined(joined)
 
 
-def _wish(call: Call, request: JoinGroupRequest) -> JoinRequest:
+def _join_request(call: Call, request: JoinGroupRequest) -> JoinRequest:
     session_s = request.session_timeout.total_seconds()
     if not 0 < session_s <= MAX_SESSION_S:
         raise Refused(ErrorCode.invalid_session_timeout)
@@ -137,7 +139,7 @@ def leave_group(call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse:
     return LeaveGroupResponse(throttle_time=NO_THROTTLE, error_code=error)
 
 
-def leave_group_together(call: Call, request: leaving.LeaveGroupRequest) -> left.LeaveGroupResponse:
+def leave_group_many(call: Call, request: leaving.LeaveGroupRequest) -> left.LeaveGroupResponse:
     """Let several members go, static ones by their names (KIP-345)."""
     members = tuple(
         left.MemberResponse(

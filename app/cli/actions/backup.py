@@ -27,15 +27,15 @@ def backup(settings: Settings, destination: Path, *, as_json: bool) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # what was allowed before is often enough
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    with _telling("taking the backup") as tell:
-        made = take_backup(settings, destination, key_for(settings), tell)
+    with _progress("taking the backup") as report:
+        made = take_backup(settings, destination, key_for(settings), report)
     if made.missing_evidence:
         say_warning(
             f"{len(made.missing_evidence)} pieces of evidence have no file in this deployment, so the backup "
             "has none either; see: veristream doctor --invariants"
         )
-    told = _pairs(destination, made.backup_id, str(made.taken_at), len(made.files), made.size)
-    say_pairs({**told, "missing_evidence": len(made.missing_evidence)}, as_json=as_json)
+    shown = _pairs(destination, made.backup_id, str(made.taken_at), len(made.files), made.size)
+    say_pairs({**shown, "missing_evidence": len(made.missing_evidence)}, as_json=as_json)
 
 
 def verify(settings: Settings, path: Path, *, as_json: bool) -> bool:
@@ -45,16 +45,16 @@ def verify(settings: Settings, path: Path, *, as_json: bool) -> bool:
         CannotStart: It has no manifest that holds.
     """
     there = settings.root_key is not None or (settings.data_dir / ROOT_KEY_FILE).exists()
-    with _telling("verifying the backup") as tell:
-        manifest, faults = verify_backup(path, key_for(settings) if there else None, tell)
-    told: dict[str, Any] = _pairs(
+    with _progress("verifying the backup") as report:
+        manifest, faults = verify_backup(path, key_for(settings) if there else None, report)
+    shown: dict[str, Any] = _pairs(
         path, manifest.backup_id, str(manifest.taken_at), len(manifest.files), manifest.size
     )
-    told |= {"root_key": "fits" if there else "not given: the signature was not checked", "ok": not faults}
+    shown |= {"root_key": "fits" if there else "not given: the signature was not checked", "ok": not faults}
     if as_json:
-        say_json({**told, "root_key_checked": there, "faults": faults})
+        say_json({**shown, "root_key_checked": there, "faults": faults})
     else:
-        say_pairs({**told, **{f"fault {n}": fault for n, fault in enumerate(faults, 1)}}, as_json=False)
+        say_pairs({**shown, **{f"fault {n}": fault for n, fault in enumerate(faults, 1)}}, as_json=False)
     return not faults
 
 
@@ -65,14 +65,14 @@ def restore(settings: Settings, path: Path, *, activate: bool, as_json: bool) ->
         CannotStart: It cannot be restored.
     """
     _require_embedded(settings)
-    with _telling("restoring the backup") as tell:
-        made = restore_backup(settings, path, tell, activate=activate)
+    with _progress("restoring the backup") as report:
+        made = restore_backup(settings, path, report, activate=activate)
     if activate:
         say_warning(FORK_WARNING)
-    told = _pairs(settings.data_dir, made.backup_id, str(made.taken_at), len(made.files), made.size)
+    shown = _pairs(settings.data_dir, made.backup_id, str(made.taken_at), len(made.files), made.size)
     following = "veristream up" if activate else "veristream activate"
-    told |= {"active": activate, "next": f"{following} --data-dir {settings.data_dir}"}
-    say_pairs(told, as_json=as_json)
+    shown |= {"active": activate, "next": f"{following} --data-dir {settings.data_dir}"}
+    say_pairs(shown, as_json=as_json)
 
 
 def activate(settings: Settings, *, as_json: bool) -> None:
@@ -83,8 +83,8 @@ def activate(settings: Settings, *, as_json: bool) -> None:
     """
     mark = activate_restored(settings)
     say_warning(FORK_WARNING)
-    told = {"backup_id": mark.backup_id, "taken_at": str(mark.taken_at), "active": True}
-    say_pairs({**told, "next": f"veristream up --data-dir {settings.data_dir}"}, as_json=as_json)
+    shown = {"backup_id": mark.backup_id, "taken_at": str(mark.taken_at), "active": True}
+    say_pairs({**shown, "next": f"veristream up --data-dir {settings.data_dir}"}, as_json=as_json)
 
 
 def _require_embedded(settings: Settings) -> None:
@@ -112,7 +112,7 @@ def _pairs(place: Path, backup_id: str, taken_at: str, files: int, size: int) ->
 
 
 @contextmanager
-def _telling(beginning: str) -> Iterator[Callable[[str], None]]:
+def _progress(beginning: str) -> Iterator[Callable[[str], None]]:
     """Show how far the work is, on stderr of a terminal."""
     with err.status(beginning) as status:
         yield status.update

@@ -107,8 +107,8 @@ def _address(settings: Settings) -> str:
     try:
         return (settings.broker_dir / BROKER_ADDRESS_FILE).read_text(encoding="ascii").strip()
     except OSError as error:
-        mend = f"start one with: veristream up --data-dir {settings.data_dir}"
-        raise CannotStart(f"no broker ever ran in {settings.broker_dir}; {mend}") from error
+        fix = f"start one with: veristream up --data-dir {settings.data_dir}"
+        raise CannotStart(f"no broker ever ran in {settings.broker_dir}; {fix}") from error
 
 
 def _files(settings: Settings) -> UserFiles:

@@ -82,8 +82,8 @@ async def calibrate(settings: Settings, folder: Path, wanted: Wanted) -> Calibra
         with err.status("loading the models"):
             engines = await stack.enter_async_context(open_chosen_engines(settings))
         at_once = min(settings.vision_workers, settings.vision_queue)
-        with _progress(len(labelled.photographs)) as tell:
-            seen = await Photographer(engines, policy, at_once).look_at(labelled, tell)
+        with _progress(len(labelled.photographs)) as report:
+            seen = await Photographer(engines, policy, at_once).look_at(labelled, report)
         compared = [*compare(engines, labelled.pairs, seen)]
     engine = Engine(
         engines.faces.model_version, settings.faces is None, RequiredChecks(engines, policy).face_bands()
@@ -128,7 +128,7 @@ def _evaluate(
     if advised is None:
         raise CalibrationRefused(
             f"no threshold accepts at most {wanted.max_fmr:.3g} of the different people and rejects at most "
-            f"{wanted.max_fnmr:.3g} of the same: this engine does not tell these photographs apart"
+            f"{wanted.max_fnmr:.3g} of the same: this engine does not distinguish these photographs"
         )
     in_force = Band(engine.bands.accept_at, engine.bands.reject_above)
     report = make_report(
@@ -181,9 +181,9 @@ def _refuse_too_few(
         if count < trials_needed(limit)
     ]
     if short:
-        told = f"{had} {mated} labelled same and {nonmated} labelled different, which is too few:"
+        message = f"{had} {mated} labelled same and {nonmated} labelled different, which is too few:"
         more = [f"and {len(left_out) - LISTED} more"] if len(left_out) > LISTED else []
-        raise CalibrationRefused("\n  ".join([told, *short, RULE_OF_3, *left_out[:LISTED], *more]))
+        raise CalibrationRefused("\n  ".join([message, *short, RULE_OF_3, *left_out[:LISTED], *more]))
 
 
 def _enough_for(option: str, count: int) -> str:
@@ -223,11 +223,11 @@ def _progress(total: int) -> Iterator[Callable[[Photograph], None]]:
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task, done = bar.add_task("", total=total), 0
 
-        def tell(_: Photograph) -> None:
+        def report(_: Photograph) -> None:
             nonlocal done
             done += 1
             bar.advance(task)
             if not err.is_terminal and done * 10 // total > (done - 1) * 10 // total:
                 err.print(f"{done} of {total} photographs", highlight=False)
 
-        yield tell
+        yield report

@@ -55,7 +55,7 @@ async def list_reviewers(settings: Settings, tenant: str | None) -> list[Row]:
 async def _bodies(
     settings: Settings, tenant: str | None, records: Callable[[Deployment, TenantId], AsyncIterator[Record]]
 ) -> list[bytes]:
-    """Return what is kept of one tenant or of all, tenant after tenant."""
+    """Return what is stored of one tenant or of all, tenant after tenant."""
     async with open_existing(settings) as deployment:
         return [
             record.body

@@ -17,11 +17,11 @@ async def migrate(settings: Settings) -> dict[str, str | int]:
     """Bring the configured store up; safe to run again, and by several at once.
 
     A file of SQLite would bring itself up at the next start as well, and is made by the first one; a
-    Cassandra never does, for its processes are not stopped and started together.
+    Cassandra never does, for its processes are not stopped and started at once.
 
     Raises:
         CannotStart: There is no file of SQLite, or the store cannot be reached or is newer; the message names
-            the mend.
+            the fix.
         SettingsRefused: A setting is malformed.
     """
     address = await asyncio.to_thread(address_of, settings)

@@ -31,12 +31,12 @@ async def create_reviewer(
     email = checked("--email", EMAIL, email)
     name = checked("--name", NAME, name_from(email) if name is None else name)
     async with _open_people(settings) as (deployment, people):
-        wish = NewMember(await known_tenant(deployment, tenant), email, name, role)
+        new_member = NewMember(await known_tenant(deployment, tenant), email, name, role)
         try:
-            reviewer, password = await add_with_password(people, wish, OPERATOR)
+            reviewer, password = await add_with_password(people, new_member, OPERATOR)
         except Refused as error:
             holder = await find_by_email(people, email)
-            whose = wish.tenant_id if holder is None else holder.reviewer.tenant_id
+            whose = new_member.tenant_id if holder is None else holder.reviewer.tenant_id
             raise CannotStart(
                 f"{error.refusal.detail} It is of tenant {whose}. To set a new password: veristream reviewer "
                 "reset; to free the address: veristream reviewer remove"

@@ -14,7 +14,7 @@ from app.kafka.diagnostics import reach
 from app.observability.logging import configure_logging
 from app.process.output import err, out, say_json, table
 from app.process.ports import refuse_taken_ports
-from app.process.startup import CannotStart, settle_memory, until_told_to_stop
+from app.process.startup import CannotStart, settle_memory, wait_for_stop_signal
 from app.process.unknown_variables import warn_of_unknown_variables
 from app.settings import Settings
 from schemas.problems import StoreUnavailable
@@ -29,19 +29,19 @@ T = TypeVar("T")
 
 
 async def up(settings: Settings) -> None:
-    """Run everything until told to stop; the first line on stdout is the address, once ready."""
+    """Run everything until stopped; the first line on stdout is the address, once ready."""
     refuse_marked(settings.data_dir)
     _begin(settings)
     with err.status("starting broker, models and agents") as status:
-        async with running_all(settings, tell=status.update) as running:
+        async with running_all(settings, report=status.update) as running:
             status.stop()
             _say_ready("veristream", f"{running.url}  (kafka {running.access.bootstrap})")
-            await until_told_to_stop()
+            await wait_for_stop_signal()
             err.print("stopping")
 
 
 async def broker(settings: Settings) -> None:
-    """Run the embedded broker until told to stop.
+    """Run the embedded broker until stopped.
 
     Raises:
         CannotStart: The deployment has a Kafka, or the broker cannot start.
@@ -53,11 +53,11 @@ async def broker(settings: Settings) -> None:
     async with open_broker(settings) as access:
         await prepare_topics(access)  # on an emptied folder too, while fronts and workers still live
         _say_ready("broker", access.bootstrap)
-        await until_told_to_stop()
+        await wait_for_stop_signal()
 
 
 async def front(settings: Settings) -> None:
-    """Run the HTTP front until told to stop."""
+    """Run the HTTP front until stopped."""
     refuse_marked(settings.data_dir)
     _begin(settings)
     access = access_of(settings)
@@ -73,11 +73,11 @@ async def front(settings: Settings) -> None:
                 ) as url,
             ):
                 _say_ready("front", url)
-                await until_told_to_stop()
+                await wait_for_stop_signal()
 
 
 async def worker(settings: Settings, streams: Sequence[str]) -> None:
-    """Run agents until told to stop."""
+    """Run agents until stopped."""
     refuse_marked(settings.data_dir)
     _begin(settings)
     refuse_taken_ports(settings, with_broker=False)
@@ -91,14 +91,14 @@ async def worker(settings: Settings, streams: Sequence[str]) -> None:
             open_health(settings, deployment, access, writer, agents) as health,
         ):
             _say_ready("worker", ",".join(streams) + (f"  ({health})" if health else ""))
-            await until_told_to_stop()
+            await wait_for_stop_signal()
 
 
 def _begin(settings: Settings) -> None:
     configure_logging(settings.log_format, settings.log_level)
     warn_of_unknown_variables()
     if settings.webhooks_allow_insecure:
-        log.warning("webhooks.insecure_receivers_allowed", mend="unset SERVICE_WEBHOOKS_ALLOW_INSECURE")
+        log.warning("webhooks.insecure_receivers_allowed", fix="unset SERVICE_WEBHOOKS_ALLOW_INSECURE")
 
 
 def _say_ready(role: str, where: str) -> None:
@@ -142,8 +142,8 @@ async def _with_broker(settings: Settings, access: LogAccess, asked: Callable[[]
         await reach(access)
         return await asked()
     except StoreUnavailable as error:
-        mend = "; see: veristream doctor" if settings.kafka_bootstrap else "; start one with: veristream up"
-        raise CannotStart(f"no broker answers: {error}{mend}") from error
+        fix = "; see: veristream doctor" if settings.kafka_bootstrap else "; start one with: veristream up"
+        raise CannotStart(f"no broker answers: {error}{fix}") from error
 
 
 def say_dead_letters(letters: Sequence[DeadLetter], *, as_json: bool) -> None:

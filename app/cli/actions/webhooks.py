@@ -13,7 +13,7 @@ from typing import Final
 
 from app.demo.receiver import Heard, fault_of, open_receiver
 from app.process.output import err, out
-from app.process.startup import CannotStart, until_told_to_stop
+from app.process.startup import CannotStart, wait_for_stop_signal
 from app.settings import Settings
 from streams.webhooks.signing import PREFIX, secret_bytes
 
@@ -46,10 +46,10 @@ def listen_secret(given: str | None, file: Path | None) -> ListenSecret:
 
 def registration(service: str, receiver: str, secret: str) -> str:
     """Return the line that registers a receiver; the shell puts the API key in from `API_KEY`."""
-    wish = json.dumps({"url": receiver, "event_types": ["*"], "secret": secret})
+    body = json.dumps({"url": receiver, "event_types": ["*"], "secret": secret})
     return (
         f"curl -sS -X POST {shlex.quote(f'{service}/v1/webhooks/endpoints')} "
-        f'-H "Authorization: Bearer $API_KEY" -H "Content-Type: application/json" -d {shlex.quote(wish)}'
+        f'-H "Authorization: Bearer $API_KEY" -H "Content-Type: application/json" -d {shlex.quote(body)}'
     )
 
 
@@ -86,7 +86,7 @@ def read_secret(given: str | None, file: Path | None, *, may_ask: bool) -> bytes
 async def listen(
     secret: ListenSecret, service: str, *, port: int, once: bool, fail: int | None, as_json: bool
 ) -> bool:
-    """Receive and tell until told to stop, or once; returns whether every signature was good.
+    """Receive and print until stopped, or once; return whether every signature was good.
 
     A secret that was drawn is printed with the line that registers it at the service.
 
@@ -95,15 +95,15 @@ async def listen(
     """
     heard_one, good = asyncio.Event(), True
 
-    def tell(heard: Heard) -> None:
+    def report(heard: Heard) -> None:
         nonlocal good
         good = good and heard.fault is None
         _say(heard.as_json() if as_json else heard.as_line())
         heard_one.set()
 
-    ends = [asyncio.create_task(until_told_to_stop()), asyncio.create_task(heard_one.wait())]
+    ends = [asyncio.create_task(wait_for_stop_signal()), asyncio.create_task(heard_one.wait())]
     await asyncio.sleep(0)  # from here on a signal is heard
-    async with open_receiver(secret.known, tell, port=port, fail=fail) as url:
+    async with open_receiver(secret.known, report, port=port, fail=fail) as url:
         line = None if secret.drawn is None else registration(service, url, secret.drawn)
         if as_json:
             drawn = {} if line is None else {"secret": secret.drawn, "register": line}

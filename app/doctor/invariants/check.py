@@ -15,7 +15,7 @@ from app.composition.stores import Deployment, now, open_existing
 from app.composition.tenants import every_tenant
 from app.doctor.invariants.deliveries import walk_deliveries
 from app.doctor.invariants.log_state import LogState
-from app.doctor.invariants.store_state import TELLS_FOR_MS, Held
+from app.doctor.invariants.store_state import DECISIONS_RETENTION_MS, StoreState
 from app.doctor.invariants.topic_reader import read_topics
 from app.kafka.cluster import access_of
 from app.process.output import out, say_json
@@ -109,29 +109,31 @@ async def examine_invariants(
         StoreUnavailable: Store or broker are away.
     """
     moment, needles = now(), rules.hidden(asked.canaries)
-    told = LogState(deployment.record_keys, needles)
-    held = Held(
+    log_state = LogState(deployment.record_keys, needles)
+    store_state = StoreState(
         stores=deployment.stores,
         audit_key=deployment.root_key.derive(Purpose.AUDIT_CHAIN),
         due_before=moment - asked.due_after,
-        kept_since=moment - timedelta(milliseconds=TELLS_FOR_MS) + _MARGIN,
+        retained_since=moment - timedelta(milliseconds=DECISIONS_RETENTION_MS) + _MARGIN,
         needles=needles,
     )
-    await read_topics(access, lambda name: _ours(name) and name != Topic.DECISIONS, told.meet)
+    await read_topics(access, lambda name: _ours(name) and name != Topic.DECISIONS, log_state.add)
     tenants = await every_tenant(deployment)
     for tenant_id in tenants:
-        await held.walk_records(tenant_id)
-    await held.hold_against_commands(told)
-    await read_topics(access, lambda name: name == Topic.DECISIONS, told.meet)  # after what it must tell of
-    await held.hold_against_events(told)
+        await store_state.walk_records(tenant_id)
+    await store_state.compare_with_commands(log_state)
+    await read_topics(
+        access, lambda name: name == Topic.DECISIONS, log_state.add
+    )  # after the records its events must match
+    await store_state.compare_with_events(log_state)
     for tenant_id in tenants:
-        await walk_deliveries(held, tenant_id)
+        await walk_deliveries(store_state, tenant_id)
     for tenant_id in [PLATFORM, *tenants]:
-        await held.walk_audit(tenant_id)
-    await held.walk_blobs(BlobFiles(blobs_dir), moment - SWEPT_AFTER)
+        await store_state.walk_audit(tenant_id)
+    await store_state.walk_blobs(BlobFiles(blobs_dir), moment - SWEPT_AFTER)
     spilt = await asyncio.to_thread(lambda: list(_search(needles, asked.logs)))
-    held.looked_at[Invariant.I9] += len(needles) * (told.records + len(asked.logs))
-    return _report(held, [*told.violations, *held.violations, *spilt])
+    store_state.looked_at[Invariant.I9] += len(needles) * (log_state.records + len(asked.logs))
+    return _report(store_state, [*log_state.violations, *store_state.violations, *spilt])
 
 
 def _ours(name: str) -> bool:
@@ -151,13 +153,13 @@ def _search(needles: Sequence[Sequence[bytes]], logs: Sequence[Path]) -> Iterato
         yield from found.values()
 
 
-def _report(held: Held, violations: Sequence[Violation]) -> Report:
+def _report(store_state: StoreState, violations: Sequence[Violation]) -> Report:
     looks = [
         Look(
             invariant=invariant,
             meaning=MEANING[invariant],
             counted=COUNTED[invariant],
-            looked_at=held.looked_at[invariant],
+            looked_at=store_state.looked_at[invariant],
             violations=sum(violation.invariant is invariant for violation in violations),
             not_built=NOT_BUILT.get(invariant),
         )

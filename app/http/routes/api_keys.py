@@ -86,7 +86,7 @@ class CreateKeyBody(Frozen):
     allowed_cidrs: Annotated[tuple[Network, ...], Field(max_length=50)] = ()
     """From where it may be used; empty: from anywhere."""
 
-    def wish(self) -> KeyWish:
+    def new_key(self) -> KeyWish:
         """Return what is asked for."""
         scopes, networks = tuple(dict.fromkeys(self.scopes)), tuple(dict.fromkeys(self.allowed_cidrs))
         return KeyWish(self.name, self.livemode, scopes, self.expires_at, networks)
@@ -126,7 +126,7 @@ class KeyRoutes:
             "key", call, body, self.ports.fresh_uuid, tenant_id=call.tenant_id, livemode=body.livemode
         )
         request = RequestName(named.id, named.fingerprint)
-        made = await self.ports.keys.create(call.tenant_id, body.wish(), request, call.actor)
+        made = await self.ports.keys.create(call.tenant_id, body.new_key(), request, call.actor)
         if made.text is None:
             return self._issued(made, headers={REPLAYED: "true"})
         return self._issued(made, HTTPStatus.CREATED)

@@ -94,10 +94,10 @@ class CatalogRoutes:
         """Answer what a flow may name; the same catalogue has the same entity tag."""
         body = _listed([entry for entry in await self.catalogue.all() if entry.enabled])
         tag = etag(hashlib.sha256(body).hexdigest()[:32])
-        kept = {"ETag": tag, "Cache-Control": "private, max-age=60"}
+        headers = {"ETag": tag, "Cache-Control": "private, max-age=60"}
         if is_unchanged(call.request, tag):
-            return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=kept)
-        return json_answer(body, headers=kept)
+            return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+        return json_answer(body, headers=headers)
 
     async def read(self, call: Call) -> web.Response:
         """Answer one entry."""

@@ -1,4 +1,4 @@
-"""Everything a reviewer needs to get in: sessions, second factor and password, put together."""
+"""The routes by which a reviewer signs in: sessions, second factor and password."""
 
 from app.http.bodies import BodyReader
 from app.http.endpoints import Endpoint

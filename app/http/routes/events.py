@@ -23,7 +23,7 @@ from streams.ports.records import Position
 
 PATH: Final = "/v1/events"
 PAGING: Final = Paging(usual=100, most=500)
-KEPT: Final = timedelta(days=30)
+RETENTION: Final = timedelta(days=30)
 
 LOOKED_THROUGH: Final = 500
 """Events read at once where only some types are wanted."""
@@ -55,7 +55,7 @@ class Wanted:
     after: EventId | None
 
     def admits(self, event: DecisionEvent) -> bool:
-        """Tell whether an event is meant; the one to go on after may stand in the feed twice."""
+        """Return whether an event is meant; the one to continue after may be in the feed twice."""
         return (not self.types or event.type in self.types) and event.id != self.after
 
     @property
@@ -119,7 +119,7 @@ class EventRoutes:
         if cursor is not None:
             return self.cursors.read(cursor, wanted.scope).id
         if wanted.after is None:
-            moment = self.ports.clock() - KEPT
+            moment = self.ports.clock() - RETENTION
             return await self._feed.place_at(wanted.tenant_id, livemode=wanted.livemode, moment=moment)
         try:
             return await self._feed.place_of(wanted.tenant_id, wanted.after, livemode=wanted.livemode)

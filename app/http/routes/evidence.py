@@ -28,7 +28,7 @@ DECISION_PATH: Final = "/v1/decisions/{decision_id}"
 _ENDINGS: Final = {
     "image/jpeg": "jpg", "image/png": "png", "image/webp": "webp", "application/json": "json",
 }  # fmt: skip
-"""The types evidence is kept under, with the ending of a file's name."""
+"""The media types of evidence, with the ending of a file's name."""
 
 _UNKNOWN: Final = "application/octet-stream"
 _ID: Final = "[0-9a-hjkmnp-tv-z]{26}"
@@ -70,26 +70,26 @@ class EvidenceRoutes:
         document = verification.document.evidence if verification.document else ()
         if evidence_id not in {one.id for one in (*verification.evidence, *document)}:
             raise NotFound
-        kept = await stores.evidence.describe(tenant_id, evidence_id)
+        piece = await stores.evidence.describe(tenant_id, evidence_id)
         content = await stores.evidence.get(tenant_id, evidence_id)
         row = viewed_row(
             self.ports,
             call,
             stored,
             f"Evidence {evidence_id} of verification {verification.verification_id} was looked at.",
-            {"evidence_id": evidence_id, "kind": kept.kind},
+            {"evidence_id": evidence_id, "kind": piece.kind},
         )
         looked = viewed_index(verification.verification_id, call.person.reviewer_id)
         await self.ports.commit(act(tenant_id, row, indexes=(looked,), about=evidence_id))
-        return download(content, kept.media_type, evidence_id)
+        return download(content, piece.media_type, evidence_id)
 
     async def read_decision(self, call: Call) -> web.Response:
         """Answer a decision record, a superseded one too."""
         tenant_id, decision_id = call.tenant_id, call.path_value("decision_id")
         records = self.ports.stores.records
         try:
-            kept = await records.get(tenant_id, RecordKind.DECISION, decision_id)
-            decision = Decision.from_bytes(kept.body)
+            record = await records.get(tenant_id, RecordKind.DECISION, decision_id)
+            decision = Decision.from_bytes(record.body)
         except NotFound:
             found = await find_decision(records, tenant_id, decision_id)
             if found is None:

@@ -108,15 +108,15 @@ class MemberRoutes:
         body = await self.bodies.read(call, InviteBody)
         require_may_make(call.person, body.role)
         named = name_created("inv", call, body, self.ports.fresh_uuid, tenant_id=call.tenant_id)
-        wish = NewMember(call.tenant_id, body.email, body.name, body.role)
+        new_member = NewMember(call.tenant_id, body.email, body.name, body.role)
         request = RequestName(named.id, named.fingerprint)
-        return answer_invitation(self.ports, await invite(self.ports.people, wish, request, call.actor))
+        return answer_invitation(self.ports, await invite(self.ports.people, new_member, request, call.actor))
 
     async def change(self, call: Call) -> web.Response:
         """Give a member another role, suspend it, or let it in again."""
         body = await self.bodies.read(call, ChangeMemberBody)
-        wish = MemberWish(body.role, body.active)
-        changed = await change_member(self.ports.people, call.person, _member_of(call), wish, call.actor)
+        change = MemberWish(body.role, body.active)
+        changed = await change_member(self.ports.people, call.person, _member_of(call), change, call.actor)
         return json_answer(self._shown(changed))
 
     async def withdraw(self, call: Call) -> web.Response:
@@ -156,7 +156,7 @@ INVITED: Final = created_or_replayed(
     InvitedMember,
     "The key had been used; no token is shown.",
 )
-"""How an invitation is answered, whoever invites."""
+"""The answers to an invitation, by a member or an operator."""
 
 INVITING: Final = (
     ProblemCode.IDEMPOTENCY_KEY_INVALID,

@@ -132,7 +132,7 @@ class ChangeSettingsBody(Frozen):
     def _not_null(cls, value: object) -> object:
         return _given(value)
 
-    def wish(self) -> SettingsWish:
+    def changes(self) -> SettingsWish:
         """Return what is asked for."""
         policy = self.verification_policy
         named = {} if policy is None else {name: getattr(policy, name) for name in policy.model_fields_set}
@@ -157,16 +157,16 @@ class SettingsRoutes:
     async def change(self, call: Call) -> web.Response:
         """Change what the body names."""
         seen = if_match(call.request, required=False)
-        wish = (await self.bodies.read(call, ChangeSettingsBody)).wish()
-        self._require_within(wish.rate_limits)
+        changes = (await self.bodies.read(call, ChangeSettingsBody)).changes()
+        self._require_within(changes.rate_limits)
         try:
-            changed = await self.change_settings(call.tenant_id, wish, seen, call.actor)
+            changed = await self.change_settings(call.tenant_id, changes, seen, call.actor)
         except Conflict:
             raise changed_since() from None
-        self.limits.tell(call.tenant_id, changed.settings.rate_limits)
+        self.limits.remember(call.tenant_id, changed.settings.rate_limits)
         return self._answered(changed)
 
-    def _require_within(self, wished: Mapping[str, int | None]) -> None:
+    def _require_within(self, requested: Mapping[str, int | None]) -> None:
         """Refuse limits above the deployment's, and any where the deployment counts nothing.
 
         Raises:
@@ -181,17 +181,17 @@ class SettingsRoutes:
                 else "This deployment limits no rates (SERVICE_RATE_LIMITS=off).",
                 pointer=f"/rate_limits/{name}",
             )
-            for name, value in wished.items()
+            for name, value in requested.items()
             if value is not None and value > most.get(name, 0)
         ]
         if errors:
             raise refused_fields(errors)
 
-    def _answered(self, kept: KeptSettings) -> web.Response:
+    def _answered(self, stored: KeptSettings) -> web.Response:
         """Answer with the limits that hold, the tenant's own or the deployment's."""
-        holding = TenantRateLimits(**self.limits.effective(kept.settings.rate_limits))
-        shown = kept.settings.model_copy(update={"rate_limits": holding})
-        return json_answer(shown.to_bytes(), headers={"ETag": etag(kept.version)})
+        holding = TenantRateLimits(**self.limits.effective(stored.settings.rate_limits))
+        shown = stored.settings.model_copy(update={"rate_limits": holding})
+        return json_answer(shown.to_bytes(), headers={"ETag": etag(stored.version)})
 
 
 def changing_settings(ports: FrontPorts) -> ChangeSettings:

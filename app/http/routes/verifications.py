@@ -131,7 +131,7 @@ async def find_stored(ports: FrontPorts, call: Call, verification_id: str) -> St
 
 
 def may_be_pending(verification_id: str, at: datetime) -> bool:
-    """Tell whether an id that names no verification may come to name one.
+    """Return whether an id that names no verification yet may name one later.
 
     Only the id is looked at, so every front answers alike, after a restart too. The id of a request without
     a key has the time in it at which it was drawn; that of a request with one has none, and its key finds

@@ -56,7 +56,7 @@ _TEMPLATE: Final = (_FACE + _PADDING) / (1 + 2 * _PADDING) * CHIP_SIDE
 
 
 class DlibEmbedder:
-    """128 numbers a face; their Euclidean distance tells people apart. They are not of unit length."""
+    """128 numbers a face; their Euclidean distance distinguishes people. They are not of unit length."""
 
     def __init__(self, network: Network) -> None:
         self._network = network

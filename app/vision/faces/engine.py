@@ -60,7 +60,7 @@ def build_face_engine(
     The thresholds are those of the default one; the operator's models bring their own.
 
     Raises:
-        ModelUnusable: A model is missing, altered or not of its contract; the message names the mend.
+        ModelUnusable: A model is missing, altered or not of its contract; the message says how to fix it.
     """
     if files is None:
         facts = FaceFacts(

@@ -76,16 +76,16 @@ def keep_apart(
     Too much is an intersection over union above `iou`, or one of the two covered by more than `cover`.
     """
     areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    kept: list[int] = []
+    chosen: list[int] = []
     for index in np.argsort(-scores, kind="stable"):
-        others = boxes[kept]
+        others = boxes[chosen]
         low, high = np.maximum(others[:, :2], boxes[index, :2]), np.minimum(others[:, 2:], boxes[index, 2:])
         common = np.clip(high - low, 0, None).prod(axis=1)
-        union = areas[kept] + areas[index] - common
-        covered = common / np.minimum(areas[kept], areas[index])
+        union = areas[chosen] + areas[index] - common
+        covered = common / np.minimum(areas[chosen], areas[index])
         if not ((common > iou * union) | (covered > cover)).any():
-            kept.append(int(index))
-    return kept
+            chosen.append(int(index))
+    return chosen
 
 
 def area(box: Box) -> float:

@@ -54,7 +54,7 @@ class OperatorFaces(Frozen):
         """Read, check and open both models.
 
         Raises:
-            ModelUnusable: A file is missing, altered or not of its contract; the message names the mend.
+            ModelUnusable: A file is missing, altered or not of its contract; the message says how to fix it.
         """
         return FaceCore(
             YunetDetector(self.detector.open(), self.detector.min_score),

@@ -62,7 +62,7 @@ class Wanted:
         return by_status(livemode, next(iter(self.statuses)))
 
     def admits(self, row: VerificationSession) -> bool:
-        """Tell whether a session is meant."""
+        """Return whether a session is meant."""
         in_status = self.statuses is None or row.status in self.statuses
         return row.livemode in self.modes and in_status and self.subject in folded(row.subject_id)
 
@@ -123,7 +123,7 @@ def _wanted(call: Call) -> Wanted:
 
 
 def _may_be_subject(fragment: str) -> bool:
-    """Tell whether a subject id may contain it."""
+    """Return whether a subject id may contain it."""
     return re.fullmatch(SUBJECT_PATTERN, fragment) is not None
 
 

@@ -75,8 +75,8 @@ class DeliveryRoutes:
     async def test(self, call: Call) -> web.Response:
         """Send a ping; a replayed key answers the ping it began."""
         named = name_created("evt", call, NothingSaid(), self.ports.fresh_uuid, tenant_id=call.tenant_id)
-        told = await self.deliveries.test(call.tenant_id, endpoint_of(call), modes(call), EventId(named.id))
-        return _answered(told.delivery, HTTPStatus.ACCEPTED, replayed=told.replayed)
+        sent = await self.deliveries.test(call.tenant_id, endpoint_of(call), modes(call), EventId(named.id))
+        return _answered(sent.delivery, HTTPStatus.ACCEPTED, replayed=sent.replayed)
 
     async def replay_range(self, call: Call) -> web.Response:
         """Deliver the events of a time once more; a replayed key asks for nothing that was asked."""

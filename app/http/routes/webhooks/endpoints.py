@@ -90,9 +90,9 @@ class EndpointRoutes:
         named = name_created(
             "whe", call, asked, self.ports.fresh_uuid, tenant_id=call.tenant_id, livemode=livemode
         )
-        wish = EndpointWish(body.url, body.event_types, secret, livemode, body.description)
+        new_endpoint = EndpointWish(body.url, body.event_types, secret, livemode, body.description)
         request = RequestName(named.id, named.fingerprint)
-        made = await self.endpoints.create(call.tenant_id, wish, request, call.actor)
+        made = await self.endpoints.create(call.tenant_id, new_endpoint, request, call.actor)
         if made.replayed:
             return _answered(made.endpoint, headers={REPLAYED: "true"})
         created = created_at(PATH, made.endpoint.endpoint_id)
