@@ -137,8 +137,8 @@ class Settings(BaseSettings):
     blobs_dir: Path | None = None
     """The folder of large evidence, the same for every process; unset: `blobs` in the data folder."""
     audit_checkpoints_dir: Path | None = None
-    """Where the worker appends the audit log's signed checkpoints; best a disk that accounts with write access
-    to the store cannot write; unset: `audit-checkpoints` in the data folder."""
+    """Where the worker appends the audit log's signed checkpoints; best a disk that an account which
+    can write the store cannot write; unset: `audit-checkpoints` in the data folder."""
     broker_port: int = Field(default=0, ge=0, le=65535)
     """0: a free port, remembered in the data folder."""
     broker_fsync: Fsync = Fsync.INTERVAL

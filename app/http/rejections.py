@@ -36,8 +36,8 @@ class Rejections:
     def count(self, address: str | None, most: int, now: float) -> int | None:
         """Count a refused credential; return in how many seconds to come again when there were too many.
 
-        The first of a minute is logged at once, the others in one line when the minute is over and a credential
-        of any address is refused again; exceeding the limit is logged too. `now` is monotonic, in seconds.
+        The first of a minute is logged at once, the others in one line when the minute is over and any
+        credential is refused again; exceeding the limit is logged too. `now` is monotonic, in seconds.
         """
         network = network_of(address)
         self._forget(now)
