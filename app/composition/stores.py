@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from uuid_utils.compat import uuid7
 
@@ -21,12 +22,14 @@ from app.composition.existing_deployment import require_deployment, require_key
 from app.composition.restore_marker import refuse_marked
 from app.process.startup import CannotStart
 from app.settings import Settings, SettingsRefused, blobs_dir_of
-from schemas.ids import encode_id
-from schemas.problems import VeristreamError
+from schemas.ids import PLATFORM, TenantId, encode_id
+from schemas.problems import NotFound, VeristreamError
 from streams.audit.commit import Commit
+from streams.ports.records import Position, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.reviewers.context import People
 from streams.runtime.authentication import RecordKeys
+from streams.tenants.handler import TENANTS_INDEX
 
 
 def now() -> datetime:
@@ -188,3 +191,39 @@ def people_of(
         session_lifetime=timedelta(hours=settings.session_hours),
         totp_drift_steps=settings.totp_drift_steps,
     )
+
+
+PAGE: Final = 100
+"""Records read at a time."""
+
+
+async def known_tenant(deployment: Deployment, tenant: str) -> TenantId:
+    """Return the tenant's id.
+
+    Raises:
+        CannotStart: No such tenant.
+    """
+    try:
+        await deployment.stores.records.get(PLATFORM, RecordKind.TENANT, tenant)
+    except NotFound as error:
+        raise CannotStart(
+            f"no such tenant: {tenant}; make one with: veristream tenant create NAME"
+        ) from error
+    return TenantId(tenant)
+
+
+async def every_tenant(deployment: Deployment) -> list[TenantId]:
+    """Return the ids of all tenants, newest first."""
+    tenants = every_record(deployment, PLATFORM, RecordKind.TENANT, TENANTS_INDEX)
+    return [TenantId(record.id) async for record in tenants]
+
+
+async def every_record(
+    deployment: Deployment, tenant_id: TenantId, kind: RecordKind, index: tuple[str, str]
+) -> AsyncIterator[Record]:
+    """Read all records under an index, newest first, a page at a time."""
+    before: Position | None = None
+    while page := await deployment.stores.records.page(tenant_id, kind, index, limit=PAGE, before=before):
+        for record in page:
+            yield record
+        before = Position(page[-1].created_at, page[-1].id)

@@ -8,8 +8,7 @@ from pydantic import computed_field
 from app.adapters.files.checkpoint_files import CheckpointFiles
 from app.adapters.security.checkpoint_signing import checkpoint_key
 from app.adapters.security.crypto import Purpose
-from app.composition.stores import Deployment, open_existing
-from app.composition.tenants import every_tenant
+from app.composition.stores import Deployment, every_tenant, open_existing
 from app.process.output import out, say_json, table
 from app.process.startup import CannotStart
 from app.settings import Settings, checkpoints_dir_of

@@ -9,7 +9,7 @@ from typing import Final
 
 from app.composition.stores import open_deployment
 from app.composition.webhooks import WebhookPace
-from app.composition.wiring import open_worker
+from app.composition.worker import open_worker
 from app.kafka.cluster import access_of, prepare_topics
 from app.observability.logging import configure_logging
 from app.process.startup import wait_for_stop_signal

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from app.composition.stores import Deployment, open_deployment
-from app.composition.wiring import open_worker
+from app.composition.worker import open_worker
 from app.kafka.cluster import access_of, prepare_topics
 from app.observability.logging import configure_logging
 from app.process.startup import wait_for_stop_signal

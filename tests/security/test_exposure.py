@@ -13,7 +13,7 @@ from aiohttp import ClientSession
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
-from app.composition.wiring import _metrics_by_token
+from app.composition.front import _metrics_by_token
 from app.http.health_port import serving_health
 from app.settings import Settings, SettingsRefused
 from streams.runtime.app import StreamSettings, build_app

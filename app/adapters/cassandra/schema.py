@@ -149,7 +149,7 @@ _EVIDENCE: Final = (
         tenant text, subject_id text, wrapped blob, PRIMARY KEY ((tenant, subject_id))
     )""",
     # What is known of a piece of evidence. What is stored in one call has one home, the verification
-    # of its first piece, and so one partition: all of it appears at once. file distinguishes its blob from what
+    # of its first piece, and so one partition: all of it appears at once. file tells its blob from what
     # an interrupted put left behind. created_at in microseconds.
     """
     CREATE TABLE IF NOT EXISTS evidence (

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from app.composition.stores import Deployment, now, open_existing
-from app.composition.tenants import every_record, every_tenant, known_tenant
+from app.composition.stores import Deployment, every_record, every_tenant, known_tenant, now, open_existing
 from app.process.output import out, say_json, say_rows
 from app.settings import Settings
 from schemas.access import ApiKey, Tenant

@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 
 from app.adapters.security.passwords import open_passwords
 from app.cli.actions.arguments import EMAIL, NAME, checked
-from app.composition.stores import Deployment, open_existing, people_of
-from app.composition.tenants import known_tenant
+from app.composition.stores import Deployment, known_tenant, open_existing, people_of
 from app.process.startup import CannotStart
 from app.settings import Settings
 from schemas.base import rfc3339

@@ -5,9 +5,11 @@ from typing import TypeVar
 
 import structlog
 
+from app.composition.front import open_front
 from app.composition.restore_marker import refuse_marked
 from app.composition.stores import open_deployment, record_keys_of
-from app.composition.wiring import STREAMS, open_front, open_health, open_worker, require_keys, running_all
+from app.composition.wiring import running_all
+from app.composition.worker import STREAMS, open_health, open_worker, require_keys
 from app.http.listen import listen
 from app.kafka.cluster import access_of, open_broker, prepare_topics
 from app.kafka.diagnostics import reach

@@ -8,8 +8,7 @@ from app.adapters.files.data_dir import ROOT_KEY_FILE
 from app.adapters.security.crypto import Purpose, RootKeyRefused, load_root_key
 from app.cli.actions.arguments import NAME, checked
 from app.composition.existing_deployment import require_root_key
-from app.composition.stores import Deployment, new_id, now, open_existing
-from app.composition.tenants import known_tenant
+from app.composition.stores import Deployment, known_tenant, new_id, now, open_existing
 from app.process.startup import CannotStart
 from app.settings import Settings
 from schemas.enums import Scope

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from app.composition.stores import Deployment, new_id, now, open_existing
-from app.composition.tenants import known_tenant
+from app.composition.stores import Deployment, known_tenant, new_id, now, open_existing
 from app.process.startup import CannotStart
 from app.settings import Settings
 from schemas.ids import DeliveryId, EventId, TenantId

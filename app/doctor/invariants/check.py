@@ -11,8 +11,7 @@ from rich.markup import escape
 
 from app.adapters.files.blobs import BlobFiles
 from app.adapters.security.crypto import Purpose
-from app.composition.stores import Deployment, now, open_existing
-from app.composition.tenants import every_tenant
+from app.composition.stores import Deployment, every_tenant, now, open_existing
 from app.doctor.invariants.deliveries import walk_deliveries
 from app.doctor.invariants.log_state import LogState
 from app.doctor.invariants.store_state import DECISIONS_RETENTION_MS, StoreState
