@@ -12,8 +12,8 @@ from app.adapters.files.data_dir import (
     DATABASE_FILE,
     ROOT_KEY_FILE,
     USERS_FOLDER,
+    make_private,
 )
-from app.adapters.files.private_files import make_private
 from app.adapters.security.crypto import RootKey, RootKeyRefused, load_root_key, sync_folder
 from app.adapters.sqlite.schema import NEWEST
 from app.backup.archive import Archive, opened, refuse_faults

@@ -38,8 +38,7 @@ from app.backup.writing import (
 from app.broker.users import USERS_FILE
 from app.composition.stores import new_id, now
 from app.observability.disk_space import LEAST_FREE_BYTES
-from app.process.startup import CannotStart
-from app.process.version import installed_version
+from app.process.startup import CannotStart, installed_version
 from app.settings import Settings, blobs_dir_of, checkpoints_dir_of
 
 TAR_SUFFIX: Final = ".tar"

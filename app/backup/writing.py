@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import make_private
 from app.adapters.security.crypto import sync_folder
 from app.backup.manifest import FileEntry
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -13,10 +13,33 @@ from app.broker.errors import Refused
 from app.broker.log import Mark, PartitionLog
 from app.broker.segments import Segment
 from app.broker.settings import Fsync
-from app.broker.wakeups import Wakeups
 from streams.runtime.background import BackgroundTask
 
 log = structlog.get_logger()
+
+
+class Wakeups:
+    """Collects wake-ups while requests are handled, to be run after their answers are on the way.
+
+    Running them at once would hold up the answer that caused them; leaving them to the event loop would cost
+    another turn of it per message. Code that appends to a log runs `drain` when done.
+    """
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: dict[Callable[[], None], None] = {}
+
+    def add(self, look: Callable[[], None]) -> None:
+        """Have `look` called by the next `drain`."""
+        self._waiting[look] = None
+
+    def drain(self) -> None:
+        """Call everything added so far."""
+        while self._waiting:
+            waiting, self._waiting = self._waiting, {}
+            for look in waiting:
+                look()
 
 
 class Flusher:

@@ -13,7 +13,7 @@ import structlog
 from kio.schema.errors import ErrorCode
 from kio.serial.errors import SerialError
 
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import make_private
 from app.broker.batches import STAMP_BYTES, BatchHeader, accept, appended_at, records_of, stamp
 from app.broker.errors import Refused
 from app.broker.segments import Segment, segment_path

@@ -9,13 +9,12 @@ from kio.schema.errors import ErrorCode
 
 from app.broker.coordinator import Coordinator
 from app.broker.errors import Refused
-from app.broker.flusher import Flusher
+from app.broker.flusher import Flusher, Wakeups
 from app.broker.settings import BrokerSettings
 from app.broker.sign_in import SignIn
 from app.broker.store import Store
 from app.broker.topics import TopicDirectory
 from app.broker.users import EVERYTHING, Access
-from app.broker.wakeups import Wakeups
 
 NODE_ID: Final = 1
 """The only broker of its cluster."""

@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 from kio.schema.errors import ErrorCode
 
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import make_private
 from app.broker.configs import TopicPolicy, check_configs, read_policy
 from app.broker.errors import Refused
 from app.broker.flusher import Flusher

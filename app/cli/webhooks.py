@@ -77,7 +77,7 @@ def webhook_verify(
     data_dir: NoDataDir = None,
     as_json: AsJson = False,  # noqa: FBT002 - an option of a command
 ) -> None:
-    """Return whether one delivery can be trusted: exit status 0, or 1 with the reason.
+    """Check whether one delivery can be trusted: exit status 0, or 1 with the reason.
 
     Try:
 

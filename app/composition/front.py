@@ -16,22 +16,20 @@ from app.composition.start_audit import SettingMarks, write_front_start
 from app.composition.stores import Deployment, new_id, now, people_of
 from app.configuration.public_url import is_secure
 from app.configuration.rate_limits import parse_rate_limits
-from app.http.health_port import serving_health
 from app.http.listen import Leaving, listening_url
 from app.http.ports import FrontPorts, FrontSettings
 from app.http.rate_limit_sharing import LimitSharing
 from app.http.rate_limits import RateLimiter
+from app.http.routes.health import serving_health
 from app.http.server import create_app, make_runner
 from app.intake.admission import Admission, open_admission
-from app.intake.capture import build_capture_intake, open_image_pool
-from app.intake.capture_tokens import CaptureTokens
+from app.intake.capture import CaptureTokens, build_capture_intake, open_image_pool
 from app.intake.verifications import Intake
 from app.kafka.request_reply import RequestReply
 from app.observability.disk_space import places_of
 from app.observability.health_probes import Probe, probes_of
-from app.observability.metrics import build_metrics
-from app.observability.process_metrics import process_registry, watching_loop
-from app.process.ports import taken
+from app.observability.metrics import build_metrics, process_registry, watching_loop
+from app.process.startup import taken
 from app.settings import Settings, SettingsRefused
 from app.vision.engines import open_forker
 from app.vision.forker import Forker

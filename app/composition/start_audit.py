@@ -13,7 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from app.adapters.security.crypto import Purpose, RootKey
 from app.composition.stores import new_id, now
-from app.process.version import installed_version
+from app.process.startup import installed_version
 from app.settings import PREFIX, Settings
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.enums import ActorType

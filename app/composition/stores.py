@@ -12,8 +12,7 @@ from typing import Final
 
 from uuid_utils.compat import uuid7
 
-from app.adapters.files.data_dir import OURS, ROOT_KEY_FILE
-from app.adapters.files.private_files import make_private, tighten
+from app.adapters.files.data_dir import OURS, ROOT_KEY_FILE, make_private, tighten
 from app.adapters.security.at_rest import seal_stores
 from app.adapters.security.crypto import Keys, Purpose, RootKey, SenderKey, load_root_key, load_sender_key
 from app.adapters.security.passwords import Argon2Passwords

@@ -13,7 +13,7 @@ from app.composition.stores import Deployment, open_deployment
 from app.composition.worker import open_worker
 from app.http.listen import listen
 from app.kafka.cluster import open_broker, prepare_topics
-from app.process.ports import refuse_taken_ports
+from app.process.startup import refuse_taken_ports
 from app.settings import Settings
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.producer import LogWriter

@@ -17,15 +17,15 @@ from app.composition.engines import open_chosen_engines
 from app.composition.start_audit import writing_start
 from app.composition.stores import Deployment, now
 from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
-from app.http.health_port import serving_health
+from app.http.routes.health import serving_health
 from app.observability.backlog import DiskUsage, measuring
 from app.observability.disk_space import places_of
 from app.observability.health_probes import probes_of
-from app.observability.process_metrics import process_registry, watching_loop
+from app.observability.metrics import process_registry, watching_loop
 from app.process.startup import READY_S, CannotStart
 from app.settings import Settings
 from app.vision.forker import Forker
-from app.vision.job_times import job_times
+from app.vision.pool import job_times
 from streams.audit.commit import CommitAndTell
 from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.event_publisher import KafkaEventPublisher

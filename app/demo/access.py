@@ -12,7 +12,7 @@ from typing import Final
 
 from pydantic import Field, ValidationError
 
-from app.adapters.files.private_files import PRIVATE_FILE, make_private
+from app.adapters.files.data_dir import PRIVATE_FILE, make_private
 from app.adapters.security.crypto import Purpose
 from app.adapters.security.passwords import open_passwords
 from app.composition.existing_deployment import require_deployment

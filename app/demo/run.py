@@ -14,7 +14,7 @@ from typing import Any, Final
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # ships no types
 from PIL import Image, ImageEnhance
 
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import make_private
 from app.composition.wiring import Running, running_all
 from app.demo.access import DemoAccess, folder_of, make_access, read_access
 from app.demo.client import BEGIN_ANEW, Client, tenant_client

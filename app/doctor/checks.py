@@ -6,16 +6,17 @@ import resource
 import shutil
 import ssl
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from app.adapters.files.private_files import open_to_others
+from app.adapters.cassandra.diagnostics import SAFE_COPIES, Seen, look_at
+from app.adapters.cassandra.schema import NEWEST
+from app.adapters.files.data_dir import open_to_others
+from app.composition.cassandra import address_of
 from app.composition.stores import Deployment, open_existing, record_keys_of
 from app.doctor.audit_chains import walk_chains
-from app.doctor.cassandra import check_cassandra
-from app.doctor.findings import Finding
-from app.doctor.running_service import RunningLook
+from app.doctor.running_service import Finding, RunningLook
 from app.kafka.cluster import TABLES, access_of
 from app.kafka.diagnostics import reach
 from app.observability.disk_space import nearest_existing
@@ -189,3 +190,36 @@ def _topics(access: LogAccess, there: Mapping[str, Sequence[Mapping[str, Any]]])
         return Finding(looked_at="topics", ok=False, found=str(error), fix="do what the message says")
     found = f"{len(wanted)}, stored {access.replication_factor} times"
     return Finding(looked_at="topics", ok=True, found=found)
+
+
+CLOCK_S: Final = 5.0
+"""Seconds that clocks may be apart; what is deleted and written anew is put in order by them."""
+
+
+async def check_cassandra(settings: Settings) -> list[Finding]:
+    """Return the findings about Cassandra; none when it is not configured."""
+    try:
+        address = await asyncio.to_thread(address_of, settings)
+        if address is None:
+            return []
+        seen = await look_at(address, settings.cassandra_keyspace)
+    except (VeristreamError, SettingsRefused) as error:
+        fix = "do what the message says"
+        return [Finding(looked_at="Cassandra", ok=False, found=str(error), fix=fix)]
+    fixes = list(_fixes(seen, settings.cassandra_keyspace))
+    found = (
+        f"{seen.release} at {address}, {seen.nodes_up} of {seen.nodes} nodes up, schema {seen.schema}, "
+        f"copies: {seen.copies}, clock {seen.clock_ahead_s:+.1f} s"
+    )
+    return [Finding(looked_at="Cassandra", ok=not fixes, found=found, fix="; ".join(fixes) or None)]
+
+
+def _fixes(seen: Seen, keyspace: str) -> Iterator[str]:
+    if seen.nodes_up < seen.nodes:
+        yield "bring the nodes up that are down"
+    if seen.schema < NEWEST:
+        yield "run: veristream migrate"
+    if seen.copies < min(seen.nodes, SAFE_COPIES):
+        yield f"keep {min(seen.nodes, SAFE_COPIES)} copies: ALTER KEYSPACE {keyspace}, then nodetool repair"
+    if abs(seen.clock_ahead_s) > CLOCK_S:
+        yield "set the clocks of all machines by NTP"

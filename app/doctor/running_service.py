@@ -11,14 +11,24 @@ from aiohttp import ClientError, ClientSession, ClientTimeout
 
 from app.composition.start_audit import FRONT, SettingMarks, variable
 from app.composition.stores import Deployment
-from app.doctor.findings import Finding
 from app.http.listen import listening_url
-from app.process.version import installed_version
+from app.process.startup import installed_version
 from app.settings import Settings
 from schemas.audit import AuditAction, AuditEvent, AuditFilter
+from schemas.base import Frozen
 from schemas.ids import PLATFORM
 from streams.ports.audit import AuditLog
 from streams.ports.records import Position
+
+
+class Finding(Frozen):
+    """What one look found."""
+
+    looked_at: str
+    ok: bool
+    found: str
+    fix: str | None = None
+
 
 ANSWER_S: Final = 5.0
 """How long an address may take; `/readyz` itself gives its dependencies two seconds."""

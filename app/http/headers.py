@@ -1,4 +1,4 @@
-"""Request headers that mean something here: the credential, the idempotency key, the caller's address."""
+"""Request headers: credential, idempotency key, caller's address, content negotiation and entity tags."""
 
 import re
 from collections.abc import Sequence
@@ -133,3 +133,89 @@ def _parsed(address: str) -> IPv4Address | IPv6Address | None:
 
 def _refused(header: str, code: ProblemCode, message: str) -> Refused:
     return Refused.because(code, message, FieldProblem(code=code, message=message, header=header))
+
+
+def wanted(request: web.Request, offered: Sequence[str]) -> str:
+    """Return which of the offered types the request likes best, the first one when it says nothing."""
+    return preferred(",".join(request.headers.getall("Accept", ("*/*",))), offered)
+
+
+def preferred(accept: str, offered: Sequence[str]) -> str:
+    """Return the offered type the caller likes best; the first one when nothing fits or all are equal."""
+    weights = [_weight(accept, media_type) for media_type in offered]
+    return offered[weights.index(max(weights))]
+
+
+def _weight(accept: str, media_type: str) -> float:
+    """Return the weight of the most specific range that covers the type."""
+    found: dict[str, float] = {}
+    for entry in accept.split(","):
+        name, *parameters = (part.strip().lower() for part in entry.split(";"))
+        found[name] = next((_quality(p[2:]) for p in parameters if p.startswith("q=")), 1.0)
+    group = media_type.partition("/")[0] + "/*"
+    return found.get(media_type, found.get(group, found.get("*/*", 0.0)))
+
+
+def _quality(given: str) -> float:
+    try:
+        return min(1.0, max(0.0, float(given)))
+    except ValueError:
+        return 0.0
+
+
+def language(request: web.Request, offered: Sequence[str]) -> str:
+    """Return which of the offered languages `Accept-Language` likes best, the first one when it likes none.
+
+    A dialect counts as its language: `fr-CA` is served by `fr`.
+    """
+    best, weight = offered[0], 0.0
+    for entry in ",".join(request.headers.getall("Accept-Language", ())).split(","):
+        name, *parameters = (part.strip().lower() for part in entry.split(";"))
+        code = name.partition("-")[0]
+        liked = next((_quality(p[2:]) for p in parameters if p.startswith("q=")), 1.0)
+        if code in offered and liked > weight:
+            best, weight = code, liked
+    return best
+
+
+_TAG: Final = re.compile(r'"([!#-~]{1,80})"')
+_IF_MATCH: Final = "If-Match"
+_BARE: Final = re.compile(r"[0-9]{1,9}")
+
+
+def etag(version: int | str) -> str:
+    """Return the strong entity tag of a version."""
+    return f'"{version}"'
+
+
+def if_match(request: web.Request, *, required: bool) -> int | None:
+    """Return the version the caller saw; None when any will do.
+
+    Raises:
+        Refused: PRECONDITION_REQUIRED when it must be named, PRECONDITION_FAILED when it is no version.
+    """
+    given = request.headers.get(_IF_MATCH, "").strip()
+    if not given:
+        if required:
+            raise _refused(
+                _IF_MATCH, ProblemCode.PRECONDITION_REQUIRED, "Say with If-Match which version you changed."
+            )
+        return None
+    if given == "*":
+        return None
+    quoted = _TAG.fullmatch(given)
+    version = quoted[1] if quoted else given
+    if _BARE.fullmatch(version) is None:
+        raise changed_since()
+    return int(version)
+
+
+def changed_since() -> Refused:
+    """Build the refusal of a change that was meant for another version."""
+    return _refused(_IF_MATCH, ProblemCode.PRECONDITION_FAILED, "It has another version now; read it again.")
+
+
+def is_unchanged(request: web.Request, tag: str) -> bool:
+    """Return whether the caller has this version already (`If-None-Match`)."""
+    given = [one.strip().removeprefix("W/") for one in request.headers.get("If-None-Match", "").split(",")]
+    return tag in given or given == ["*"]

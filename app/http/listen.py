@@ -7,7 +7,7 @@ from typing import Final
 
 from aiohttp import web
 
-from app.process.ports import taken
+from app.process.startup import taken
 from app.settings import Settings
 
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - the names, nothing is bound

@@ -11,8 +11,7 @@ from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
 from app.configuration.rate_limits import RateLimits
-from app.intake.capture import CaptureIntake
-from app.intake.capture_tokens import CaptureTokens
+from app.intake.capture import CaptureIntake, CaptureTokens
 from app.intake.verifications import Intake, RequestReply
 from app.observability.health_probes import Probe
 from app.observability.metrics import Metrics

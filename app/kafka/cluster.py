@@ -18,8 +18,7 @@ from app.broker.server import Broker
 from app.broker.settings import Authentication, BrokerSettings
 from app.broker.users import OWNER, UserFiles, UsersUnusable
 from app.kafka.diagnostics import Unreachable, reach
-from app.process.ports import LOOPBACK, taken
-from app.process.startup import CannotStart
+from app.process.startup import LOOPBACK, CannotStart, taken
 from app.settings import Settings, SettingsRefused
 from schemas.problems import StoreUnavailable
 from schemas.topics import READABLE_DOWNSTREAM, Topic

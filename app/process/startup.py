@@ -1,14 +1,19 @@
-"""Runs a role of the service from its start to the signal that ends it."""
+"""Run a role of the service: its ports, its start, and the signal that ends it."""
 
 import asyncio
 import ctypes
 import gc
 import importlib
 import importlib.util
+import os
 import signal
+import socket
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
+
+from app.settings import Settings
 
 READY_S: Final = 60.0
 """A start that takes longer has failed."""
@@ -112,3 +117,42 @@ def settle_memory() -> None:
         c_library.mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
         c_library.mallopt(_M_TRIM_THRESHOLD, TRIM_BYTES)
         c_library.malloc_trim(0)
+
+
+LOOPBACK: Final = "127.0.0.1"
+"""Where the embedded broker and the health port listen."""
+
+
+def refuse_taken_ports(settings: Settings, *, with_broker: bool) -> None:
+    """Check that the other ports a role was given are free, before anything is made or loaded.
+
+    Raises:
+        CannotStart: One is taken.
+    """
+    if with_broker and settings.kafka_bootstrap is None and settings.broker_port:
+        _require_free(settings.broker_port, "--broker-port")
+    if settings.health_port:
+        _require_free(settings.health_port, "--health-port")
+
+
+def _require_free(port: int, option: str) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            raise taken(port, LOOPBACK, option, error) from error
+
+
+def taken(port: int, host: str, option: str, error: OSError) -> CannotStart:
+    """Return the error for a port that cannot be bound; it says how to fix it."""
+    fix = f"stop what uses it, or choose another with {option} (0: a free one)"
+    return CannotStart(f"port {port} of {host} cannot be had ({os.strerror(error.errno or 0)}); {fix}")
+
+
+def installed_version() -> str:
+    """Return the version, or `unknown` in a source tree that was never installed."""
+    try:
+        return version("veristream")
+    except PackageNotFoundError:
+        return "unknown"

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from typing_extensions import override
 
 from app.broker.server import Broker
-from app.http.health_port import serving_health
+from app.http.routes.health import serving_health
 from app.kafka.cluster import TABLES
 from app.kafka.request_reply import RequestReply
 from app.observability.health_probes import probes_of

@@ -21,7 +21,7 @@ from app.adapters.shared.open_errors import SchemaRefused, StoreRefused
 from app.cli.actions.migrate import migrate as migrate_store
 from app.composition.cassandra import address_of
 from app.composition.stores import open_deployment
-from app.doctor.cassandra import check_cassandra
+from app.doctor.checks import check_cassandra
 from app.process.startup import CannotStart
 from app.settings import Settings
 from schemas.problems import StoreUnavailable

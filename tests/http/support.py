@@ -26,8 +26,7 @@ from app.http.ports import Authenticator, FrontPorts, FrontSettings
 from app.http.rate_limits import RateLimiter
 from app.http.server import create_app, make_runner
 from app.intake.admission import Admission
-from app.intake.capture import build_capture_intake
-from app.intake.capture_tokens import CaptureTokens
+from app.intake.capture import CaptureTokens, build_capture_intake
 from app.intake.verifications import Intake
 from app.observability.health_probes import Probe
 from app.observability.metrics import build_metrics

@@ -13,10 +13,9 @@ from pydantic import SecretStr
 
 from app.composition.start_audit import SettingMarks, write_front_start
 from app.composition.stores import Deployment, open_deployment
-from app.doctor.findings import Finding
 from app.doctor.invariants.check import Look, Report, say_report
-from app.doctor.running_service import RunningLook, address_of
-from app.process.version import installed_version
+from app.doctor.running_service import Finding, RunningLook, address_of
+from app.process.startup import installed_version
 from app.settings import Settings
 from streams.invariants.rules import COUNTED, MEANING, Invariant, Violation
 from tests.http.support import open_front

@@ -9,7 +9,7 @@ from typing import Final
 
 from app.adapters.cassandra.keyspace import keep_setting, read_setting
 from app.adapters.cassandra.session import Session
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import make_private
 from app.adapters.security.crypto import Keys, Purpose, RootKeyRefused
 from app.adapters.shared.open_errors import StoreRefused
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import make_private
 from app.adapters.security.crypto import sync_folder
 from schemas.ids import ID_PATTERN, PLATFORM, EvidenceId, TenantId
 

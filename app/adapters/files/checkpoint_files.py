@@ -9,7 +9,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import make_private
 from app.adapters.security.crypto import sync_folder
 from schemas.checkpoints import Checkpoint
 from schemas.problems import StoreUnavailable

@@ -18,8 +18,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import SecretStr
 
-from app.adapters.files.data_dir import SEALED_UNDER_ROOT_KEY
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import SEALED_UNDER_ROOT_KEY, make_private
 from app.configuration.placeholders import fault_of_bytes
 from schemas.problems import VeristreamError
 from schemas.topics import Topic

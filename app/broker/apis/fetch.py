@@ -9,9 +9,9 @@ from kio.schema.errors import ErrorCode
 from kio.schema.fetch.v12.request import FetchPartition, FetchRequest
 from kio.schema.fetch.v12.response import EpochEndOffset, LeaderIdAndEpoch, SnapshotId
 
+from app.broker.flusher import Wakeups
 from app.broker.log import PartitionLog
 from app.broker.node import Call, Node
-from app.broker.wakeups import Wakeups
 from app.broker.wire import NO_THROTTLE
 
 MAX_READER_FETCH_BYTES: Final = 1024 * 1024

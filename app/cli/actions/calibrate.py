@@ -13,7 +13,7 @@ from typing import Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import make_private
 from app.calibration.charts import draw_det, draw_distributions
 from app.calibration.error_rates import Band, Comparisons, rate, recommended, trials_needed
 from app.calibration.pairs import PAIRS_FILE, CalibrationRefused, LabelledPairs, read_pairs, shown

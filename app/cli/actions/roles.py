@@ -15,8 +15,7 @@ from app.kafka.cluster import access_of, open_broker, prepare_topics
 from app.kafka.diagnostics import reach
 from app.observability.logging import configure_logging
 from app.process.output import err, out, say_json, table
-from app.process.ports import refuse_taken_ports
-from app.process.startup import CannotStart, settle_memory, wait_for_stop_signal
+from app.process.startup import CannotStart, refuse_taken_ports, settle_memory, wait_for_stop_signal
 from app.process.unknown_variables import warn_of_unknown_variables
 from app.settings import Settings
 from schemas.problems import StoreUnavailable

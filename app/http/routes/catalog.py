@@ -12,10 +12,9 @@ from pydantic_core import PydanticCustomError
 
 from app.http.bodies import BodyReader
 from app.http.endpoints import OPERATOR, Answer, Call, Endpoint, Handler, Parameter
-from app.http.headers import idempotency_key
+from app.http.headers import changed_since, etag, idempotency_key, if_match, is_unchanged
 from app.http.idempotent_create import LOCATION, REPLAYED, created_at, created_or_replayed, fingerprint_of
 from app.http.ports import FrontPorts
-from app.http.preconditions import changed_since, etag, if_match, is_unchanged
 from app.http.responses import json_answer
 from app.http.routes.flows.bodies import Country
 from app.http.routes.reference import KNOWN_CALLER

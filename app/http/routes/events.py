@@ -10,7 +10,7 @@ from aiohttp import web
 
 from app.http.cursors import Cursors
 from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Parameter
-from app.http.filters import Paging, refused_filter, text
+from app.http.listing import Paging, refused_filter, text
 from app.http.ports import FrontPorts
 from app.http.responses import json_list
 from schemas.base import Frozen

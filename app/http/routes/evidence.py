@@ -8,7 +8,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, reviewer
-from app.http.filters import modes
+from app.http.listing import modes
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer
 from schemas.audit import AuditAction, AuditEvent

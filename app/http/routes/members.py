@@ -11,8 +11,8 @@ from pydantic_core import PydanticCustomError
 from app.http.bodies import BodyReader
 from app.http.cursors import Cursors
 from app.http.endpoints import Answer, Call, Endpoint, Handler, reviewer
-from app.http.filters import Page, Paging
 from app.http.idempotent_create import REPLAYED, created_or_replayed, name_created
+from app.http.listing import Page, Paging
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer, json_list
 from app.http.routes.control_sessions import IDEMPOTENCY

@@ -12,8 +12,8 @@ from pydantic_core import PydanticCustomError
 
 from app.http.bodies import BodyReader
 from app.http.endpoints import Answer, Call, Endpoint, Parameter, reviewer
+from app.http.headers import changed_since, etag, if_match
 from app.http.ports import FrontPorts
-from app.http.preconditions import changed_since, etag, if_match
 from app.http.problems import refused_fields
 from app.http.responses import json_answer
 from app.http.tenant_limits import TenantLimits

@@ -9,8 +9,8 @@ from aiohttp import web
 from app.http.bodies import BodyReader
 from app.http.cursors import Cursors
 from app.http.endpoints import OPERATOR, Answer, Call, Endpoint
-from app.http.filters import Paging
 from app.http.idempotent_create import REPLAYED, created_or_replayed, name_created
+from app.http.listing import Paging
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer, json_list
 from app.http.routes.control_sessions import IDEMPOTENCY

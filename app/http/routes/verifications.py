@@ -11,10 +11,9 @@ from aiohttp import web
 from app.http.bodies import BodyReader
 from app.http.cursors import Cursors
 from app.http.endpoints import MEBIBYTE, Access, Answer, Call, Credential, Endpoint, Parameter
-from app.http.filters import LIVEMODE, Page, Paging, modes, text, word
 from app.http.headers import idempotency_key
 from app.http.idempotent_create import LOCATION, REPLAYED, created_at, created_or_replayed
-from app.http.listing import page_of
+from app.http.listing import LIVEMODE, Page, Paging, modes, page_of, text, word
 from app.http.ports import FrontPorts
 from app.http.presenters import Presenter
 from app.http.responses import json_answer, json_list

@@ -9,10 +9,10 @@ from aiohttp import web
 from app.http.bodies import BodyReader
 from app.http.cursors import Cursors
 from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Handler, Parameter, reviewer
-from app.http.filters import Page, Paging, word
+from app.http.headers import etag, if_match
 from app.http.idempotent_create import LOCATION, REPLAYED, Naming, created_at, name_created
+from app.http.listing import Page, Paging, word
 from app.http.ports import FrontPorts
-from app.http.preconditions import etag, if_match
 from app.http.responses import json_answer, json_list
 from app.http.routes.flows.bodies import CreateFlowBody, EditFlowBody
 from schemas.audit import AuditAction

@@ -7,10 +7,8 @@ from typing import Any, Final
 from aiohttp import web
 
 from app.http.bodies import BodyReader
-from app.http.case_texts import CaseTexts
 from app.http.cursors import Cursors
 from app.http.endpoints import Access, Answer, Call, Endpoint, Handler, Parameter, reviewer
-from app.http.filters import LIVEMODE, Page, Paging, modes, moment, text, word
 from app.http.idempotent_create import (
     KEY_PROBLEMS,
     LOCATION,
@@ -19,8 +17,9 @@ from app.http.idempotent_create import (
     created_or_replayed,
     name_created,
 )
-from app.http.listing import page_of, place_of
+from app.http.listing import LIVEMODE, Page, Paging, modes, moment, page_of, place_of, text, word
 from app.http.ports import FrontPorts
+from app.http.presenters import CaseTexts
 from app.http.responses import json_answer, json_list
 from app.http.routes.control_sessions import IDEMPOTENCY
 from app.http.routes.review_cases.bodies import AssignBody, ConcludeBody, NoteBody, NothingSaid, TextBody

@@ -10,8 +10,7 @@ from aiohttp import web
 
 from app.http.cursors import Cursors
 from app.http.endpoints import Answer, Call, Endpoint, Parameter, reviewer
-from app.http.filters import LIVEMODE, Page, Paging, modes, word
-from app.http.listing import Listed, page_of
+from app.http.listing import LIVEMODE, Listed, Page, Paging, modes, page_of, word
 from app.http.responses import json_list
 from app.http.routes.sessions.routes import SESSION_FORM
 from schemas.base import Frozen

@@ -8,8 +8,8 @@ from aiohttp import web
 
 from app.http.bodies import BodyReader
 from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Parameter
-from app.http.filters import modes
 from app.http.idempotent_create import LOCATION, REPLAYED, created_at, created_or_replayed, name_created
+from app.http.listing import modes
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer
 from app.http.routes.sessions.bodies import OpenSessionBody

@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from app.http.filters import parse_moment
+from app.http.listing import parse_moment
 from schemas.base import Frozen, Timestamp
 from schemas.events import EventType
 from schemas.ids import EndpointId

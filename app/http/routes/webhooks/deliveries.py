@@ -9,8 +9,8 @@ from aiohttp import web
 from app.http.bodies import BodyReader
 from app.http.cursors import Cursors
 from app.http.endpoints import Answer, Call, Endpoint, Parameter
-from app.http.filters import modes, word
 from app.http.idempotent_create import KEY_PROBLEMS, REPLAYED, name_created
+from app.http.listing import modes, word
 from app.http.ports import FrontPorts, FrontSettings
 from app.http.responses import json_answer, json_list
 from app.http.routes.review_cases.bodies import NothingSaid
