@@ -32,7 +32,7 @@ def calibrate(
     max_fmr: MaxFmr = 0.001,
     max_fnmr: MaxFnmr = 0.05,
     data_dir: NoDataDir = None,
-    as_json: AsJson = False,  # noqa: FBT002 - an option of a command
+    as_json: AsJson = False,
 ) -> None:
     """Measure the face comparison on photographs of your own, and recommend the review band.
 
@@ -59,8 +59,8 @@ def calibrate(
 
       veristream calibrate photographs --max-fmr 0.01 --max-fnmr 0.1 --output results --json
     """
-    from app.calibration.report_text import say_report  # noqa: PLC0415 - the same
-    from app.cli.actions import calibrate as commands  # noqa: PLC0415 - `--help` must not wait for it
+    from app.calibration import run as commands
+    from app.calibration.report_text import say_report
 
     into = output if output is not None else folder / commands.OUTPUT
     wanted = commands.Wanted(max_fmr, max_fnmr)

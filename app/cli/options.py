@@ -48,7 +48,7 @@ def start_settings_of(data_dir: Path | None, **given: object) -> Settings:
     return read_settings(data_dir=data_dir, **given)
 
 
-def show_version(asked: bool) -> None:  # noqa: FBT001 - what an option without a value is given
+def show_version(asked: bool) -> None:
     """Print the version and end, if it was asked for."""
     if asked:
         typer.echo(f"veristream {installed_version()}")

@@ -18,7 +18,7 @@ from app.adapters.cassandra.stores import open_cassandra_stores
 from app.adapters.security.at_rest import SealingJournal
 from app.adapters.security.crypto import RootKey, RootKeyRefused
 from app.adapters.shared.open_errors import SchemaRefused, StoreRefused
-from app.cli.actions.migrate import migrate as migrate_store
+from app.cli.migrate import migrate_store
 from app.composition.cassandra import address_of
 from app.composition.stores import open_deployment
 from app.doctor.checks import check_cassandra

@@ -22,7 +22,7 @@ from PIL import Image, ImageFilter
 from app.adapters.files.data_dir import DATABASE_FILE, ROOT_KEY_FILE, make_private
 from app.adapters.security.crypto import load_root_key
 from app.adapters.sqlite.engine import prepare
-from app.cli.actions.tenants import create_key, create_tenant
+from app.cli.tenants import create_key, create_tenant
 from app.demo.run import packaged_portrait, take_selfie
 from app.demo.specimens import Alterations, PassportSpecimen, draw_passport, to_jpeg
 from app.settings import Settings

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from app.cli.actions.lists import key_row, reviewer_row
+from app.cli.lists import key_row, reviewer_row
 from app.cli.main import app
 from app.process.startup import installed_version
 from schemas.people import Reviewer, Role
