@@ -1,4 +1,4 @@
-"""`veristream` and `python -m app`: the command line."""
+"""Entry point of `veristream` and `python -m app`."""
 
 import os
 import resource

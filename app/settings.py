@@ -1,4 +1,4 @@
-"""Everything a deployment may set: `SERVICE_*` variables, secrets also from `SERVICE_*_FILE`; read once."""
+"""Settings of a deployment: `SERVICE_*` variables, secrets also from `SERVICE_*_FILE`; read once."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Reads a backup, a folder or one file, and holds every file of it against its digest."""
+"""Read a backup, a folder or a tar file, and verify every file against its digest."""
 
 import hashlib
 import os

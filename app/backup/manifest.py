@@ -1,4 +1,4 @@
-"""What a backup says of itself: its moment, the key it needs, and the digest of every file."""
+"""The manifest of a backup: its moment, the key it needs, and the digest of every file."""
 
 import hashlib
 import hmac

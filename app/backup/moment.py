@@ -1,4 +1,4 @@
-"""Stops all commits to the store for some milliseconds, in which everything of a backup is pinned.
+"""Block commits to the store for some milliseconds, and pin everything a backup contains.
 
 What is pinned is what a machine would keep that lost its power at that moment, and the service recovers
 from there as after any crash. In detail:

@@ -1,4 +1,4 @@
-"""Restores a backup into an empty folder; what can be refused is refused before anything is written."""
+"""Restore a backup into an empty folder, after all checks."""
 
 import shutil
 from collections.abc import Callable

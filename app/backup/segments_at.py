@@ -1,4 +1,4 @@
-"""The files of the embedded broker's log as they are at one moment, open so that none of them disappears.
+"""Snapshot of the embedded broker's log: its files at one moment, open so that none disappears.
 
 Segments that are closed never change, but compaction and retention put others in their place; an open file
 stays what it was. The last segment of a partition only grows, so its size at the moment says what belongs to

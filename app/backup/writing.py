@@ -1,4 +1,4 @@
-"""Writes the files of a backup, or of a restored folder: private, flushed, and with their digests."""
+"""Write files of a backup or of a restored folder: private, flushed, with their digests."""
 
 import hashlib
 import os

@@ -1,1 +1,1 @@
-"""The embedded Kafka-protocol broker: one node, one directory, and no word of the domain."""
+"""The embedded Kafka-protocol broker: one node, one directory, no domain knowledge."""

@@ -1,4 +1,4 @@
-"""Record batches of format 2 (Kafka KIP-98) as bytes: their header, their checks, their records."""
+"""Parse and check record batches of format 2 (KIP-98)."""
 
 import struct
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Compaction of a `cleanup.policy=compact` log: every key keeps its last record, at its offset."""
+"""Compact a log with `cleanup.policy=compact`: keep the last record of every key, at its offset."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Topic configurations: which are understood, what they default to, how they are read."""
+"""Topic configurations: supported names, defaults and parsing."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

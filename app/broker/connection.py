@@ -1,4 +1,4 @@
-"""One client's connection: frames in, answers out in the order of their requests."""
+"""One client connection: read frames, and answer requests in their order."""
 
 import asyncio
 import inspect

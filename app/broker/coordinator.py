@@ -1,4 +1,4 @@
-"""All consumer groups of the broker and the offsets they committed."""
+"""Group coordinator: all consumer groups and their committed offsets."""
 
 import asyncio
 import sqlite3

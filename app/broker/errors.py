@@ -1,4 +1,4 @@
-"""The conditions under which the broker does not start, and the refusals its parts raise to each other."""
+"""Errors of the broker: why it does not start, and refusals of its parts."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""When appended records become durable and visible: at an interval, or before anyone hears of them."""
+"""Flush appended records: at an interval, or before they are acknowledged."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Checks a request's bytes against its schema before kio reads them.
+"""Check a request's bytes against its schema before kio parses them.
 
 Kio's reader allocates what a length or a count announces, and one that the frame cannot hold ends the
 process. Here each is compared with the bytes that are left. Tagged fields that the schema does not know

@@ -1,4 +1,4 @@
-"""The classic consumer group protocol: who is a member, which generation it is, who reads what.
+"""State machine of one consumer group (classic protocol): members, generations and assignments.
 
 The states and answers are those of Kafka's group coordinator (protocol guide; KIP-134, 345, 394).
 """

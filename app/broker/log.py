@@ -1,4 +1,4 @@
-"""One partition's log on disk: append, read, find by time, recover, retain."""
+"""Log of one partition on disk: append, read, find by time, recover, retain."""
 
 import contextlib
 import os

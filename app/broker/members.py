@@ -1,4 +1,4 @@
-"""Who belongs to a consumer group, and what each of them is waiting for."""
+"""Members of a consumer group and their pending responses."""
 
 import asyncio
 from collections.abc import Mapping

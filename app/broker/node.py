@@ -1,4 +1,4 @@
-"""The parts of a running broker, as the APIs see them, and the call they answer."""
+"""The parts of a running broker as its APIs use them, and the context of a call."""
 
 import sqlite3
 from collections.abc import Callable, Coroutine

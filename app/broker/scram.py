@@ -1,4 +1,4 @@
-"""The server's side of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677): messages, keys and proofs."""
+"""Server side of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677): messages, keys and proofs."""
 
 import base64
 import binascii

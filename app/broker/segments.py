@@ -1,4 +1,4 @@
-"""One file of a partition's log: whole batches one after another, a sparse index beside them."""
+"""One segment file of a log: record batches and a sparse index."""
 
 import contextlib
 import errno

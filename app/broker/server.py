@@ -1,4 +1,4 @@
-"""The embedded broker as a whole: opens its directory, listens, does upkeep, ends cleanly."""
+"""The embedded broker: lock and open its directory, listen, run background work, shut down."""
 
 import asyncio
 import fcntl

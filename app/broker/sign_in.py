@@ -1,4 +1,4 @@
-"""How a connection to the embedded broker signs in, and what slows those who guess."""
+"""SASL authentication of a connection, with delays after failures."""
 
 import asyncio
 from collections import OrderedDict

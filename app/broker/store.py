@@ -1,4 +1,4 @@
-"""The broker's small facts in SQLite: topics, committed offsets, the cluster's id, producer ids given out."""
+"""Metadata of the broker in SQLite: topics, committed offsets, cluster id, producer ids."""
 
 import asyncio
 import json

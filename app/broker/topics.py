@@ -1,4 +1,4 @@
-"""The directory of topics: their names, configurations and partition logs."""
+"""Directory of topics: names, configurations and partition logs."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""The bytes of requests and answers, read and written by kio in every version the broker serves."""
+"""Parse requests and serialise responses with kio, in every supported version."""
 
 import dataclasses
 import struct

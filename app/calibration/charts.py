@@ -1,4 +1,4 @@
-"""Draws what a calibration measured: the distances of both kinds of pairs, and the DET curve."""
+"""Draw the results of a calibration: distances of both kinds of pairs, and the DET curve."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence

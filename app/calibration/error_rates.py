@@ -1,4 +1,4 @@
-"""False match and false non-match rates over distances, each with its confidence interval; pure.
+"""Compute false match and false non-match rates over distances, with confidence intervals; pure.
 
 The words are those of ISO/IEC 19795-1: a mated comparison is of two photographs of one person, a non-mated
 one of two people; FNMR and FMR are the shares of either that come out wrong.

@@ -1,4 +1,4 @@
-"""Reads pairs.csv: which two photographs of a folder show one person, and which show two."""
+"""Read pairs.csv: pairs of photographs labelled same or different."""
 
 import csv
 import os

@@ -1,4 +1,4 @@
-"""Looks at an operator's photographs as a verification would, and measures how far apart their faces are."""
+"""Examine photographs as a verification would, and compute the distances of their faces."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a calibration found, as it stands in calibration.json."""
+"""Models of a calibration's results, as written to calibration.json."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Self

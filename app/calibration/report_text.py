@@ -1,4 +1,4 @@
-"""What a calibration says to a person."""
+"""Print the results of a calibration."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""What `veristream calibrate` does: looks at labelled photographs, and tells what thresholds make of them."""
+"""Run `veristream calibrate`: examine labelled photographs and compute error rates over thresholds."""
 
 import csv
 import math

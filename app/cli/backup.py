@@ -1,4 +1,4 @@
-"""The commands about backups: `veristream backup`, `backup verify`, `restore` and `activate`."""
+"""Commands of backups: `backup`, `backup verify`, `restore` and `activate`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress

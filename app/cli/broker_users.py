@@ -1,4 +1,4 @@
-"""The commands about readers of the embedded broker: `veristream broker-user create`, `list` and `delete`."""
+"""Commands of users of the embedded broker: `broker-user create`, `list` and `delete`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

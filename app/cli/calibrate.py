@@ -1,4 +1,4 @@
-"""The command `veristream calibrate`: error rates of the face comparison on photographs of the operator's."""
+"""The command `veristream calibrate`: error rates of face comparison on the operator's photographs."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The commands of the demonstration: `veristream demo` and `veristream demo reset`."""
+"""Commands of the demonstration: `demo` and `demo reset`."""
 
 import asyncio
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The commands that list: `veristream tenant list`, `key list` and `reviewer list`."""
+"""Commands that list: `tenant list`, `key list` and `reviewer list`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

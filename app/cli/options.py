@@ -1,4 +1,4 @@
-"""What several commands take: the options they share, and how the settings are read from them."""
+"""Options that several commands share, and settings read from them."""
 
 from pathlib import Path
 from typing import Annotated

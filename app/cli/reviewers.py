@@ -1,4 +1,4 @@
-"""The commands about members: `veristream reviewer create`, `reset` and `remove`."""
+"""Commands of members: `reviewer create`, `reset` and `remove`."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Commands of tenants, API keys and the catalogue: `tenant`, `key`, `catalog load`, `sender-key`."""
+"""Commands of tenants, API keys and the catalogue: `tenant`, `key` and `catalog load`."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The commands about webhooks: for who receives them, and the key of a process that only sends them."""
+"""Commands for receivers of webhooks: `webhook listen` and `webhook verify`; and `sender-key`."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Which agents there are, the table each remembers in, and what each is made of."""
+"""Registry of the stream agents, with their tables and dependencies."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

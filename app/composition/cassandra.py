@@ -1,4 +1,4 @@
-"""How this deployment reaches its Cassandra, read from the settings; what does not fit is refused."""
+"""Build the Cassandra connection settings; contradictory ones are refused."""
 
 import json
 import re

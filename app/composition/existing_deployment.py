@@ -1,4 +1,4 @@
-"""Refuses commands on a folder that holds no deployment: what acts on one never begins one (R12)."""
+"""Refuse commands on a folder without a deployment (R12)."""
 
 import difflib
 import os

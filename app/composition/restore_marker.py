@@ -1,4 +1,4 @@
-"""Marks a folder that a backup was restored into, so that nothing there acts before somebody says so.
+"""Mark a restored folder, so that nothing in it starts before `veristream activate`.
 
 A copy has the same webhook secrets, sessions, consumer groups and audit chain as the service it was taken of.
 A role that starts is refused while the mark is there; commands that look are not, nor is the broker alone,

@@ -1,4 +1,4 @@
-"""Writes to the platform's audit log that a process began to serve, and under which settings (S59)."""
+"""Write the start of a process and its settings to the platform's audit log (S59)."""
 
 import asyncio
 import hmac

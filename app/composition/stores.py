@@ -1,4 +1,4 @@
-"""What every command and role opens first: the stores of a deployment and the keys derived from its root key.
+"""Open the stores of a deployment and derive its keys; every command and role starts here.
 
 It is separate from `wiring`, whose broker, agents, models and front take seconds to import.
 """

@@ -1,4 +1,4 @@
-"""The address by which callers reach the front, and when plain http will do (S8)."""
+"""Check the public address of the front: plain http is for loopback only (S8)."""
 
 from ipaddress import ip_address
 from urllib.parse import urlsplit

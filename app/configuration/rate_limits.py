@@ -1,4 +1,4 @@
-"""The limits of requests as a setting: their defaults, and how they are read (G62, S61)."""
+"""Rate limits as a setting: defaults and parsing (G62, S61)."""
 
 from pydantic import Field, ValidationError
 

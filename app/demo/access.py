@@ -1,4 +1,4 @@
-"""What the demonstration made and how to get in: two tenants with a test key each, and three members.
+"""Credentials of the demonstration: two tenants with a test key each, and three members.
 
 Stored in a private file of the data folder, so that another start makes nothing again and shows the same.
 """

@@ -1,4 +1,4 @@
-"""The demonstration as a client of the service: a tenant with its key, and a member with a cookie."""
+"""HTTP client of the demonstration: as a tenant with its key, and as a member with a cookie."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

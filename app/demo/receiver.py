@@ -1,4 +1,4 @@
-"""A receiver of webhooks on this machine, as a tenant would write one: it verifies, reports and answers.
+"""Webhook receiver on this machine, as a tenant would write one: verify, report and answer.
 
 Signatures are checked by the independent library, not by the lines that made them.
 """

@@ -1,4 +1,4 @@
-"""`veristream demo`: the service with a demonstration: the main job on a specimen passport, and more."""
+"""Run `veristream demo`: start the service, verify a specimen passport and seed data."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""What the demonstration shows beside its passport: members, a flow, verifications of every status."""
+"""Seed data of the demonstration: members, a flow, and verifications of every status."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Draws SPECIMEN documents for demonstrations and tests: a passport of Utopia, NIN slips of nobody (G75)."""
+"""Draw SPECIMEN documents for demonstrations and tests: a passport of Utopia and NIN slips (G75)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The demonstration's own receiver of webhooks, which its one endpoint calls while the demonstration runs."""
+"""Webhook receiver that runs with the demonstration."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What `veristream audit verify` does: walks the chains and holds them against the signed checkpoints."""
+"""Verify audit chains and compare them with the signed checkpoints."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`veristream doctor`: looks at all that a start and the service rest on; each finding names its fix."""
+"""Run the checks of `veristream doctor`; each finding says how to fix it."""
 
 import asyncio
 import platform

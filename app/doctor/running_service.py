@@ -1,4 +1,4 @@
-"""Asks the running service how it is, and compares its settings with those of this environment."""
+"""Query the running service and compare its settings with this environment's."""
 
 import asyncio
 import json

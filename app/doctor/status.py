@@ -1,4 +1,4 @@
-"""`veristream status`: whether the service is ready, what waits, and how much room is left, at one look."""
+"""Collect `veristream status`: readiness, backlogs and disk space."""
 
 import asyncio
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The gate every call passes: who asks, may they, how often, and do the query parameters exist."""
+"""Authenticate and authorise every call, and check its rate limits and query parameters."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""Reading a body: bounded in bytes, time and memory, strict JSON, then the model with a pointer per error."""
+"""Read request bodies: bounded in bytes, time and memory, strict JSON, validated with a pointer per error."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Which connections may stay: a cap in all and per address, idle ones make room, unread answers end."""
+"""Limit connections in sum and per address; close idle ones and those that do not read responses."""
 
 import asyncio
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Cursors: a place in a list that only its own tenant, list and filters can go on from (G32, S73)."""
+"""Sign and check cursors, valid only for their tenant, list and filters (G32, S73)."""
 
 import binascii
 import hashlib

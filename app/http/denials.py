@@ -1,4 +1,4 @@
-"""Writes refused acts to the audit log: one row a minute for each caller, address and reason (S1, S59).
+"""Write refused requests to the audit log, one row a minute for each caller, address and reason (S1, S59).
 
 A refusal costs a request nothing but a count: rows are written beside the requests, and at the end.
 """

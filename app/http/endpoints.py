@@ -1,4 +1,4 @@
-"""A route as data: who may ask, what is read, what is answered; and a call, one request on its way."""
+"""A route as data: access, inputs and answers; and `Call`, the context of one request."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field

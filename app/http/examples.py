@@ -1,4 +1,4 @@
-"""Examples for the description: requests and answers from `examples.json`, problems from their codes."""
+"""Examples of the OpenAPI description: bodies from `examples.json`, problems from their codes."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What every create route does alike: the id a request names, and whether it is the first of its key (G2)."""
+"""Idempotency of create routes: derive the id from the key, and detect replays (G2)."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The front's port: bound before anything slower is begun, and left without turning a caller away."""
+"""Bind the front's port before slow start-up, and drain its connections at the end."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""The outermost layer: every request gets an id, an answer, a log line without personal data, and a count."""
+"""The outermost middleware: request id, problem responses, access log without personal data, metrics."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping

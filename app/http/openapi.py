@@ -1,4 +1,4 @@
-"""The description of the interface (OpenAPI 3.1), made from the route table and the models themselves."""
+"""Build the OpenAPI 3.1 description from the route table and the models."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache

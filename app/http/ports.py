@@ -1,4 +1,4 @@
-"""What the front needs from the rest of the service, and how it is set up."""
+"""Dependencies and settings of the HTTP front."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Stored verifications and review cases as callers see them: sealed parts are opened, unless erased."""
+"""Present stored verifications and review cases to callers: open sealed fields unless erased."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,4 +1,4 @@
-"""What each problem code means and what a caller can do: titles of answers, text of `/problems/<code>`."""
+"""Titles and advice of each problem code, for responses and `/problems/<code>`."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Which condition is answered how: error kinds to problem codes, and codes to problem answers (G58, G86)."""
+"""Map error kinds to problem codes, and codes to problem responses (G58, G86)."""
 
 from collections.abc import Sequence
 from http import HTTPStatus

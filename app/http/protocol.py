@@ -1,4 +1,4 @@
-"""The server beneath the routes: malformed HTTP is answered as a problem, connections are capped."""
+"""HTTP server protocol: answer malformed HTTP with a problem, and cap connections."""
 
 import asyncio
 import fcntl

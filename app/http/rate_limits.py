@@ -1,4 +1,4 @@
-"""How often a key and a tenant may ask (G62, S61): a fixed window per limit, opened by its first request.
+"""Count requests per key and tenant in fixed windows, opened by their first request (G62, S61).
 
 Fronts of one deployment share what they admitted (`app/http/rate_limit_sharing.py`); every
 request is counted here, in this process, without waiting for anybody.

@@ -1,4 +1,4 @@
-"""Counts refused credentials by network address: over a limit their answer is 429, and each minute is logged.
+"""Count refused credentials by network address; over a limit the answer is 429.
 
 A good credential is never refused here, for many callers may share one address.
 """

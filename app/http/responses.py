@@ -1,4 +1,4 @@
-"""Answers: JSON bodies and the headers every answer carries (S63)."""
+"""Build JSON responses with the headers every response carries (S63)."""
 
 import json
 from collections.abc import Mapping, Sequence

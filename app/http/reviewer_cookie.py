@@ -1,4 +1,4 @@
-"""The reviewer's cookie as it is sent, and what every sign-in route does alike (interface section 5, S8)."""
+"""Set and clear the reviewer's cookie, and shared steps of the sign-in routes (interface section 5, S8)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

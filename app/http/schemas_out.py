@@ -1,4 +1,4 @@
-"""How the schema of a model differs from what is written of it: what is None is left out of an answer."""
+"""Convert a model's schema to that of its responses: fields that are None are left out."""
 
 from typing import Any, Final
 

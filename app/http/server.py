@@ -1,4 +1,4 @@
-"""The application: every endpoint behind the gate and the watch; built, not started."""
+"""Build the aiohttp application: every endpoint behind authentication and the outermost middleware."""
 
 import time
 from collections.abc import Iterable

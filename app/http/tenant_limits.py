@@ -1,4 +1,4 @@
-"""The limits tenants chose for themselves, as the gate needs them at each request (R14)."""
+"""Cache of the rate limits tenants chose (R14)."""
 
 import time
 from collections import OrderedDict

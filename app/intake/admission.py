@@ -1,4 +1,4 @@
-"""Admits verifications that need models to the log: one fair queue over tenants, bounded by time."""
+"""Admit verifications that need models: a fair queue over tenants, bounded by time."""
 
 import asyncio
 import math

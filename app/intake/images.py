@@ -1,4 +1,4 @@
-"""Images as they arrive: strict base64 to bytes that may be stored, each error at its place in the body."""
+"""Decode images of a request: strict base64 to storable bytes; each error names its place in the body."""
 
 import asyncio
 import binascii

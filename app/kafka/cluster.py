@@ -1,4 +1,4 @@
-"""Where the log is: the embedded broker of the data folder, or a configured Kafka, and its topics."""
+"""Connect to the log, the embedded broker or a configured Kafka, and prepare its topics."""
 
 import asyncio
 import errno

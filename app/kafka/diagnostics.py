@@ -1,4 +1,4 @@
-"""Finds out whether the brokers can be spoken with, and if not, why and how to fix it."""
+"""Diagnose why the brokers cannot be reached, and how to fix it."""
 
 import asyncio
 import socket

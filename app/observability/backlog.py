@@ -1,4 +1,4 @@
-"""Measures what piles up (events not sent, chains not sealed, dead letters) and the room on the disks."""
+"""Measure backlogs (unpublished events, unsealed audit rows, dead letters) and free disk space."""
 
 import asyncio
 import shutil

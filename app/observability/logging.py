@@ -1,4 +1,4 @@
-"""Logs: one structured line per event without personal data."""
+"""Configure structured logs without personal data."""
 
 import io
 import logging

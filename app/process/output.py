@@ -1,4 +1,4 @@
-"""How the commands speak to a person (tables, progress) or to a program (`--json`)."""
+"""Print results for a person (tables, progress) or a program (`--json`)."""
 
 import json
 import sys

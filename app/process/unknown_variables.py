@@ -1,4 +1,4 @@
-"""Names the variables of the environment that look like settings of this service and are none (R12)."""
+"""Find environment variables that look like settings of this service and are none (R12)."""
 
 import difflib
 import os

@@ -1,4 +1,4 @@
-"""Opens every engine that sees, as configured, warm and in confined children."""
+"""Open the configured vision engines, warmed up, in confined child processes."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The forker's own process: `python -m app.vision.fork_server FD`. Loads the models, then forks on request.
+"""Entry point of the forker, `python -m app.vision.fork_server FD`: load the models, fork on request.
 
 It sees no untrusted pixels and runs no other thread. It ends when its control socket closes, and its
 children with it.

@@ -1,4 +1,4 @@
-"""The process that loads the models once and forks a child for each vision worker, seen from outside."""
+"""Control of the forker: the process that loads the models once and forks vision children."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Request bytes to pixels: limits before decoding, one still upright RGB picture after, no metadata."""
+"""Decode request bytes to pixels: check limits first, return one upright RGB picture without metadata."""
 
 import hashlib
 import struct

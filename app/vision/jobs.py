@@ -1,4 +1,4 @@
-"""The closed list of what a vision child can be asked, and the messages that ask and answer.
+"""Jobs of a vision child, and their request and answer messages.
 
 The child has handled untrusted pixels, so its answer is only plain values of a declared type:
 JSON that must validate, and bytes in memory whose size this side has fixed.

@@ -1,4 +1,4 @@
-"""Passive liveness on one still picture: an operator's MiniFASNet pair; the weakest form there is.
+"""Passive liveness on one still picture: an operator's MiniFASNet pair; the weakest kind of liveness check.
 
 There is no default model. No attack presentation rate is known for these weights (ISO/IEC 30107-3), so no
 level of attack detection may be claimed for them.

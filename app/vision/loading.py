@@ -1,4 +1,4 @@
-"""Loads and warms the engines of a choice, in the forker."""
+"""Load and warm up the configured engines, in the forker."""
 
 from app.vision.engines import EngineChoice
 from app.vision.faces.engine import build_face_engine

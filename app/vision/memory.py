@@ -1,4 +1,4 @@
-"""Memory that this process and its vision children share: anonymous files of a size fixed at their birth."""
+"""Memory shared with vision children: anonymous files of fixed size."""
 
 import fcntl
 import mmap

@@ -1,4 +1,4 @@
-"""Model files: read once, checked against their pinned SHA-256, opened from those same bytes."""
+"""Read model files once, check their pinned SHA-256, and open them from the same bytes."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Text reading by rapidocr's detector and recogniser on onnxruntime; nothing is ever downloaded."""
+"""Read text with rapidocr's detector and recogniser on onnxruntime; no download ever happens."""
 
 import logging
 from collections.abc import Sequence

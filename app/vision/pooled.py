@@ -1,4 +1,4 @@
-"""The ports of `streams.vision_ports` over the pool: every pixel is looked at in a vision child."""
+"""Implement `streams.vision_ports` over the pool: every pixel is processed in a vision child."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a vision child may do and how much it may take; entered once, before it sees a pixel."""
+"""Confine a vision child before it receives pixels: system calls, files and resource limits."""
 
 import ctypes
 import os

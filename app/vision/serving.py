@@ -1,4 +1,4 @@
-"""What a vision child does with a message: one job on untrusted pixels, and a plain answer."""
+"""Serve requests in a vision child: one job on untrusted pixels, and a plain answer."""
 
 import math
 import mmap

@@ -1,4 +1,4 @@
-"""The links of a tenant's chain, and its head, which moves by compare and set and carries its outbox.
+"""Links and head of a tenant's audit chain; the head moves by compare-and-set and carries its outbox.
 
 The links that move the head are first of all part of the head, in the same lightweight transaction; only
 then do they get rows of their own, and the rows they seal learn their place. Who finds links left in

@@ -1,4 +1,4 @@
-"""The audit log in Cassandra: pages by day, a queue of rows to seal, and a chain whose head moves alone."""
+"""Audit log in Cassandra: pages by day, a queue of rows to seal, and a hash chain."""
 
 from collections.abc import Callable, Sequence
 from secrets import token_hex

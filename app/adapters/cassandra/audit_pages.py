@@ -1,4 +1,4 @@
-"""Pages of the audit log, newest first: day by day, from the places that leave the fewest rows to look at.
+"""Read pages of the audit log, newest first: day by day, from the index with the fewest candidates.
 
 What a page costs is bounded by what it may have to look at: one read a day that has rows at all (a few
 days at once, more the longer nothing is found), and the rows listed under the one value that is looked

@@ -1,4 +1,4 @@
-"""Audit rows that wait to be sealed: a queue for each tenant, in slots of time.
+"""Queue of audit rows to seal: one for each tenant, in time slots.
 
 A row of the queue is only a hint; whether a row was sealed is said by the row itself. So it does no harm
 when a hint is written twice, comes back, or outlives a crash: its reader removes it.

@@ -1,4 +1,4 @@
-"""An audit row as the statements that write it and as the columns that hold it. Pure.
+"""Convert audit rows to statements and from columns. Pure.
 
 The row itself stands in one place, so an altered column is an altered row; every other table only says
 where it stands.

@@ -1,4 +1,4 @@
-"""What a change says beside its deciding record, stored in that record's row until it is written everywhere.
+"""The rest of a change, stored in its deciding record's row until it is written everywhere.
 
 The row is decided by one lightweight transaction, outbox and all. From then on the change stands, and
 who finds its outbox unsettled writes the rest of it: always the first writer's, never a later one's.

@@ -1,4 +1,4 @@
-"""What an operator should know of a Cassandra before relying on it."""
+"""Inspect a Cassandra cluster: nodes, replication, schema and clocks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

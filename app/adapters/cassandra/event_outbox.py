@@ -1,4 +1,4 @@
-"""Events that still have to be published, and the mark that they did."""
+"""Outbox of events that are not yet published."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Evidence in Cassandra: what is known of it in rows, its content always in sealed files beside them.
+"""Evidence store in Cassandra: metadata in rows, contents in sealed files.
 
 The files must lie where every process of the service reaches them. A file is written and flushed before
 the row that names it, and removed after it; what an interruption leaves over, the sweeper finds.

@@ -1,4 +1,4 @@
-"""What is known of evidence, as statements and columns. Pure.
+"""Convert evidence metadata to statements and from columns. Pure.
 
 A piece of evidence lives in the partition of its home, the verification of what it was put with; a row of
 its own says under which home to look. The row of the home comes first and may lead to nothing.

@@ -1,4 +1,4 @@
-"""How requests are made: which replicas must answer, how long one waits, what is tried again unasked."""
+"""Execution profiles of the driver: consistency, timeouts and retries."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""The feed of events by day, read in the order of the places that `feed_positions` takes."""
+"""Event feed by day, in the order of positions assigned by `feed_positions`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""Places in the feed: taken when an event is written, and taken anew while nobody knows that it came in time.
+"""Assign feed positions: at the write of an event, and again until the write is known to be in time.
 
 A reader sees places that are older than `SETTLE_S`, and goes on behind the last it was given; what appears
 behind that one is never met. So a place counts as settled only once its row was answered for within half

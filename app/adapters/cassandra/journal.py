@@ -1,4 +1,4 @@
-"""Changes committed by one lightweight transaction each, then written everywhere from its outbox."""
+"""Commit changes: one lightweight transaction each, then writes from its outbox."""
 
 import asyncio
 import time

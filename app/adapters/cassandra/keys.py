@@ -1,4 +1,4 @@
-"""Subjects' wrapped keys in Cassandra, each row written by lightweight transactions only, and the vault."""
+"""Wrapped subject keys in Cassandra, written by lightweight transactions only, and the vault."""
 
 import base64
 import binascii

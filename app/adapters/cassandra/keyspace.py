@@ -1,4 +1,4 @@
-"""The keyspace brought to the newest version, by one process at a time; and a look at which one it has."""
+"""Migrate the keyspace to the newest version, one process at a time, and read its version."""
 
 import asyncio
 import json

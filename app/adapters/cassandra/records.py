@@ -1,4 +1,4 @@
-"""Records as rows, and the questions for them: by key, and by the places they are listed under."""
+"""Records in Cassandra: read by key, and in pages by index."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The tables of the keyspace, each made for the questions it answers, and how a keyspace gets them.
+"""Tables of the keyspace, each designed for its queries, and their migrations.
 
 Times are whole numbers: microseconds since 1970 where a column says so, else milliseconds. Rows of
 `records`, `audit_heads`, `subject_keys`, `erasures`, `evidence` and `settings` are written by lightweight

@@ -1,4 +1,4 @@
-"""What time it is at the store, so that nothing rests on the clocks of the processes around it."""
+"""The clock of the store, so that nothing depends on the clocks of the processes."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What waits to be done, oldest first: hints in slots of time, so that what is done is not read over again.
+"""Queue of hints in time slots, oldest first, so that finished slots are not read again.
 
 A hint says that something may wait; whether it does is known elsewhere. So a hint may be written again,
 may be left behind, and may come back, and nothing is done twice for it.

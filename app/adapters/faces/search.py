@@ -1,4 +1,4 @@
-"""The search among approved faces in the memory of one process, in step with the store at every question.
+"""Search among approved faces in memory, synchronised with the store before every query.
 
 A tenant's faces of one mode are read when they are first asked for. Then, before every search, what became
 approved is read from the newest approved verifications, which shows every answered commit at once, and from

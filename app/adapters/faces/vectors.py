@@ -1,4 +1,4 @@
-"""Face vectors side by side in memory, each compared with the one that is asked about."""
+"""Table of face vectors in memory, compared all at once with a query."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

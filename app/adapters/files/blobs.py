@@ -1,4 +1,4 @@
-"""Sealed evidence as files: written once under a fresh name, counted only once the metadata names it.
+"""Store sealed evidence as files, written once under fresh names; metadata names the valid ones.
 
 A file is complete and flushed before the row that names it is committed, and nothing reads a file
 that no row names; so there is neither a half-written nor an overwritten piece of evidence, and no

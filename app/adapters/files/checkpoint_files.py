@@ -1,4 +1,4 @@
-"""Checkpoints of the audit log as files that are only appended to: one a month, one line a checkpoint."""
+"""Append-only files of audit checkpoints: one a month, one line for each checkpoint."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""The feed in memory: events in the order of their commits, each with the moment it became visible."""
+"""Event feed in memory: events in the order of their commits."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Every store port in memory: for tests and trials; nothing survives the process."""
+"""Every store port in memory, for tests; nothing outlives the process."""
 
 import base64
 import binascii

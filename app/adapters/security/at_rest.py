@@ -1,4 +1,4 @@
-"""Personal values sealed before a store writes them: members, webhook endpoints, addresses in audit rows.
+"""Encrypt personal values before a store writes them: members, webhook endpoints, addresses of audit rows.
 
 The stores get bodies and addresses they cannot read, so neither a copy of their files nor a look into their
 tables shows any. Sealing is deterministic (AES-SIV, RFC 5297): a change that is committed again must be the

@@ -1,4 +1,4 @@
-"""The data key of each subject: wrapped by the root key where it is stored, unwrapped only here."""
+"""Data keys of subjects: stored wrapped by the root key, unwrapped and cached only here."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""A text in pieces by which its fragments are found: the three bytes from each place in it."""
+"""Split a text into trigrams of bytes, by which its fragments are found."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The audit log in SQLite: every question has its index, and sealing is one transaction."""
+"""Audit log in SQLite: every query has an index, and sealing is one transaction."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence

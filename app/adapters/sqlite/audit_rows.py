@@ -1,4 +1,4 @@
-"""An audit row as columns: nothing is stored twice, so an altered column is an altered row."""
+"""Convert audit rows to columns and back; no value is stored twice, so altered columns are altered rows."""
 
 import json
 import sqlite3

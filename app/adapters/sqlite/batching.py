@@ -1,4 +1,4 @@
-"""Jobs of one kind run as one, so that a batch costs a few statements however many wait in it.
+"""Run jobs of one kind as one, so that a batch costs a few statements whatever its size.
 
 The interpreter lock changes hands at every step of a statement; beside a busy event loop that costs
 far more than the step itself. So jobs are grouped by kind, and their rows go into one statement.

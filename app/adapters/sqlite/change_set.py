@@ -1,4 +1,4 @@
-"""What a batch of changes comes to, decided in order beside what stands; no statement is run here."""
+"""Compute the result of a batch of changes, decided in order against stored rows; runs no statement."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

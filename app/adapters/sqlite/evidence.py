@@ -1,4 +1,4 @@
-"""Evidence in SQLite: its metadata, its subject's key, and small contents; larger ones are sealed files."""
+"""Evidence store in SQLite: metadata, subject keys and small contents; larger contents are sealed files."""
 
 import sqlite3
 from collections.abc import Sequence

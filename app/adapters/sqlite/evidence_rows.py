@@ -1,4 +1,4 @@
-"""A piece of evidence as a row, with its content beside it or in a file."""
+"""Rows of evidence, with the content beside them or in a file."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence

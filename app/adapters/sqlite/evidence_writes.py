@@ -1,4 +1,4 @@
-"""Drafts of evidence on their way into the store: large ones become files first, then all become rows."""
+"""Write evidence: large contents become files first, then all rows are inserted."""
 
 import asyncio
 import sqlite3

@@ -1,4 +1,4 @@
-"""Subjects' wrapped keys in SQLite, and the vault over them."""
+"""Wrapped subject keys in SQLite, and the vault."""
 
 import base64
 import binascii

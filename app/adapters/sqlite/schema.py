@@ -1,4 +1,4 @@
-"""The tables of the store, each made for the queries it serves, and how an older file is brought up."""
+"""Tables of the store, each designed for its queries, and migrations of older files."""
 
 import sqlite3
 from typing import Final

@@ -1,4 +1,4 @@
-"""The index by which a fragment finds records: how it follows what is written.
+"""Full-text index of record fragments, and how it follows writes.
 
 A record's place among all that can be sought is the millisecond of its creation and a number within it. So
 the newest come first in the order the index lies in.

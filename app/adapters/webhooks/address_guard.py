@@ -1,4 +1,4 @@
-"""What stands between a receiver's name and a connection to it: every address is judged at every attempt.
+"""Block webhook connections to private addresses: every resolved address is checked at every attempt.
 
 A name is looked up anew each time and refused whole if any of its addresses may not be called; where a socket
 is made its address is judged once more, whatever led there (S34, S35).

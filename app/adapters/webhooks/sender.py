@@ -1,4 +1,4 @@
-"""Posts webhooks over aiohttp: one request, bounded in time and size, that reaches public receivers only."""
+"""Send webhooks with aiohttp: one request, bounded in time and size, to public addresses only."""
 
 import codecs
 import re

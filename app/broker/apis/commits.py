@@ -1,4 +1,4 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete: how far a group has read."""
+"""OffsetCommit, OffsetFetch and OffsetDelete."""
 
 from collections.abc import Iterable, Mapping
 

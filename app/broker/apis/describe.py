@@ -1,4 +1,4 @@
-"""What tools ask: ListGroups, DescribeGroups, DeleteGroups and the configurations of topics."""
+"""ListGroups, DescribeGroups, DeleteGroups and DescribeConfigs."""
 
 from collections.abc import Mapping
 from typing import Final

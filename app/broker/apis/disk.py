@@ -1,4 +1,4 @@
-"""DescribeLogDirs: how much of the disk each partition takes."""
+"""DescribeLogDirs: sizes of partitions on disk."""
 
 import shutil
 from collections.abc import Iterable

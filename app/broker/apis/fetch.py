@@ -1,4 +1,4 @@
-"""Fetch: read what is there, or wait until enough is (long polling)."""
+"""Fetch: read records, or wait until there are enough (long polling)."""
 
 import asyncio
 from collections.abc import Callable

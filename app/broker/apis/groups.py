@@ -1,4 +1,4 @@
-"""JoinGroup, SyncGroup, Heartbeat, LeaveGroup: the consumer group protocol on the wire."""
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
 
 import asyncio
 

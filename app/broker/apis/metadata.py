@@ -1,4 +1,4 @@
-"""Metadata, DescribeCluster, FindCoordinator: who serves what. On one node the answer is always: this one."""
+"""Metadata, DescribeCluster and FindCoordinator; on one node the answer is always this one."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""ListOffsets and OffsetForLeaderEpoch: where a partition begins, ends, or was at a time."""
+"""ListOffsets and OffsetForLeaderEpoch."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Produce: append one batch per partition and answer when it is as durable as the settings promise."""
+"""Produce: append one batch per partition, and answer when it is durable."""
 
 import asyncio
 from dataclasses import dataclass

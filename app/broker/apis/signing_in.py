@@ -1,4 +1,4 @@
-"""SaslHandshake and SaslAuthenticate: what a client sends before anything else (KIP-43, KIP-152)."""
+"""SaslHandshake and SaslAuthenticate (KIP-43, KIP-152)."""
 
 from collections.abc import Coroutine
 from typing import Any, Final, NamedTuple

@@ -1,4 +1,4 @@
-"""Which APIs are served in which versions (the Java clients' baseline is Kafka 2.1, KIP-896)."""
+"""Table of the supported APIs and versions (the Java clients' baseline is Kafka 2.1, KIP-896)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions and the configurations of topics."""
+"""CreateTopics, DeleteTopics, CreatePartitions and topic configurations."""
 
 from kio.schema.create_partitions.v3 import request as growth
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult

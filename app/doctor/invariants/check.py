@@ -1,4 +1,4 @@
-"""Looks through a deployment while it runs: which invariants were looked at, and what violates them."""
+"""Check every invariant of a running deployment and report violations."""
 
 import asyncio
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Walks a tenant's feed of events and holds it against the deliveries to its endpoints (I4)."""
+"""Compare a tenant's event feed with the deliveries to its endpoints (I4)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

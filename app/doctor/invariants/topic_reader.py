@@ -1,4 +1,4 @@
-"""Reads whole topics, from their oldest record to the end they had when the reading began."""
+"""Read whole topics, from the log start offset to the end offset at the beginning of the read."""
 
 from collections.abc import Callable, Collection
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The routes by which a reviewer signs in: sessions, second factor and password."""
+"""Sign-in routes of reviewers: sessions, second factor and password."""
 
 from app.http.bodies import BodyReader
 from app.http.endpoints import Endpoint

@@ -1,4 +1,4 @@
-"""Evidence images and decision records of a verification (G87, G106): every look at an image is a row."""
+"""Evidence images and decision records (G87, G106); every view of an image is audited."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""`GET /v1/verifications/{id}/explanation`: why it was decided so, for reviewers alone (P17, G16)."""
+"""`GET /v1/verifications/{id}/explanation`: the reasons of a decision, for reviewers only (P17, G16)."""
 
 import json
 from collections.abc import Awaitable

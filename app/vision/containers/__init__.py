@@ -1,1 +1,1 @@
-"""The outer structure of JPEG, PNG and WebP files, read without touching a pixel."""
+"""Parse the structure of JPEG, PNG and WebP files without decoding pixels."""

@@ -1,4 +1,4 @@
-"""What is read of every container: format, size, orientation, and the picture without metadata."""
+"""Common parts of the container parsers: format, size, orientation, and the picture without metadata."""
 
 from dataclasses import dataclass
 from enum import StrEnum

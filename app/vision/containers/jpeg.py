@@ -1,4 +1,4 @@
-"""Walks the marker segments of a JPEG file (ITU-T T.81 annex B) and keeps those that make the picture."""
+"""Parse the marker segments of a JPEG file (ITU-T T.81 annex B) and copy those of the picture."""
 
 import re
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Walks the chunks of a PNG file (PNG specification, third edition) and keeps those that make the picture."""
+"""Parse the chunks of a PNG file (PNG specification, third edition) and copy those of the picture."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Walks the RIFF chunks of a WebP file (RFC 9649) and keeps those that make the picture."""
+"""Parse the RIFF chunks of a WebP file (RFC 9649) and copy those of the picture."""
 
 from collections.abc import Iterator
 from typing import Final

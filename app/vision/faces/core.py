@@ -1,4 +1,4 @@
-"""The synchronous heart of every face engine: a detector, an embedder and the search for the upright turn."""
+"""Synchronous core of every face engine: detector, embedder, and the search for the upright turn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

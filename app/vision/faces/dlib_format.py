@@ -1,4 +1,4 @@
-"""Reads dlib's serialisation (dlib/serialize.h, dlib/dnn/layers.h); nothing of dlib is needed to run.
+"""Parse dlib's serialisation (dlib/serialize.h, dlib/dnn/layers.h) without dlib.
 
 An integer is one byte (bit 7 the sign, low four bits the count) and that many little-endian bytes; a
 float is two integers, mantissa and power of two; a string is its length and its bytes; a tensor is the

@@ -1,4 +1,4 @@
-"""Turns dlib's layers into ONNX graphs: the face embedder (ResNet v1) and the face detector (mmod)."""
+"""Convert dlib's layers to ONNX graphs: face embedder (ResNet v1) and face detector (mmod)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

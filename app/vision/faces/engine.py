@@ -1,4 +1,4 @@
-"""The face engine where its models are: in a vision child, or in a test; blocks while it works."""
+"""A face core as `FaceEngine`, for a vision child or a test; blocks while it works."""
 
 from typing_extensions import override
 

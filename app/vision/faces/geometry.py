@@ -1,4 +1,4 @@
-"""Plane geometry of faces: quarter turns, similarities, aligned chips and overlapping boxes."""
+"""Geometry of faces: quarter turns, similarities, aligned chips and overlapping boxes."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Five landmarks in a face's box: regression trees of dlib's shape_predictor.h."""
+"""Detect five landmarks in a face's box with regression trees (dlib's shape_predictor.h)."""
 
 from dataclasses import dataclass
 from typing import Final, Self

@@ -1,4 +1,4 @@
-"""Face models an operator may configure in place of the default engine, each pinned by its digest."""
+"""Face models an operator may configure instead of the default engine, pinned by digest."""
 
 from typing import Literal, Self
 

@@ -1,4 +1,4 @@
-"""A reviewer asks the subject for more: the session that does so is opened before the case ends (G26)."""
+"""Request more input of a subject: open the session before the case is concluded (G26)."""
 
 from dataclasses import dataclass
 from typing import Final
