@@ -61,7 +61,7 @@ def restore_backup(settings: Settings, path: Path, report: Report, *, activate: 
 
 
 def verify_backup(path: Path, root_key: RootKey | None, report: Report) -> tuple[Manifest, list[str]]:
-    """Return what a backup says of itself and what is wrong with it. Reads all of it; blocking.
+    """Return the manifest of a backup and its faults. Reads all of it; blocking.
 
     Raises:
         CannotStart: It has no manifest that holds.
@@ -77,7 +77,7 @@ def verify_backup(path: Path, root_key: RootKey | None, report: Report) -> tuple
 
 
 def activate_restored(settings: Settings) -> Mark:
-    """Let a restored folder act; returns what was restored.
+    """Activate a restored folder; return its marker.
 
     Raises:
         CannotStart: The folder holds no restored backup, or not all of one.
@@ -93,7 +93,7 @@ def activate_restored(settings: Settings) -> Mark:
 
 
 def key_for(settings: Settings) -> RootKey:
-    """Return the root key that is configured or lies in the folder; none is made.
+    """Return the configured root key or that of the folder; never creates one.
 
     Raises:
         CannotStart: There is none, or it cannot be used.
@@ -152,7 +152,7 @@ def _refuse_small(settings: Settings, manifest: Manifest) -> None:
 
 
 def _copy(settings: Settings, archive: Archive, manifest: Manifest, report: Report) -> None:
-    """Mark the folder first, put the store in its place last, then say that it is whole."""
+    """Mark the folder first, restore the store last, then mark the restore complete."""
     make_private(settings.data_dir)
     mark = Mark(backup_id=manifest.backup_id, taken_at=manifest.taken_at, complete=False)
     write_mark(settings.data_dir, mark)
@@ -179,7 +179,7 @@ def _copy_one(
 
 
 class _Progress:
-    """Reports how much of a known number of bytes is done."""
+    """Report how much of a known number of bytes is done."""
 
     def __init__(self, report: Report, verb: str, total: int) -> None:
         self._report = report

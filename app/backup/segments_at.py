@@ -37,7 +37,7 @@ class SegmentSnapshot:
 
     @property
     def index_path(self) -> Path:
-        """Where its index lies."""
+        """The path of its index."""
         return self.path.with_suffix(".index")
 
 
@@ -65,7 +65,7 @@ class LogSnapshot:
                 yield segment, segment is opened[-1]
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         for opened in self._open.values():
             _close(opened)
         self._open.clear()

@@ -267,7 +267,7 @@ def _refuse(settings: Settings, destination: Path, *, as_file: bool) -> None:
 
 @contextmanager
 def _draft_beside(destination: Path) -> Iterator[Path]:
-    """Yield a new folder beside the destination; whatever is left of it at the end is removed.
+    """Yield a new folder beside the destination; remove it at the end if it is still there.
 
     Raises:
         CannotStart: Another backup is just being written to the same destination.

@@ -37,7 +37,7 @@ def of_bytes(content: bytes) -> Source:
 
 
 def of_stream(stream: BinaryIO) -> Source:
-    """Return what is read on from a stream as a source; the places asked for follow one another."""
+    """Return the rest of a stream as a source; it must be read sequentially."""
     return lambda _, length: stream.read(length)
 
 
@@ -46,7 +46,7 @@ class CutShort(Exception):
 
 
 def write_file(root: Path, name: str, size: int, source: Source, counted: Counted) -> FileEntry:
-    """Write a file below a folder and return its entry; a file that is there is replaced.
+    """Write a file below a folder and return its entry; an existing file is replaced.
 
     Raises:
         CutShort: The source has fewer bytes.
@@ -113,7 +113,7 @@ def sync_folders(root: Path) -> None:
 
 
 def remove_tree(root: Path) -> None:
-    """Remove a folder and everything in it, as far as it is there."""
+    """Remove a folder and everything in it; missing parts are no error."""
     shutil.rmtree(root, ignore_errors=True)
 
 

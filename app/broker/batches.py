@@ -69,7 +69,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def idempotent(self) -> bool:
-        """Whether the producer asked for its repeats to be recognised."""
+        """Whether the producer is idempotent."""
         return self.producer_id >= 0 and self.base_sequence >= 0
 
     @property
@@ -148,7 +148,7 @@ def appended_at(header: BatchHeader, records: bytes, now_ms: int) -> tuple[Batch
 
 
 def last_offset_at(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """Return (last offset, size) of the batch at `position`; the caller knows a header is there."""
+    """Return (last offset, size) of the batch at `position`, which must be a header."""
     base, length = struct.unpack_from(">qi", data, position)
     (delta,) = struct.unpack_from(">i", data, position + 23)
     return base + delta, length + PREFIX_BYTES

@@ -54,7 +54,7 @@ class Rewritten(NamedTuple):
         self.segment.path = self.sources[0]
 
     def remove_sources(self) -> None:
-        """Remove the other sources, oldest first, so that nothing removed comes back after a crash here.
+        """Remove the other sources, oldest first, so that a crash in between restores no removed record.
 
         The next start knows leftovers by their overlap with the new segment. Not for the event loop.
         """
@@ -82,7 +82,7 @@ class _Stopped(Exception):
 
 
 def compact(task: CompactionTask, stop: threading.Event) -> CompactionOutcome | None:
-    """Write the compacted segments beside the old ones; None when stopped. Not for the event loop.
+    """Write compacted segments beside the old ones; None when stopped. Blocking.
 
     Records without a key, and batches that are compressed or not well formed, stay as they are; while
     there are such batches no tombstone is removed, for it may be what hides one of their records.
@@ -220,4 +220,4 @@ def _digest(key: bytes) -> bytes:
 
 
 def _ignore(_: BatchHeader) -> None:
-    """Sources are sealed; their sidecars know the producers."""
+    """Do nothing: sources are sealed, and their sidecars have the producers."""

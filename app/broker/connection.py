@@ -78,13 +78,13 @@ class Listener:
             oldest.close()
 
     def drop_deleted_users(self) -> None:
-        """Close the connections of users that are no longer there, or are others of the same name."""
+        """Close connections of users that were deleted or replaced by others of the same name."""
         for connection in [one for one in self.connections if one.outdated]:
             connection.close()
 
 
 class Connection(asyncio.Protocol):
-    """Serves one client; a request that must wait holds up only this connection.
+    """Serves one client; a waiting request blocks only this connection.
 
     A fetch that waits for records is answered as soon as its client sends more: what follows on the
     connection, such as the first fetch of another assignment, would wait for it.
@@ -130,7 +130,7 @@ class Connection(asyncio.Protocol):
         self._listener.drop_unauthenticated()
 
     def _signed_in(self) -> None:
-        """Look whether the sign-in is done; from then on everything the user may do is served."""
+        """Check whether the sign-in is complete; from then on the user's requests are served."""
         if self._sign_in is None or self._access is not None or self._sign_in.access is None:
             return
         access = self._sign_in.access
@@ -181,7 +181,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def user(self) -> str:
-        """Who signed in; empty before that and where nobody need."""
+        """The signed-in user; empty before the sign-in and where none is required."""
         return "" if self._access is None else self._access.name
 
     @property
@@ -190,7 +190,7 @@ class Connection(asyncio.Protocol):
         return self._access is not None and self._sign_in is not None and self._sign_in.outdated
 
     def _serve(self) -> None:
-        """Handle whole frames until one has to wait."""
+        """Handle whole frames until one must wait."""
         while self._waiting is None and not self._choked and not self._transport.is_closing():
             frame = self._next_frame()
             if frame is None:
@@ -318,7 +318,7 @@ class Connection(asyncio.Protocol):
         self._deliver(task.result(), spoken, head)
 
     def _deliver(self, answer: object, spoken: Codec, head: Head) -> None:
-        """Send an answer that had to wait, then go on with what came after its request."""
+        """Send a delayed answer, then continue with the next request."""
         self._waiting = None
         if self._transport.is_closing():
             return

@@ -61,7 +61,7 @@ class Coordinator:
         self._task.start()
 
     async def aclose(self) -> None:
-        """Answer everybody who still waits and stop."""
+        """Answer all pending requests and stop."""
         await self._task.stop()
         for group in self._groups.values():
             group.close()
@@ -116,7 +116,7 @@ class Coordinator:
         return sorted(active | self._committed.keys())
 
     def existing(self, name: str) -> Group:
-        """Return a group somebody has joined, or raise UNKNOWN_MEMBER_ID."""
+        """Return a group that was joined before, or raise UNKNOWN_MEMBER_ID."""
         group = self._groups.get(name)
         if group is None:
             raise Refused(ErrorCode.unknown_member_id)

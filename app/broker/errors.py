@@ -24,7 +24,7 @@ class BrokerLocked(BrokerError):
 
 
 class RemoteAddressRefused(BrokerError):
-    """The broker speaks no TLS and was asked to listen where other machines can reach it."""
+    """The broker has no TLS and was configured to listen on a remote address."""
 
     def __init__(self, host: str) -> None:
         super().__init__(

@@ -31,7 +31,7 @@ class Wakeups:
         self._waiting: dict[Callable[[], None], None] = {}
 
     def add(self, look: Callable[[], None]) -> None:
-        """Have `look` called by the next `drain`."""
+        """Schedule a call of `look` by the next `drain`."""
         self._waiting[look] = None
 
     def drain(self) -> None:
@@ -67,7 +67,7 @@ class Flusher:
         self._thread.shutdown()
 
     def written(self, partition: PartitionLog) -> asyncio.Future[None] | None:
-        """Note an append; returns what to wait for before acknowledging it, None for nothing.
+        """Record an append; return the future to wait for before acknowledging it, None for none.
 
         The future raises `Refused` when the fsync failed: the records were taken back.
         """
@@ -167,7 +167,7 @@ class _Job:
 
 
 def _job(partition: PartitionLog, marks: list[Mark]) -> _Job:
-    """Duplicate the descriptors; the directory's own goes along when a segment was begun."""
+    """Duplicate the descriptors, and the directory's when a segment was created."""
     job = _Job()
     try:
         job.descriptors.extend(mark.segment.duplicate_fd() for mark in marks)

@@ -51,7 +51,7 @@ class Group:
 
     @property
     def size(self) -> int:
-        """How many are members or expected to come back with the id they were given."""
+        """The number of members, joined or expected to rejoin."""
         return len(self.members) + len(self._promised)
 
     @property
@@ -61,7 +61,7 @@ class Group:
 
     @property
     def idle(self) -> bool:
-        """Whether it has neither members nor anybody expected to come back."""
+        """Whether it has no members and expects none."""
         return not self.members and not self._promised
 
     def join(self, request: JoinRequest, now: float) -> asyncio.Future[Joined]:
@@ -122,7 +122,7 @@ class Group:
         return member
 
     def _replace(self, twin: Member, request: JoinRequest, now: float) -> asyncio.Future[Joined]:
-        """Let a restarted static member take the place of its former self (KIP-345)."""
+        """Replace a static member by its restarted instance (KIP-345)."""
         twin.fail(Refused(ErrorCode.fenced_instance_id))
         del self.members[twin.id]
         member = self._admit(f"{request.instance_id}-{self._fresh_id()}", request, now, known=False)
@@ -139,7 +139,7 @@ class Group:
         return waiting
 
     def _settled(self, member: Member) -> bool:
-        """Whether a repeated join only asks again for the answer to this generation."""
+        """Whether a repeated join can be answered with the present generation."""
         if member.generation != self.generation:
             return False
         if self.state is GroupState.COMPLETING:
@@ -186,7 +186,7 @@ class Group:
             self._complete()
 
     def _complete(self) -> None:
-        """Begin the next generation with everybody who joined in time."""
+        """Begin the next generation with all members that joined in time."""
         self._stop_timer()
         self._awaiting_members = False
         late = [member for member in self.members.values() if member.joining is None]

@@ -109,7 +109,7 @@ def activate(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 
 
 def take(settings: Settings, destination: Path, *, as_json: bool) -> None:
-    """Take a backup and say what it holds.
+    """Take a backup and print its manifest.
 
     Raises:
         CannotStart: It cannot be taken.
@@ -136,7 +136,7 @@ def take(settings: Settings, destination: Path, *, as_json: bool) -> None:
 
 
 def verify_files(settings: Settings, path: Path, *, as_json: bool) -> bool:
-    """Hold a backup against its digests and say what is wrong; returns whether nothing is.
+    """Verify a backup against its digests and print the faults; return whether there are none.
 
     Raises:
         CannotStart: It has no manifest that holds.
@@ -158,7 +158,7 @@ def verify_files(settings: Settings, path: Path, *, as_json: bool) -> bool:
 
 
 def restore_into(settings: Settings, path: Path, *, activate: bool, as_json: bool) -> None:
-    """Restore a backup and say what comes next.
+    """Restore a backup and print the next step.
 
     Raises:
         CannotStart: It cannot be restored.
@@ -178,7 +178,7 @@ def restore_into(settings: Settings, path: Path, *, activate: bool, as_json: boo
 
 
 def activate_folder(settings: Settings, *, as_json: bool) -> None:
-    """Let a restored folder act, and warn of what that means.
+    """Activate a restored folder, and warn of the consequences.
 
     Raises:
         CannotStart: There is none.

@@ -134,7 +134,7 @@ async def _tenants(deployment: "Deployment", tenant: str | None) -> Sequence[Ten
 
 
 def key_row(key: "ApiKey", moment: datetime) -> Row:
-    """Return what the operator sees of a key: what its tenant sees, whose it is, and its state."""
+    """Return the operator's view of a key: the tenant's view, the tenant, and the state."""
     from streams.tenants.api_keys import show_key
     from streams.tenants.rules import is_usable
 
@@ -167,7 +167,7 @@ class Listing:
     """Said where there is nothing to list."""
 
     async def say(self, settings: Settings, tenant: str | None = None, *, as_json: bool) -> None:
-        """Print the rows, or the sentence that says there is none."""
+        """Print the rows, or that there are none."""
         rows = await self.rows(settings, tenant)
         if as_json:
             say_json(rows)

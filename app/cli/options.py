@@ -49,7 +49,7 @@ def start_settings_of(data_dir: Path | None, **given: object) -> Settings:
 
 
 def show_version(asked: bool) -> None:
-    """Print the version and end, if it was asked for."""
+    """Print the version and exit if the option was given."""
     if asked:
         typer.echo(f"veristream {installed_version()}")
         raise typer.Exit

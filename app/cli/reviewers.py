@@ -152,7 +152,7 @@ async def reset_reviewer(settings: Settings, tenant: str, email: str) -> dict[st
 
 
 async def remove_reviewer(settings: Settings, tenant: str, email: str) -> dict[str, str]:
-    """Remove a member, whose address is free then.
+    """Remove a member and free its e-mail address.
 
     Raises:
         CannotStart: No such tenant or member, or the address cannot be one.
@@ -173,7 +173,7 @@ async def remove_reviewer(settings: Settings, tenant: str, email: str) -> dict[s
 
 
 def name_from(email: str) -> str:
-    """Return what colleagues see when nobody said a name: the address's first part, its words apart.
+    """Return the default name of a member, from the e-mail address.
 
     `ada.obi+review@acme.example` is Ada Obi.
     """

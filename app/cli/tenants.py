@@ -189,7 +189,7 @@ def _create_key(deployment: "Deployment") -> "CreateKey":
 
 
 async def sender_key(settings: Settings) -> str:
-    """Return the sender's key in hexadecimal, from the root key that is there.
+    """Return the sender's key in hexadecimal, derived from the existing root key.
 
     Raises:
         CannotStart: There is no root key, or it cannot be used.

@@ -14,7 +14,7 @@ HIGHEST_PORT: Final = 65_535
 
 
 def address_of(settings: Settings) -> Address | None:
-    """Return where Cassandra is and who we are to it; None when none is set. Blocking.
+    """Return contact points and credentials of Cassandra; None when not configured. Blocking.
 
     Raises:
         SettingsRefused: Settings are malformed, or contradict one another.

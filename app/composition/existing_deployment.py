@@ -71,7 +71,7 @@ def _fix(folder: Path) -> str:
 
 
 def _nearest_deployment(folder: Path) -> Path | None:
-    """Return the folder of a deployment that the caller may have meant: in, beside or instead of this one."""
+    """Return the folder of a deployment near this one, which the caller may have meant."""
     configured = os.environ.get(f"{PREFIX}DATA_DIR")
     likely = [folder / DEFAULT_FOLDER, *([Path(configured)] if configured else []), DEFAULT_FOLDER]
     for one in likely:

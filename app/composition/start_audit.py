@@ -82,7 +82,7 @@ async def write_front_start(commit: Commit, settings: Settings, marks: SettingMa
 
 @asynccontextmanager
 async def writing_start(commit: Commit, role: str, settings: Settings) -> AsyncIterator[None]:
-    """Write the row beside the process's work, again and again while the store is away.
+    """Write the row in the background, with retries while the store is unavailable.
 
     A worker waits for its store instead of ending, for its records wait in the log.
     """

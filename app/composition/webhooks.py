@@ -29,7 +29,7 @@ GRACE_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class WebhookPace:
-    """How fast everything about deliveries goes; a test may pass a faster one, a deployment has this."""
+    """Intervals of webhook delivery; tests may pass shorter ones."""
 
     attempts: Pace = STANDARD
     sweep: SweepPace = field(default_factory=SweepPace)
@@ -74,7 +74,7 @@ class Delivering:
 
     @asynccontextmanager
     async def looked_after(self) -> AsyncIterator[None]:
-        """Find what is due and what was never fanned out, beside the agents that are for it."""
+        """Run the schedulers for due deliveries and for events without fan-out."""
         ports, pace = self.ports, self.ports.pace
         async with AsyncExitStack() as stack:
             if "deliveries" in self.streams:

@@ -29,7 +29,7 @@ _APART: Final = re.compile(r"[^0-9A-Za-z]+")
 
 
 def repeats(symbols: Sequence[object]) -> bool:
-    """Return whether the sequence is one pattern, no longer than half of it, over and over."""
+    """Return whether the sequence is a repetition of one pattern of at most half its length."""
     half = len(symbols) // 2
     return any(symbols[length:] == symbols[:-length] for length in range(1, half + 1))
 

@@ -67,7 +67,7 @@ class DemoMember(Frozen):
 
 
 class DemoAccess(Frozen):
-    """All that the demonstration made and would make once more if it did not know."""
+    """Everything the demonstration created, so that another start does not create it again."""
 
     bank: DemoTenant
     exchange: DemoTenant
@@ -139,7 +139,7 @@ async def _make_tenant(deployment: Deployment, name: str) -> DemoTenant:
 
 
 async def _free(people: People, email: str) -> None:
-    """Take the address from the member of an earlier demonstration whose file was lost."""
+    """Free the address of a member of an earlier demonstration whose file was lost."""
     holder = await find_by_email(people, email)
     if holder is not None:
         await remove_member(people, holder.reviewer.tenant_id, email, OPERATOR)

@@ -19,7 +19,7 @@ BEGIN_ANEW: Final = "to begin anew, run: veristream demo reset"
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Asks the service; an answer that is no 2xx ends the demonstration."""
+    """Client of the service; a response other than 2xx ends the demonstration."""
 
     session: ClientSession
     headers: Mapping[str, str]
@@ -48,7 +48,7 @@ async def tenant_client(url: str, key: str) -> AsyncIterator[Client]:
 
 @asynccontextmanager
 async def member_client(url: str) -> AsyncIterator[Client]:
-    """Open a client that keeps its cookies and comes from the service's own pages."""
+    """Open a client with cookies and the origin of the service's own pages."""
     jar = CookieJar(unsafe=True)  # the service's host is an address
     async with ClientSession(url, timeout=ClientTimeout(total=ANSWER_S), cookie_jar=jar) as session:
         yield Client(session, {"Origin": url})

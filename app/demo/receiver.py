@@ -31,7 +31,7 @@ NEWLINE: Final = "the body ends with a newline that was not signed"
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One delivery as it came in; None where the body does not say."""
+    """One received delivery; fields missing in the body are None."""
 
     id: str
     type: str | None
@@ -58,7 +58,7 @@ class Heard:
 
 
 def shown(value: object) -> str:
-    """Return a value of anybody's as harmless text: short, and nothing a terminal would obey."""
+    """Return an untrusted value as safe text: short, without control characters."""
     text = value if isinstance(value, str) else json.dumps(value)
     printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:SHOWN_MOST])
     return printable + ("…" if len(text) > SHOWN_MOST else "")

@@ -113,7 +113,7 @@ def _picture(number: int, what: str) -> str:
 
 
 async def with_webhooks(client: Client, access: DemoAccess) -> list[Shown]:
-    """Return the tenant's verifications with what became of their webhooks, once none waits any more."""
+    """Return the tenant's verifications with the outcome of their webhooks, once none is pending."""
     made = await verifications(client)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + DELIVERED_S

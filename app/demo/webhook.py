@@ -41,7 +41,7 @@ class Inbox:
 async def receiving_webhooks(
     settings: Settings, client: Client, access: DemoAccess
 ) -> AsyncIterator[tuple[Inbox, DemoAccess]]:
-    """Receive on this machine: the endpoint is registered once, and inactive while nobody listens.
+    """Receive webhooks on this machine: register the endpoint once, and deactivate it at the end.
 
     Raises:
         CannotStart: The endpoint is refused.

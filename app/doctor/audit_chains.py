@@ -70,7 +70,7 @@ def read_heads(texts: Sequence[str]) -> list[ChainHead]:
 async def verify_audit(
     settings: Settings, tenant: str | None = None, expected: Sequence[ChainHead] = ()
 ) -> AuditReport:
-    """Walk the chain of one tenant or of all, the platform's own among them, up to every known head."""
+    """Verify the chain of one tenant or of all, the platform's included, up to every known head."""
     async with open_existing(settings) as deployment:
         return await walk_chains(settings, deployment, tenant, expected)
 

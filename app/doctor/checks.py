@@ -41,7 +41,7 @@ DEAD_LETTERS_SHOWN: Final = 1_000
 
 
 async def examine(settings: Settings, url: str | None = None) -> list[Finding]:
-    """Look at everything; a look that cannot be taken is a finding as well.
+    """Run all checks; a check that fails to run is a finding as well.
 
     The service is asked at `url`, or else where it began to serve and where these settings say.
     """

@@ -22,7 +22,7 @@ from streams.ports.records import Position
 
 
 class Finding(Frozen):
-    """What one look found."""
+    """The result of one check."""
 
     looked_at: str
     ok: bool
@@ -64,7 +64,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back from an address."""
+    """The response of an address."""
 
     url: str
     veristream: bool
@@ -85,7 +85,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class RunningLook:
-    """Asks the addresses at which the service may be."""
+    """Queries the addresses at which the service may run."""
 
     settings: Settings
     url: str | None = None
@@ -121,7 +121,7 @@ class RunningLook:
         return None
 
     def _unknown(self, answer: Answer | None, urls: Sequence[str]) -> Finding:
-        """Say that no front of this deployment answers."""
+        """Return the finding that no front of this deployment answers."""
         if answer is None:
             found = f"no service runs at {' or at '.join(urls)}"
             remedy = "start it: veristream up; or name where it runs: veristream doctor --url"
@@ -169,7 +169,7 @@ def _settings(different: Sequence[str]) -> Finding:
 
 
 def differences(settings: Settings, start: Start, marks: SettingMarks) -> list[str]:
-    """Say which settings the service runs under are not those given here, never a value.
+    """Name the settings in which the service differs from this environment, never a value.
 
     A setting that is given one time and has its default the other time is the same.
     """

@@ -57,7 +57,7 @@ class Status(Frozen):
 
 
 async def read_status(settings: Settings, url: str | None = None) -> Status:
-    """Look once; the service is asked at `url`, or else where it began to serve.
+    """Collect the status once; the service is queried at `url`, or at the address it started with.
 
     Raises:
         CannotStart: The stores cannot be opened.
@@ -67,7 +67,7 @@ async def read_status(settings: Settings, url: str | None = None) -> Status:
 
 
 async def watch(settings: Settings, url: str | None, every_s: float = WATCH_EVERY_S) -> None:
-    """Look again and again and draw what was found, until interrupted."""
+    """Collect and draw the status repeatedly, until interrupted."""
     async with open_existing(settings) as deployment:
         with Live(console=out, auto_refresh=False) as screen:
             while True:

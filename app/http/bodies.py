@@ -71,7 +71,7 @@ class BodyReader:
         self._timeout_s = timeout_s
 
     async def read(self, call: Call, model: type[Body]) -> Body:
-        """Return the body as the model says; where it says nothing, no body is as good as `{}`.
+        """Return the body as the model; where every field is optional, no body means `{}`.
 
         Raises:
             Refused: UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, MALFORMED_JSON (a body that does not arrive
@@ -128,7 +128,7 @@ def _require_json(request: web.Request) -> None:
 
 
 async def _invite(request: web.Request) -> None:
-    """Ask for the body when the caller waits to be asked; only now is it known to be wanted."""
+    """Send `100 Continue` if the client waits for it."""
     if request.headers.get("Expect", "").lower() == "100-continue" and request.version >= (1, 1):
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0

@@ -46,7 +46,7 @@ class Connection(Protocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """How much of its answers waits for the client to read."""
+        """Bytes of responses that the client has not read yet."""
         ...
 
     def drop(self) -> None:
@@ -104,7 +104,7 @@ class Connections:
             self._trusted.discard(group)
 
     def drop_unread(self, now: float) -> int:
-        """Drop those whose clients did not read enough for the write timeout; return how many."""
+        """Close connections that read too little within the write timeout; return how many."""
         late = [one for one in self._group_of if self._is_late(one, now)]
         for connection in late:
             connection.drop()
@@ -157,7 +157,7 @@ def _group_of(address: Address) -> str:
 
 
 async def keep_dropping_unread(connections: Connections, write_timeout_s: float) -> None:
-    """Drop connections whose answers stay unread, until cancelled."""
+    """Close connections that do not read their responses, until cancelled."""
     loop = asyncio.get_running_loop()
     while True:
         await asyncio.sleep(write_timeout_s / LOOKS)

@@ -57,7 +57,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger("veristream.http")
 
 @dataclass(frozen=True, slots=True)
 class _Who:
-    """Whose refusals share a count."""
+    """The key under which refusals are counted."""
 
     actor_type: ActorType
     actor_id: str | None
@@ -68,7 +68,7 @@ class _Who:
 
 @dataclass(slots=True)
 class _Minute:
-    """The refusals of one who since the last writing."""
+    """The refusals under one key since the last write."""
 
     first_at: datetime
     last_at: datetime
@@ -96,7 +96,7 @@ class Denials:
     _unwritten: list[tuple[TenantId, AuditEvent]] = field(default_factory=list)
 
     def note(self, call: Call, error: Exception, code: ProblemCode) -> None:
-        """Count a refusal if it refused a caller what others may have (S1); never fails, never waits."""
+        """Count a refusal for lack of rights (S1); never fails, never waits."""
         whose = _whose(call, error, code)
         if whose is None:
             return
@@ -119,7 +119,7 @@ class Denials:
         return counted.setdefault(who, fresh)
 
     async def flush(self) -> None:
-        """Write what was counted; what the store does not take waits, as long as it is not too much."""
+        """Write the counted refusals; those the store does not take are retried, up to a bound."""
         counted, self._counted = self._counted, {}
         for tenant_id, minutes in counted.items():
             for who, minute in minutes.items():
@@ -177,7 +177,7 @@ class Denials:
 
 
 def _whose(call: Call, error: Exception, code: ProblemCode) -> tuple[TenantId, Actor] | None:
-    """Return in whose log the refusal belongs and who was refused; None when it is nobody's.
+    """Return the tenant of the audit row and the refused caller; None when there is no tenant.
 
     A 404 counts where an id was asked for, for it may be another tenant's (S1). A credential that nobody
     knows is nobody's act: those are throttled and logged by their address.

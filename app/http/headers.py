@@ -47,7 +47,7 @@ def idempotency_key(request: web.Request) -> str | None:
 
 
 def bearer(request: web.Request) -> str:
-    """Return what `Authorization: Bearer` carries (RFC 6750 section 2.1); no other place is looked at.
+    """Return the token of `Authorization: Bearer` (RFC 6750 section 2.1); no other place is read.
 
     Raises:
         Unauthenticated: There is none, or it is of another scheme or form.
@@ -64,7 +64,7 @@ def has_bearer(request: web.Request) -> bool:
 
 
 def session_cookie(request: web.Request) -> str | None:
-    """Return the reviewer's session cookie; two of them are none, for nobody knows which one counts."""
+    """Return the reviewer's session cookie; None when there are two, for either could be forged."""
     return cookie_named(request, COOKIE)
 
 
@@ -136,7 +136,7 @@ def _refused(header: str, code: ProblemCode, message: str) -> Refused:
 
 
 def wanted(request: web.Request, offered: Sequence[str]) -> str:
-    """Return which of the offered types the request likes best, the first one when it says nothing."""
+    """Return the preferred media type of the offered ones, the first one without an Accept header."""
     return preferred(",".join(request.headers.getall("Accept", ("*/*",))), offered)
 
 

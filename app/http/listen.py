@@ -45,11 +45,11 @@ class Leaving:
         self.stopping = False
 
     async def probe(self) -> str | None:
-        """Say to `/readyz` that nobody should come here any more."""
+        """Return why the front is not ready for new callers; None while it is."""
         return "it is stopping" if self.stopping else None
 
     async def sign(self, _: web.Request, response: web.StreamResponse) -> None:
-        """Let a connection end with this answer; its client then opens another, elsewhere."""
+        """Close the connection after this response while stopping; its client opens another one elsewhere."""
         if self.stopping:
             response.force_close()
             response.headers["Connection"] = "close"

@@ -31,7 +31,7 @@ class Paging:
     most: int
 
     def limit(self, query: Mapping[str, str]) -> int:
-        """Return the page size asked for, cut to the maximum.
+        """Return the requested page size, cut to the maximum.
 
         Raises:
             Refused: FILTER_INVALID; not a whole number, or negative.
@@ -57,7 +57,7 @@ class Paging:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which page of a list is asked for."""
+    """The requested page of a list."""
 
     limit: int
     before: Position | None
@@ -119,7 +119,7 @@ LIVEMODE: Final = Parameter(
 
 
 def modes(call: Call) -> tuple[bool, ...]:
-    """Return which data the caller sees: a key its own mode, a reviewer both or the one asked for (G92).
+    """Return the modes the caller sees: a key its own, a reviewer both or the requested one (G92).
 
     Raises:
         Refused: FILTER_INVALID.
@@ -179,5 +179,5 @@ async def page_of(
 
 
 def place_of(record: Record) -> Position:
-    """Return where the record stands in every list it is in."""
+    """Return the position of the record in every list."""
     return Position(record.created_at, record.id)

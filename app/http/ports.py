@@ -26,7 +26,7 @@ from streams.webhooks.urls import USUAL_PORTS
 
 
 class Authenticator(Protocol):
-    """Knows the tenant keys."""
+    """Authenticates tenant keys."""
 
     async def __call__(self, presented: str, address: str | None) -> TenantCaller:
         """Return who presents the key from this address.
@@ -39,7 +39,7 @@ class Authenticator(Protocol):
 
 
 class CookieRecogniser(Protocol):
-    """Knows the reviewers' sessions."""
+    """Authenticates reviewers' sessions."""
 
     async def __call__(self, cookie: str) -> ReviewerCaller:
         """Return who presents the cookie.

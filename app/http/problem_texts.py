@@ -132,5 +132,5 @@ def kebab(code: ProblemCode) -> str:
 
 
 def problem_type(base_url: str, code: ProblemCode) -> str:
-    """Return the address that stands in `type` (G58)."""
+    """Return the URL in `type` (G58)."""
     return f"{base_url}/problems/{kebab(code)}"

@@ -62,7 +62,7 @@ _RETRY_AFTER_S: Final = {
 
 
 class Problem(Frozen):
-    """An answer that says no (RFC 9457)."""
+    """A problem response (RFC 9457)."""
 
     type: str
     title: str
@@ -94,7 +94,7 @@ def refusal_of(error: Exception, store_failure: ProblemCode, *, keyed: bool = Fa
 
 
 def _advice(pending: DecisionPending, *, keyed: bool) -> str:
-    """Return how the caller comes to the answer: only a request with a key may be sent again (R8)."""
+    """Return the advice to the caller: only a request with a key may be sent again (R8)."""
     if keyed:
         return "The decision is not there yet; send it again with the same Idempotency-Key."
     if pending.verification_id is not None:
@@ -104,7 +104,7 @@ def _advice(pending: DecisionPending, *, keyed: bool) -> str:
 
 
 def refused_fields(errors: Sequence[FieldProblem]) -> Refused:
-    """Build the error of several places; the shared code stands at the top, else VALIDATION_FAILED (G86)."""
+    """Build the error of several fields: their common code, else VALIDATION_FAILED (G86)."""
     codes = {error.code for error in errors}
     code = codes.pop() if len(codes) == 1 else ProblemCode.VALIDATION_FAILED
     detail = errors[0].message if len(errors) == 1 else f"{len(errors)} places of the request are not valid."
@@ -119,7 +119,7 @@ def problem_response(
 
 
 def _places(refusal: Refusal, status: HTTPStatus) -> tuple[FieldProblem, ...] | None:
-    """Return where the fault is; a 422 always says so, "" standing for the state of the thing (R11)."""
+    """Return the places of the fault; a 422 always has one, "" for the state of the resource (R11)."""
     if status == HTTPStatus.UNPROCESSABLE_ENTITY and not refusal.errors:
         return (FieldProblem(code=refusal.code, message=refusal.detail, pointer=""),)
     return refusal.errors or None

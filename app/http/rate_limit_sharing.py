@@ -98,7 +98,7 @@ class LimitSharing:
         """Records that were forged, repeated or unreadable."""
 
     async def __aenter__(self) -> Self:
-        """Begin to share; does not wait for the log."""
+        """Start sharing; does not wait for the log."""
         for task in self._tasks:
             task.start()
         return self

@@ -29,7 +29,7 @@ LIVE_AND_TEST_APART: Final = "/test"
 
 
 class Standing(NamedTuple):
-    """How a caller stands with one limit after this request."""
+    """The state of one limit of a caller after this request."""
 
     name: str
     quota: int
@@ -71,7 +71,7 @@ class _Window:
 
 
 class RateLimiter:
-    """Counts admitted requests; knows nothing of tenants beyond the names it is given.
+    """Counts admitted requests by the names it is given.
 
     A request counts only if it is admitted. Alone, it admits exactly the quota in a window. Of several
     fronts each admits the quota less what it has heard of the others, so that they admit too much only
@@ -87,7 +87,7 @@ class RateLimiter:
     def count(
         self, asked: Iterable[Counted], now: float, quotas: Mapping[str, int] = NONE_OF_ITS_OWN
     ) -> list[Standing]:
-        """Count one request against several limits at a monotonic time in seconds; return how each stands.
+        """Count one request against several limits at a monotonic time in seconds; return their states.
 
         It is admitted, and counted, when none is exceeded. `quotas` stand before the deployment's, by name.
         """
@@ -112,7 +112,7 @@ class RateLimiter:
                 window.used = min(window.used + many, window.quota * MAX_DEBT)
 
     def take_unshared(self) -> dict[Counted, int]:
-        """Return what was admitted here since it was last asked, for the other fronts."""
+        """Return the counts since the last call, for the other fronts."""
         taken: dict[Counted, int] = {}
         for counted in self._unshared:
             window = self._windows.get(counted)

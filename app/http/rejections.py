@@ -34,7 +34,7 @@ class Rejections:
         self._max_addresses = max_addresses
 
     def count(self, address: str | None, most: int, now: float) -> int | None:
-        """Count a refused credential; return in how many seconds to come again when there were too many.
+        """Count a refused credential; return the seconds to wait when there were too many.
 
         The first of a minute is logged at once, the others in one line when the minute is over and any
         credential is refused again; exceeding the limit is logged too. `now` is monotonic, in seconds.

@@ -114,7 +114,7 @@ def _finite(text: str) -> float:
 
 
 def _checked(found: Any, aside: Mapping[str, str]) -> Any:
-    """Look at every part once, level by level, and put the long strings back."""
+    """Check every part, level by level, and insert the long strings again."""
     root = [found]
     level: list[Any] = [root]
     depth, keys = 0, 0
@@ -129,7 +129,7 @@ def _checked(found: Any, aside: Mapping[str, str]) -> Any:
 
 
 def _parts_of(part: Any, aside: Mapping[str, str]) -> Iterator[Any]:
-    """Look at the texts of one object or array, put its long ones back, and give what is nested in it."""
+    """Check the texts of one object or array, insert its long ones, and return its nested parts."""
     for place, one in part.items() if isinstance(part, dict) else enumerate(part):
         if isinstance(one, dict | list):
             yield one

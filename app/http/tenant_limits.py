@@ -34,7 +34,7 @@ class _Known:
 
 @dataclass(slots=True)
 class TenantLimits:
-    """Knows what each tenant chose; a change bites in this front at once and elsewhere within `FRESH_S`."""
+    """Cache of tenants' limits; a change applies here at once and on other fronts within `FRESH_S`."""
 
     records: Records
     ceilings: RateLimits | None

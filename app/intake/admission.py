@@ -109,7 +109,7 @@ class Admission:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for a place."""
+        """The number of queued requests."""
         return sum(len(queue) for queue in self._queues.values())
 
     @property
@@ -121,7 +121,7 @@ class Admission:
     async def place(
         self, tenant_id: TenantId, verification_id: VerificationId | None
     ) -> AsyncIterator[Place]:
-        """Wait for a place and give it back at the end, or when its overdue decision is there.
+        """Wait for a place; release it at the end, or when its late decision arrives.
 
         Without an id the place brings one, whose partition is free.
 
@@ -157,7 +157,7 @@ class Admission:
         return not self._busy or not self._busy[self._partition_of(verification_id)]
 
     def fresh_id(self) -> VerificationId:
-        """Draw an id, in a free partition if one comes up soon."""
+        """Draw an id, of an idle partition if one is found soon."""
         drawn = self._draw_id()
         for _ in range(DRAWS):
             if self.free_partition(drawn):
@@ -166,7 +166,7 @@ class Admission:
         return drawn
 
     def estimate_s(self, tenant_id: TenantId) -> float:
-        """Return how long a new request of a tenant would wait when no place is free for it."""
+        """Return the expected wait of a new request of a tenant when no place is free."""
         own = len(self._queues.get(tenant_id, ()))
         others = (len(queue) for name, queue in self._queues.items() if name != tenant_id)
         ahead = own + sum(min(count, own + 1) for count in others)

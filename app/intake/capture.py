@@ -72,7 +72,7 @@ class CaptureIntake:
     async def keep(
         self, tenant_id: TenantId, stored: StoredSession, what: EvidenceKind, image: ReceivedImage
     ) -> StoredCapture:
-        """Keep an image for the attempt under way, and say what is wrong with it.
+        """Store an image of the present attempt, and return its quality faults.
 
         Raises:
             Refused: PAYLOAD_TOO_LARGE, IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE at its place.
@@ -125,7 +125,7 @@ class CaptureIntake:
 
 @asynccontextmanager
 async def open_image_pool(forker: Forker) -> AsyncIterator[VisionPool]:
-    """Give a front a child of its own, so that its images never wait for models."""
+    """Open a child process for the front, so that its images never wait for models."""
     pool = VisionPool(forker, 1, waiting=WAITING)
     try:
         yield pool
@@ -151,7 +151,7 @@ _FORM: Final = re.compile(f"cap_({_BODY})({_BODY})([0-9]{{10}})_([A-Za-z0-9_-]{{
 
 
 class CaptureTokens:
-    """Issues tokens and knows them again without looking anything up; the same session, the same token."""
+    """Issue and verify stateless tokens; the same session always has the same token."""
 
     def __init__(self, key: bytes, now: Callable[[], datetime]) -> None:
         self._key = key

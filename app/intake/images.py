@@ -29,7 +29,7 @@ INLINE_BYTES: Final = 32 * 1024
 
 
 class ImageGate(Protocol):
-    """Looks at images without trusting them (`app.vision.pooled.PooledImageDecoder` is one)."""
+    """Checks untrusted images (`app.vision.pooled.PooledImageDecoder` implements it)."""
 
     def strip_upright(self, data: bytes) -> bytes | None:
         """Do as `strip_metadata`, or return None when that would mean to decode and turn the image."""

@@ -51,7 +51,7 @@ Answer = TypeVar("Answer", bound=Event)
 
 
 class RequestReply(Protocol):
-    """Puts a command into the log and waits for its answer."""
+    """Sends a command to the log and waits for its answer."""
 
     async def request(
         self, topic: Topic, key: str, command: Command, answer_type: type[Answer], timeout_s: float, /
@@ -62,7 +62,7 @@ class RequestReply(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Who asks, and under which names the request is known."""
+    """The caller and the identifiers of a request."""
 
     caller: TenantCaller
     request_id: str
@@ -213,7 +213,7 @@ class Intake:
         return await draft(document, EvidenceKind.IMAGE), await draft(selfie, EvidenceKind.SELFIE)
 
     async def _forget(self, command: SubmitVerification) -> None:
-        """Remove the evidence of a command that is certainly in no log and that nobody can name again."""
+        """Remove the evidence of a command that is certainly not in the log and cannot be repeated."""
         with suppress(StoreUnavailable):
             await self.evidence.discard(
                 command.tenant_id, [command.document_evidence_id, command.selfie_evidence_id]
@@ -244,7 +244,7 @@ def fingerprint_of(body: SubmitBody, document: ReceivedImage, selfie: ReceivedIm
 
 
 def _derived_id(asked: RequestContext) -> VerificationId | None:
-    """Return the id that the request's key stands for, None without a key (G2)."""
+    """Return the id derived from the request's key, None without a key (G2)."""
     caller, key = asked.caller, asked.idempotency_key
     if key is None:
         return None

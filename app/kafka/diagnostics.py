@@ -100,7 +100,7 @@ def _refused_sign_in(access: LogAccess, address: str, error: Exception) -> Unrea
 
 
 async def _silence(access: LogAccess, address: str, error: Exception, timeout_s: float) -> Unreachable:
-    """Say why a broker did not greet; the usual reason is that it speaks another protocol."""
+    """Explain why a broker did not answer; usually it speaks another protocol."""
     host, port = split_address(address)
     match error:
         case socket.gaierror() | UnicodeError():
@@ -175,7 +175,7 @@ async def _speaks_plainly(host: str, port: int, timeout_s: float) -> bool:
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Return host and port of `host:port`; an IPv6 address stands in brackets.
+    """Return host and port of `host:port`; an IPv6 address is in brackets.
 
     Raises:
         Unreachable: It is not of that form.

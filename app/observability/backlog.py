@@ -28,7 +28,7 @@ MOST_COUNTED: Final = 1_000
 
 
 async def count_in_store(stores: Stores, now: datetime) -> tuple[dict[str, int], float]:
-    """Return how many events and chains wait, and the age of the oldest event in seconds, 0 without any.
+    """Return the numbers of waiting events and chains, and the age of the oldest event in seconds.
 
     Raises:
         StoreUnavailable: Nothing could be counted.
@@ -47,7 +47,7 @@ def ages_of(waiting: Waiting, now: datetime) -> dict[str, float]:
 
 
 class Backlog:
-    """Counts what waits in the store and the log, in the one process whose task it is.
+    """Backlogs of the store and the log, measured by one process.
 
     While the store or the broker is away the last values stay: see `/readyz` and the count of failures.
     """

@@ -74,7 +74,7 @@ def _is_secret(key: str) -> bool:
 
 
 def add_tenant(_: WrappedLogger, __: str, event: Event) -> Event:
-    """Name the tenant whose record or request the line is about, unless the line names one."""
+    """Add the tenant of the record or request, unless the line has one."""
     tenant_id = tenant_in_work()
     if tenant_id is not None:
         event.setdefault("tenant_id", tenant_id)

@@ -102,7 +102,7 @@ def _first_signal(act: Callable[[], object] = lambda: None) -> Iterator[asyncio.
 
 
 def settle_memory() -> None:
-    """Set aside what start-up made, so that the collector no longer walks it, and give back what it freed.
+    """Freeze the objects of start-up for the garbage collector, and return freed memory to the system.
 
     Libraries and models leave several hundred thousand objects that live as long as the process;
     walking them took about a quarter of the time of a small request. Trying the models out frees several

@@ -29,7 +29,7 @@ def known_variables() -> tuple[str, ...]:
 
 
 def unknown_variables(names: Iterable[str] | None = None) -> Iterator[tuple[str, str]]:
-    """Return each variable that begins as ours do and is none, with the known one nearest to it.
+    """Return each unknown variable with the prefix of settings, with the nearest known name.
 
     Values are never looked at. Without `names`, those of this process's environment.
     """

@@ -21,12 +21,12 @@ _CONDITIONS: Final = {kind.__name__: kind for kind in (EngineFailed, ImageNotEva
 
 
 class ChildDied(Exception):
-    """The child ended, or says what no child says; the message is the cause."""
+    """The child ended or sent an invalid message; the error message is the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[R]):
-    """What a child said."""
+    """The answer of a child."""
 
     said: R | VeristreamError
     """What the job gives, or the condition it ended in."""

@@ -71,7 +71,7 @@ class Ended:
 
 
 class Greeting(Frozen):
-    """What the forker says when it is ready, or cannot be."""
+    """The forker's first message: ready, or why not."""
 
     refused: str = ""
     failed: str = ""
@@ -155,7 +155,7 @@ class Forker:
         return self._born(child)
 
     def _born(self, child: Child) -> Child:
-        """Wait until a new child is confined and says so."""
+        """Wait until a new child reports that it is confined."""
         child.link.settimeout(ANSWER_TIMEOUT_S)
         try:
             ready = child.link.recv(len(READY)) == READY

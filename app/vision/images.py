@@ -65,7 +65,7 @@ _Rows = Callable[[int, int], Image.Image]
 
 @dataclass(frozen=True, slots=True)
 class ImageHeader:
-    """What is known of an image without decoding it."""
+    """Facts of an image's header, without decoding."""
 
     format: ImageFormat
     width: int
@@ -138,7 +138,7 @@ def with_digest(picture: Picture) -> Picture:
 
 
 def measure_sharpness(picture: Picture, box: Box | None = None) -> Sharpness:
-    """Measure a picture, or one box of it, as it looks when the picture's longer side is 1000 px.
+    """Measure the sharpness of a picture, or of one box of it, scaled to 1000 px on its longer side.
 
     Raises:
         ImageNotEvaluable: The box lies outside the picture.

@@ -44,7 +44,7 @@ class Gives(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[R]):
-    """One thing a child can be asked, with what it may cost."""
+    """One kind of job, with its cost limits."""
 
     name: str
     cpu_s: int
@@ -87,7 +87,7 @@ LIVENESS: Final = Job("liveness", 4, TypeAdapter(tuple[Face]), TypeAdapter(float
 
 
 class EngineFacts(Frozen):
-    """What is to be known of a loaded engine: its version and the thresholds that belong to it."""
+    """Version and thresholds of a loaded engine."""
 
     model_version: str
     pass_at: float
@@ -95,7 +95,7 @@ class EngineFacts(Frozen):
 
 
 class FaceFacts(EngineFacts):
-    """What is to be known of a face engine; vectors are compared on this side."""
+    """Version, thresholds and metric of a face engine; vectors are compared in this process."""
 
     copy_at: float
 

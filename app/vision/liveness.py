@@ -110,7 +110,7 @@ class LivenessCore:
 
 
 class CoreLivenessEngine(LivenessEngine):
-    """A liveness core as `LivenessEngine`; it blocks and never waits."""
+    """A liveness core as `LivenessEngine`; it blocks."""
 
     def __init__(self, core: LivenessCore, files: LivenessFiles) -> None:
         self.model_version = files.model_version

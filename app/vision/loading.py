@@ -9,7 +9,7 @@ from app.vision.serving import Loaded
 
 
 def load(choice: EngineChoice) -> tuple[Loaded, Facts]:
-    """Load the models, try each of them once, and return them with what is to be known of them.
+    """Load the models, run each of them once, and return them with their facts.
 
     Raises:
         ModelUnusable: A model is missing, altered or not of its contract; the message says how to fix it.

@@ -65,7 +65,7 @@ class ModelFile(Frozen):
 
 
 def read_pinned(path: Path, sha256: str) -> bytes:
-    """Return the bytes of a model file whose digest is the pinned one.
+    """Return the bytes of a model file after checking its digest.
 
     Raises:
         ModelUnusable: It cannot be read, is larger than `MODEL_BYTES_MAX`, or is another file.
@@ -110,7 +110,7 @@ class Network:
             raise ModelUnusable(f"{name}: onnxruntime refuses it; export it again: {error}") from error
 
     def require(self, inputs: Mapping[str | None, Shape], outputs: Mapping[str | None, Shape]) -> None:
-        """Check the declared names, types and shapes; the name None stands for any.
+        """Check the declared names, types and shapes; the name None matches any.
 
         Raises:
             ModelUnusable: The declaration is not of the contract.
@@ -139,7 +139,7 @@ class Network:
         return answers
 
     def probe(self, tensor: NDArray[Any], expected: Mapping[str | None, Shape]) -> None:
-        """Run once and check what really comes out.
+        """Run the model once and check its outputs.
 
         Raises:
             ModelUnusable: It breaks, answers something that is not a number, or another shape.

@@ -61,7 +61,7 @@ class _Options(dict[str, Any]):
 
 
 class RapidTextReader(TextReader):
-    """`TextReader` over rapidocr where its models are; it blocks, never waits, and serves one thread."""
+    """`TextReader` over rapidocr in the process of the models; it blocks, and serves one thread."""
 
     def __init__(self, models: Path | None = None) -> None:
         """Check and load the models of the installed rapidocr, or of the folder given.
@@ -112,7 +112,7 @@ class _Eyes:
         self._codes = cv2.QRCodeDetector()
 
     def find(self, pixels: Pixels, detail: Detail) -> tuple[Quad, ...]:
-        """Search a copy of the asked size; the quads are in pixels of the picture itself."""
+        """Detect text in a copy of the given size; the quads are in pixels of the picture itself."""
         height, width = pixels.shape[:2]
         scale = min(_SHORTER_SIDE_PX[detail] / min(height, width), _LONGER_SIDE_MAX_PX / max(height, width))
         found = self._detector(cv2.cvtColor(_scaled(pixels, scale), cv2.COLOR_RGB2BGR)).boxes
@@ -153,7 +153,7 @@ class _Eyes:
 
 
 def count_finders(grey: NDArray[Any]) -> int:
-    """Return how many dark squares lie in a light one in a dark one, as ISO/IEC 18004 section 6.3.3 says.
+    """Count the finder patterns of QR codes (ISO/IEC 18004 section 6.3.3).
 
     Noise counts as too many.
     """

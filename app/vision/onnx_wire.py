@@ -58,7 +58,7 @@ class Graph:
         return output
 
     def to_bytes(self, source: bytes, answer: bytes) -> bytes:
-        """Return the model; `source` and `answer` come from `tensor`."""
+        """Serialise the model; `source` and `answer` come from `tensor`."""
         graph = b"".join(_text(1, node) for node in self._nodes) + _text(2, self._name)
         graph += b"".join(_text(5, constant) for constant in self._constants)
         graph += _text(11, source) + _text(12, answer)
@@ -75,7 +75,7 @@ def tensor(name: str, element: str, shape: Sequence[int | str]) -> bytes:
 
 
 def keeps_weights_elsewhere(model: bytes) -> bool:
-    """Return whether any tensor of an ONNX model lies in another file.
+    """Return whether any tensor of an ONNX model is in another file.
 
     Raises:
         ValueError: The bytes are not a whole protobuf message.

@@ -56,7 +56,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A request whose parts are unpacked."""
+    """A request with its parts unpacked."""
 
     engines: Loaded
     picture: Picture | None
@@ -93,7 +93,7 @@ def serve(link: socket.socket, engines: Loaded) -> None:
 
 
 def finished(coroutine: Coroutine[Any, Any, R]) -> R:
-    """Return what a coroutine returns that never waits."""
+    """Return the result of a coroutine that never suspends."""
     try:
         coroutine.send(None)
     except StopIteration as stop:
@@ -103,7 +103,7 @@ def finished(coroutine: Coroutine[Any, Any, R]) -> R:
 
 
 def _answer(packet: bytes, fds: Sequence[int], engines: Loaded) -> tuple[Reply, bytes]:
-    """Carry one request out; whatever goes wrong becomes a named condition without the input's words."""
+    """Execute one request; any failure becomes a named condition without the input's contents."""
     try:
         head, rest = parted(packet)
         request = Request.model_validate_json(head)

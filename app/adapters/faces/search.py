@@ -210,7 +210,7 @@ class InMemoryFaceSearch(FaceSearch):
                 face_set.place = page[-1].place
 
     async def _renew(self, face_set: _FaceSet, approved: dict[str, bool]) -> None:
-        """Read anew what was approved, and drop what no longer is."""
+        """Read again what was approved, and remove what is not approved any more."""
         unknown = [one for one, stands in approved.items() if stands and one not in face_set.vectors]
         for one in (one for one, stands in approved.items() if not stands):
             face_set.vectors.remove(one)
@@ -250,7 +250,7 @@ class InMemoryFaceSearch(FaceSearch):
         return await asyncio.gather(*(self._open(key, record) for record in records if _MARK in record.body))
 
     async def _open(self, key: _Key, record: Record) -> _Face | None:
-        """Return the face of an approved verification; None when there is none that the engine knows."""
+        """Return the face of an approved verification; None when it has none of this engine."""
         stored = StoredVerification.from_bytes(record.body)
         shown, sealed = stored.verification, stored.sealed_face
         if shown.status is not VerificationStatus.APPROVED or sealed is None:

@@ -19,7 +19,7 @@ _NEVER: Final = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Rows of the table; a free row holds zeros, is nobody's and infinitely far from everything."""
+    """Rows of the table; a free row holds zeros and is infinitely far from every query."""
 
     vectors: NDArray[np.float32]
     squares: NDArray[np.float32]
@@ -50,7 +50,7 @@ class _Block:
 
 
 class FaceVectors:
-    """A table of faces by name; one that was removed is overwritten with zeros at once.
+    """A table of face vectors by name; removed ones are overwritten with zeros.
 
     Not for several threads at a time. Subjects are numbers (1 to 2^64 - 1), moments milliseconds.
     """

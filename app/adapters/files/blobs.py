@@ -69,7 +69,7 @@ class BlobFiles:
         return self.path(name).read_bytes()
 
     def remove(self, name: BlobName) -> None:
-        """Remove the file; one that is gone already is fine."""
+        """Remove the file; a missing one is no error."""
         self.path(name).unlink(missing_ok=True)
 
     def written_before(self, moment: datetime) -> Iterator[BlobName]:
@@ -81,7 +81,7 @@ class BlobFiles:
                     yield BlobName(TenantId(path.parent.name), EvidenceId(evidence_id), token)
 
     def path(self, name: BlobName) -> Path:
-        """Return where the file lies."""
+        """Return the path of the file."""
         if name.tenant_id != PLATFORM and not _ID.fullmatch(name.tenant_id):
             raise ValueError("a tenant id has another form")
         if not _ID.fullmatch(name.evidence_id) or not name.token.isalnum():

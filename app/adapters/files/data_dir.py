@@ -58,7 +58,7 @@ _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 def make_private(folder: Path) -> None:
-    """Make the folder and each missing parent for their owner alone; what is there stays. Blocking."""
+    """Create the folder and missing parents for their owner alone; existing ones stay. Blocking."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     for one in reversed(missing):
         one.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)

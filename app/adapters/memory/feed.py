@@ -29,7 +29,7 @@ class FeedShelf:
 
 
 class MemoryEventFeed(EventFeed):
-    """Looks through everything; a place is the moment and the number of the row, counted from 1."""
+    """Event feed by linear scan; a position is a moment and the number of the row, counted from 1."""
 
     def __init__(self, shelf: FeedShelf) -> None:
         self._shelf = shelf

@@ -28,7 +28,7 @@ _VALUE_KIND = "VALUE"
 
 @dataclass(slots=True)
 class Shelves:
-    """What the stores of one process hold; a test may look in, or break something."""
+    """The contents of the stores of one process; tests may read or change them."""
 
     records: dict[tuple[TenantId, RecordKind, str], Record] = field(default_factory=dict)
     events: dict[EventId, DecisionEvent] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class MemoryJournal(Journal):
         return Committed(self._shelves.records[_key(deciding)], won=True)
 
     def _next(self, record: Record) -> Record | None:
-        """Return the record as it will stand, None when it stays as it is."""
+        """Return the record as it will be stored, None when it does not change."""
         standing = self._shelves.records.get(_key(record))
         if record.version == 1:
             return replace(record, first_body=record.body) if standing is None else None
@@ -110,7 +110,7 @@ class MemoryJournal(Journal):
 
 
 def _as_stored(row: AuditEvent) -> AuditEvent:
-    """Return the row as JSON brings it back, without a link nobody sealed."""
+    """Return the row as JSON gives it back, without an unsealed link."""
     context = {name: value for name, value in row.context.items() if name != CHAIN}
     return AuditEvent.from_bytes(row.model_copy(update={"context": context}).to_bytes())
 
@@ -120,7 +120,7 @@ def _key(record: Record) -> tuple[TenantId, RecordKind, str]:
 
 
 class MemoryRecords(Records):
-    """Looks through everything; fine for the few records of a test."""
+    """Records by linear scan; for the few records of a test."""
 
     def __init__(self, shelves: Shelves) -> None:
         self._shelves = shelves
@@ -251,7 +251,7 @@ class MemoryAuditLog(AuditLog):
 
 
 class MemoryVault(Vault):
-    """Seals like the other vaults do; only the wrapped keys lie in a dictionary."""
+    """Vault whose wrapped keys are in a dictionary."""
 
     def __init__(self, shelves: Shelves, ring: KeyRing) -> None:
         self._shelves = shelves

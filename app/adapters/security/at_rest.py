@@ -84,7 +84,7 @@ class AtRest:
         return replace(change, records=records, audit=rows)
 
     def index(self, tenant_id: TenantId, pair: tuple[str, str]) -> tuple[str, str]:
-        """Return the index as the store knows it."""
+        """Return the index as it is stored."""
         name, value = pair
         if name not in HASHED_INDEXES or value.startswith(_HASH_MARK):
             return pair
@@ -93,7 +93,7 @@ class AtRest:
         return name, _HASH_MARK + base64.urlsafe_b64encode(hashed[:_HASH_BYTES]).decode()
 
     def record_id(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> str:
-        """Return the id of a record as the store knows it."""
+        """Return the id of a record as it is stored."""
         mode, bar, value = record_id.partition("|")
         if kind not in HASHED_IDS or value.startswith(_HASH_MARK):
             return record_id
@@ -118,7 +118,7 @@ class AtRest:
         return replace(record, body=body, first_body=first)
 
     def open_row(self, tenant_id: TenantId, row: AuditEvent) -> AuditEvent:
-        """Return the row with its address in the clear; one that was altered stays as it is.
+        """Return the row with its address decrypted; an altered row is returned as it is.
 
         It is then no row that the chain knows, which verifying the chain reports.
         """
@@ -217,7 +217,7 @@ class SealingJournal(Journal):
 
 
 class OpeningRecords(Records):
-    """Opens what it finds; `HASHED_INDEXES` of a record that was found stay as the store knows them."""
+    """Records that are decrypted when read; `HASHED_INDEXES` stay as stored."""
 
     def __init__(self, inner: Records, at_rest: AtRest) -> None:
         self.inner = inner

@@ -188,7 +188,7 @@ def _parse(text: str, source: str) -> RootKey:
 
 
 def _drawn(secret: bytes, source: str) -> RootKey:
-    """Return the key, unless anybody could name it: zeros, a repeated pattern, a counter, a placeholder."""
+    """Return the key unless it is guessable: zeros, a repeated pattern, a counter, a placeholder."""
     fault = fault_of_bytes(secret)
     if fault is not None:
         make = "make one with: openssl rand -base64 32"
@@ -206,7 +206,7 @@ def _refuse_new_key_beside_data(path: Path) -> None:
 
 
 def _create(path: Path, secret: bytes) -> None:
-    """Write the key where nobody sees half of it; a file that appeared meanwhile stays."""
+    """Write the key atomically; an existing file stays."""
     make_private(path.parent)
     draft = path.with_name(f"{path.name}.{uuid4().hex}.new")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

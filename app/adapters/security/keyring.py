@@ -108,7 +108,7 @@ class KeyRing:
         return key
 
     def recall(self, tenant_id: TenantId, subject_id: SubjectId) -> SubjectKey | None:
-        """Return the key when its row was seen a moment ago; None: look at the row.
+        """Return the cached key if its row was read a moment ago, else None.
 
         Raises:
             Erased: This process knows that the key was destroyed.
@@ -122,7 +122,7 @@ class KeyRing:
         return known.key if self._clock() - known.seen_at < self._fresh_s else None
 
     def remember(self, key: SubjectKey) -> None:
-        """Keep a key whose row was just seen; a key known to be destroyed stays destroyed."""
+        """Cache a key whose row was just read; a key known to be destroyed stays destroyed."""
         self._keep((key.tenant_id, key.subject_id), key)
 
     def bury(self, tenant_id: TenantId, subject_id: SubjectId) -> None:

@@ -26,7 +26,7 @@ def read_place(place: str) -> tuple[int, str]:
 
 
 def read_numbered(place: str) -> tuple[int, int]:
-    """Return the moment and the number of a place whose rest is a number; raises what `read_place` does."""
+    """Return the moment and the number of a numbered position; raises as `read_place` does."""
     moment, rest = read_place(place)
     number = int(rest or 0)
     if number >= 1 << 63:

@@ -23,7 +23,7 @@ def grams_of(text: str) -> frozenset[str]:
 
 
 def runs_of(text: str) -> frozenset[str]:
-    """Return every run of up to three bytes, for a store that cannot look for what only begins a gram."""
+    """Return every run of up to three bytes, for a store without prefix search."""
     raw = text.encode().hex()
     lengths = range(2, 2 * LENGTH + 1, 2)
     return frozenset(

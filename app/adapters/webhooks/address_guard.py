@@ -50,7 +50,7 @@ class AddressGuard:
         return address
 
     def open_socket(self, info: tuple[Any, ...]) -> socket.socket:
-        """Return a socket for this entry of `getaddrinfo`; the last look before a connection is made.
+        """Return a socket for this entry of `getaddrinfo` after checking its address again.
 
         Raises:
             AddressRefused: Nothing may be sent there, or it is no TCP connection.
@@ -64,7 +64,7 @@ class AddressGuard:
 
 
 def _is_own(address: IPv4Address | IPv6Address) -> bool:
-    """Return whether this machine has the address: then it is where a packet to it would come from."""
+    """Return whether the address is one of this machine."""
     family = socket.AF_INET6 if address.version == 6 else socket.AF_INET  # noqa: PLR2004 - of IP
     with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as asked:
         asked.connect((str(address), _DISCARD_PORT))
@@ -73,7 +73,7 @@ def _is_own(address: IPv4Address | IPv6Address) -> bool:
 
 
 class GuardedResolver(AbstractResolver):
-    """Looks a name up at each attempt; one address that may not be called refuses the name."""
+    """Resolver that looks up a name at each attempt, and refuses it if any address is blocked."""
 
     def __init__(self, look_up: LookUp, guard: AddressGuard) -> None:
         self._look_up, self._guard = look_up, guard
@@ -103,7 +103,7 @@ class GuardedResolver(AbstractResolver):
 
 
 class SystemNames:
-    """Asks the system for the addresses of names, on threads of their own.
+    """Resolve names by the system, in threads.
 
     A name server that does not answer holds its thread for as long as the system waits; such threads hold up
     neither other work nor the end of the process, and there are never more than `most` of them.

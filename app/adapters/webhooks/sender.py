@@ -135,7 +135,7 @@ def strict_tls() -> ssl.SSLContext:
 
 @dataclass(slots=True)
 class _Heard:
-    """What a receiver has said so far; it counts even if the rest never comes."""
+    """What was received of a response so far; it counts even if the rest never arrives."""
 
     status: int | None = None
     retry_after: str | None = None
@@ -199,7 +199,7 @@ async def _read(response: ClientResponse, into: bytearray) -> None:
 
 
 def failure_of(error: BaseException) -> FailureKind:
-    """Return what an error means for the one whose receiver it is."""
+    """Return the delivery failure that an error stands for."""
     found = list(_causes(error))
     broken = (ConnectionResetError, ConnectionAbortedError)
     if isinstance(error, ClientConnectorError) and isinstance(error.os_error, broken):
@@ -238,7 +238,7 @@ def _first_text(body: bytearray) -> str | None:
 
 
 def wait_of(retry_after: str | None, clock: Clock) -> float | None:
-    """Return the seconds from now that `Retry-After` asks for; None when it names none (RFC 9110 10.2.3)."""
+    """Return the seconds of `Retry-After`; None when there are none (RFC 9110 10.2.3)."""
     text = (retry_after or "").strip()
     if re.fullmatch(r"[0-9]+", text):
         return float(text) if len(text) < len(f"{WAIT_MOST_S:.0f}") else WAIT_MOST_S

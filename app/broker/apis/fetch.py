@@ -46,7 +46,7 @@ class FetchedTopic(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """The answer to a Fetch request; session 0 says that this broker keeps no fetch sessions (KIP-227)."""
+    """The response to a Fetch request; session 0: fetch sessions are not supported (KIP-227)."""
 
     responses: tuple[FetchedTopic, ...]
     error_code: ErrorCode = ErrorCode.none
@@ -65,7 +65,7 @@ class _Wanted(NamedTuple):
 
 
 def fetch(call: Call, request: FetchRequest) -> object:
-    """Answer at once with an error, with `min_bytes`, or without a wait; else when one of them comes true."""
+    """Answer at once on an error, with `min_bytes` or without a wait; else as soon as one applies."""
     if getattr(request, "session_id", 0):
         return Fetched((), ErrorCode.fetch_session_id_not_found)
     wanted = [_wanted(call, topic.topic, part) for topic in request.topics for part in topic.partitions]

@@ -32,7 +32,7 @@ def _now() -> float:
 
 
 async def join_group(call: Call, request: JoinGroupRequest) -> JoinGroupResponse:
-    """Wait for the next generation and return the member its part in it."""
+    """Wait for the next generation and return it to the member."""
     try:
         call.check_group(request.group_id)
         joining = _join_request(call, request)
@@ -95,7 +95,7 @@ def _not_joined(error: ErrorCode, member_id: str) -> JoinGroupResponse:
 
 
 async def sync_group(call: Call, request: SyncGroupRequest) -> SyncGroupResponse:
-    """Wait for the leader's word on who reads what."""
+    """Wait for the leader's assignment and return the member's part."""
     given = {item.member_id: item.assignment for item in request.assignments}
     try:
         call.check_group(request.group_id)
@@ -134,13 +134,13 @@ def heartbeat(call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
 
 
 def leave_group(call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse:
-    """Let one member go."""
+    """Remove one member."""
     error = _leave(call, request.group_id, request.member_id, None)
     return LeaveGroupResponse(throttle_time=NO_THROTTLE, error_code=error)
 
 
 def leave_group_many(call: Call, request: leaving.LeaveGroupRequest) -> left.LeaveGroupResponse:
-    """Let several members go, static ones by their names (KIP-345)."""
+    """Remove several members, static ones by their instance ids (KIP-345)."""
     members = tuple(
         left.MemberResponse(
             member_id=member.member_id,

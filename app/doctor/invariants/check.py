@@ -39,7 +39,7 @@ _MARGIN: Final = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to look for beyond what is always looked for."""
+    """Options of the check: canaries, log files, and the age of due commands."""
 
     due_after: timedelta = timedelta(seconds=60)
     """What is younger may still be under way."""
@@ -65,14 +65,14 @@ class Look(Frozen):
 
 
 class Report(Frozen):
-    """What was looked at and what should not be."""
+    """What was checked, and the violations."""
 
     looks: tuple[Look, ...]
     violations: tuple[Violation, ...]
 
 
 def examine_and_say(settings: Settings, asked: Question, *, as_json: bool) -> int:
-    """Look at every invariant and print the report; returns the exit status.
+    """Check every invariant and print the report; return the exit status.
 
     Raises:
         CannotStart: Store or broker cannot be reached.
@@ -86,7 +86,7 @@ def examine_and_say(settings: Settings, asked: Question, *, as_json: bool) -> in
 
 
 async def examine_deployment(settings: Settings, asked: Question) -> Report:
-    """Open the deployment's stores and look at every invariant.
+    """Open the deployment's stores and check every invariant.
 
     Raises:
         CannotStart: Store or broker cannot be reached.
@@ -102,7 +102,7 @@ async def examine_deployment(settings: Settings, asked: Question) -> Report:
 async def examine_invariants(
     deployment: Deployment, access: LogAccess, blobs_dir: Path, asked: Question
 ) -> Report:
-    """Look at every invariant; safe while the service runs, and reads only.
+    """Check every invariant; read-only, safe while the service runs.
 
     Raises:
         StoreUnavailable: Store or broker are away.
@@ -140,7 +140,7 @@ def _ours(name: str) -> bool:
 
 
 def _search(needles: Sequence[Sequence[bytes]], logs: Sequence[Path]) -> Iterator[Violation]:
-    """Look for planted values in files, of any size."""
+    """Search files of any size for planted values."""
     longest = max((len(form) for forms in needles for form in forms), default=0)
     for path in logs:
         found: dict[str, Violation] = {}

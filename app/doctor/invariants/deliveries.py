@@ -37,7 +37,7 @@ class _InForce:
 
 
 async def walk_deliveries(store_state: StoreState, tenant_id: TenantId) -> None:
-    """Say which events of the tenant lack a delivery to an endpoint, or have one that is not right."""
+    """Find events of the tenant whose delivery to an endpoint is missing or wrong."""
     for livemode in (True, False):
         endpoints = await _endpoints(store_state.stores, tenant_id, livemode=livemode)
         if not endpoints:

@@ -197,6 +197,6 @@ def moment(timestamp_ms: int) -> datetime:
 
 
 def _brought(command: SubmitVerification) -> EvidenceId:
-    """Return an image that came with the command; a BIOMETRIC run's document is another verification's."""
+    """Return an image stored for the command; a BIOMETRIC run's document is another verification's."""
     biometric = command.flow_type is FlowType.BIOMETRIC
     return command.selfie_evidence_id if biometric else command.document_evidence_id

@@ -21,7 +21,7 @@ Meet = Callable[[Delivery, datetime], None]
 
 
 async def read_topics(access: LogAccess, chosen: Callable[[str], bool], meet: Meet) -> None:
-    """Let every record of the chosen topics be met; reads in no group and commits nothing.
+    """Pass every record of the chosen topics to a function; uses no group and commits nothing.
 
     Raises:
         StoreUnavailable: No broker answers.

@@ -139,7 +139,7 @@ class AuditRoutes:
         return response
 
     async def _write_export(self, call: Call, tenant_id: TenantId, chosen: AuditFilter) -> None:
-        """Write down who took which rows out (S59)."""
+        """Write the audit row of an export (S59)."""
         row = write_row(
             derive_id("aud", encode_id("exp", self.ports.fresh_uuid())),
             AuditAction.AUDIT_EXPORTED,

@@ -86,7 +86,7 @@ class CaptureRoutes:
     bodies: BodyReader
 
     async def look(self, call: Call) -> web.Response:
-        """Answer how the session stands."""
+        """Return the state of the session."""
         return _answered(await self._view(call, await self._stored(call)))
 
     async def consent(self, call: Call) -> web.Response:

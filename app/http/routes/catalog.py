@@ -123,12 +123,12 @@ class CatalogRoutes:
         return await self._changed(call, body.given(), AuditAction.CATALOG_UPDATED, seen)
 
     async def enable(self, call: Call) -> web.Response:
-        """Let flows name the entry."""
+        """Allow flows to use the entry."""
         seen = if_match(call.request, required=False)
         return await self._changed(call, {"enabled": True}, AuditAction.CATALOG_ENABLED, seen)
 
     async def disable(self, call: Call) -> web.Response:
-        """Let no flow name the entry from now on; published revisions keep their copy."""
+        """Forbid new use of the entry; published revisions keep their copy."""
         seen = if_match(call.request, required=False)
         return await self._changed(call, {"enabled": False}, AuditAction.CATALOG_DISABLED, seen)
 

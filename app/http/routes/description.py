@@ -14,7 +14,7 @@ from app.http.responses import json_answer
 
 
 def with_description(endpoints: Sequence[Endpoint], base_url: str) -> tuple[Endpoint, ...]:
-    """Return the routes and the one that describes them all, itself included."""
+    """Return the routes and the one that describes them all, including itself."""
 
     async def read(_: Call) -> web.Response:
         return json_answer(document)

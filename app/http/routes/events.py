@@ -110,7 +110,7 @@ class EventRoutes:
         return self.cursors.write(Position(_EPOCH, place), wanted.scope)
 
     async def _start(self, call: Call, wanted: Wanted) -> str:
-        """Return the place to begin behind: a cursor's, else an event's, else that of 30 days ago.
+        """Return the position to begin after: of a cursor, an event, or 30 days ago.
 
         Raises:
             Refused: CURSOR_INVALID, or FILTER_INVALID for an event this tenant and mode does not have.
@@ -128,7 +128,7 @@ class EventRoutes:
 
 
 async def find(feed: EventFeed, wanted: Wanted, start: str) -> Found:
-    """Return the wanted events behind a place.
+    """Return the requested events after a position.
 
     Where others stand behind the last of them, the page has a place to go on from, so that they are not
     looked through again; a page may be empty because of them.

@@ -37,7 +37,7 @@ _ID: Final = "[0-9a-hjkmnp-tv-z]{26}"
 def viewed_row(
     ports: FrontPorts, call: Call, stored: StoredVerification, detail: str, changes: Mapping[str, Any]
 ) -> AuditEvent:
-    """Return the row that says who looked at something personal of a verification, and at what."""
+    """Return the audit row of a view of personal data of a verification."""
     verification = stored.verification
     return write_row(
         derive_id("aud", encode_id("vw", ports.fresh_uuid())),
@@ -59,7 +59,7 @@ class EvidenceRoutes:
     ports: FrontPorts
 
     async def view(self, call: Call) -> web.Response:
-        """Answer a piece of evidence to a person; that they looked is written down first."""
+        """Return a piece of evidence to a reviewer; the view is audited first."""
         tenant_id, evidence_id = call.tenant_id, EvidenceId(call.path_value("evidence_id"))
         stores = self.ports.stores
         record = await stores.records.get(

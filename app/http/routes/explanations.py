@@ -37,7 +37,7 @@ class ExplanationRoutes:
     ports: FrontPorts
 
     async def read(self, call: Call) -> web.Response:
-        """Answer why a verification was decided so; a look at personal values is written down first."""
+        """Return the explanation of a decision; a view of personal values is audited first."""
         stored = await find_stored(self.ports, call, call.path_value("verification_id"))
         personal = call.person.may(Permission.EVIDENCE_READ)
         reading, declared = await self._reading(call, stored), await self._declared(call, stored)

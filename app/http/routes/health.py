@@ -80,7 +80,7 @@ class HealthRoutes:
 
 
 def health_endpoints(routes: HealthRoutes, *, metrics_by_token: bool) -> tuple[Endpoint, ...]:
-    """Return the routes as data; metrics only if asked for, and then for the operator's token alone."""
+    """Return the routes as data; metrics only if enabled, and then for the operator's token alone."""
 
     async def live(_: Call) -> web.Response:
         return routes.live()

@@ -113,7 +113,7 @@ class MemberRoutes:
         return answer_invitation(self.ports, await invite(self.ports.people, new_member, request, call.actor))
 
     async def change(self, call: Call) -> web.Response:
-        """Give a member another role, suspend it, or let it in again."""
+        """Change a member's role, suspend it, or reactivate it."""
         body = await self.bodies.read(call, ChangeMemberBody)
         change = MemberWish(body.role, body.active)
         changed = await change_member(self.ports.people, call.person, _member_of(call), change, call.actor)
@@ -125,7 +125,7 @@ class MemberRoutes:
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def reset(self, call: Call) -> web.Response:
-        """Ask for the reset of a colleague's second factor, or confirm it as the second person."""
+        """Request the reset of a colleague's second factor, or confirm it as the second person."""
         await reset_factor(self.ports.people, call.person, _member_of(call), call.actor)
         return web.Response(status=HTTPStatus.NO_CONTENT)
 

@@ -133,7 +133,7 @@ class ChangeSettingsBody(Frozen):
         return _given(value)
 
     def changes(self) -> SettingsWish:
-        """Return what is asked for."""
+        """Return the requested changes."""
         policy = self.verification_policy
         named = {} if policy is None else {name: getattr(policy, name) for name in policy.model_fields_set}
         retention = {} if self.retention is None else self.retention.named()
@@ -151,7 +151,7 @@ class SettingsRoutes:
     limits: TenantLimits
 
     async def read(self, call: Call) -> web.Response:
-        """Answer the settings as they stand."""
+        """Return the settings."""
         return self._answered(await load_settings(self.ports.stores.records, call.tenant_id))
 
     async def change(self, call: Call) -> web.Response:

@@ -147,7 +147,7 @@ def index_of(
     subject: str | None,
     status: VerificationStatus | None,
 ) -> Index:
-    """Return the index under which the asked-for verifications of one mode are listed."""
+    """Return the index of the requested verifications of one mode."""
     if subject is None:
         return by_mode(livemode) if status is None else by_status(livemode, status)
     subject_id = SubjectId(subject)

@@ -30,7 +30,7 @@ class ImageFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A file whose structure holds: what its header says, and what is worth keeping."""
+    """A parsed file: facts of its header, and the bytes of its picture."""
 
     format: ImageFormat
     width: int
@@ -54,7 +54,7 @@ def is_padding(tail: bytes) -> bool:
 
 
 def exif_orientation(exif: bytes) -> int:
-    """Return the orientation of an EXIF block (a TIFF file, perhaps prefixed), 1 when none is there."""
+    """Return the orientation of an EXIF block (a TIFF file, perhaps prefixed), 1 without one."""
     tiff = exif.removeprefix(_EXIF_PREFIX)
     order = {b"II*\0": "little", b"MM\0*": "big"}.get(tiff[:4])
     if order is None:

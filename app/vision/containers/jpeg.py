@@ -94,7 +94,7 @@ def _next_marker(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _take(walk: _Walk, marker: int, data: bytes, start: int, end: int) -> int:
-    """Account for one segment whose length field is at `start`; return where the next marker is."""
+    """Process the segment whose length field is at `start`; return the position of the next marker."""
     require(marker not in _REFUSED and marker > 1, "a JPEG of an unusual coding")
     whole, body = b"\xff" + bytes([marker]) + data[start:end], data[start + 2 : end]
     if marker in _FRAMES:

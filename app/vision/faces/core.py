@@ -101,7 +101,7 @@ class _Found:
     side: int
 
     def beats(self, other: "_Found") -> bool:
-        """Only among weak faces do scores decide: a strong face that lies can outscore one that tilts."""
+        """Return whether this effort is better; scores decide among weak faces only."""
         if self.grade is other.grade is _Grade.WEAK:
             return self.faces[0].score > other.faces[0].score
         return self.grade > other.grade

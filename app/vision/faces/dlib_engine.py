@@ -80,7 +80,7 @@ class DlibEmbedder:
 
 
 def weights_folder(package: str = PACKAGE) -> Path:
-    """Return where the weights lie; the package is found but never imported, for it cannot be any more.
+    """Return the folder of the weights; the package is located but not imported.
 
     Raises:
         ModelUnusable: The package is not installed.

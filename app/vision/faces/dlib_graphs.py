@@ -58,7 +58,7 @@ def detector_graph(layers: Sequence[Layer]) -> bytes:
 
 
 class _Plan:
-    """A graph that grows layer by layer and knows the block a shortcut starts from."""
+    """An ONNX graph under construction, with the start of a shortcut's block."""
 
     def __init__(self, name: str, source: str, side: int | None) -> None:
         self._graph = Graph(name)

@@ -13,7 +13,7 @@ from streams.vision_ports import Embedding, Face, FaceEngine, Picture, Pixels
 
 
 class CoreFaceEngine(FaceEngine):
-    """A face core as `FaceEngine`; its methods never wait, so they may be driven without an event loop."""
+    """A face core as `FaceEngine`; its coroutines never suspend, so no event loop is needed."""
 
     def __init__(self, core: FaceCore, facts: FaceFacts) -> None:
         self.facts = facts

@@ -37,7 +37,7 @@ def similarity(source: Points, target: Points) -> NDArray[np.float64]:
 
 
 def cut_chip(pixels: Pixels, points: Points, template: Points, side: int) -> Pixels:
-    """Return the square of the given side in which the points lie on the template's.
+    """Return the aligned square of the given side, whose points match the template's.
 
     What lies outside the picture is black.
     """
@@ -52,7 +52,7 @@ def cut_chip(pixels: Pixels, points: Points, template: Points, side: int) -> Pix
 def _averaged(
     pixels: Pixels, to_picture: NDArray[np.float64], side: int, shrink: float
 ) -> tuple[Pixels, NDArray[np.float64]]:
-    """Shrink the part of the picture the chip looks at, and return it with its own matrix."""
+    """Downscale the part of the picture under the chip, and return it with its own matrix."""
     corners = np.array([[0, 0, 1], [side, 0, 1], [0, side, 1], [side, side, 1]]) @ to_picture.T
     height, width = pixels.shape[:2]
     left, top = (max(int(low), 0) for low in corners.min(axis=0) - 1)

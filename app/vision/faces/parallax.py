@@ -103,7 +103,7 @@ def _as_grey(plane: Any) -> Pixels:
 
 
 def _residual(points: NDArray[np.float64], tracked: NDArray[np.float64], found: NDArray[np.bool_]) -> float:
-    """Return how far the tracked points lie from the best affine map of the grid, which few points decide."""
+    """Return the distances of the tracked points from a robust affine fit of the grid."""
     if found.sum() < len(points) * _TRIMMED / 2:
         return APART
     rows = np.column_stack([points, np.ones(len(points))])

@@ -62,7 +62,7 @@ class YunetDetector:
         )
 
     def detect(self, pixels: Pixels, side: int, above: int = 0) -> list[Detection]:
-        """Return the faces found, best first; the net has one input size, so the sides say nothing new."""
+        """Return the detected faces, best first; the net has one input size, so `side` is ignored."""
         del side, above
         height, width = pixels.shape[:2]
         scale = min(self._rows / height, self._columns / width, 1.0)

@@ -64,7 +64,7 @@ class AskAgain:
         )
 
     async def _flow_of(self, call: Call, case: ReviewCase) -> str | None:
-        """Return the flow under which the subject was asked first, None for a direct verification."""
+        """Return the flow of the subject's session, None for a direct verification."""
         records = self.ports.stores.records
         claimed = await records.get(call.tenant_id, RecordKind.VERIFICATION, case.verification_id or "")
         session_id = StoredVerification.from_bytes(claimed.body).session_id

@@ -143,12 +143,12 @@ class CaseRoutes:
         return await self._changed(call, EscalateCase, **await self._written(call, body.note))
 
     async def reopen(self, call: Call) -> web.Response:
-        """Ask the question once more."""
+        """Reopen a concluded case."""
         body = await self.bodies.read(call, NoteBody)
         return await self._changed(call, ReopenCase, **await self._written(call, body.note))
 
     async def conclude(self, call: Call) -> web.Response:
-        """Decide; a conclusion records the person who did."""
+        """Conclude the case; the conclusion records the reviewer."""
         body = await self.bodies.read(call, ConcludeBody)
         record = await self._get(call, ReviewCaseId(call.path_value("review_case_id")))
         case = _case(record)
@@ -170,7 +170,7 @@ class CaseRoutes:
         )
 
     async def appeal(self, call: Call) -> web.Response:
-        """Ask a person to look at a final decision again; answers the case as the appeal opened it."""
+        """Open an appeal against a final decision and return its case."""
         body = await self.bodies.read(call, NoteBody)
         verification_id = VerificationId(call.path_value("verification_id"))
         records = self.ports.stores.records

@@ -90,7 +90,7 @@ class SessionListRoutes:
         return json_list("sessions", rows, self.cursors.write_next(listed.following, scope))
 
     async def _one(self, tenant_id: TenantId, session_id: str, wanted: Wanted) -> Sequence[Record]:
-        """Return the session, on whichever page it would stand, unless a filter excludes it."""
+        """Return the session, on any page, unless a filter excludes it."""
         if re.fullmatch(SESSION_FORM, session_id) is None:
             return ()
         try:

@@ -122,7 +122,7 @@ class SessionRoutes:
         return await self._answer(call)
 
     async def cancel(self, call: Call) -> web.Response:
-        """End a session nobody handed images in for; once more changes nothing."""
+        """Cancel a session without a submission; a repetition changes nothing."""
         session_id = await self._visible(call)
         command = CancelSession(
             tenant_id=call.tenant_id,
@@ -148,7 +148,7 @@ class SessionRoutes:
         return json_answer(detail.model_dump_json().encode())
 
     async def _opening(self, call: Call, hosted: StoredSession) -> SessionOpening:
-        """Return what the tenant said at the opening; nothing once the subject was erased."""
+        """Return the tenant's data of the opening; empty once the subject was erased."""
         row, vault = hosted.session, self.ports.stores.vault
         label = opening_label(row.session_id)
         try:

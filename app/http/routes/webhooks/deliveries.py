@@ -79,7 +79,7 @@ class DeliveryRoutes:
         return _answered(sent.delivery, HTTPStatus.ACCEPTED, replayed=sent.replayed)
 
     async def replay_range(self, call: Call) -> web.Response:
-        """Deliver the events of a time once more; a replayed key asks for nothing that was asked."""
+        """Replay the events of a period; a replayed key repeats nothing."""
         body = await self.bodies.read(call, ReplayRangeBody)
         named = name_created("aud", call, body, self.ports.fresh_uuid, tenant_id=call.tenant_id)
         handed = await self.deliveries.replay_range(
