@@ -110,7 +110,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         connections = self._listener.connections
         if len(connections) >= self._settings.max_connections:
-            log.warning("broker.connection_limit", limit=self._settings.max_connections)
+            log.warning("broker.connection_limit_reached", limit=self._settings.max_connections)
             self._transport.abort()
             return
         connections.add(self)
@@ -125,7 +125,7 @@ class Connection(asyncio.Protocol):
             return
         self._sign_in = SignIn(users, self._listener.mistakes, self._peer)
         loop = asyncio.get_running_loop()
-        self._deadline = loop.call_later(asked.deadline_s, self._refuse, "broker.sign_in_timeout")
+        self._deadline = loop.call_later(asked.deadline_s, self._refuse, "broker.sign_in_timed_out")
         self._listener.unauthenticated[self] = None
         self._listener.drop_unauthenticated()
 
@@ -136,7 +136,7 @@ class Connection(asyncio.Protocol):
         access = self._sign_in.access
         own = sum(1 for one in self._listener.connections if one.user == access.name)
         if not access.unlimited and own >= MAX_READER_CONNECTIONS:
-            self._refuse("broker.reader_connection_limit", user=access.name, limit=MAX_READER_CONNECTIONS)
+            self._refuse("broker.reader_limit_reached", user=access.name, limit=MAX_READER_CONNECTIONS)
             return
         self._access = access
         self._authenticated()
@@ -173,7 +173,7 @@ class Connection(asyncio.Protocol):
         else:
             self._serve()
         if self._listener.buffered > self._settings.max_buffered_bytes and self._buffer:
-            self._refuse("broker.buffer_limit", buffered=len(self._buffer))
+            self._refuse("broker.buffer_limit_reached", buffered=len(self._buffer))
 
     def close(self) -> None:
         """Drop the client, for the broker stops or does not want it."""
@@ -205,7 +205,7 @@ class Connection(asyncio.Protocol):
             return None
         (length,) = _LENGTH.unpack_from(buffer)
         if not SMALLEST_FRAME <= length <= self._most_bytes():
-            self._refuse("broker.bad_frame", length=length)
+            self._refuse("broker.frame_rejected", length=length)
             return None
         end = length + _LENGTH.size
         if len(buffer) < end:
@@ -251,7 +251,7 @@ class Connection(asyncio.Protocol):
             client_id, request = spoken.read(frame)
         except UNREADABLE as error:
             self._refuse(
-                "broker.unreadable_request", api=head.api_key, version=head.version, error=str(error)
+                "broker.request_rejected", api=head.api_key, version=head.version, error=str(error)
             )
             return
         if api.words is not None:
@@ -303,7 +303,7 @@ class Connection(asyncio.Protocol):
             answer = UnsupportedApiVersions(ErrorCode.unsupported_version, self._listener.table.advertised)
             self._send(codec(API_VERSIONS_KEY, 0), head, answer)
             return
-        self._refuse("broker.unserved_request", api=head.api_key, version=head.version)
+        self._refuse("broker.request_refused", api=head.api_key, version=head.version)
 
     def _finished(self, task: asyncio.Task[object], spoken: Codec, head: Head) -> None:
         self._wakeups.drain()

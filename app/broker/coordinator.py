@@ -94,7 +94,7 @@ class Coordinator:
         )
         full = (newcomer and members >= most_members) or memory + nbytes > most_bytes
         if full or (not all_of_it and self._names_used(access, name) > MAX_READER_GROUPS):
-            log.warning("broker.groups_full", user=access.name, members=members, memory_bytes=memory)
+            log.warning("broker.group_limit_reached", user=access.name, members=members, memory_bytes=memory)
             raise Refused(ErrorCode.group_max_size_reached)
 
     def _names_used(self, access: Access, name: str) -> int:

@@ -196,4 +196,4 @@ def _seal(sealed: list[tuple[Segment, bytes]]) -> None:
         try:
             segment.seal(remembered)
         except OSError as error:
-            log.warning("broker.sidecar_not_written", segment=str(segment.path), error=str(error))
+            log.warning("broker.sidecar_write_failed", segment=str(segment.path), error=str(error))

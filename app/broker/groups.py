@@ -218,7 +218,7 @@ class Group:
                 member.known = True
                 member.generation = self.generation
                 waiting.set_result(self._joined(member))
-        log.debug("broker.generation_begun", group=self.name, generation=self.generation)
+        log.debug("broker.generation_started", group=self.name, generation=self.generation)
 
     def _longest_rebalance(self) -> float:
         return max(member.request.rebalance_timeout_s for member in self.members.values())

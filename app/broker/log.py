@@ -333,7 +333,7 @@ def _seal_durably(segment: Segment, remembered: bytes) -> None:
         os.fsync(fd)
         segment.seal(remembered)
     except OSError as error:
-        log.warning("broker.not_sealed", segment=str(segment.path), error=str(error))
+        log.warning("broker.segment_seal_failed", segment=str(segment.path), error=str(error))
     finally:
         os.close(fd)
 

@@ -297,7 +297,7 @@ class Segment:
                     self._add(header)
                     remember(header)
         if self.size < file_size and not damaged:
-            log.warning("broker.torn_tail_cut", segment=str(self.path), cut_bytes=file_size - self.size)
+            log.warning("broker.torn_tail_truncated", segment=str(self.path), cut_bytes=file_size - self.size)
             os.ftruncate(self._fd, self.size)
 
     def _salvage(self, view: memoryview, spans: list[slice]) -> None:
@@ -309,7 +309,7 @@ class Segment:
         draft.replace(self.path)
         os.close(self._fd)
         self._fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
-        log.error("broker.damaged_batches_taken_out", segment=str(self.path), original=str(original))
+        log.error("broker.damaged_batches_removed", segment=str(self.path), original=str(original))
 
 
 def _good_batches(

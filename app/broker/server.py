@@ -179,7 +179,7 @@ async def _watch_users(listener: Listener, users: Users) -> None:
         try:
             users.refresh()
         except UsersUnusable as error:
-            log.error("broker.users_unusable", error=str(error))  # noqa: TRY400 - the message says all
+            log.error("broker.users_read_failed", error=str(error))  # noqa: TRY400 - the message says all
         listener.drop_deleted_users()
 
 

@@ -2,7 +2,7 @@
 
 import secrets
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
@@ -70,9 +70,7 @@ async def open_front(
         StoreUnavailable: No broker answers.
     """
     async with AsyncExitStack() as stack:
-        url = settings.base_url or f"http://{settings.host}:{listening.getsockname()[1]}"
-        if settings.base_url is None and is_secure(url):
-            log.warning("front.in_the_clear", fix="set SERVICE_BASE_URL to the https address of its proxy")
+        url = _public_url(settings, listening)
         name, leaving = f"front-{secrets.token_hex(6)}", Leaving()
         request_reply = await stack.enter_async_context(
             RequestReply(
@@ -100,18 +98,7 @@ async def open_front(
         await Catalogue(ports.stores.records, ports.commit, now).install_first()
         marks, address = SettingMarks.under(deployment.root_key), listening_url(*listening.getsockname()[:2])
         start_id = await write_front_start(ports.commit, settings, marks, address)
-        chosen = FrontSettings(
-            base_url=url.rstrip("/"),
-            cursor_key=deployment.root_key.derive(Purpose.CURSORS),
-            operator_token=settings.platform_operator_token,
-            rate_limits=parse_rate_limits(settings.rate_limits),
-            webhooks_allow_insecure=settings.webhooks_allow_insecure,
-            webhooks_ports=settings.webhooks_ports,
-            trusted_proxies=settings.trusted_proxies,
-            metrics_by_token=_metrics_by_token(settings),
-            connections_per_address=settings.connections_per_address,
-            start_id=start_id,
-        )
+        chosen = _front_settings(settings, deployment, url, start_id)
         limiter = RateLimiter(chosen.rate_limits)
         if chosen.rate_limits is not None:
             sharing = LimitSharing(access, writer, limiter, deployment.record_keys, name)
@@ -122,17 +109,49 @@ async def open_front(
         runner = make_runner(app, ports, chosen, shutdown_timeout_s=settings.stop_grace_s)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        if settings.health_port is not None:
-            health = await stack.enter_async_context(
-                serving_health(settings.health_port, probes, registry, with_metrics=settings.metrics != "off")
-            )
-            log.info("health.listening", address=health)
+        await stack.enter_async_context(_health_port(settings, probes, registry))
         try:
             await web.SockSite(runner, listening).start()
         except OSError as error:  # another process took the port between our two steps
             raise taken(settings.port, settings.host, "--port", error) from error
         stack.push_async_callback(leaving, runner, listening, drain_s)
         yield url
+
+
+def _public_url(settings: Settings, listening: socket.socket) -> str:
+    url = settings.base_url or f"http://{settings.host}:{listening.getsockname()[1]}"
+    if settings.base_url is None and is_secure(url):
+        log.warning("front.plain_http_served", fix="set SERVICE_BASE_URL to the https address of its proxy")
+    return url
+
+
+@asynccontextmanager
+async def _health_port(
+    settings: Settings, probes: Mapping[str, Probe], registry: CollectorRegistry
+) -> AsyncIterator[None]:
+    """Serve the health port beside the front's, if one is set."""
+    if settings.health_port is None:
+        yield
+        return
+    with_metrics = settings.metrics != "off"
+    async with serving_health(settings.health_port, probes, registry, with_metrics=with_metrics) as address:
+        log.info("health.listening", address=address)
+        yield
+
+
+def _front_settings(settings: Settings, deployment: Deployment, url: str, start_id: str) -> FrontSettings:
+    return FrontSettings(
+        base_url=url.rstrip("/"),
+        cursor_key=deployment.root_key.derive(Purpose.CURSORS),
+        operator_token=settings.platform_operator_token,
+        rate_limits=parse_rate_limits(settings.rate_limits),
+        webhooks_allow_insecure=settings.webhooks_allow_insecure,
+        webhooks_ports=settings.webhooks_ports,
+        trusted_proxies=settings.trusted_proxies,
+        metrics_by_token=_metrics_by_token(settings),
+        connections_per_address=settings.connections_per_address,
+        start_id=start_id,
+    )
 
 
 def _metrics_by_token(settings: Settings) -> bool:

@@ -2,8 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Final
 
 import faust
@@ -77,18 +78,6 @@ async def open_worker(
             deployment.stores, deployment.keys, announcer, guard, writer, now, engines, delivering, tries
         )
 
-        def build() -> faust.App:
-            app = build_app(
-                StreamSettings(
-                    access=access,
-                    datadir=settings.data_dir / STREAMS_FOLDER,
-                    session_timeout_s=settings.worker_session_timeout_s,
-                )
-            )
-            for name in chosen:
-                AGENTS[name](app, around)
-            return app
-
         checkpoints = None
         if "audit" in chosen:
             checkpoints = open_checkpoint_writer(settings, deployment, access, writer)
@@ -96,7 +85,7 @@ async def open_worker(
         load = engines.load if engines is not None else None
         worker = await stack.enter_async_context(
             running_worker(
-                build,
+                partial(_build_app, settings, access, chosen, around),
                 waited_at=lambda: guard.waited_at,
                 finished=lambda: load.progress if load is not None else 0,
             )
@@ -115,14 +104,33 @@ async def open_worker(
         if engines is not None and engines.load is not None:
             worker.figures.append(times)
             worker.probes["engines"] = engines.load.probe
-        try:
-            async with asyncio.timeout(READY_S):
-                await worker.wait_ready()
-        except TimeoutError:
-            raise CannotStart("the agents did not become ready; see the log above") from None
+        await _require_ready(worker)
         commit = CommitAndTell(deployment.stores.journal, announcer)
         await stack.enter_async_context(writing_start(commit, "worker", settings))
         yield worker
+
+
+def _build_app(
+    settings: Settings, access: LogAccess, streams: Sequence[str], around: AgentDependencies
+) -> faust.App:
+    app = build_app(
+        StreamSettings(
+            access=access,
+            datadir=settings.data_dir / STREAMS_FOLDER,
+            session_timeout_s=settings.worker_session_timeout_s,
+        )
+    )
+    for name in streams:
+        AGENTS[name](app, around)
+    return app
+
+
+async def _require_ready(worker: Worker) -> None:
+    try:
+        async with asyncio.timeout(READY_S):
+            await worker.wait_ready()
+    except TimeoutError:
+        raise CannotStart("the agents did not become ready; see the log above") from None
 
 
 def require_keys(deployment: Deployment, streams: Iterable[str]) -> RootKey | None:

@@ -130,7 +130,7 @@ class Denials:
                 await self.commit(act(tenant_id, row))
             except (StoreUnavailable, Conflict):
                 self._forget(self.most_waiting)
-                _log.warning("denials.waiting", rows=len(self._unwritten))
+                _log.warning("denials.write_failed", rows=len(self._unwritten))
                 return
             self._unwritten.pop(0)
 

@@ -122,7 +122,7 @@ class LimitSharing:
                 failures = 0
             except VeristreamError:  # sent later it would count against another window
                 failures += 1
-                log.warning("rate_limits.not_shared", failures=failures)
+                log.warning("rate_limits.share_failed", failures=failures)
 
     def _records(self, admitted: dict[Counted, int]) -> Iterator[Outgoing]:
         counts = [(limit, whose, many) for (limit, whose), many in admitted.items()]
@@ -138,7 +138,7 @@ class LimitSharing:
                 await self._read()
             except (KafkaError, OSError) as error:
                 failures = 1 if self.listening.is_set() else failures + 1
-                log.warning("rate_limits.reader_lost", error=type(error).__name__, failures=failures)
+                log.warning("rate_limits.reader_disconnected", error=type(error).__name__, failures=failures)
             finally:
                 self.listening.clear()
             await asyncio.sleep(_pause_s(REOPEN_S, failures - 1))

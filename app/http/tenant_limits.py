@@ -52,7 +52,7 @@ class TenantLimits:
         try:
             chosen = (await read_settings(self.records, tenant_id)).rate_limits
         except StoreUnavailable:
-            log.warning("rate_limits.settings_unreadable", tenant_id=tenant_id)
+            log.warning("rate_limits.settings_read_failed", tenant_id=tenant_id)
             return known.quotas if known is not None else NONE_OF_ITS_OWN
         changed = self._known.get(tenant_id)
         if changed is not None and changed is not known:  # while this was read, and so it is newer

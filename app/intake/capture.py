@@ -118,7 +118,7 @@ class CaptureIntake:
             message = "There is nothing in the image to evaluate."
             raise Refused.at(image.pointer, ProblemCode.IMAGE_NOT_EVALUABLE, message) from None
         except (EngineFailed, TimeoutError):
-            log.warning("capture.unjudged", session_id=row.session_id)
+            log.warning("capture.check_failed", session_id=row.session_id)
             return ()
         return said_at_once(what, measured, min(picture.width, picture.height), self.thresholds)
 

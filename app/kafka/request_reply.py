@@ -157,7 +157,7 @@ class RequestReply:
             try:
                 await self._pump(consumer)
             except (KafkaError, OSError) as error:
-                log.warning("reply_reader.connection_lost", error=type(error).__name__)
+                log.warning("reply_reader.disconnected", error=type(error).__name__)
             finally:
                 await consumer.stop()
             consumer = None
@@ -205,7 +205,7 @@ class RequestReply:
             waiting.set_result(Reply.from_bytes(delivery.value or b""))
         except Unauthentic as reason:
             self.forged_answers += 1
-            log.error("reply.forgery_rejected", reason=str(reason))  # noqa: TRY400  # says it all
+            log.error("reply.rejected", reason=str(reason))  # noqa: TRY400  # says it all
         except ValidationError:
             log.error("reply.decode_failed")  # noqa: TRY400  # the bytes may name a person
 

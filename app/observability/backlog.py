@@ -144,7 +144,7 @@ class DiskUsage:
                 if place in _FILES:
                     used[place] = sum(one.stat().st_size for one in _FILES[place](folder))
             except OSError as error:
-                log.warning("disk_usage.not_measured", place=place, error=error.strerror)
+                log.warning("disk_usage.measure_failed", place=place, error=error.strerror)
         return free, used
 
     @property

@@ -43,7 +43,7 @@ def unknown_variables(names: Iterable[str] | None = None) -> Iterator[tuple[str,
 def warn_of_unknown_variables() -> None:
     """Log a warning for each; every role calls it when it starts."""
     for name, nearest in unknown_variables():
-        log.warning("settings.unknown_variable", variable=name, nearest=nearest)
+        log.warning("settings.variable_ignored", variable=name, nearest=nearest)
 
 
 def _is_part_of_an_object(upper: str) -> bool:

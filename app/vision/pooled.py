@@ -130,7 +130,7 @@ class PooledDocumentReader:
         try:
             codes = await reader.read_codes(picture)
         except EngineFailed:
-            log.warning("document.codes_unread")
+            log.warning("document.codes_read_failed")
             return findings
         return replace(findings, code=compare_codes(findings.number, codes))
 

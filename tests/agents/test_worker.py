@@ -54,7 +54,7 @@ async def test_an_app_that_crashed_is_built_anew(
 
 
 async def test_an_app_that_cannot_be_built_after_a_crash_is_built_a_second_later(
-    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
 ) -> None:
     built: list[faust.App | None] = []
 

@@ -140,7 +140,7 @@ def test_r12_a_start_logs_the_name_and_never_the_value(monkeypatch: pytest.Monke
 
     assert logged == [
         {
-            "event": "settings.unknown_variable", "log_level": "warning", "variable": "SERVICE_ROOT_KEYS",
+            "event": "settings.variable_ignored", "log_level": "warning", "variable": "SERVICE_ROOT_KEYS",
             "nearest": "SERVICE_ROOT_KEY",
         }
     ]  # fmt: skip

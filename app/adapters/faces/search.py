@@ -171,7 +171,7 @@ class InMemoryFaceSearch(FaceSearch):
         async for page in self._approved(key, READ_AT_ONCE, query.since):
             face_set.put(await self._open_all(key, page))
             if face_set.vectors.full:
-                log.warning("faces.most_reached", tenant_id=tenant_id, most=self._most)
+                log.warning("faces.limit_reached", tenant_id=tenant_id, most=self._most)
                 break
         return face_set
 
@@ -262,7 +262,7 @@ class InMemoryFaceSearch(FaceSearch):
         except Erased:
             return None
         except Damaged:
-            log.warning("faces.damaged", tenant_id=record.tenant_id, verification_id=record.id)
+            log.warning("faces.record_damaged", tenant_id=record.tenant_id, verification_id=record.id)
             return None
         if version != key[2]:
             return None

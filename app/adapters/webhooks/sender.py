@@ -174,7 +174,7 @@ class AiohttpSender(WebhookSender):
         except Exception as error:  # noqa: BLE001 - whatever a receiver makes a library raise is its answer
             failure = failure_of(error)
             if failure is FailureKind.BAD_ANSWER and heard.status is None:
-                log.info("webhook.answer_unreadable", host=URL(url).host, kind=type(error).__name__)
+                log.info("webhook.response_decode_failed", host=URL(url).host, kind=type(error).__name__)
         latency_ms = round((loop.time() - began) * 1000)
         return _answer(heard, failure, latency_ms, self._clock)
 

@@ -64,7 +64,7 @@ def sasl_authenticate(
         log.warning("broker.sign_in_refused", client=call.client_host)
         return _refused(sign_in)
     except UsersUnusable as error:
-        log.error("broker.users_unusable", error=str(error))  # noqa: TRY400 - the message says all
+        log.error("broker.users_read_failed", error=str(error))  # noqa: TRY400 - the message says all
         return _refused(sign_in)
 
 
