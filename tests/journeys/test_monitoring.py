@@ -108,7 +108,7 @@ def test_a_metric_that_nobody_tells_is_noticed() -> None:
 
 def test_every_alert_says_what_is_wrong_and_what_to_do() -> None:
     for rule in rules():
-        assert set(rule["annotations"]) == {"summary", "mend"}, rule["alert"]
+        assert set(rule["annotations"]) == {"summary", "fix"}, rule["alert"]
         assert rule["labels"]["severity"] in {"page", "ticket"}, rule["alert"]
 
 
