@@ -250,9 +250,7 @@ class Connection(asyncio.Protocol):
         try:
             client_id, request = spoken.read(frame)
         except UNREADABLE as error:
-            self._refuse(
-                "broker.request_rejected", api=head.api_key, version=head.version, error=str(error)
-            )
+            self._refuse("broker.request_rejected", api=head.api_key, version=head.version, error=str(error))
             return
         if api.words is not None:
             request = reword(request, api.words)

@@ -76,6 +76,6 @@ async def cut_empty_slots(session: Session, queue: str, now_micros: int) -> None
     if not old:
         return
     found = await asyncio.gather(*(session.execute(_FIRST, (queue, slot, 1)) for slot in old))
-    kept = [slot for slot, rows in zip(old, found, strict=True) if rows]
-    bound = kept[0] if kept else old[-1] + 1
+    remaining = [slot for slot, rows in zip(old, found, strict=True) if rows]
+    bound = remaining[0] if remaining else old[-1] + 1
     await session.execute(_CUT, (too_late, queue, bound))

@@ -104,7 +104,7 @@ class Engine:
         try:
             return job(self._reader())
         except (sqlite3.Error, OSError) as error:
-            raise _told(error) from error
+            raise _as_port_error(error) from error
 
     def _reader(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
@@ -121,14 +121,14 @@ class Engine:
             return list(run_groups(self._reader(), batch))
         except _CARRIED as error:
             if len(batch) == 1 or isinstance(error, sqlite3.OperationalError):
-                return [JobResult(waiting.future, error=_told(error)) for waiting in batch]
+                return [JobResult(waiting.future, error=_as_port_error(error)) for waiting in batch]
         return [outcome for waiting in batch for outcome in self._find([waiting])]
 
     def _stage(self, stage: Job[AnyJob[Answer]], future: asyncio.Future[Answer]) -> None:
         try:
             job = stage(self._reader())
         except _CARRIED as error:
-            self._writer.settle([JobResult(future, error=_told(error))])
+            self._writer.settle([JobResult(future, error=_as_port_error(error))])
         else:
             self._writer.enqueue(PendingJob(job, future))
 
@@ -138,13 +138,13 @@ class Engine:
         No savepoints: they copy every page that a job touches, and jobs seldom raise.
         """
         try:
-            return self._commit_together(batch)
+            return self._commit_batch(batch)
         except _CARRIED as error:
             if len(batch) == 1 or isinstance(error, sqlite3.OperationalError):
-                return [JobResult(waiting.future, error=_told(error)) for waiting in batch]
+                return [JobResult(waiting.future, error=_as_port_error(error)) for waiting in batch]
         return [outcome for waiting in batch for outcome in self._commit([waiting])]
 
-    def _commit_together(self, batch: Sequence[PendingJob[AnyJob[Any]]]) -> list[JobResult]:
+    def _commit_batch(self, batch: Sequence[PendingJob[AnyJob[Any]]]) -> list[JobResult]:
         run = self._connection.execute
         try:
             run("BEGIN IMMEDIATE")
@@ -156,7 +156,7 @@ class Engine:
         return outcomes
 
 
-def _told(error: BaseException) -> BaseException:
+def _as_port_error(error: BaseException) -> BaseException:
     """Return the error in the words of the ports."""
     if isinstance(error, sqlite3.Error | OSError):
         unavailable = StoreUnavailable(str(error))

@@ -149,12 +149,12 @@ class Search:
         listed = [] if head == value else [index_token(tenant, kind, name, value)]
         spread = dict(read_rows(connection, _SPREAD, [(token,) for token in (*tokens, *listed)]))
         reach = {token: gathered - (found or 0) for token, found in spread.items()}
-        telling = [*_telling(tokens, reach), *listed]
-        rarest = max(telling, key=lambda token: reach[token])
+        selective = [*_most_selective(tokens, reach), *listed]
+        rarest = max(selective, key=lambda token: reach[token])
         if spread[rarest] is None:
-            return _Wanted(" AND ".join(telling), 0)
+            return _Wanted(" AND ".join(selective), 0)
         (since,) = connection.execute(_SINCE, (spread[rarest],)).fetchone()
-        asked = " AND ".join(f"({token} OR {MARK})" for token in telling)
+        asked = " AND ".join(f"({token} OR {MARK})" for token in selective)
         return _Wanted(asked, AT_FIRST + _TIMES_RARE * since)
 
 
@@ -200,7 +200,7 @@ def _end_of(first: int) -> Position:
     return Position(from_micros((first >> WITHIN_BITS) * 1_000 - 1), _LAST_ID)
 
 
-def _telling(tokens: list[str], reach: Mapping[str, int]) -> list[str]:
+def _most_selective(tokens: list[str], reach: Mapping[str, int]) -> list[str]:
     """Return the few most selective tokens, by how far back the newest records under each reach.
 
     Rare ones are enough. Else the rarest and both ends of the fragment, which are far apart: what is common
