@@ -255,7 +255,7 @@ class Settings(BaseSettings):
 
     @property
     def broker_users_dir(self) -> Path:
-        """Who may sign in to the embedded broker; apart from its log, which may be lost."""
+        """The folder of the embedded broker's users; apart from its log, which may be lost."""
         return self.data_dir / USERS_FOLDER
 
 

@@ -71,7 +71,7 @@ class Rewritten(NamedTuple):
 
 
 class CompactionOutcome(NamedTuple):
-    """What a run made, and up to which offset the log is compact now."""
+    """The segments a run wrote, and the offset up to which the log is compact."""
 
     rewritten: list[Rewritten]
     compact_to: int

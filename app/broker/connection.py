@@ -56,7 +56,7 @@ _KEY: Final = struct.Struct(">ih")
 
 @dataclass(slots=True)
 class Listener:
-    """What all connections of one broker share."""
+    """State that all connections of one broker share."""
 
     node: Node
     table: Table

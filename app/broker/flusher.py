@@ -160,7 +160,7 @@ def _settle(durable: asyncio.Future[None], error: OSError | None) -> None:
 
 @dataclass(slots=True)
 class _Job:
-    """What to sync of one log, under descriptors that no one else closes."""
+    """The files of one log to sync, under duplicated descriptors."""
 
     descriptors: list[int] = field(default_factory=list)
     error: OSError | None = None

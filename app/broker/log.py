@@ -24,7 +24,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class LogLimits:
-    """What a topic's configuration says about the size and age of its logs; -1 keeps without limit."""
+    """Size and age limits of a topic's logs; -1 is no limit."""
 
     segment_bytes: int
     segment_ms: int
@@ -37,7 +37,7 @@ class LogLimits:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far a log had been written when a sync began."""
+    """The end of a log when a sync began."""
 
     segment: Segment
     size: int
@@ -171,13 +171,13 @@ class PartitionLog:
         return [Mark(segment, segment.size, segment.next_offset) for segment in pending]
 
     def reveal(self, marks: list[Mark]) -> None:
-        """Let readers see up to the marks."""
+        """Make records visible to readers up to the marks."""
         for mark in marks:
             mark.segment.visible = max(mark.segment.visible, mark.size)
         self._advance(marks[-1].next_offset)
 
     def reveal_all(self) -> None:
-        """Let readers see everything written."""
+        """Make all written records visible to readers."""
         active = self.segments[-1]
         for segment in self._unsynced:
             segment.visible = segment.size
@@ -253,7 +253,7 @@ class PartitionLog:
         return list(takewhile(lambda segment: segment not in self._unsynced and segment.sealed, closed))
 
     def rest(self) -> None:
-        """Let closed segments nobody reads go of their files: a week's log is thousands of them."""
+        """Close the files of sealed segments that nobody reads: a week's log is thousands of them."""
         for segment in self.segments[:-1]:
             if segment not in self._unsynced:
                 segment.rest()
@@ -290,7 +290,7 @@ class PartitionLog:
             segment.close()
 
     def abandon(self) -> None:
-        """Let go of the files of a deleted topic and wake its readers, who will not find it any more."""
+        """Close the files of a deleted topic and wake its readers."""
         self.closed = True
         for segment in self.segments:
             segment.close()

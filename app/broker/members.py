@@ -22,7 +22,7 @@ class Joined(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """What a member sent under the protocol the group chose."""
+    """A member's metadata for the protocol the group chose."""
 
     member_id: str
     instance_id: str | None
@@ -74,7 +74,7 @@ class Member:
 
     @property
     def protocols(self) -> Mapping[str, bytes]:
-        """What it can do, best first."""
+        """The protocols it supports, best first."""
         return self.request.protocols
 
     @property
@@ -84,7 +84,7 @@ class Member:
 
     @property
     def waiting(self) -> bool:
-        """Whether the group owes it an answer."""
+        """Whether it has a pending response."""
         return self.joining is not None or self.syncing is not None
 
     def seen(self, now: float) -> None:

@@ -39,7 +39,7 @@ class SignInRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ScramKeys:
-    """What a server keeps instead of a password (RFC 5802, section 3); it cannot sign in with it."""
+    """Stored keys of a user (RFC 5802, section 3); they cannot be used to sign in."""
 
     salt: bytes
     iterations: int

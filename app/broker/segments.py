@@ -221,7 +221,7 @@ class Segment:
             self._fd = _RESTING
 
     def rest(self) -> None:
-        """Let go of descriptor and index unless somebody read here since the last call; only once sealed."""
+        """Close descriptor and index unless they were used since the last call; only once sealed."""
         if self._fd == _RESTING or not self.sealed:
             return
         if self._read:

@@ -51,7 +51,7 @@ class DirectoryLock:
         self._fd = fd
 
     def release(self) -> None:
-        """Let the next process in."""
+        """Release the lock."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None

@@ -33,7 +33,7 @@ class Authentication:
 
 
 class Fsync(StrEnum):
-    """When written records reach the disk itself."""
+    """When written records are flushed to disk."""
 
     INTERVAL = "interval"
     """Every `flush_interval_s`: a killed process loses nothing, a power cut at most that interval."""
@@ -44,7 +44,7 @@ class Fsync(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """Where the broker lives, whom it listens to and what it may use.
+    """Directory, address, users and limits of the broker.
 
     Sizes are bytes, `_s` seconds, `_ms` milliseconds. Topic configurations override what they name.
     """

@@ -57,7 +57,7 @@ class SignIn:
 
     @property
     def outdated(self) -> bool:
-        """Whether the user it signed in as is no longer there."""
+        """Whether its user was deleted."""
         return self._users.made_at(self._name) != self._made_at
 
     @property

@@ -65,7 +65,7 @@ class StoredUser(_Stored):
 
 
 class StoredUsers(_Stored):
-    """What the file holds."""
+    """The contents of the users' file."""
 
     decoy_secret: str
     """Draws the salts of names nobody has."""
@@ -74,7 +74,7 @@ class StoredUsers(_Stored):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a signed-in client may do."""
+    """Rights of a signed-in client."""
 
     name: str
     topics: frozenset[str] | None = None

@@ -50,12 +50,12 @@ class LabelledPairs:
 
     @property
     def people(self) -> int:
-        """How many people there are at most: photographs that no row calls the same person count apart."""
+        """An upper bound of the number of people: photographs never labelled same count apart."""
         return len(set(_people(self.pairs).values()))
 
 
 class _Fault(Exception):
-    """What is wrong with one row."""
+    """A fault of one row."""
 
 
 def read_pairs(folder: Path) -> LabelledPairs:

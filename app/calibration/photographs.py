@@ -30,7 +30,7 @@ NO_DISTANCE: Final = "the engine gave no number"
 
 @dataclass(frozen=True, slots=True)
 class Photograph:
-    """What was seen of a photograph; without a face that counts, why not."""
+    """Findings of a photograph; without a usable face, the reason."""
 
     name: str
     digest: str = ""
@@ -48,7 +48,7 @@ class Comparison:
 
 
 class Photographer:
-    """Takes the vector of each photograph's face, as many at a time as there are children."""
+    """Computes the face vector of each photograph, as many at a time as there are children."""
 
     def __init__(self, engines: Engines, policy: VerificationPolicy, at_once: int) -> None:
         self._decoder: Final[ImageDecoder] = engines.decoder

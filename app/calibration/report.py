@@ -38,7 +38,7 @@ class AtThreshold(Frozen):
 
 
 class Shares(Frozen):
-    """What becomes of the pairs of one kind."""
+    """Shares of the outcomes of the pairs of one kind."""
 
     accepted: float
     to_a_person: float

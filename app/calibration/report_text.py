@@ -15,7 +15,7 @@ ROWS_APART: Final = 0.05
 """Thresholds of the table; calibration.json has one every 0.01."""
 
 
-def say_report(report: Report) -> None:
+def print_report(report: Report) -> None:
     """Print what a person needs; everything else is in the JSON."""
     _say(f"Engine {report.model_version}")
     _say(

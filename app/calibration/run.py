@@ -42,7 +42,7 @@ LISTED: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the recommended thresholds must keep to."""
+    """Error rates the recommended thresholds must keep below."""
 
     max_fmr: float
     max_fnmr: float
@@ -187,7 +187,7 @@ def _refuse_too_few(
 
 
 def _enough_for(option: str, count: int) -> str:
-    """Say which limit as many pairs could show."""
+    """Return which limit so many pairs could show."""
     rounded = math.ceil((rate(0, count).high if count else 1.0) * 1000) / 1000
     return f"{count} are enough for {option} {rounded:g}" if rounded <= MAX_LIMIT else "add some"
 

@@ -18,7 +18,7 @@ from app.settings import Settings
 
 
 class _CreateUnlessNamed(TyperGroup):
-    """Takes `backup DIR` for `backup create DIR`."""
+    """Command group that takes `backup DIR` for `backup create DIR`."""
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

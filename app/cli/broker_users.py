@@ -103,7 +103,7 @@ class MadeUser:
 
     @property
     def pairs(self) -> dict[str, str]:
-        """What a client needs, by name."""
+        """Connection settings of a client, by name."""
         return {
             "bootstrap": self.bootstrap,
             "security_protocol": PROTOCOL,

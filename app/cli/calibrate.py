@@ -60,7 +60,7 @@ def calibrate(
       veristream calibrate photographs --max-fmr 0.01 --max-fnmr 0.1 --output results --json
     """
     from app.calibration import run as commands
-    from app.calibration.report_text import say_report
+    from app.calibration.report_text import print_report
 
     into = output if output is not None else folder / commands.OUTPUT
     wanted = commands.Wanted(max_fmr, max_fnmr)
@@ -73,6 +73,6 @@ def calibrate(
     if as_json:
         say_json(made.report.model_dump(mode="json", exclude_none=True))
     else:
-        say_report(made.report)
+        print_report(made.report)
     for path in commands.write_files(made, into):
         (err if as_json else out).print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)

@@ -52,17 +52,17 @@ def doctor(
     settings = settings_of(data_dir)
     require_store(settings)
     if invariants:
-        from app.doctor.invariants.check import Question, examine_and_say
+        from app.doctor.invariants.check import Question, check_and_print
 
         asked = Question(timedelta(seconds=due_after), tuple(canary or ()), tuple(log or ()))
-        raise typer.Exit(examine_and_say(settings, asked, as_json=as_json))
-    from app.doctor.checks import examine, say_findings
+        raise typer.Exit(check_and_print(settings, asked, as_json=as_json))
+    from app.doctor.checks import print_findings, run_checks
 
-    findings = asyncio.run(examine(settings, url))
+    findings = asyncio.run(run_checks(settings, url))
     if as_json:
         say_json([finding.model_dump() for finding in findings])
     else:
-        say_findings(findings)
+        print_findings(findings)
     raise typer.Exit(0 if all(finding.ok for finding in findings) else 1)
 
 
@@ -72,7 +72,9 @@ def status(
         str | None,
         typer.Option("--url", help="Address of the service \\[default: where it began to serve last]."),
     ] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Look every two seconds until Ctrl-C.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="InvariantCheck every two seconds until Ctrl-C.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show at one look whether the service is ready, what waits, and how much room the disks have.
@@ -136,5 +138,5 @@ def audit_verify(
 
     expected = audit_chains.read_heads(expect or ())
     report = asyncio.run(audit_chains.verify_audit(settings_of(data_dir), tenant, expected))
-    audit_chains.say_audit_report(report, as_json=as_json)
+    audit_chains.print_audit_report(report, as_json=as_json)
     raise typer.Exit(0 if report.ok else 1)

@@ -131,7 +131,7 @@ DRAWN_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class ListenSecret:
-    """What a receiver verifies with; `drawn` is the text to register where it was drawn for this run."""
+    """The secret of a receiver; `drawn` is its text if it was generated for this run."""
 
     known: bytes
     drawn: str | None = None

@@ -41,7 +41,7 @@ from streams.webhooks.replay import DeliverAgain
 
 @dataclass(frozen=True, slots=True)
 class AgentDependencies:
-    """What agents are made of."""
+    """Dependencies of the agents."""
 
     stores: Stores
     keys: Keys

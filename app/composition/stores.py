@@ -64,7 +64,7 @@ class Deployment:
 
     @property
     def record_keys(self) -> RecordKeys:
-        """What signs and checks the records of the log."""
+        """The keys that sign and check the records of the log."""
         return RecordKeys(self.keys.derive)
 
 

@@ -45,7 +45,7 @@ FULL_PACE: Final = WebhookPace()
 
 @dataclass(frozen=True, slots=True)
 class WebhookPorts:
-    """What deliveries are made of."""
+    """Dependencies of webhook delivery."""
 
     stores: Stores
     writer: LogWriter
@@ -58,14 +58,14 @@ class WebhookPorts:
 
     @property
     def fan_out(self) -> FanOut:
-        """What makes an event's deliveries."""
+        """The fan-out of events to endpoints."""
         lost_after = self.pace.attempts.lost_after
         return FanOut(self.stores.records, self.stores.journal, self.writer.write, self.clock, lost_after)
 
 
 @dataclass(frozen=True, slots=True)
 class Delivering:
-    """What delivers in this process."""
+    """Webhook delivery of this process."""
 
     ports: WebhookPorts
     streams: Collection[str]

@@ -21,7 +21,7 @@ DESCRIPTION: Final = "veristream demo"
 
 
 class Inbox:
-    """What the receiver got."""
+    """Deliveries that the receiver got."""
 
     def __init__(self) -> None:
         self.faults: set[str] = set()

@@ -29,7 +29,7 @@ NONE_FOUND = (
 
 
 class CheckpointsReport(Frozen):
-    """What the copies of the checkpoints hold."""
+    """The state of the copies of the checkpoints."""
 
     key: str
     """The Ed25519 public key of this deployment, hexadecimal; the signatures are verified with it."""
@@ -43,7 +43,7 @@ class CheckpointsReport(Frozen):
 
 
 class AuditReport(Frozen):
-    """What `veristream audit verify` found."""
+    """The result of `veristream audit verify`."""
 
     chains: tuple[ChainReport, ...]
     checkpoints: CheckpointsReport
@@ -51,7 +51,7 @@ class AuditReport(Frozen):
     @computed_field  # type: ignore[prop-decorator]  # pydantic's own way
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there is no fault."""
         return not self.checkpoints.faults and all(chain.ok for chain in self.chains)
 
 
@@ -137,7 +137,7 @@ def _topic_of(settings: Settings) -> dict[str, "CheckpointCopy"]:
     return {"topic": CheckpointTopic(access_of(settings))}
 
 
-def say_audit_report(report: AuditReport, *, as_json: bool) -> None:
+def print_audit_report(report: AuditReport, *, as_json: bool) -> None:
     """Print what the walks found."""
     if as_json:
         chains = [

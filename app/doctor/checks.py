@@ -16,7 +16,7 @@ from app.adapters.files.data_dir import open_to_others
 from app.composition.cassandra import address_of
 from app.composition.stores import Deployment, open_existing, record_keys_of
 from app.doctor.audit_chains import walk_chains
-from app.doctor.running_service import Finding, RunningLook
+from app.doctor.running_service import Finding, ServiceCheck
 from app.kafka.cluster import TABLES, access_of
 from app.kafka.diagnostics import reach
 from app.observability.disk_space import nearest_existing
@@ -40,7 +40,7 @@ OPEN_FILES_MIN: Final = 1024
 DEAD_LETTERS_SHOWN: Final = 1_000
 
 
-async def examine(settings: Settings, url: str | None = None) -> list[Finding]:
+async def run_checks(settings: Settings, url: str | None = None) -> list[Finding]:
     """Run all checks; a check that fails to run is a finding as well.
 
     The service is asked at `url`, or else where it began to serve and where these settings say.
@@ -50,12 +50,12 @@ async def examine(settings: Settings, url: str | None = None) -> list[Finding]:
     findings += await check_cassandra(settings)
     try:
         async with open_existing(settings) as deployment:
-            look = await RunningLook(settings, url, deployment)()
+            look = await ServiceCheck(settings, url, deployment)()
             findings.append(Finding(looked_at="store and root key", ok=True, found="open"))
             findings += await _chains(settings, deployment)
             findings.append(await _outbox(deployment))
     except CannotStart as error:
-        look = await RunningLook(settings, url)()
+        look = await ServiceCheck(settings, url)()
         findings.append(
             Finding(
                 looked_at="store and root key",
@@ -69,7 +69,7 @@ async def examine(settings: Settings, url: str | None = None) -> list[Finding]:
     return [*look.findings, *findings, _receivers(settings), *await _broker(settings)]
 
 
-def say_findings(findings: Sequence[Finding]) -> None:
+def print_findings(findings: Sequence[Finding]) -> None:
     """Print the findings for a person."""
     rows = [
         ("[green]ok[/]" if f.ok else "[bold red]not ok[/]", f.looked_at, f.found, f.fix) for f in findings

@@ -46,7 +46,7 @@ OF_ONE_PROCESS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a front wrote into the audit log when it began to serve."""
+    """The audit row of a front's start."""
 
     id: str
     address: str | None
@@ -75,8 +75,8 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What was found about the running service."""
+class ServiceState:
+    """The state of the running service."""
 
     findings: list[Finding]
     insecure_receivers: bool | None = None
@@ -84,7 +84,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class RunningLook:
+class ServiceCheck:
     """Queries the addresses at which the service may run."""
 
     settings: Settings
@@ -93,7 +93,7 @@ class RunningLook:
     deployment: Deployment | None = field(default=None, repr=False)
     """None: the stores cannot be opened here."""
 
-    async def __call__(self) -> Look:
+    async def __call__(self) -> ServiceState:
         """Return what was found; an address that does not answer is a finding as well."""
         urls = await self._urls()
         answers = [one for one in await asyncio.gather(*map(ask, urls)) if one is not None]
@@ -101,7 +101,7 @@ class RunningLook:
             start = await self._start_of(answer)
             if start is not None:
                 return self._compared(answer, start)
-        return Look([self._unknown(next(iter(answers), None), urls)])
+        return ServiceState([self._unknown(next(iter(answers), None), urls)])
 
     async def _urls(self) -> list[str]:
         if self.url is not None:
@@ -135,14 +135,14 @@ class RunningLook:
             remedy = "name its folder with --data-dir, or set the SERVICE_* variables it was started with"
         return Finding(looked_at="service", ok=False, found=found, fix=remedy)
 
-    def _compared(self, answer: Answer, start: Start) -> Look:
+    def _compared(self, answer: Answer, start: Start) -> ServiceState:
         findings = [_readiness(answer), _version(start)]
         if self.deployment is None or not start.marks:
-            return Look(findings)
+            return ServiceState(findings)
         marks = SettingMarks.under(self.deployment.root_key)
         name = "webhooks_allow_insecure"
         insecure = start.marks.get(variable(name)) == marks.of_value(name, value=True)
-        return Look([*findings, _settings(differences(self.settings, start, marks))], insecure)
+        return ServiceState([*findings, _settings(differences(self.settings, start, marks))], insecure)
 
 
 def _readiness(answer: Answer) -> Finding:

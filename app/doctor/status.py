@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from app.composition.stores import Deployment, now, open_existing
-from app.doctor.running_service import RunningLook
+from app.doctor.running_service import ServiceCheck
 from app.kafka.cluster import access_of
 from app.kafka.diagnostics import reach
 from app.observability.backlog import DiskUsage, ages_of, count_in_store
@@ -36,7 +36,7 @@ _WORDS: Final = {
 
 
 class Status(Frozen):
-    """What was found; everything counted is a number of the whole deployment, never of a tenant."""
+    """The collected status; every count is of the whole deployment, never of a tenant."""
 
     at: datetime
     ready: bool
@@ -76,7 +76,7 @@ async def watch(settings: Settings, url: str | None, every_s: float = WATCH_EVER
 
 
 async def _read(settings: Settings, deployment: Deployment, url: str | None) -> Status:
-    findings = (await RunningLook(settings, url, deployment)()).findings
+    findings = (await ServiceCheck(settings, url, deployment)()).findings
     service = next(one for one in findings if one.looked_at == "service")
     waiting, oldest_s = await count_in_store(deployment.stores, now())
     disks = DiskUsage(places_of(settings))

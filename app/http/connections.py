@@ -22,7 +22,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger("veristream.http")
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """How many connections there may be and how long one may leave its answer unread."""
+    """Limits on the number of connections, and on the time for reading a response."""
 
     total: int
     per_address: int
@@ -56,7 +56,7 @@ class Connection(Protocol):
 
 @dataclass(slots=True)
 class _Unread:
-    """How much of an answer was unsent when last enough of it had left."""
+    """How much of a response was unsent when the client last read enough of it."""
 
     unsent_bytes: int
     since: float

@@ -162,7 +162,7 @@ class Call:
 
     @property
     def store_failure(self) -> ProblemCode:
-        """What an unreachable store is called on this route (interface section 7)."""
+        """The problem code of an unreachable store on this route (interface section 7)."""
         return self.endpoint.store_failure if self.endpoint else ProblemCode.STORE_UNAVAILABLE
 
     @property

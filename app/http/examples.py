@@ -38,7 +38,7 @@ _PLACES: Final[Mapping[ProblemCode, Json]] = {
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """What `examples.json` holds."""
+    """The contents of `examples.json`."""
 
     models: Mapping[str, Any]
     """By the name of the model in `components/schemas`."""

@@ -39,7 +39,7 @@ def listening_url(host: str, port: int) -> str:
 
 
 class Leaving:
-    """Whether a front is stopping: then it is not ready, and a connection ends with its next answer."""
+    """State of a front that stops: it is not ready, and closes each connection after its next response."""
 
     def __init__(self) -> None:
         self.stopping = False
@@ -55,7 +55,7 @@ class Leaving:
             response.headers["Connection"] = "close"
 
     async def __call__(self, runner: web.AppRunner, listening: socket.socket, drain_s: float) -> None:
-        """Be not ready for a while, so that load balancers notice; then take no more connections.
+        """Report not ready for a while, so that load balancers notice; then close the listening socket.
 
         Requests under way are left to the runner's cleanup. A connection the system had already taken for
         us is served, which closing the port alone would reset.

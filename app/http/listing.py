@@ -25,7 +25,7 @@ Word = TypeVar("Word", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """How many rows a list gives: by default, and at most."""
+    """Default and maximum page size of a list."""
 
     usual: int
     most: int

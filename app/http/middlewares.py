@@ -38,7 +38,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Sees every request come and go."""
+    """The outermost middleware: log, count and answer every request."""
 
     settings: FrontSettings
     standing: Mapping[str, str]

@@ -88,7 +88,7 @@ class FrontPorts:
 
 @dataclass(frozen=True, slots=True)
 class FrontSettings:
-    """How the front behaves."""
+    """Settings of the front."""
 
     base_url: str
     """How callers reach the front, without a trailing slash."""

@@ -14,7 +14,7 @@ from streams.verification.records import fields_label, with_personal
 
 @dataclass(frozen=True, slots=True)
 class Presenter:
-    """Puts the personal fields back into their places."""
+    """Opens the personal fields of a verification."""
 
     vault: Vault
 

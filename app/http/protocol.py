@@ -37,7 +37,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger("veristream.http")
 
 @dataclass(frozen=True, slots=True)
 class ProtocolDependencies:
-    """What answering below the routes needs."""
+    """Dependencies of responses below the routes."""
 
     base_url: str
     standing: dict[str, str]

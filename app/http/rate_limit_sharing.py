@@ -56,7 +56,7 @@ MOST_FRONTS: Final = 64
 
 
 class Admitted(Frozen):
-    """What one front admitted since its last record."""
+    """The requests one front admitted since its last record."""
 
     number: NonNegativeInt
     """Of the front's records; one that is not greater than the last was sent again, and counts nothing."""

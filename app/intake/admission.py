@@ -114,7 +114,7 @@ class Admission:
 
     @property
     def released(self) -> int:
-        """How many verifications are under way, overdue ones included."""
+        """The number of verifications under way, overdue ones included."""
         return len(self._released)
 
     @asynccontextmanager

@@ -81,7 +81,7 @@ class SubmitResult:
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """Takes a request in; what it keeps and sends is the same at every repetition of the request."""
+    """Submits verifications; a repeated request stores and sends the same."""
 
     request_reply: RequestReply
     records: Records

@@ -24,7 +24,7 @@ from streams.runtime.supervisor import Figure, MetricCollector
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """What the front counts; labels are closed sets, never a tenant or a subject."""
+    """Metrics of the front; labels are closed sets, never a tenant or a subject."""
 
     requests: Counter
     """Answers, by method, route template and status."""

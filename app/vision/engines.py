@@ -29,7 +29,7 @@ verification needs 1 ms of a child, a page 1.5 s."""
 
 
 class EngineChoice(Frozen):
-    """Which models see, and with how much room."""
+    """The configured models, and their resources."""
 
     faces: OperatorFaces | None = None
     """None: the default engine."""

@@ -100,7 +100,7 @@ def _obey(control: socket.socket, engines: Loaded) -> bool:
 
 
 def _live(descriptor: int, parent: int, engines: Loaded) -> None:
-    """Be a child: confined, one socket, until it closes. Never returns."""
+    """Run as a child: confined, one socket, until it closes. Never returns."""
     try:
         for fds in (range(3, descriptor), range(descriptor + 1, _FDS_END)):
             os.closerange(fds.start, fds.stop)

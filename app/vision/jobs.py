@@ -33,7 +33,7 @@ _VECTOR_MAX: Final = 4096
 
 
 class Gives(StrEnum):
-    """What a job answers with."""
+    """The kinds of a job's answer."""
 
     VALUE = "value"
     """A plain value of the declared type."""
@@ -103,7 +103,7 @@ class FaceFacts(EngineFacts):
 
 
 class Facts(Frozen):
-    """What the forker loaded."""
+    """Facts of the loaded engines."""
 
     text_version: str
     faces: FaceFacts

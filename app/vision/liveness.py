@@ -39,7 +39,7 @@ _UNCERTAIN: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class BoxShape:
-    """What turns a detector's box into the one the nets were trained with: same centre, other sides."""
+    """Conversion of a detector's box to the one the nets were trained with: same centre, other sides."""
 
     across: float
     down: float

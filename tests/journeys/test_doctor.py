@@ -13,8 +13,8 @@ from pydantic import SecretStr
 
 from app.composition.start_audit import SettingMarks, write_front_start
 from app.composition.stores import Deployment, open_deployment
-from app.doctor.invariants.check import Look, Report, say_report
-from app.doctor.running_service import Finding, RunningLook, address_of
+from app.doctor.invariants.check import InvariantCheck, Report, print_report
+from app.doctor.running_service import Finding, ServiceCheck, address_of
 from app.process.startup import installed_version
 from app.settings import Settings
 from streams.invariants.rules import COUNTED, MEANING, Invariant, Violation
@@ -41,7 +41,7 @@ async def running(house: Deployment, **given: Any) -> AsyncIterator[str]:
 async def look(house: Deployment, url: str, **given: Any) -> tuple[dict[str, Finding], bool | None]:
     """What the doctor finds about the service at an address, under these settings."""
     settings = Settings(data_dir=Path("here"), port=2, **given)
-    found = await RunningLook(settings, url, house)()
+    found = await ServiceCheck(settings, url, house)()
     return {one.looked_at: one for one in found.findings}, found.insecure_receivers
 
 
@@ -97,7 +97,7 @@ async def test_where_no_service_runs_the_address_is_said(house: Deployment) -> N
 async def test_without_an_address_both_the_last_start_and_these_settings_are_asked(house: Deployment) -> None:
     async with running(house):
         settings = Settings(host="0.0.0.0", port=2)  # noqa: S104 - nothing is bound
-        (found,) = (await RunningLook(settings, None, house)()).findings
+        (found,) = (await ServiceCheck(settings, None, house)()).findings
 
     assert address_of(settings) == "http://127.0.0.1:2"
     assert found.found == "no service runs at http://127.0.0.1:1 or at http://127.0.0.1:2"
@@ -127,7 +127,7 @@ async def test_what_is_not_veristream_is_not_taken_for_it(house: Deployment) -> 
 
 def test_each_invariant_is_said_in_words_with_what_was_counted(capsys: pytest.CaptureFixture[str]) -> None:
     looks = [
-        Look(
+        InvariantCheck(
             invariant=invariant,
             meaning=MEANING[invariant],
             counted=COUNTED[invariant],
@@ -138,7 +138,7 @@ def test_each_invariant_is_said_in_words_with_what_was_counted(capsys: pytest.Ca
     ]
     broken = Violation(invariant=Invariant.I5, about="ver_1", found="went from [APPROVED] to REJECTED")
 
-    say_report(Report(looks=tuple(looks), violations=(broken,)))
+    print_report(Report(looks=tuple(looks), violations=(broken,)))
 
     told = capsys.readouterr().out
     assert [invariant for invariant in Invariant if MEANING[invariant] not in told] == []

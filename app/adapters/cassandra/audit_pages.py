@@ -72,7 +72,7 @@ class _Listing:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What is asked, as lists to merge and bounds."""
+    """The query of a page, as lists to merge and bounds."""
 
     tenant_id: TenantId
     chosen: AuditFilter

@@ -62,7 +62,7 @@ _Write: TypeAlias = tuple[Statement, tuple[object, ...]]
 
 
 class RowKey(NamedTuple):
-    """Where a row of a tenant stands; rows of one mode sort as their keys do."""
+    """The position of a tenant's row; rows of one mode sort by their keys."""
 
     created_at: int
     """Milliseconds since 1970."""
@@ -141,7 +141,7 @@ class StoredRow:
 
     @property
     def key(self) -> RowKey:
-        """Where it stands."""
+        """Its position."""
         return RowKey(*self.columns[:3])
 
     @property

@@ -35,7 +35,7 @@ RECONNECT_S: Final = (0.2, 5.0)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Address:
-    """Where Cassandra is and who we are to it."""
+    """Contact points, credentials and TLS of the cluster."""
 
     contact_points: Sequence[tuple[str, int]]
     local_dc: str
@@ -139,14 +139,14 @@ def _explain(error: BaseException, address: Address, keyspace: str | None) -> Ve
     """Return what is wrong and how to fix it; no credentials in it."""
     causes = _causes(error) if isinstance(error, NoHostAvailable) else [error]
     if any(isinstance(cause, AuthenticationFailed) for cause in causes):
-        mend = "correct SERVICE_CASSANDRA_USERNAME and SERVICE_CASSANDRA_PASSWORD"
-        return StoreRefused(f"Cassandra at {address} does not accept the credentials; {mend}")
+        fix = "correct SERVICE_CASSANDRA_USERNAME and SERVICE_CASSANDRA_PASSWORD"
+        return StoreRefused(f"Cassandra at {address} does not accept the credentials; {fix}")
     if any(isinstance(cause, InvalidRequest) for cause in causes):
         return StoreRefused(f"Cassandra has no keyspace {keyspace}; make it with: veristream migrate")
     tls = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
     if tls is not None:
-        mend = "correct SERVICE_CASSANDRA_TLS and its _CA_FILE, _CERT_FILE and _KEY_FILE"
-        return StoreRefused(f"Cassandra at {address} and we do not agree on TLS ({tls.reason}); {mend}")
+        fix = "correct SERVICE_CASSANDRA_TLS and its _CA_FILE, _CERT_FILE and _KEY_FILE"
+        return StoreRefused(f"Cassandra at {address} and we do not agree on TLS ({tls.reason}); {fix}")
     kinds = ", ".join(sorted({type(cause).__name__ for cause in causes})) or type(error).__name__
-    mend = "start it, or correct SERVICE_CASSANDRA_CONTACT_POINTS and SERVICE_CASSANDRA_TLS"
-    return StoreUnavailable(f"no Cassandra answers at {address} ({kinds}); {mend}")
+    fix = "start it, or correct SERVICE_CASSANDRA_CONTACT_POINTS and SERVICE_CASSANDRA_TLS"
+    return StoreUnavailable(f"no Cassandra answers at {address} ({kinds}); {fix}")

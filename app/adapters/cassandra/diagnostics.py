@@ -18,7 +18,7 @@ _COPIES: Final = Statement("SELECT replication FROM system_schema.keyspaces WHER
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was seen."""
+    """The state of the cluster and the keyspace."""
 
     release: str
     nodes_up: int
@@ -32,7 +32,7 @@ class Seen:
 
 
 async def look_at(address: Address, keyspace: str) -> Seen:
-    """Look at the cluster and the keyspace.
+    """Inspect the cluster and the keyspace.
 
     Raises:
         StoreUnavailable, StoreRefused: See `open_session`.

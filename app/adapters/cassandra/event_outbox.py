@@ -22,7 +22,7 @@ _EMITTED: Final = Statement("UPDATE events SET emitted = true WHERE id = ?")
 
 
 class Emitting:
-    """What `Journal` promises of events, for the journal of one process."""
+    """The event outbox of the journal of one process, as `Journal` defines it."""
 
     def __init__(self, session: Session, positions: FeedPositions, micros: Callable[[], int]) -> None:
         self._session = session
@@ -32,7 +32,7 @@ class Emitting:
 
     @contextmanager
     def coming(self, events: Sequence[DecisionEvent]) -> Iterator[None]:
-        """Let `mark` wait for events whose commit is under way in this process."""
+        """Make `mark` wait for events whose commit is under way in this process."""
         done = asyncio.get_running_loop().create_future()
         self._coming.update((event.id, done) for event in events)
         try:

@@ -43,7 +43,7 @@ _DELETE: Final = Statement(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a piece of evidence lies, whatever else its row says."""
+    """The partition of a piece of evidence."""
 
     tenant_id: TenantId
     home: str

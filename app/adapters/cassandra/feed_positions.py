@@ -90,7 +90,7 @@ class FeedPositions:
         )
 
     def answered(self, taken: ReservedPositions) -> None:
-        """Say that all of it was answered for just now."""
+        """Record that all of it was answered for just now."""
         if len(self._days) + len(self._settled) > MOST_KNOWN:
             self._days.clear()
             self._settled.clear()

@@ -40,7 +40,7 @@ _GIVE_BACK: Final = Statement("DELETE FROM settings WHERE name = ? IF value = ?"
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """What a migration did."""
+    """The result of a migration."""
 
     keyspace: str
     before: int
@@ -66,10 +66,10 @@ async def migrate(address: Address, keyspace: str, replication: Mapping[str, int
         async with open_session(address, keyspace) as session:
             return await _make_tables(session, keyspace)
     except Unauthorized as error:
-        mend = (
+        fix = (
             f"grant its role CREATE, ALTER, SELECT and MODIFY on keyspace {keyspace}, or migrate with another"
         )
-        raise StoreRefused(f"Cassandra does not let us: {mend}") from error
+        raise StoreRefused(f"Cassandra does not let us: {fix}") from error
 
 
 async def _make_keyspace(session: Session, keyspace: str, replication: Mapping[str, int]) -> None:

@@ -109,7 +109,7 @@ _AUDIT: Final = (
         tenant text, livemode boolean, day bigint, PRIMARY KEY ((tenant, livemode), day)
     ) WITH CLUSTERING ORDER BY (day DESC)""",
     # Where the rows with one value in one field stand, newest first: of a subject, decision or correlation
-    # all together (day 0), of an actor, action or kind of actor by day.
+    # all at once (day 0), of an actor, action or kind of actor by day.
     """
     CREATE TABLE IF NOT EXISTS audit_places (
         tenant text, livemode boolean, name text, value text, day bigint, created_at bigint, event_id text,

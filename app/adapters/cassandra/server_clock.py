@@ -36,7 +36,7 @@ class Reading:
 
 
 class StoreClock:
-    """Asks the store now and then, and counts from its answer."""
+    """Reads the store's clock from time to time, and counts from its answer."""
 
     def __init__(self, session: Session, ticks: Callable[[], float] = ticks) -> None:
         self._session = session

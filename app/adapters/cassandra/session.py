@@ -74,7 +74,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """How a lightweight transaction ended."""
+    """The result of a lightweight transaction."""
 
     applied: bool
     rows: Sequence[Mapping[str, Any]] = ()

@@ -146,7 +146,7 @@ class InMemoryFaceSearch(FaceSearch):
 
     @property
     def faces(self) -> int:
-        """How many faces are in memory."""
+        """The number of faces in memory."""
         return sum(len(face_set.vectors) for face_set in self._sets.values())
 
     def _remember(self, face_set: _FaceSet) -> None:

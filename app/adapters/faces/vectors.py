@@ -73,7 +73,7 @@ class FaceVectors:
 
     @property
     def full(self) -> bool:
-        """Whether a newer face takes the place of the oldest."""
+        """Whether a newer face replaces the oldest."""
         return len(self) >= self._most
 
     def put(self, name: str, face: Embedding, *, subject: int, created_at: int) -> None:

@@ -17,7 +17,7 @@ from streams.ports.events import EventFeed, FedEvent
 
 @dataclass(slots=True)
 class FeedShelf:
-    """What became visible, and when, in milliseconds since 1970; the moments never fall."""
+    """Published events with their times in milliseconds since 1970, in ascending order."""
 
     millis: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     rows: list[tuple[int, DecisionEvent]] = field(default_factory=list)

@@ -42,7 +42,7 @@ MOST_CIPHERS: Final = 4_096
 """Ciphers in memory, one per tenant and key; all are forgotten when there would be more."""
 
 _HASH_BYTES: Final = 18
-"""144 bits: no two values of a tenant meet."""
+"""144 bits: no two values of a tenant collide."""
 
 _SIV_BYTES: Final = 64
 """AES-256-SIV takes two AES-256 keys."""

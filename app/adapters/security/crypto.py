@@ -42,7 +42,7 @@ class RootKeyRefused(VeristreamError):
 
 
 class Purpose(StrEnum):
-    """What a derived key is for; each gets its own key."""
+    """The purposes of derived keys; each has its own key."""
 
     KEY_WRAPPING = "key-wrapping"
     API_KEY_PEPPER = "api-key-pepper"
@@ -112,7 +112,7 @@ class RootKey:
 
 @dataclass(frozen=True, slots=True)
 class SenderKey:
-    """What a process that only sends webhooks holds: derives its own keys, and leads to no other."""
+    """The key of a process that only sends webhooks: derives its own keys, and leads to no other."""
 
     secret: bytes = field(repr=False)
 

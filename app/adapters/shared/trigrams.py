@@ -8,7 +8,7 @@ LENGTH: Final = 3
 ASKED: Final = 32
 """Grams of a fragment that are looked at at most, to find its rare ones.
 
-Many, because one that nobody has ends a search at once: where common pieces meet, what lies over that place
+Many, because one that nobody has ends a search at once: where common pieces adjoin, what lies over that place
 is often rare.
 """
 

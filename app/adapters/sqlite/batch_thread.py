@@ -27,7 +27,7 @@ class PendingJob(Generic[Work]):
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """How a job ended."""
+    """The result of a job."""
 
     future: asyncio.Future[Any]
     answer: Any = None
@@ -52,7 +52,7 @@ class BatchThread(Generic[Work]):
         """For what must run on the thread and belongs to no batch."""
 
     def submit(self, job: Work) -> asyncio.Future[Any]:
-        """Let the job run with whatever else waits, and return its answer to come."""
+        """Queue a job for the next batch, and return the future of its result."""
         future: asyncio.Future[Any] = self._loop.create_future()
         if not self._arriving:
             self._loop.call_soon(self.dispatch)
@@ -65,7 +65,7 @@ class BatchThread(Generic[Work]):
         self.enqueue(*arriving)
 
     def enqueue(self, *waiting: PendingJob[Work]) -> None:
-        """Let jobs run for somebody who waits already; from any thread."""
+        """Queue jobs whose callers already wait; from any thread."""
         with self._lock:
             self._queue.extend(waiting)
             if self._draining or not waiting:

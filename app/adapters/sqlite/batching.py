@@ -52,7 +52,7 @@ AnyJob: TypeAlias = Job[Answer] | BatchJob[Answer]
 
 @dataclass(slots=True)
 class _Group:
-    """What runs as one; only a group of jobs that are `BatchJob` gets more than one."""
+    """Jobs that run as one; only jobs that are `BatchJob` are grouped."""
 
     run: Callable[[sqlite3.Connection, Sequence[Any]], Sequence[Any]]
     members: list[PendingJob[AnyJob[Any]]] = field(default_factory=list)

@@ -29,7 +29,7 @@ class Ledger:
     """Only what was changed."""
 
     def apply(self, change: Change) -> Committed:
-        """Let the change win or lose; see `Change` for the rule.
+        """Apply the change, or return that it lost; see `Change` for the rule.
 
         Raises:
             Conflict: Nothing of the change counts.

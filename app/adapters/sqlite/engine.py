@@ -116,7 +116,7 @@ class Engine:
         return connection
 
     def _find(self, batch: Sequence[PendingJob[AnyJob[Any]]]) -> list[JobResult]:
-        """Look everything up at once; a file that cannot be read is waited for once, not by each alone."""
+        """Run all look-ups of a batch; an unreadable file fails them at once, not one by one."""
         try:
             return list(run_groups(self._reader(), batch))
         except _CARRIED as error:

@@ -29,7 +29,7 @@ class Outrun(VeristreamError):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """How a put ended."""
+    """The result of a put."""
 
     keys: Sequence[SubjectKey]
     """To be cached now that they are stored."""
@@ -56,7 +56,7 @@ class Put(BatchJob[Kept]):
         self._contents: list[bytes | BlobName] = []
 
     def submit(self, engine: Engine) -> "asyncio.Future[Kept]":
-        """Let the engine keep the drafts: all in one transaction when they are small, else files first.
+        """Submit the drafts: in one transaction when they are small, else after writing files.
 
         Raises:
             Erased: A subject was erased.
@@ -68,7 +68,7 @@ class Put(BatchJob[Kept]):
 
     @property
     def files(self) -> list[BlobName]:
-        """What was written beside the database."""
+        """Files written beside the database."""
         return [content for content in self._contents if isinstance(content, BlobName)]
 
     def clear(self, reader: sqlite3.Connection) -> int:

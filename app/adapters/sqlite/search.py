@@ -160,7 +160,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What the index is asked for."""
+    """The query to the index."""
 
     matched: str
     """It may name a few records too many, never too few."""
@@ -169,7 +169,7 @@ class _Wanted:
 
 
 class _Pace:
-    """How long a question has taken, and the last part of it."""
+    """The duration of a query so far, and of its last part."""
 
     def __init__(self) -> None:
         self._began = self._lap = time.monotonic()

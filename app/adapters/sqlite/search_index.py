@@ -85,7 +85,7 @@ def place_new(connection: sqlite3.Connection, ledger: Ledger) -> Mapping[RecordK
 
 
 def keep_in_step(connection: sqlite3.Connection, ledger: Ledger, places: Mapping[RecordKey, int]) -> None:
-    """Let the index follow the ledger, whose records are written; `places` are those of the new ones."""
+    """Update the index from the ledger, whose records are written; `places` are those of the new ones."""
     moved = list(_moved(ledger))
     if not places and not moved:
         return

@@ -16,7 +16,7 @@ from app.broker.wire import NO_THROTTLE
 
 @dataclass(frozen=True, slots=True)
 class ProducedPartition:
-    """Where a batch went, or why not; the field names are the wire's."""
+    """The result of a batch: its offset or error; the field names are the wire's."""
 
     index: int
     error_code: ErrorCode

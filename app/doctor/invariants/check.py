@@ -49,8 +49,8 @@ class Question:
     """Log files and saved metrics in which they are looked for as well."""
 
 
-class Look(Frozen):
-    """How an invariant fared."""
+class InvariantCheck(Frozen):
+    """The result of one invariant."""
 
     invariant: Invariant
     meaning: str
@@ -67,25 +67,25 @@ class Look(Frozen):
 class Report(Frozen):
     """What was checked, and the violations."""
 
-    looks: tuple[Look, ...]
+    looks: tuple[InvariantCheck, ...]
     violations: tuple[Violation, ...]
 
 
-def examine_and_say(settings: Settings, asked: Question, *, as_json: bool) -> int:
+def check_and_print(settings: Settings, asked: Question, *, as_json: bool) -> int:
     """Check every invariant and print the report; return the exit status.
 
     Raises:
         CannotStart: Store or broker cannot be reached.
     """
-    report = asyncio.run(examine_deployment(settings, asked))
+    report = asyncio.run(check_deployment(settings, asked))
     if as_json:
         say_json(report.model_dump(mode="json"))
     else:
-        say_report(report)
+        print_report(report)
     return 1 if report.violations else 0
 
 
-async def examine_deployment(settings: Settings, asked: Question) -> Report:
+async def check_deployment(settings: Settings, asked: Question) -> Report:
     """Open the deployment's stores and check every invariant.
 
     Raises:
@@ -94,12 +94,12 @@ async def examine_deployment(settings: Settings, asked: Question) -> Report:
     access = access_of(settings)
     async with open_existing(settings) as deployment:
         try:
-            return await examine_invariants(deployment, access, blobs_dir_of(settings), asked)
+            return await check_invariants(deployment, access, blobs_dir_of(settings), asked)
         except StoreUnavailable as error:
             raise CannotStart(f"{error}; see: veristream doctor --data-dir {settings.data_dir}") from error
 
 
-async def examine_invariants(
+async def check_invariants(
     deployment: Deployment, access: LogAccess, blobs_dir: Path, asked: Question
 ) -> Report:
     """Check every invariant; read-only, safe while the service runs.
@@ -154,7 +154,7 @@ def _search(needles: Sequence[Sequence[bytes]], logs: Sequence[Path]) -> Iterato
 
 def _report(store_state: StoreState, violations: Sequence[Violation]) -> Report:
     looks = [
-        Look(
+        InvariantCheck(
             invariant=invariant,
             meaning=MEANING[invariant],
             counted=COUNTED[invariant],
@@ -167,7 +167,7 @@ def _report(store_state: StoreState, violations: Sequence[Violation]) -> Report:
     return Report(looks=tuple(looks), violations=tuple(violations))
 
 
-def say_report(report: Report) -> None:
+def print_report(report: Report) -> None:
     """Print each invariant in words with what was counted, then one line for each violation."""
     for look in report.looks:
         out.print(
@@ -182,13 +182,13 @@ def say_report(report: Report) -> None:
     out.print(said, style="bold", highlight=False)
 
 
-def _verdict(look: Look) -> str:
+def _verdict(look: InvariantCheck) -> str:
     if look.violations:
         return "[bold red]BROKEN[/]     "
     return "[green]holds[/]      " if look.looked_at else "not checked"
 
 
-def _counted(look: Look) -> str:
+def _counted(look: InvariantCheck) -> str:
     checked = f"{look.looked_at} {look.counted}" if look.looked_at else f"no {look.counted}"
     if look.invariant is Invariant.I9 and not look.looked_at:
         checked = "no value was given to look for: --canary"

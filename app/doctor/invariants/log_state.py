@@ -51,7 +51,7 @@ class Sent:
 
 @dataclass(slots=True)
 class LogState:
-    """What the log holds of each command; built from its records, each read once, in any order."""
+    """The state of each command in the log; built from its records, each read once, in any order."""
 
     keys: RecordKeys
     needles: Sequence[Sequence[bytes]] = ()

@@ -47,7 +47,7 @@ _JFIF: Final = b"\xff\xe0\x00\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0"
 
 @dataclass(slots=True)
 class _Walk:
-    """What has been seen so far."""
+    """State of the parser."""
 
     stripped: list[bytes] = field(default_factory=lambda: [b"\xff\xd8"])
     width: int = 0

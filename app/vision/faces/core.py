@@ -83,7 +83,7 @@ class Embedder(Protocol):
 
 
 class _Grade(IntEnum):
-    """How good a try's best face is."""
+    """Quality of the best face of an effort."""
 
     NOTHING = 0
     WEAK = 1
@@ -93,7 +93,7 @@ class _Grade(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one try found."""
+    """The result of one effort."""
 
     faces: tuple[Face, ...]
     """Best score first."""
