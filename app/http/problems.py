@@ -62,7 +62,7 @@ _RETRY_AFTER_S: Final = {
 
 
 class Problem(Frozen):
-    """A problem response (RFC 9457)."""
+    """An answer that says no (RFC 9457)."""
 
     type: str
     title: str
