@@ -21,6 +21,8 @@ from streams.flows import agent as flows_agent
 from streams.flows.handler import ChangeFlow
 from streams.ports.events import EventPublisher
 from streams.ports.stores import Stores
+from streams.retention import agent as retention_agent
+from streams.retention.handler import RedactEvidence
 from streams.reviews import agent as reviews_agent
 from streams.reviews.handler import ChangeCase
 from streams.runtime.guard import Guard
@@ -125,6 +127,15 @@ def _audit(app: faust.App, around: AgentDependencies) -> None:
     audit_agent.register(app, around.guard, seal)
 
 
+def _retention(app: faust.App, around: AgentDependencies) -> None:
+    records = around.stores.records
+    commit = CommitAndTell(around.stores.journal, around.announcer)
+    redact = RedactEvidence(
+        around.stores, lambda tenant_id: read_settings(records, tenant_id), commit, around.clock
+    )
+    retention_agent.register(app, around.guard, redact)
+
+
 def _webhooks(app: faust.App, around: AgentDependencies) -> None:
     webhooks_agent.register_fan_out(app, around.guard, around.delivering.ports.fan_out)
 
@@ -151,6 +162,7 @@ AGENTS: Final[Mapping[str, Callable[[faust.App, AgentDependencies], None]]] = {
     "sessions": _sessions,
     "reviews": _reviews,
     "audit": _audit,
+    "retention": _retention,
     "webhooks": _webhooks,
     "deliveries": _deliveries,
 }

@@ -57,6 +57,7 @@ from app.vision.pooled import PooledImageDecoder
 from schemas.topics import Topic
 from streams.audit.commit import CommitAndTell
 from streams.catalog.handler import Catalogue
+from streams.retention.scheduler import RetentionSweeper, sweeping_evidence
 from streams.reviewers.context import People
 from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.event_publisher import KafkaEventPublisher
@@ -157,6 +158,11 @@ async def open_worker(
         if "sessions" in chosen:
             await stack.enter_async_context(
                 sweeping_sessions(Sweeper(deployment.stores.records, writer, now))
+            )
+        if "retention" in chosen:
+            sweeper = RetentionSweeper(deployment.stores, writer.write, now)
+            await stack.enter_async_context(
+                sweeping_evidence(sweeper, lambda: worker.is_assigned(Topic.RETENTION_COMMANDS, 0))
             )
         await stack.enter_async_context(delivering.looked_after())
         worker.figures += [*delivering.figures, guard_figure(guard)]

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from typing_extensions import override
 
+from app.adapters.memory.ages import MemoryEvidenceAges
 from app.adapters.memory.feed import FeedShelf, MemoryEventFeed
 from app.adapters.security.crypto import Keys, chain_key_of
 from app.adapters.security.keyring import TOMBSTONE, KeyRing, SubjectKey
@@ -53,6 +54,7 @@ def open_memory_stores(keys: Keys, shelves: Shelves | None = None) -> Stores:
         evidence=MemoryEvidenceStore(kept, ring),
         vault=MemoryVault(kept, ring),
         feed=MemoryEventFeed(kept.feed),
+        ages=MemoryEvidenceAges(kept.evidence),
     )
 
 
@@ -68,6 +70,8 @@ class MemoryJournal(Journal):
             raise ValueError("a record of a change is this tenant's or the platform's")
         next_ones = [self._next(record) for record in change.records]
         deciding = change.records[0]
+        if change.first_body is not None and next_ones[0] is not None:
+            next_ones[0] = replace(next_ones[0], first_body=change.first_body)
         if next_ones[0] is None:
             return Committed(self._kept.records[_key(deciding)], won=False)
         for record in next_ones:
