@@ -17,6 +17,7 @@ WITHOUT_AN_OPERATION: Final[Mapping[AuditAction, str]] = MappingProxyType(
         AuditAction.SESSION_EXPIRED: "a session that reached its end",
         AuditAction.WEBHOOK_DISABLED: "an endpoint that answered 410, or failed every attempt for five days",
         AuditAction.EVIDENCE_DELETED: "evidence whose retention period is over",
+        AuditAction.PRIVACY_EXECUTED: "an erasure that was carried out",
         AuditAction.VERIFICATION_REDACTED: "a verification of whose evidence nothing is stored any more",
     }
 )

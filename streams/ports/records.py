@@ -48,6 +48,7 @@ class RecordKind(StrEnum):
     WEBHOOK_HEALTH = "webhook_health"
     WEBHOOK_TENANT = "webhook_tenant"
     """That a tenant ever had an endpoint, and how far its events were seen fanned out; the platform's."""
+    ERASURE = "erasure"
     DELIVERY = "delivery"
     DELIVERY_WATCH = "delivery_watch"
     """When a delivery needs attention; the platform's, so that one sweep finds those of every tenant."""

@@ -4,16 +4,16 @@ from collections.abc import Awaitable, Callable
 
 import faust
 
-from schemas.retention import RedactVerification
+from schemas.privacy import RetentionCommand
 from schemas.topics import Topic
 from streams.runtime.agents import attach
 from streams.runtime.guard import Contract, Guard
 
-Redact = Callable[[RedactVerification], Awaitable[None]]
-"""Removes what of a verification is past its date."""
+Carry = Callable[[RetentionCommand], Awaitable[None]]
+"""Removes what of a verification is past its date, or erases a subject."""
 
 
-def register(app: faust.App, guard: Guard, redact: Redact) -> None:
-    """Attach the agent. Commands are keyed by verification id, so each verification has one writer here."""
-    contract = Contract(RedactVerification, lambda command: command.verification_id)
-    attach(app, guard, Topic.RETENTION_COMMANDS, "retention", contract, redact)
+def register(app: faust.App, guard: Guard, carry: Carry) -> None:
+    """Attach the agent. Commands are keyed by verification or erasure, so each has one writer here."""
+    contract = Contract(RetentionCommand, lambda command: command.key)
+    attach(app, guard, Topic.RETENTION_COMMANDS, "retention", contract, carry)

@@ -5,7 +5,7 @@ given again does only what is left to do: the record says which part that is.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -61,8 +61,8 @@ class RedactEvidence:
         if held is None or stored is None:
             row = rules.unreferenced_row(tenant_id, command.verification_id, due, now)
             await self.commit(act(tenant_id, row))
-        elif (after := rules.redacted(stored, policies)) != stored:
-            await self.commit(_change(held, after, policies, now))
+        elif rules.redacted(stored, policies) != stored:
+            await self.commit(redaction(held, policies, now))
         return [row.evidence_id for row in due]
 
     async def _find(self, command: RedactVerification) -> Record | None:
@@ -88,18 +88,22 @@ class RedactEvidence:
         return rows
 
 
-def _change(
-    held: Record, after: StoredVerification, policies: frozenset[RetentionPolicy], now: datetime
+def redaction(
+    held: Record,
+    policies: Collection[RetentionPolicy],
+    now: datetime,
+    because: str = "at the end of its retention period",
 ) -> Change:
     """Return the redaction: what the verification was answered with first goes too."""
     tenant_id, version = held.tenant_id, held.version + 1
-    before = rules.evidence_of(StoredVerification.from_bytes(held.body))
+    stored = StoredVerification.from_bytes(held.body)
+    before, after = rules.evidence_of(stored), rules.redacted(stored, policies)
     first = rules.redacted(StoredVerification.from_bytes(held.first_body or held.body), policies)
     removed = [one.id for one in before if one.retention_policy in policies]
     return Change(
         tenant_id,
         (replace(held, body=after.to_bytes(), version=version),),
-        rules.audit_rows(tenant_id, after, removed, version, now),
+        rules.audit_rows(tenant_id, after, removed, version, now, because),
         (rules.redacted_event(tenant_id, after, version, now),),
         first_body=first.to_bytes(),
     )

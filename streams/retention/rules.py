@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from schemas.audit import Actor, AuditAction, AuditEvent
+from schemas.audit import Actor, AuditAction, AuditEvent, AuditFilter
 from schemas.enums import ActorType, RetentionPolicy
 from schemas.events import DecisionEvent, EventType
 from schemas.ids import EvidenceId, SubjectId, TenantId, VerificationId, derive_id
@@ -99,14 +99,12 @@ def audit_rows(
     removed: Collection[EvidenceId],
     version: int,
     now: datetime,
+    because: str,
 ) -> tuple[AuditEvent, ...]:
     """Return the row of the removal and, once nothing is left, that of the redacted verification."""
     verification = after.verification
     about = verification.verification_id
-    actions = {
-        AuditAction.EVIDENCE_DELETED: f"Evidence of verification {about} was deleted at the end of its "
-        "retention period."
-    }
+    actions = {AuditAction.EVIDENCE_DELETED: f"Evidence of verification {about} was deleted {because}."}
     if is_redacted(after):
         detail = f"Verification {about} was redacted: nothing of its evidence is stored any more."
         actions[AuditAction.VERIFICATION_REDACTED] = detail
@@ -132,6 +130,11 @@ def redacted_event(
     """Return the event of a verification of which something was redacted."""
     about = f"{after.verification.verification_id}|{version}"
     return event_of(tenant_id, after, EventType.VERIFICATION_REDACTED, version + 1, about, now)
+
+
+def executed_rows(subject_id: SubjectId) -> AuditFilter:
+    """Return what finds the row of a subject's erasure."""
+    return AuditFilter(action=AuditAction.PRIVACY_EXECUTED, subject_id=subject_id)
 
 
 def unreferenced_row(

@@ -11,7 +11,7 @@ import structlog
 
 from schemas.base import to_milliseconds
 from schemas.enums import RetentionPolicy
-from schemas.ids import PLATFORM, EvidenceId, TenantId, VerificationId
+from schemas.ids import PLATFORM, ErasureId, EvidenceId, TenantId, VerificationId
 from schemas.problems import StoreUnavailable
 from schemas.retention import RedactVerification
 from schemas.tenant_settings import Retention
@@ -20,6 +20,7 @@ from streams.ports.evidence import EvidenceRow
 from streams.ports.records import Position, RecordKind
 from streams.ports.stores import Stores
 from streams.retention import rules
+from streams.retention.erasure_records import APPROVED_INDEX, erase_command
 from streams.runtime.outbox_relay import beside
 from streams.runtime.producer import Outgoing
 from streams.tenants.handler import TENANTS_INDEX
@@ -57,7 +58,7 @@ class RetentionSweeper:
         self._write = write
         self._now = now
         self._pace = pace or SweepPace()
-        self._asked: dict[tuple[TenantId, VerificationId, RetentionPolicy], datetime] = {}
+        self._asked: dict[tuple[str, ...], datetime] = {}
         """When each was asked for last; at most those of the rounds within `again_after`."""
 
     async def sweep(self) -> int:
@@ -83,10 +84,20 @@ class RetentionSweeper:
 
     async def _sweep_tenant(self, tenant_id: TenantId, now: datetime, most: int) -> int:
         retention = (await read_settings(self._stores.records, tenant_id)).retention
-        sent = 0
+        sent = await self._ask_erasures(tenant_id, now)
         for policy in rules.TIMED:
             sent += await self._sweep_policy(tenant_id, policy, retention, now, most - sent)
         return sent
+
+    async def _ask_erasures(self, tenant_id: TenantId, now: datetime) -> int:
+        """Ask for approved erasures that were not carried out yet."""
+        listed = await self._stores.records.page(
+            tenant_id, RecordKind.ERASURE, APPROVED_INDEX, limit=self._pace.page
+        )
+        fresh = [one for one in listed if (tenant_id, one.id) not in self._asked]
+        await self._write(*(erase_command(tenant_id, ErasureId(one.id), now) for one in fresh))
+        self._asked.update({(tenant_id, one.id): now for one in fresh})
+        return len(fresh)
 
     async def _sweep_policy(
         self, tenant_id: TenantId, policy: RetentionPolicy, retention: Retention, now: datetime, most: int

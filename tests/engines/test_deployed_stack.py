@@ -168,7 +168,7 @@ TOLD = frozenset({Topic.DECISIONS, Topic.WEBHOOK_DELIVERIES, Topic.AUDIT})
 MAY = {
     "front": (
         frozenset({Topic.REPLIES, Topic.RATE_LIMITS, Topic.AUDIT_CHECKPOINTS}),
-        COMMANDS | TOLD | {Topic.REPLIES, Topic.RATE_LIMITS},
+        COMMANDS | TOLD | {Topic.RETENTION_COMMANDS, Topic.REPLIES, Topic.RATE_LIMITS},
     ),
     "worker": (ALL, ALL),
     "sender": (

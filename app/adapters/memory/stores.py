@@ -278,6 +278,11 @@ class MemoryVault(Vault):
         return key.open(label, _VALUE_KIND, raw)
 
     @override
+    async def key_id(self, tenant_id: TenantId, subject_id: SubjectId) -> str | None:
+        wrapped = self._kept.keys.get((tenant_id, subject_id))
+        return None if wrapped is None else self._ring.unwrap(tenant_id, subject_id, wrapped).key_id
+
+    @override
     async def destroy(self, tenant_id: TenantId, subject_id: SubjectId) -> None:
         if self._kept.keys.get((tenant_id, subject_id)) != TOMBSTONE:
             self._kept.erasures.setdefault(tenant_id, []).append(subject_id)

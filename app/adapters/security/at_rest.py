@@ -34,6 +34,7 @@ SEALED_KINDS: Final[Mapping[RecordKind, Purpose]] = MappingProxyType(
         RecordKind.REVIEWER: Purpose.SEALED_PEOPLE,
         RecordKind.WEBHOOK_ENDPOINT: Purpose.SEALED_ENDPOINTS,
         RecordKind.PICTURE: Purpose.SEALED_PICTURES,
+        RecordKind.ERASURE: Purpose.SEALED_PEOPLE,
     }
 )
 """Records whose whole body is sealed, and under which key: a sender of webhooks needs only the second."""
