@@ -25,6 +25,7 @@ from app.cli.options import (
 )
 from app.cli.reviewers import reviewers
 from app.cli.status import status
+from app.cli.subjects import subjects
 from app.cli.webhooks import sender_key, webhooks
 from app.composition.existing_deployment import require_store
 from app.process.output import say_json, say_pairs
@@ -50,6 +51,7 @@ app.add_typer(demo, name="demo")
 app.add_typer(tenants, name="tenant")
 app.add_typer(keys, name="key")
 app.add_typer(reviewers, name="reviewer")
+app.add_typer(subjects, name="subject")
 app.add_typer(webhooks, name="webhook")
 app.add_typer(broker_users, name="broker-user")
 app.command("sender-key")(sender_key)

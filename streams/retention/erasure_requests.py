@@ -12,7 +12,7 @@ from schemas.ids import ID_PATTERN, SubjectId, TenantId
 from schemas.privacy import ChainPosition, Erasure, ErasureStatus
 from schemas.problems import NotFound, ProblemCode, Refused
 from schemas.tenant_settings import FourEyes, TenantSettings
-from schemas.verifications import StoredVerification
+from schemas.verifications import SUBJECT_PATTERN, StoredVerification
 from streams.audit.commit import Commit
 from streams.audit.rules import CHAIN
 from streams.ports.errors import Conflict, Erased
@@ -25,6 +25,8 @@ from streams.tenants.settings import read_settings
 from streams.verification.records import by_subject
 
 PAGE: Final = 100
+
+_SUBJECT: Final = re.compile(SUBJECT_PATTERN)
 
 _OURS: Final = re.compile(ID_PATTERN)
 """Names under which members and keys have data keys of their own."""
@@ -128,6 +130,9 @@ class ErasureRequests:
         return await self.stores.records.get(tenant_id, RecordKind.ERASURE, erasure_id(tenant_id, subject_id))
 
     async def _require_known(self, tenant_id: TenantId, subject_id: SubjectId) -> None:
+        """Raise `NotFound` for a name that is no subject's, such as that of another holder of a data key."""
+        if not _SUBJECT.fullmatch(subject_id):
+            raise NotFound(subject_id)
         async for _ in verifications_of(self.stores.records, tenant_id, subject_id):
             return
         if _OURS.fullmatch(subject_id) or await self._key_id(tenant_id, subject_id) is None:

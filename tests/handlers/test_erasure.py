@@ -236,7 +236,9 @@ async def test_a_legal_hold_stops_each_step(stage: ErasureStage) -> None:
 async def test_an_unknown_subject_and_a_member_are_no_subjects(stage: ErasureStage) -> None:
     member = SubjectId(ADA.actor_id or "")
     await stage.stores.vault.seal(ACME, member, "address", b"192.0.2.1")
-    for subject_id in (SubjectId("nobody"), member):
+    holder = SubjectId("tenant/subject-ids")
+    await stage.stores.vault.seal(ACME, holder, "subject_id", SUBJECT.encode())
+    for subject_id in (SubjectId("nobody"), member, holder):
         with pytest.raises(NotFound):
             await stage.request(subject_id)
     with pytest.raises(NotFound):

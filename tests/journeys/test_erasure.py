@@ -5,6 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.journeys.people import Person, sign_in
 from tests.journeys.service import Service, hopper, request_for, running_service, veristream_json
 
@@ -12,7 +14,7 @@ CANARIES = (b"CANARYSURNAME", b"1931-04-09", b"ERIKSSON")
 """Declared by the tenant, and read on the document."""
 
 SUBJECT = "customer-erased"
-DECLARED = {"extracted_fields": {"surname": "CANARYSURNAME", "date_of_birth": "1931-04-09"}}
+DECLARED: Any = {"extracted_fields": {"surname": "CANARYSURNAME", "date_of_birth": "1931-04-09"}}
 
 
 async def executed(owner: Person) -> dict[str, Any]:
@@ -52,6 +54,12 @@ async def test_an_erased_subject_leaves_nothing_readable_behind(tmp_path: Path) 
         whole = await chain_is_whole(service)
         left = await asyncio.to_thread(files, tmp_path)
 
+        erase = partial(command, "subject", "erase", "--tenant", service.tenant_id, "--reason", "asked")
+        known = await erase(SUBJECT)
+        with pytest.raises(AssertionError, match="no such subject"):
+            await erase("nobody")
+
+    assert known == {"erasure_id": proof["erasure_id"], "status": "EXECUTED"}
     assert (asked[0], proof["status"], proof["requested_by"]) == (202, "EXECUTED", owner.reviewer_id)
     assert proof["removed"]["verifications"] == 1
     assert {one["retention_policy"] for one in shown["evidence"]} == {"REDACTED"}
