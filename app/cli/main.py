@@ -15,6 +15,7 @@ from app.cli.migrate import migrate
 from app.cli.options import ShowVersion
 from app.cli.reviewers import reviewers
 from app.cli.roles import broker, dead_letters, front, up, worker
+from app.cli.subjects import subjects
 from app.cli.tenants import catalogue, keys, tenants
 from app.cli.webhook_resend import webhook_resend
 from app.cli.webhooks import sender_key, webhooks
@@ -35,6 +36,7 @@ app.add_typer(demo, name="demo")
 app.add_typer(tenants, name="tenant")
 app.add_typer(keys, name="key")
 app.add_typer(reviewers, name="reviewer")
+app.add_typer(subjects, name="subject")
 app.add_typer(webhooks, name="webhook")
 app.add_typer(broker_users, name="broker-user")
 app.add_typer(audit, name="audit")

@@ -10,6 +10,8 @@ import faust
 from app.adapters.faces.search import InMemoryFaceSearch
 from app.adapters.security.crypto import Keys, Purpose
 from app.composition.webhooks import Delivering
+from schemas.privacy import EraseSubject, RetentionCommand
+from schemas.retention import RedactVerification
 from schemas.sessions import RecordOutcome
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification
@@ -21,6 +23,9 @@ from streams.flows import agent as flows_agent
 from streams.flows.handler import ChangeFlow
 from streams.ports.events import EventPublisher
 from streams.ports.stores import Stores
+from streams.retention import agent as retention_agent
+from streams.retention.erasure import EraseSubjects
+from streams.retention.handler import RedactEvidence
 from streams.reviews import agent as reviews_agent
 from streams.reviews.handler import ChangeCase
 from streams.runtime.guard import Guard
@@ -125,6 +130,30 @@ def _audit(app: faust.App, around: AgentDependencies) -> None:
     audit_agent.register(app, around.guard, seal)
 
 
+def _retention(app: faust.App, around: AgentDependencies) -> None:
+    records = around.stores.records
+    commit = CommitAndPublish(around.stores.journal, around.announcer)
+    redact = RedactEvidence(
+        around.stores, lambda tenant_id: read_settings(records, tenant_id), commit, around.clock
+    )
+    erase = EraseSubjects(
+        around.stores,
+        lambda tenant_id: read_settings(records, tenant_id),
+        commit,
+        around.writer.write,
+        around.clock,
+    )
+
+    async def carry(command: RetentionCommand) -> None:
+        match command.root:
+            case EraseSubject() as erasure:
+                await erase(erasure)
+            case RedactVerification() as redaction:
+                await redact(redaction)
+
+    retention_agent.register(app, around.guard, carry)
+
+
 def _webhooks(app: faust.App, around: AgentDependencies) -> None:
     webhooks_agent.register_fan_out(app, around.guard, around.delivering.ports.fan_out)
 
@@ -151,6 +180,7 @@ AGENTS: Final[Mapping[str, Callable[[faust.App, AgentDependencies], None]]] = {
     "sessions": _sessions,
     "reviews": _reviews,
     "audit": _audit,
+    "retention": _retention,
     "webhooks": _webhooks,
     "deliveries": _deliveries,
 }

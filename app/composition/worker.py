@@ -27,7 +27,9 @@ from app.process.startup import READY_S, CannotStart
 from app.settings import Settings
 from app.vision.forker import Forker
 from app.vision.pool import job_times
+from schemas.topics import Topic
 from streams.audit.commit import CommitAndPublish
+from streams.retention.scheduler import RetentionSweeper, sweeping_evidence
 from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.event_publisher import KafkaEventPublisher
 from streams.runtime.guard import Guard
@@ -98,6 +100,11 @@ async def open_worker(
         if "sessions" in chosen:
             await stack.enter_async_context(
                 scheduling_sessions(SessionScheduler(deployment.stores.records, writer, now))
+            )
+        if "retention" in chosen:
+            sweeper = RetentionSweeper(deployment.stores, writer.write, now)
+            await stack.enter_async_context(
+                sweeping_evidence(sweeper, lambda: worker.is_assigned(Topic.RETENTION_COMMANDS, 0))
             )
         await stack.enter_async_context(delivering.looked_after())
         worker.figures += [*delivering.figures, guard_figure(guard)]

@@ -16,8 +16,9 @@ WITHOUT_AN_OPERATION: Final[Mapping[AuditAction, str]] = MappingProxyType(
         AuditAction.SERVICE_STARTED: "the start of a process",
         AuditAction.SESSION_EXPIRED: "a session that reached its end",
         AuditAction.WEBHOOK_DISABLED: "an endpoint that answered 410, or failed every attempt for five days",
-        AuditAction.EVIDENCE_DELETED: "nothing in this version",
-        AuditAction.VERIFICATION_REDACTED: "nothing in this version",
+        AuditAction.EVIDENCE_DELETED: "evidence whose retention period is over",
+        AuditAction.PRIVACY_EXECUTED: "an erasure that was carried out",
+        AuditAction.VERIFICATION_REDACTED: "a verification of whose evidence nothing is stored any more",
     }
 )
 """What the service writes by itself, and when."""

@@ -29,6 +29,7 @@ from app.http.routes.explanations import ExplanationRoutes, explanation_endpoint
 from app.http.routes.flows.routes import FlowRoutes, flow_endpoints
 from app.http.routes.health import HealthRoutes, health_endpoints
 from app.http.routes.members import MemberRoutes, member_endpoints
+from app.http.routes.privacy import PrivacyRoutes, privacy_endpoints
 from app.http.routes.reference import problem_endpoints, reference_endpoints
 from app.http.routes.review_cases.routes import CaseRoutes, case_endpoints
 from app.http.routes.sessions.list import SessionListRoutes, session_list_endpoints
@@ -41,6 +42,7 @@ from app.http.routes.webhooks.deliveries import webhook_endpoints
 from app.http.tenant_limits import TenantLimits
 from schemas.problems import ProblemCode, Refused
 from streams.catalog.handler import Catalogue
+from streams.retention.erasure_requests import ErasureRequests
 
 
 def create_app(
@@ -107,6 +109,9 @@ def endpoints_of(
         *member_endpoints(MemberRoutes(ports, bodies, cursors)),
         *key_endpoints(KeyRoutes(ports, bodies, cursors)),
         *settings_endpoints(SettingsRoutes(ports, bodies, changing_settings(ports), limits)),
+        *privacy_endpoints(
+            PrivacyRoutes(ports, bodies, ErasureRequests(ports.stores, ports.commit, ports.clock))
+        ),
         *tenant_endpoints(TenantRoutes(ports, bodies, cursors)),
         *webhook_endpoints(ports, bodies, cursors, settings),
         *problem_endpoints(),

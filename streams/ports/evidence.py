@@ -92,6 +92,14 @@ class Vault(Protocol):
         """
         ...
 
+    async def key_id(self, tenant_id: TenantId, subject_id: SubjectId) -> str | None:
+        """Return a name for the subject's key that tells nothing of it, None when there is none.
+
+        Raises:
+            Erased: The key was destroyed.
+        """
+        ...
+
     async def destroy(self, tenant_id: TenantId, subject_id: SubjectId) -> None:
         """Destroy the subject's key for good: whatever it sealed is `Erased` from now on.
 

@@ -48,6 +48,7 @@ class RecordKind(StrEnum):
     WEBHOOK_HEALTH = "webhook_health"
     WEBHOOK_TENANT = "webhook_tenant"
     """That a tenant ever had an endpoint, and how far its events were seen fanned out; the platform's."""
+    ERASURE = "erasure"
     DELIVERY = "delivery"
     DELIVERY_WATCH = "delivery_watch"
     """When a delivery needs attention; the platform's, so that one sweep finds those of every tenant."""
@@ -93,7 +94,7 @@ class Change:
     The first record decides: when it is new (`version` 1) and already there, or when the stored
     version is not `version - 1`, nothing of the change is written. Any other record that is new and
     already there stays as it is. What a record was created with (`created_at`, `fingerprint`, its
-    first body, `searched`) never changes.
+    first body, `searched`) never changes, but for `first_body`.
     """
 
     tenant_id: TenantId
@@ -101,6 +102,8 @@ class Change:
     records: tuple[Record, ...]
     audit: tuple[AuditEvent, ...] = ()
     events: tuple[DecisionEvent, ...] = ()
+    first_body: bytes | None = None
+    """Takes the place of the deciding record's first body, which held what must not be stored any longer."""
 
 
 @dataclass(frozen=True, slots=True)

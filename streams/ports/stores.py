@@ -7,6 +7,7 @@ from streams.ports.audit import AuditLog
 from streams.ports.events import EventFeed
 from streams.ports.evidence import EvidenceStore, Vault
 from streams.ports.records import Journal, Records
+from streams.ports.retention import EvidenceAges
 
 Value = TypeVar("Value")
 
@@ -33,3 +34,4 @@ class Stores:
     evidence: EvidenceStore
     vault: Vault
     feed: EventFeed
+    ages: EvidenceAges

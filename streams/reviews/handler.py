@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from schemas.audit import AuditAction
 from schemas.base import to_milliseconds
-from schemas.enums import CaseStatus, EvidenceKind
+from schemas.enums import CaseStatus, EvidenceKind, RetentionPolicy
 from schemas.events import DecisionEvent, EventType
 from schemas.ids import DecisionId, TenantId, UserId
 from schemas.people import PERMISSIONS_OF, Permission, Reviewer
@@ -180,7 +180,11 @@ class ChangeCase:
         record = await self._find(command.tenant_id, RecordKind.VERIFICATION, case.verification_id)
         verification = StoredVerification.from_bytes(record.body).verification
         document = verification.document.evidence if verification.document else ()
-        wanted = {one.id for one in (*verification.evidence, *document) if one.kind in IMAGES}
+        wanted = {
+            one.id
+            for one in (*verification.evidence, *document)
+            if one.kind in IMAGES and one.retention_policy is not RetentionPolicy.REDACTED
+        }
         index = viewed_index(case.verification_id, command.reviewer_id)
         seen = await self._stores.records.page(command.tenant_id, RecordKind.ACT, index, limit=500)
         return wanted <= {record.body.decode() for record in seen}

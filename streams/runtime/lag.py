@@ -22,6 +22,7 @@ CONSUMED: Final = (
     Topic.FLOW_COMMANDS,
     Topic.SESSION_COMMANDS,
     Topic.REVIEW_COMMANDS,
+    Topic.RETENTION_COMMANDS,
     Topic.DECISIONS,
     Topic.WEBHOOK_DELIVERIES,
     Topic.AUDIT,

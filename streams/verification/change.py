@@ -13,6 +13,7 @@ from schemas.enums import (
     ExtractionStatus,
     FlowType,
     ReaderClass,
+    RetentionPolicy,
     RiskLevel,
     SessionStatus,
     VerificationStatus,
@@ -305,7 +306,11 @@ def memo_of(record: Record, stored: StoredVerification) -> Remembered:
         tenant_id=record.tenant_id,
         fingerprint=record.fingerprint,
         request_id=stored.request_id,
-        evidence_ids=tuple(evidence.id for evidence in stored.verification.evidence),
+        evidence_ids=tuple(
+            evidence.id
+            for evidence in stored.verification.evidence
+            if evidence.retention_policy is not RetentionPolicy.REDACTED
+        ),
     )
 
 

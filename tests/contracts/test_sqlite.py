@@ -421,6 +421,7 @@ async def test_a_store_of_schema_2_gets_the_list_of_erasures_and_keeps_what_it_h
     async with open_sqlite_stores(folder, ROOT_KEY) as stores:
         sealed = await stores.vault.seal(ACME, SUBJECT, "fields", b"plain")
     SqliteBreaker(folder).run("DROP TABLE erasures")
+    SqliteBreaker(folder).run("DROP INDEX evidence_by_age")
     SqliteBreaker(folder).run("PRAGMA user_version = 2")
 
     async with open_sqlite_stores(folder, ROOT_KEY) as stores:

@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.sqlite import audit_log, audit_rows, evidence_rows, feed, journal, keys, search
+from app.adapters.sqlite import (
+    audit_log,
+    audit_rows,
+    evidence_ages,
+    evidence_rows,
+    feed,
+    journal,
+    keys,
+    search,
+)
 from app.adapters.sqlite.batching import for_rows
 from app.adapters.sqlite.engine import prepare
 from schemas.audit import AuditFilter
@@ -47,7 +56,7 @@ def scans(plan: list[str]) -> list[str]:
 
 STATEMENTS = {
     f"{module.__name__.rpartition('.')[2]}{name}": text
-    for module in (audit_log, audit_rows, evidence_rows, feed, journal, keys, search)
+    for module in (audit_log, audit_rows, evidence_ages, evidence_rows, feed, journal, keys, search)
     for name, text in vars(module).items()
     if isinstance(text, str) and text.lstrip().startswith(("SELECT", "UPDATE", "DELETE", "INSERT"))
 }
@@ -64,7 +73,7 @@ def test_a_statement_for_many_rows_finds_them_by_an_index(connection: sqlite3.Co
 
 
 def test_the_statements_of_every_store_are_tried_above() -> None:
-    assert len(STATEMENTS) >= 27
+    assert len(STATEMENTS) >= 28
 
 
 EQUALS = {

@@ -136,3 +136,19 @@ async def test_keys_destroyed_at_once_are_all_listed(stores: Stores) -> None:
     await asyncio.gather(*(stores.vault.destroy(ACME, subject) for subject in subjects))
 
     assert set(await stores.vault.erased(ACME, after=0, limit=20)) == subjects
+
+
+async def test_a_key_has_a_name_of_its_own_until_it_is_destroyed(stores: Stores) -> None:
+    """It is the same in every process, and no other subject's."""
+    nobodys = await stores.vault.key_id(ACME, SUBJECT)
+    await stores.vault.seal(ACME, SUBJECT, "name", b"plain")
+    await stores.vault.seal(GLOBEX, SUBJECT, "name", b"plain")
+    own, again = [await stores.vault.key_id(ACME, SUBJECT) for _ in range(2)]
+    theirs = await stores.vault.key_id(GLOBEX, SUBJECT)
+    await stores.vault.destroy(ACME, SUBJECT)
+
+    assert nobodys is None
+    assert own == again
+    assert len({own, theirs, None}) == 3
+    with pytest.raises(Erased):
+        await stores.vault.key_id(ACME, SUBJECT)

@@ -168,7 +168,7 @@ EVENT_TOPICS = frozenset({Topic.DECISIONS, Topic.WEBHOOK_DELIVERIES, Topic.AUDIT
 MAY = {
     "front": (
         frozenset({Topic.REPLIES, Topic.RATE_LIMITS, Topic.AUDIT_CHECKPOINTS}),
-        COMMANDS | EVENT_TOPICS | {Topic.REPLIES, Topic.RATE_LIMITS},
+        COMMANDS | EVENT_TOPICS | {Topic.RETENTION_COMMANDS, Topic.REPLIES, Topic.RATE_LIMITS},
     ),
     "worker": (ALL, ALL),
     "sender": (

@@ -354,6 +354,7 @@ class Stage:
                 subject_id=command.subject_id,
                 evidence_id=evidence_id,
                 kind=kind,
+                retention_policy=records.RETENTION_OF[kind],
             )
             await self.stores.evidence.put([draft])
         sealed = await self.stores.vault.seal(

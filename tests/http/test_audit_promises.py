@@ -75,6 +75,15 @@ async def use_every_operation(office: Office) -> None:
     await use_members(front, owner)
     await use_keys_and_settings(owner)
     await use_webhooks(front)
+    await use_erasures(front, owner)
+
+
+async def use_erasures(front: Front, owner: SignedIn) -> None:
+    """An erasure that a second person approves."""
+    erase = f"/v1/subjects/{UNCERTAIN}@0/erase"
+    await did(owner, "PATCH", f"{CONTROL}/settings", json={"four_eyes": "ALWAYS"})
+    await did(owner, "POST", erase, json={"reason": "x"})
+    await did(await front.sign_in(), "POST", f"{erase}/approve")
 
 
 async def done(front: Front, method: str, path: str, key: str | None = TEST, **more: Any) -> Any:

@@ -21,6 +21,7 @@ TOKEN: Final = "operator-token-of-thirty-two-characters"  # noqa: S105 - a test'
 
 IDS: Final = {
     "code": "NG_NIN_SLIP",
+    "subject_id": "nobody",
     "revision": "1",
     **{
         name: f"{prefix}_{'0' * 26}"
@@ -69,6 +70,9 @@ POST   /v1/capture/consent                                      capture         
 PUT    /v1/capture/document                                     capture                                                      422
 PUT    /v1/capture/selfie                                       capture                                                      422
 POST   /v1/capture/submit                                       capture                                                      409
+POST   /v1/subjects/{subject_id}/erase                          person:PRIVACY_MANAGE                                        422
+POST   /v1/subjects/{subject_id}/erase/approve                  person:PRIVACY_MANAGE                                        404
+GET    /v1/subjects/{subject_id}/erasure                        person:PRIVACY_MANAGE                                        404
 GET    /v1/control/review-cases                                 person:CASES_READ                                            200
 GET    /v1/control/review-cases/{review_case_id}                person:CASES_READ                                            404
 POST   /v1/control/review-cases/{review_case_id}/claim          person:CASES_WORK                                            404

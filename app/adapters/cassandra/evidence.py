@@ -141,7 +141,7 @@ class CassandraEvidenceStore(EvidenceStore):
         return place is not None and place.file == file
 
     async def _find_or_raise(self, tenant_id: TenantId, evidence_id: EvidenceId) -> Kept:
-        kept = await self._find(tenant_id, evidence_id)
+        kept = await self.find(tenant_id, evidence_id)
         if kept is None:
             raise NotFound(evidence_id)
         return kept
@@ -152,11 +152,22 @@ class CassandraEvidenceStore(EvidenceStore):
                 return Place(tenant_id, home, evidence_id, token)
         return None
 
-    async def _find(self, tenant_id: TenantId, evidence_id: EvidenceId) -> Kept | None:
+    async def find(self, tenant_id: TenantId, evidence_id: EvidenceId) -> Kept | None:
+        """Return the piece, None when there is none.
+
+        Raises:
+            Damaged: Its row was altered.
+        """
         for (home,) in await self._session.execute(HOME, (tenant_id, evidence_id)):
             for columns in await self._session.execute(ROW, (tenant_id, home, evidence_id)):
                 return to_kept(columns)
         return None
+
+    async def remove_whole(self, piece: Kept) -> None:
+        """Remove a piece for good: its file, then its row, by which a removal that was cut short is known."""
+        await self._remove([piece.file])
+        row = piece.row
+        await self._session.lwt(deletion(Place(row.tenant_id, piece.home, row.evidence_id, piece.file.token)))
 
     async def _remove(self, files: Iterable[BlobName]) -> None:
         spare = list(files)

@@ -35,6 +35,15 @@ ROW: Final = Statement(
 
 _AT_HOME: Final = Statement(f"SELECT {_COLUMNS} FROM evidence WHERE tenant = ? AND home = ?")  # noqa: S608 - constants only
 _SET_HOME: Final = Statement("INSERT INTO evidence_homes (tenant, evidence_id, home) VALUES (?, ?, ?)")
+_AGE: Final = Statement(
+    "INSERT INTO evidence_ages (tenant, policy, day, created_at, evidence_id) VALUES (?, ?, ?, ?, ?)"
+)
+_AGE_DAY: Final = Statement("INSERT INTO evidence_days (tenant, policy, day) VALUES (?, ?, ?)")
+EVERY: Final = Statement("SELECT tenant, retention_policy, created_at, evidence_id FROM evidence")
+"""All there is, for a migration that lists it by age."""
+
+DAY_MICROS: Final = 24 * 3600 * 1_000_000
+
 _INSERT: Final = f"INSERT INTO evidence ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS"  # noqa: S608 - constants only
 _DELETE: Final = Statement(
     "DELETE FROM evidence WHERE tenant = ? AND home = ? AND evidence_id = ? IF file = ?"
@@ -81,8 +90,26 @@ def insertion(pieces: Sequence[Kept]) -> Attempt:
 
 
 def homing(pieces: Sequence[Kept]) -> Sequence[Write]:
-    """Return what says where the pieces are to be found; it comes before them."""
-    return [(_SET_HOME, (piece.row.tenant_id, piece.row.evidence_id, piece.home)) for piece in pieces]
+    """Return what says where the pieces are to be found, by id and by age; it comes before them."""
+    writes: list[Write] = []
+    for row, home in ((piece.row, piece.home) for piece in pieces):
+        writes.append((_SET_HOME, (row.tenant_id, row.evidence_id, home)))
+        writes += age_writes(
+            row.tenant_id, row.retention_policy.value, to_micros(row.created_at), row.evidence_id
+        )
+    return writes
+
+
+def age_writes(tenant: str, policy: str, created_at: int, evidence_id: str) -> Sequence[Write]:
+    """Return what lists a piece by age; it comes before the piece. `created_at` in microseconds."""
+    day = (tenant, policy, created_at // DAY_MICROS)
+    return [(_AGE_DAY, day), (_AGE, (*day, created_at, evidence_id))]
+
+
+def age_of(row: EvidenceRow) -> tuple[str, str, int, int, str]:
+    """Return under which tenant, policy, day, time and id a piece is listed by age."""
+    micros = to_micros(row.created_at)
+    return row.tenant_id, row.retention_policy.value, micros // DAY_MICROS, micros, row.evidence_id
 
 
 def deletion(place: Place) -> Attempt:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID, uuid4
 from weakref import WeakValueDictionary
@@ -110,6 +110,8 @@ class CassandraJournal(Journal):
         _check_follows(change.records, before)
         outbox = pack(change, uuid4(), self._now(), before)
         record = Companion.of(deciding, before[0]).to_record()
+        if change.first_body is not None:
+            record = replace(record, first_body=change.first_body)
         settled = await self._session.lwt(_attempt(record, outbox.attempt, outbox.to_bytes()))
         if settled.applied:
             await self._write_outbox(record, outbox)

@@ -129,6 +129,11 @@ class CassandraVault(Vault):
         return key.open(label, VALUE_KIND, raw)
 
     @override
+    async def key_id(self, tenant_id: TenantId, subject_id: SubjectId) -> str | None:
+        key = await self._keys.find(tenant_id, subject_id)
+        return None if key is None else key.key_id
+
+    @override
     async def destroy(self, tenant_id: TenantId, subject_id: SubjectId) -> None:
         await self._keys.destroy(tenant_id, subject_id)
 

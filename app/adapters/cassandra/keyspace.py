@@ -12,7 +12,8 @@ from typing import Final
 from cassandra import InvalidRequest, Unauthorized
 
 from app.adapters.cassandra.connection import Address, open_session
-from app.adapters.cassandra.schema import MIGRATIONS, NEWEST, OLDEST, settings_table
+from app.adapters.cassandra.evidence_rows import EVERY, age_writes
+from app.adapters.cassandra.schema import MIGRATIONS, NEWEST, OLDEST, WITH_AGES, settings_table
 from app.adapters.cassandra.session import Attempt, Session, Statement
 from app.adapters.shared.open_errors import UNREADABLE, SchemaRefused, StoreRefused
 from schemas.problems import StoreUnavailable
@@ -91,9 +92,19 @@ async def _make_tables(session: Session, keyspace: str) -> Migrated:
                 continue
             for table in script:
                 await session.define(table)
+            if version == WITH_AGES:
+                await _list_ages(session)
             await _set_version(session, standing, version)
             standing = version
     return Migrated(keyspace, before, NEWEST)
+
+
+async def _list_ages(session: Session) -> None:
+    """List by age what was stored before there was such a list; safe to repeat."""
+    async for page in session.pages(EVERY):
+        for tenant, policy, created_at, evidence_id in page:
+            if None not in (policy, created_at):  # else the row was altered
+                await session.batch(age_writes(tenant, policy, created_at, evidence_id))
 
 
 async def schema_version(session: Session) -> int:

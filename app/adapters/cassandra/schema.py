@@ -173,6 +173,22 @@ _ERASURES: Final = (
     )""",
 )
 
+_EVIDENCE_AGES: Final = (
+    # A tenant's evidence under one retention policy and created on one day, oldest first; written before the
+    # piece, taken away after it, so a row may lead to nothing. created_at in microseconds, day counted from
+    # 1970-01-01.
+    f"""
+    CREATE TABLE IF NOT EXISTS evidence_ages (
+        tenant text, policy text, day bigint, created_at bigint, evidence_id text,
+        PRIMARY KEY ((tenant, policy, day), created_at, evidence_id)
+    ) WITH {HINTS}""",
+    # The days on which a tenant has evidence under a policy, oldest first: no sweep guesses.
+    f"""
+    CREATE TABLE IF NOT EXISTS evidence_days (
+        tenant text, policy text, day bigint, PRIMARY KEY ((tenant, policy), day)
+    ) WITH {HINTS}""",
+)
+
 _TABLES_OF: Final = UUID("5d9f2d60-7a4e-41f0-8c3e-5f6b1d2a9c47")
 """Names of keyspaces are hashed under it."""
 
@@ -191,8 +207,15 @@ def settings_table(keyspace: str) -> str:
 OLDEST: Final = 2
 """What went before was never released, and had members and endpoints in the clear: it is refused."""
 
-MIGRATIONS: Final[Sequence[Sequence[str]]] = ((*_RECORDS, *_EVENTS, *_AUDIT, *_EVIDENCE), _ERASURES)
+MIGRATIONS: Final[Sequence[Sequence[str]]] = (
+    (*_RECORDS, *_EVENTS, *_AUDIT, *_EVIDENCE),
+    _ERASURES,
+    _EVIDENCE_AGES,
+)
 """The first makes version `OLDEST`, each other one leads to the next; what was released is never edited."""
+
+WITH_AGES: Final = OLDEST + MIGRATIONS.index(_EVIDENCE_AGES)
+"""The version that lists evidence by age."""
 
 NEWEST: Final = OLDEST + len(MIGRATIONS) - 1
 """The version this program knows."""
@@ -219,6 +242,8 @@ TABLES: Final = (
     "erasures",
     "evidence",
     "evidence_homes",
+    "evidence_ages",
+    "evidence_days",
 )
 """All tables, to empty or count them."""
 

@@ -8,6 +8,7 @@ from app.adapters.cassandra.audit_log import CassandraAuditLog
 from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.deployment_check import check_folder, check_root_key
 from app.adapters.cassandra.evidence import CassandraEvidenceStore
+from app.adapters.cassandra.evidence_ages import CassandraEvidenceAges
 from app.adapters.cassandra.feed import CassandraEventFeed
 from app.adapters.cassandra.feed_positions import SETTLE_S
 from app.adapters.cassandra.journal import CassandraJournal
@@ -54,11 +55,13 @@ def build_stores(
     """Return the stores over a session; nothing is looked at. `settle_s`: see `feed_positions`."""
     subjects = SubjectKeys(session, KeyRing(keys))
     journal = CassandraJournal(session, settle_s=settle_s)
+    evidence = CassandraEvidenceStore(session, subjects, BlobFiles(blobs_dir, durable=durable))
     return Stores(
         journal=journal,
         records=CassandraRecords(session, journal.finish),
         audit_log=CassandraAuditLog(session, chain_key_of(keys)),
-        evidence=CassandraEvidenceStore(session, subjects, BlobFiles(blobs_dir, durable=durable)),
+        evidence=evidence,
         vault=CassandraVault(subjects),
         feed=CassandraEventFeed(session, settle_s),
+        ages=CassandraEvidenceAges(session, evidence),
     )

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from typing_extensions import override
 
+from app.adapters.memory.ages import MemoryEvidenceAges
 from app.adapters.memory.feed import FeedShelf, MemoryEventFeed
 from app.adapters.security.crypto import Keys, chain_key_of
 from app.adapters.security.keyring import TOMBSTONE, KeyRing, SubjectKey
@@ -53,6 +54,7 @@ def open_memory_stores(keys: Keys, shelves: Shelves | None = None) -> Stores:
         evidence=MemoryEvidenceStore(shared, ring),
         vault=MemoryVault(shared, ring),
         feed=MemoryEventFeed(shared.feed),
+        ages=MemoryEvidenceAges(shared.evidence),
     )
 
 
@@ -68,6 +70,8 @@ class MemoryJournal(Journal):
             raise ValueError("a record of a change is this tenant's or the platform's")
         next_ones = [self._next(record) for record in change.records]
         deciding = change.records[0]
+        if change.first_body is not None and next_ones[0] is not None:
+            next_ones[0] = replace(next_ones[0], first_body=change.first_body)
         if next_ones[0] is None:
             return Committed(self._shelves.records[_key(deciding)], won=False)
         for record in next_ones:
@@ -272,6 +276,11 @@ class MemoryVault(Vault):
         except (binascii.Error, ValueError) as error:
             raise Damaged("no sealed value") from error
         return key.open(label, _VALUE_KIND, raw)
+
+    @override
+    async def key_id(self, tenant_id: TenantId, subject_id: SubjectId) -> str | None:
+        wrapped = self._shelves.keys.get((tenant_id, subject_id))
+        return None if wrapped is None else self._ring.unwrap(tenant_id, subject_id, wrapped).key_id
 
     @override
     async def destroy(self, tenant_id: TenantId, subject_id: SubjectId) -> None:

@@ -34,6 +34,7 @@ SEALED_KINDS: Final[Mapping[RecordKind, Purpose]] = MappingProxyType(
         RecordKind.REVIEWER: Purpose.SEALED_PEOPLE,
         RecordKind.WEBHOOK_ENDPOINT: Purpose.SEALED_ENDPOINTS,
         RecordKind.PICTURE: Purpose.SEALED_PICTURES,
+        RecordKind.ERASURE: Purpose.SEALED_PEOPLE,
     }
 )
 """Records whose whole body is sealed, and under which key: a sender of webhooks needs only the second."""
@@ -81,7 +82,10 @@ class AtRest:
         """Return the change as a store may see it."""
         records = tuple(self._seal_record(record) for record in change.records)
         rows = tuple(self._seal_row(change.tenant_id, row) for row in change.audit)
-        return replace(change, records=records, audit=rows)
+        first = change.first_body
+        if first is not None and (purpose := self._kinds.get(change.records[0].kind)) is not None:
+            first = self._seal(purpose, change.records[0].tenant_id, _names(records[0]), first)
+        return replace(change, records=records, audit=rows, first_body=first)
 
     def index(self, tenant_id: TenantId, pair: tuple[str, str]) -> tuple[str, str]:
         """Return the index as it is stored."""

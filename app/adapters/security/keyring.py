@@ -1,5 +1,6 @@
 """Data keys of subjects: stored wrapped by the root key, unwrapped and cached only here."""
 
+import hashlib
 import os
 import threading
 import time
@@ -16,6 +17,8 @@ from streams.ports.errors import Erased
 from streams.webhooks.secrets import ENDPOINT_HOLDER
 
 _TAG_BYTES: Final = 16
+
+_KEY_ID_DIGITS: Final = 16
 
 TOMBSTONE: Final = bytes(len(ENVELOPE) + NONCE_BYTES + KEY_BYTES + _TAG_BYTES)
 """Stands where a wrapped key stood; of the same length, so that the key is overwritten in place."""
@@ -36,6 +39,11 @@ class SubjectKey:
     subject_id: SubjectId
     wrapped: bytes
     cipher: AESGCM
+
+    @property
+    def key_id(self) -> str:
+        """A name for the key as it is wrapped now, which tells nothing of it."""
+        return f"sk_{hashlib.sha256(self.wrapped).hexdigest()[:_KEY_ID_DIGITS]}"
 
     def seal(self, name: str, kind: str, plain: bytes) -> bytes:
         """Return the value sealed for this subject under its name and kind."""

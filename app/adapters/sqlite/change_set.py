@@ -36,7 +36,7 @@ class Ledger:
         """
         staged: dict[RecordKey, Record] = {}
         deciding, *others = change.records
-        won = self._stage(deciding, staged)
+        won = self._stage(deciding, staged, first_body=change.first_body)
         if won:
             for record in others:
                 self._stage(record, staged)
@@ -57,7 +57,9 @@ class Ledger:
         key = key_of(record)
         return staged.get(key) or self.after.get(key) or self.before.get(key)
 
-    def _stage(self, record: Record, staged: dict[RecordKey, Record]) -> bool:
+    def _stage(
+        self, record: Record, staged: dict[RecordKey, Record], *, first_body: bytes | None = None
+    ) -> bool:
         """Stage one record; False when this very version stands already, or a new one is not new."""
         standing = self._standing(record, staged)
         if record.version <= 1:
@@ -70,8 +72,9 @@ class Ledger:
             return False
         if standing.version != record.version - 1:
             raise Conflict(f"{record.id} has version {standing.version}")
+        first = standing.first_body if first_body is None else first_body
         staged[key_of(record)] = replace(
-            standing, version=record.version, body=record.body, indexes=record.indexes
+            standing, version=record.version, body=record.body, indexes=record.indexes, first_body=first
         )
         return True
 

@@ -17,13 +17,15 @@ _INSERT: Final = """
 INSERT OR IGNORE INTO evidence (tenant, evidence_id, subject_id, verification_id, kind, retention_policy,
     media_type, created_at, file, sealed)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_COLUMNS: Final = (
+COLUMNS: Final = (
     "e.tenant, e.evidence_id, e.subject_id, e.verification_id, e.kind, e.retention_policy, e.media_type, "
     "e.created_at, e.file"
 )
-_ROW: Final = f"SELECT {_COLUMNS} FROM evidence e WHERE e.tenant = ? AND e.evidence_id = ?"  # noqa: S608 - constants only
+"""A row and the name of its file, in the order `to_row` reads it."""
+
+_ROW: Final = f"SELECT {COLUMNS} FROM evidence e WHERE e.tenant = ? AND e.evidence_id = ?"  # noqa: S608 - constants only
 _WHOLE: Final = f"""
-SELECT {_COLUMNS}, e.sealed, k.wrapped FROM evidence e
+SELECT {COLUMNS}, e.sealed, k.wrapped FROM evidence e
 LEFT JOIN subject_keys k ON k.tenant = e.tenant AND k.subject_id = e.subject_id
 WHERE (e.tenant, e.evidence_id) IN (SELECT * FROM (VALUES (?, ?)) asked)"""  # noqa: S608 - constants only
 _FILE: Final = "SELECT file FROM evidence WHERE tenant = ? AND evidence_id = ?"
@@ -66,7 +68,8 @@ def _to_columns(row: EvidenceRow, content: bytes | BlobName) -> tuple[Any, ...]:
     )
 
 
-def _to_row(columns: Sequence[Any]) -> EvidenceRow:
+def to_row(columns: Sequence[Any]) -> EvidenceRow:
+    """Return the row of the first eight of `COLUMNS`."""
     tenant, evidence_id, subject_id, verification_id, kind, retention_policy, media_type, created_at = columns
     return EvidenceRow(
         tenant_id=TenantId(tenant),
@@ -83,14 +86,14 @@ def _to_row(columns: Sequence[Any]) -> EvidenceRow:
 def describe(connection: sqlite3.Connection, tenant_id: TenantId, evidence_id: EvidenceId) -> EvidenceRow:
     """Return the row, or raise `NotFound`."""
     for found in connection.execute(_ROW, (tenant_id, evidence_id)).fetchall():
-        return _to_row(found[:8])
+        return to_row(found[:8])
     raise NotFound(evidence_id)
 
 
 def find_whole(connection: sqlite3.Connection, keys: Sequence[EvidenceKey]) -> dict[EvidenceKey, Whole]:
     """Return the rows of those keys that exist."""
     return {
-        (found[0], found[1]): Whole(_to_row(found[:8]), _to_content(found), found[10])
+        (found[0], found[1]): Whole(to_row(found[:8]), _to_content(found), found[10])
         for found in read_rows(connection, _WHOLE, keys)
     }
 
@@ -102,9 +105,14 @@ def _to_content(found: Sequence[Any]) -> bytes | BlobName | None:
 
 def remove(connection: sqlite3.Connection, keys: Sequence[EvidenceKey]) -> list[BlobName]:
     """Delete the rows; return their files, which nothing names once this is committed."""
-    files = [file for key in keys if (file := _find_file(connection, key)) is not None]
+    files = find_files(connection, keys)
     write_rows(connection, _DELETE, keys)
     return files
+
+
+def find_files(connection: sqlite3.Connection, keys: Sequence[EvidenceKey]) -> list[BlobName]:
+    """Return the files that the rows name."""
+    return [file for key in keys if (file := _find_file(connection, key)) is not None]
 
 
 def _find_file(connection: sqlite3.Connection, key: EvidenceKey) -> BlobName | None:

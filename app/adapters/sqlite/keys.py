@@ -152,6 +152,11 @@ class SqliteVault(Vault):
         return key.open(label, VALUE_KIND, raw)
 
     @override
+    async def key_id(self, tenant_id: TenantId, subject_id: SubjectId) -> str | None:
+        key = await self._read(tenant_id, subject_id)
+        return None if key is None else key.key_id
+
+    @override
     async def destroy(self, tenant_id: TenantId, subject_id: SubjectId) -> None:
         def bury(writer: sqlite3.Connection) -> None:
             if writer.execute(_BURY, (tenant_id, subject_id, TOMBSTONE)).rowcount:

@@ -127,10 +127,15 @@ CREATE TABLE erasures (
 ) WITHOUT ROWID;
 """
 
+_VERSION_4: Final = """
+-- A tenant's evidence under one retention policy, oldest first.
+CREATE INDEX evidence_by_age ON evidence (tenant, retention_policy, created_at, evidence_id);
+"""
+
 OLDEST: Final = 2
 """What went before was never released, and had members and endpoints in the clear: it is refused."""
 
-MIGRATIONS: Final = (_VERSION_2, _VERSION_3)
+MIGRATIONS: Final = (_VERSION_2, _VERSION_3, _VERSION_4)
 """The first makes version `OLDEST`, each other one leads to the next; what was released is never edited."""
 
 NEWEST: Final = OLDEST + len(MIGRATIONS) - 1

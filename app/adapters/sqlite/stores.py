@@ -14,6 +14,7 @@ from app.adapters.security.keyring import KeyRing
 from app.adapters.sqlite.audit_log import SqliteAuditLog
 from app.adapters.sqlite.engine import READER_CACHE_KIB, Engine, connect, prepare
 from app.adapters.sqlite.evidence import SqliteEvidenceStore
+from app.adapters.sqlite.evidence_ages import SqliteEvidenceAges
 from app.adapters.sqlite.feed import SqliteEventFeed
 from app.adapters.sqlite.journal import SqliteJournal, SqliteRecords
 from app.adapters.sqlite.keys import SqliteVault
@@ -47,6 +48,7 @@ async def open_sqlite_stores(
             evidence=SqliteEvidenceStore(engine, ring, blobs),
             vault=SqliteVault(engine, ring),
             feed=SqliteEventFeed(engine),
+            ages=SqliteEvidenceAges(engine, blobs),
         )
     finally:
         await engine.aclose()

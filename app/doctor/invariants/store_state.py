@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from app.adapters.files.blobs import BlobFiles
 from app.doctor.invariants.log_state import LogState, Sent
 from schemas.audit import AuditEvent, AuditFilter
+from schemas.enums import RetentionPolicy
 from schemas.ids import AuditEventId, EvidenceId, TenantId, VerificationId
 from schemas.problems import NotFound
 from schemas.sessions import row_of
@@ -86,7 +87,8 @@ class StoreState:
         await self._check_session(tenant_id, record, stored)
         await self._check_case(tenant_id, stored)
         for evidence in stored.verification.evidence:
-            await self._check_evidence(tenant_id, stored, evidence.id)
+            if evidence.retention_policy is not RetentionPolicy.REDACTED:
+                await self._check_evidence(tenant_id, stored, evidence.id)
 
     async def _check_session(self, tenant_id: TenantId, record: Record, first: StoredVerification) -> None:
         now = StoredVerification.from_bytes(record.body)

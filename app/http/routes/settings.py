@@ -224,7 +224,8 @@ def settings_endpoints(routes: SettingsRoutes) -> tuple[Endpoint, ...]:
             description="A policy that names a check nothing stands behind is refused. Verifications and "
             "conclusions asked for afterwards obey. `rate_limits` are about the tenant's keys and client "
             "tokens, requests a minute, at most the deployment's; they hold at once, in other fronts of the "
-            "deployment within a second. `retention` is kept and shown.",
+            "deployment within a second. `retention` counts from when a piece of evidence was taken, for "
+            "what is stored already as well; nothing of a subject in `legal_hold` is removed.",
             answers={HTTPStatus.OK: Answer("The settings.", TenantSettings, headers=_TAG)},
             family=_FAMILY,
             access=_ACCESS,

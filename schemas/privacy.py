@@ -1,0 +1,76 @@
+"""The erasure of a subject: who asked for it, who agreed, and the proof that it was carried out (G65)."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, RootModel
+
+from schemas.base import Command, Frozen, Timestamp
+from schemas.ids import AuditEventId, ErasureId, SubjectId, TenantId
+from schemas.retention import RedactVerification
+
+
+class ErasureStatus(StrEnum):
+    """How far an erasure is."""
+
+    REQUESTED = "REQUESTED"
+    """A second person must agree."""
+    APPROVED = "APPROVED"
+    EXECUTED = "EXECUTED"
+
+
+class Removed(Frozen):
+    """What an erasure removed."""
+
+    verifications: int
+    """Redacted; their decisions stay."""
+    evidence: int
+    sessions: int
+    """Open ones, that were ended."""
+
+
+class ChainPosition(Frozen):
+    """Where the row of the erasure stands in the tenant's audit chain."""
+
+    event_id: AuditEventId
+    position: int
+    hash: str
+
+
+class Erasure(Frozen):
+    """An erasure as it stands; once EXECUTED, its proof."""
+
+    erasure_id: ErasureId
+    subject_id: SubjectId
+    status: ErasureStatus
+    reason: str
+    requested_at: Timestamp
+    requested_by: str
+    approved_at: Timestamp | None = None
+    approved_by: str | None = None
+    """The second person; absent where none was needed."""
+    executed_at: Timestamp | None = None
+    key_id: str | None = None
+    """Which data key was to be destroyed, a digest of its wrapped form; absent where the subject had none."""
+    removed: Removed | None = None
+    chain: ChainPosition | None = None
+    """Absent until the row is sealed."""
+
+
+class EraseSubject(Command):
+    """Carry an approved erasure out. Keyed by erasure id."""
+
+    kind: Literal["erase"] = "erase"
+    tenant_id: TenantId
+    erasure_id: ErasureId
+    requested_at: Timestamp
+
+
+class RetentionCommand(RootModel[Annotated[RedactVerification | EraseSubject, Field(discriminator="kind")]]):
+    """Any command of the stream of retention."""
+
+    @property
+    def key(self) -> str:
+        """The key under which its record stands."""
+        command = self.root
+        return command.erasure_id if isinstance(command, EraseSubject) else command.verification_id

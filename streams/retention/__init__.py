@@ -1,0 +1,1 @@
+"""Removes evidence whose retention period is over, and redacts the verifications that refer to it."""

@@ -1,0 +1,109 @@
+"""Carries out `RedactVerification`: the record is redacted first, what it referred to is removed after it.
+
+Whatever ends the process on the way, the evidence is listed by its age until it is gone, and the command
+given again does only what is left to do: the record says which part that is.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from schemas.base import to_milliseconds
+from schemas.enums import RetentionPolicy
+from schemas.ids import EvidenceId, TenantId
+from schemas.problems import NotFound
+from schemas.retention import RedactVerification
+from schemas.tenant_settings import TenantSettings
+from schemas.verifications import StoredVerification
+from streams.aggregate import Pause, retry_conflicts
+from streams.audit.commit import Commit
+from streams.audit.rows import act
+from streams.ports.evidence import EvidenceRow
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
+from streams.retention import rules
+
+
+@dataclass(frozen=True, slots=True)
+class RedactEvidence:
+    """Removes what of a verification is past its date; the same command again changes nothing."""
+
+    stores: Stores
+    settings: Callable[[TenantId], Awaitable[TenantSettings]]
+    commit: Commit
+    clock: Callable[[], datetime]
+    pause: Pause = asyncio.sleep
+
+    async def __call__(self, command: RedactVerification) -> None:
+        """Redact the verification and remove the evidence.
+
+        Raises:
+            StoreUnavailable: Some of it may be done; the same command may be given again.
+            Conflict: The verification changed at every attempt.
+        """
+        removable = await retry_conflicts(lambda: self._redact(command), self.pause)
+        await self.stores.ages.remove(command.tenant_id, removable)
+
+    async def _redact(self, command: RedactVerification) -> Sequence[EvidenceId]:
+        """Commit the redaction unless it stands already; return the evidence that may go."""
+        tenant_id, now = command.tenant_id, to_milliseconds(self.clock())
+        current = await self._find(command)
+        stored = None if current is None else StoredVerification.from_bytes(current.body)
+        references = () if stored is None else rules.evidence_of(stored)
+        wanted = dict.fromkeys((*command.evidence_ids, *(one.id for one in references)))
+        rows = await self._describe(command, wanted)
+        retention = (await self.settings(tenant_id)).retention
+        policies = rules.due_policies(rows, retention, now)
+        due = [row for row in rows if row.retention_policy in policies]
+        if not due:
+            return ()
+        if current is None or stored is None:
+            row = rules.unreferenced_row(tenant_id, command.verification_id, due, now)
+            await self.commit(act(tenant_id, row))
+        elif rules.redacted(stored, policies) != stored:
+            await self.commit(redaction(current, policies, now))
+        return [row.evidence_id for row in due]
+
+    async def _find(self, command: RedactVerification) -> Record | None:
+        try:
+            return await self.stores.records.get(
+                command.tenant_id, RecordKind.VERIFICATION, command.verification_id
+            )
+        except NotFound:
+            return None
+
+    async def _describe(
+        self, command: RedactVerification, evidence_ids: Iterable[EvidenceId]
+    ) -> Sequence[EvidenceRow]:
+        """Return the rows of the verification's own pieces; one that it only compared with is another's."""
+        rows = []
+        for evidence_id in evidence_ids:
+            try:
+                row = await self.stores.evidence.describe(command.tenant_id, evidence_id)
+            except NotFound:
+                continue
+            if row.verification_id == command.verification_id:
+                rows.append(row)
+        return rows
+
+
+def redaction(
+    current: Record,
+    policies: Collection[RetentionPolicy],
+    now: datetime,
+    because: str = "at the end of its retention period",
+) -> Change:
+    """Return the redaction: what the verification was answered with first goes too."""
+    tenant_id, version = current.tenant_id, current.version + 1
+    stored = StoredVerification.from_bytes(current.body)
+    before, after = rules.evidence_of(stored), rules.redacted(stored, policies)
+    first = rules.redacted(StoredVerification.from_bytes(current.first_body or current.body), policies)
+    removed = [one.id for one in before if one.retention_policy in policies]
+    return Change(
+        tenant_id,
+        (replace(current, body=after.to_bytes(), version=version),),
+        rules.audit_rows(tenant_id, after, removed, version, now, because),
+        (rules.redacted_event(tenant_id, after, version, now),),
+        first_body=first.to_bytes(),
+    )
