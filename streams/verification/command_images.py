@@ -1,5 +1,6 @@
 """Fetches and decodes the two images of a command, or refuses those that cannot be evaluated."""
 
+import asyncio
 from typing import Final
 
 import numpy as np
@@ -38,8 +39,10 @@ class CommandImages:
             Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE, naming every image it is true of.
         """
         async with self._turns.taken(wanted=not pixels):
-            shown = await self._evidence.get(command.tenant_id, command.document_evidence_id)
-            own = await self._evidence.get(command.tenant_id, command.selfie_evidence_id)
+            shown, own = await asyncio.gather(  # together: a store may answer both at once
+                self._evidence.get(command.tenant_id, command.document_evidence_id),
+                self._evidence.get(command.tenant_id, command.selfie_evidence_id),
+            )
             if pixels:
                 document, selfie = await both(self._decoded(shown), self._decoded(own))
             else:
