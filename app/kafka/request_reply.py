@@ -188,9 +188,12 @@ class RequestReply:
         return consumer
 
     async def _pump(self, consumer: Any) -> None:
-        async for record in consumer:
-            self._position = record.offset + 1
-            self._settle(delivery_of(record))
+        """Settle all answers of a fetch in one turn of the loop."""
+        while True:
+            fetched = await consumer.getmany(self._answers, timeout_ms=ONE_PARTITION_WAIT_MS)
+            for record in fetched.get(self._answers, ()):
+                self._position = record.offset + 1
+                self._settle(delivery_of(record))
 
     def _settle(self, delivery: Delivery) -> None:
         correlation_id = (delivery.key or b"").decode(errors="replace")

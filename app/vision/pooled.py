@@ -10,6 +10,7 @@ import structlog
 from typing_extensions import override
 
 from app.vision import jobs
+from app.vision.examining import Examiner
 from app.vision.images import strip_upright
 from app.vision.jobs import EngineFacts, FaceFacts
 from app.vision.pool import VisionPool
@@ -45,6 +46,7 @@ class PooledImageDecoder(ImageDecoder):
 
     def __init__(self, pool: VisionPool) -> None:
         self._pool = pool
+        self._examine = Examiner(pool)
 
     @override
     async def decode(self, image: bytes) -> Picture:
@@ -52,7 +54,7 @@ class PooledImageDecoder(ImageDecoder):
 
     @override
     async def examine(self, images: Sequence[bytes]) -> tuple[Condition | None, ...]:
-        said = await self._pool.run(jobs.EXAMINE, *map(len, images), file=b"".join(images))
+        said = await self._examine(images)
         return tuple(_CONDITIONS[name]("found by examining") if name else None for name in said)
 
     @override

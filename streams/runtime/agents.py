@@ -1,6 +1,7 @@
 """Attach a handler to a topic: one actor per partition, with a bounded window of records in progress."""
 
 import asyncio
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -58,20 +59,38 @@ def attach(
         consumer = patched(app.consumer)
         window = Window(consumer.acknowledge, consumer.abandon, tasks)
         try:
-            async for event in cast("Stream[bytes]", stream).noack().events():
-                entry, delivery = window.take(event), delivered(event)
-                command = await guard.admit(delivery, contract)
-                if command is None:
-                    window.settle(entry)
-                else:
-                    window.start(entry, partial(guard.carry_out, delivery, command, handle))
-                await window.wait_for_room()
+            async for first in cast("Stream[bytes]", stream).noack().events():
+                for event in buffered(app, stream, first):
+                    entry, delivery = window.take(event), delivered(event)
+                    command = await guard.admit(delivery, contract)
+                    if command is None:
+                        window.settle(entry)
+                    else:
+                        window.start(entry, partial(guard.carry_out, delivery, command, handle))
+                    await window.wait_for_room()
         finally:
             tasks.discard(actor)
             await window.cut_short()
 
     run.__module__, run.__qualname__ = "veristream", name  # the agent's name in Faust's log lines
     app.agent(records, name=name, isolated_partitions=True)(run)
+
+
+def buffered(app: faust.App, stream: StreamT[Any], first: EventT[Any]) -> Iterator[EventT[Any]]:
+    """Yield the event a stream gave and those that wait behind it in its buffer.
+
+    The stream itself lets the loop turn once for each event, so that no two records would begin together.
+    As the stream does, it passes over what was delivered before a rebalance: that comes again.
+    """
+    yield first
+    queue = cast("Any", stream).channel.queue
+    while not queue.empty():
+        event = queue.get_nowait()
+        current = event.message.generation_id == app.consumer_generation_id
+        if current and app.flow_control.is_active():
+            patched(app.consumer).take(event.message)
+            cast("Any", stream)._set_current_event(event)  # noqa: SLF001  # what the tables ask for
+            yield event
 
 
 async def end_handlers(app: faust.App, within_s: float) -> int:

@@ -9,6 +9,7 @@ import faust
 from streams.runtime.bookkeeping import NoMonitor, NoSensors
 from streams.runtime.consumer import PatchedTransport
 from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.record_batches import MAX_BATCH_BYTES
 from streams.runtime.tables import PromptTables
 
 GROUP: Final = "veristream-v1"
@@ -69,6 +70,7 @@ def build_app(settings: StreamSettings) -> faust.App:
         stream_wait_empty=True,
         producer_acks=-1,
         producer_linger_ms=0,
+        producer_max_batch_size=MAX_BATCH_BYTES,
         web_enabled=False,
         worker_redirect_stdouts=False,
         TableManager=PromptTables,

@@ -33,6 +33,9 @@ MAC_BYTES: Final = 32
 
 _VERSION: Final = b"\x01"
 _LAYOUT: Final = struct.Struct(f">c{ID_BYTES}sq{MAC_BYTES}s")
+HEADER_BYTES: Final = _LAYOUT.size
+"""Length of the header's value."""
+
 _FIXED: Final = struct.Struct(">Iq")
 _LENGTH: Final = struct.Struct(">i")
 _NOTHING: Final = _LENGTH.pack(-1)

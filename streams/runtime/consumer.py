@@ -16,6 +16,7 @@ from contextlib import aclosing, suppress
 from typing import Any, ClassVar, Final, cast
 
 import structlog
+from aiokafka import TopicPartition  # type: ignore[import-untyped]  # ships no types
 from aiokafka.errors import ConsumerStoppedError, IllegalStateError  # type: ignore[import-untyped]  # ships no types
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, ConsumerMessage, Message
@@ -26,6 +27,7 @@ from typing_extensions import override
 
 from streams.runtime.bookkeeping import UnwatchedConsumer
 from streams.runtime.fetch_waits import FETCH_WAIT_MS, FetchWaits
+from streams.runtime.record_batches import append
 
 log = structlog.get_logger(__name__)
 
@@ -245,6 +247,9 @@ class PatchedConsumer(UnwatchedConsumer):
 
     async def _deliver(self, message: ConsumerMessage) -> bool:
         """Pass the record to its stream; return False when the flow is suspended or a seek comes first."""
+        if self._takes_at_once(message.tp):
+            await self.callback(message)  # nothing in it waits: a whole fetch is passed on in one turn
+            return True
         delivery = asyncio.ensure_future(self.callback(message))
         await asyncio.sleep(0)
         if delivery.done():  # the buffer had room
@@ -253,6 +258,20 @@ class PatchedConsumer(UnwatchedConsumer):
         suspended, wanted = self.suspend_flow.wait(), self._seek_wanted.wait()
         await self.wait_first(delivery, cast("Any", suspended), cast("Any", wanted))
         return delivery.done() and not delivery.cancelled()
+
+    def _takes_at_once(self, tp: TP) -> bool:
+        """Tell whether nothing keeps a record of the partition from its stream's buffer."""
+        sent = self.app.producer.buffer
+        if not self.app.flow_control.is_active() or sent.size > sent.max_messages:
+            return False
+        channels = cast("Any", self.app.topics)._tp_index.get(tp, ())  # noqa: SLF001  # not told otherwise
+        return not any(channel.queue.full() for channel in channels)
+
+    def take(self, message: Message) -> None:
+        """Note a record that its agent took from the stream's buffer, as the stream does for the others."""
+        if not message.tracked:
+            message.tracked = True
+            self.track_message(message)
 
     @override
     async def wait_empty(self) -> None:
@@ -280,6 +299,16 @@ class PatchedProducer(driver.Producer):
         await self.buffer.flush_atmost(self.buffer.size)
         if self._producer is not None:
             await self._producer.flush()
+
+    def append(self, place: TP, key: bytes, value: bytes | None) -> asyncio.Future[Any]:
+        """Add a record to the open batch of its partition; return the future of the batch.
+
+        Raises:
+            KafkaError: The producer is closed, or died.
+        """
+        producer = self._ensure_producer()
+        producer.client.add_topic(place.topic)  # asks for its leaders the first time
+        return append(producer, TopicPartition(*place), key, value, [])
 
 
 class PatchedTransport(driver.Transport):

@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 
-from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]  # ships no types
+from aiokafka import AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped]  # ships no types
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError  # type: ignore[import-untyped]  # ships no types
 from aiokafka.partitioner import murmur2  # type: ignore[import-untyped]  # ships no types
+from aiokafka.record.default_records import (  # type: ignore[import-untyped]  # ships no types
+    DefaultRecordBatchBuilder,
+)
 
 from schemas.problems import StoreUnavailable, VeristreamError
 from schemas.topics import TOPICS, Topic
-from streams.runtime.authentication import RecordKeys, is_fresh
+from streams.runtime.authentication import AUTHENTICATION, HEADER_BYTES, RecordKeys, is_fresh
 from streams.runtime.broker_clock import BrokerClock
 from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.record_batches import MAX_BATCH_BYTES, append
 
 MAX_RECORD_BYTES: Final = 1_000_000
 """Largest record written, keys and headers included; brokers accept 1 MiB by default."""
@@ -94,6 +98,7 @@ class LogWriter:
             **self._access.client(),
             acks="all",
             linger_ms=0,
+            max_batch_size=MAX_BATCH_BYTES,
             max_request_size=MAX_RECORD_BYTES,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
         )
@@ -137,17 +142,21 @@ class LogWriter:
     async def write(self, *records: Outgoing) -> None:
         """Write the records in order; when it returns the broker has them all.
 
+        Records that are written at the same time, by whomever, share one batch for each partition.
+
         Raises:
             NeverSent: No broker could be reached; certainly none of them is in the log.
             StoreUnavailable: The broker did not take them all; some may be in the log.
             RecordTooLarge: One of them is larger than the log takes.
         """
+        for record in records:
+            require_size(record)
         if self._suspect:
             await self._renew()
         try:
             now_ms = await self._now_ms()
-            sent = [await self._send(record, now_ms) for record in records]
-            taken = await asyncio.gather(*sent)
+            batches = dict.fromkeys([self._append(record, now_ms) for record in records])
+            taken = [await asyncio.shield(batch) for batch in batches]
         except MessageSizeTooLargeError as error:
             raise RecordTooLarge(records[0].topic) from error
         except (KafkaError, OSError) as error:
@@ -156,14 +165,11 @@ class LogWriter:
         for metadata in taken:
             self._note_time(metadata, now_ms)
 
-    async def _send(self, record: Outgoing, now_ms: int) -> asyncio.Future[Any]:
+    def _append(self, record: Outgoing, now_ms: int) -> asyncio.Future[Any]:
         partition = record.partition if record.partition is not None else partition_of(record)
         topic, key, value, headers = str(record.topic), record.key, record.value, record.headers
         signed = self._keys.sign(topic, partition, key, value, headers, now_ms)
-        delivery: asyncio.Future[Any] = await self._producer.send(
-            topic, value=value, key=key, partition=partition, headers=[*headers, signed]
-        )
-        return delivery
+        return append(self._producer, TopicPartition(topic, partition), key, value, [*headers, signed])
 
     async def _now_ms(self) -> int:
         """Return the time by the broker's clock, asked for by a record of no meaning when it is not known."""
@@ -187,6 +193,18 @@ class LogWriter:
         self._clock.set(metadata.timestamp)
         if not is_fresh(signed_ms, metadata.timestamp):
             raise StoreUnavailable("the broker's clock jumped while a record was written")
+
+
+def require_size(record: Outgoing) -> None:
+    """Refuse a record that could never be written.
+
+    Raises:
+        RecordTooLarge: It is larger than `MAX_RECORD_BYTES`.
+    """
+    headers = [*record.headers, (AUTHENTICATION, bytes(HEADER_BYTES))]
+    size = DefaultRecordBatchBuilder.estimate_size_in_bytes(record.key, record.value, headers)
+    if size > MAX_RECORD_BYTES:
+        raise RecordTooLarge(record.topic)
 
 
 def partition_of(record: Outgoing) -> int:

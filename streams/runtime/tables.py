@@ -1,18 +1,26 @@
 """An actor's cache of its keys: a bounded Faust table of pydantic values, restored at a start."""
 
+import asyncio
 from collections import OrderedDict, defaultdict
+from functools import partial
 from typing import Any, Final, Generic, TypeVar, cast
 
 import faust
+import structlog
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships no types
 from aiokafka.partitioner import DefaultPartitioner  # type: ignore[import-untyped]  # ships no types
 from faust.tables.manager import TableManager
-from faust.types import EventT
+from faust.tables.table import Table
+from faust.types import TP, AppT, EventT
 from pydantic import BaseModel
 from typing_extensions import override
 
 from schemas.topics import TOPICS, Topic
 from streams.ports.stores import WorkingState
 from streams.runtime.authentication import RecordKeys
+from streams.runtime.consumer import PatchedProducer
+
+log = structlog.get_logger(__name__)
 
 Remembered = TypeVar("Remembered", bound=BaseModel)
 
@@ -43,12 +51,16 @@ class ValueTable(WorkingState[Remembered], Generic[Remembered]):
         self._keys = keys
         self._most = most_per_partition
         self._ages: defaultdict[int, OrderedDict[bytes, None]] = defaultdict(OrderedDict)
-        self._table: Any = app.Table(
-            name,
-            key_type=cast("Any", bytes),
-            value_type=cast("Any", bytes),
-            partitions=partitions_of(source),
-            on_changelog_event=self._restore_age,
+        self._table: Any = app.tables.add(
+            BatchedTable(
+                app,
+                name=name,
+                beacon=app.tables.beacon,
+                key_type=cast("Any", bytes),
+                value_type=cast("Any", bytes),
+                partitions=partitions_of(source),
+                on_changelog_event=self._restore_age,
+            )
         )
 
     @override
@@ -79,6 +91,49 @@ class ValueTable(WorkingState[Remembered], Generic[Remembered]):
         ages.pop(key, None)
         if event.message.value is not None:
             ages[key] = None
+
+
+class BatchedTable(Table[bytes, bytes]):
+    """A table of bytes whose entries reach the changelog in the producer's batches, not one by one.
+
+    Faust makes a message, a future and a task of each. As with Faust, a commit of offsets comes after the
+    flush of the producer; an entry that the log did not take is forgotten at the next start.
+    """
+
+    def __init__(self, app: AppT, **options: Any) -> None:
+        super().__init__(app, **options)
+        self._last: dict[int, asyncio.Future[Any]] = {}
+        """The batch of each partition that was noted last."""
+
+    @override
+    def on_key_set(self, key: bytes, value: bytes) -> None:
+        self._append(key, value)
+
+    @override
+    def on_key_del(self, key: bytes) -> None:
+        self._append(key, None)
+
+    def _append(self, key: bytes, value: bytes | None) -> None:
+        partition = self.partition_for_key(key)
+        if partition is None:
+            raise TypeError("a table follows the partitions of its topic")
+        place = TP(self.changelog_topic_name, partition)
+        try:
+            delivered = cast("PatchedProducer", self.app.producer).append(place, key, value)
+        except KafkaError as error:
+            log.warning("table.changelog_failed", table=self.name, error=type(error).__name__)
+            return
+        if delivered is not self._last.get(partition):
+            self._last[partition] = delivered
+            delivered.add_done_callback(partial(self._note_offset, place))
+
+    def _note_offset(self, place: TP, delivered: asyncio.Future[Any]) -> None:
+        """Remember up to where the local store, if it outlives the process, has what the changelog has."""
+        error = None if delivered.cancelled() else delivered.exception()
+        if error is not None or delivered.cancelled():
+            log.warning("table.changelog_failed", table=self.name, error=type(error).__name__)
+        else:
+            self.data.set_persisted_offset(place, delivered.result().offset)
 
 
 class PromptTables(TableManager):

@@ -1,5 +1,6 @@
 """Load and decode the two images of a command, or refuse those that cannot be evaluated."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final
 
@@ -38,8 +39,10 @@ class CommandImages:
             Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE, naming every image concerned.
         """
         async with self._slots.taken(wanted=not pixels):
-            shown = await self._evidence.get(command.tenant_id, command.document_evidence_id)
-            own = await self._evidence.get(command.tenant_id, command.selfie_evidence_id)
+            shown, own = await asyncio.gather(  # together: a store may answer both at once
+                self._evidence.get(command.tenant_id, command.document_evidence_id),
+                self._evidence.get(command.tenant_id, command.selfie_evidence_id),
+            )
             if pixels:
                 document, selfie = await both(self._decoded(shown), self._decoded(own))
             else:

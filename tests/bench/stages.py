@@ -54,6 +54,7 @@ RULES: Final = (
     Rule("/app/intake/body.py", "intake"),
     Rule("/app/vision/", "exchange images"),
     Rule("/streams/runtime/producer.py", "produce"),
+    Rule("/streams/runtime/record_batches.py", "produce"),
     Rule("/aiokafka/producer/", "produce"),
     Rule("/aiokafka/consumer/", "fetch"),
     Rule("/streams/runtime/consumer.py", "fetch"),

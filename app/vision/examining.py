@@ -1,0 +1,105 @@
+"""Examines small images in few jobs: what a tenant asks while its jobs are under way shares the next one."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Sequence
+from contextvars import Context
+from dataclasses import dataclass
+from typing import Final
+
+from app.vision import jobs
+from app.vision.pool import WAITING, VisionPool
+from schemas.problems import EngineFailed, VeristreamError
+from streams.vision_ports import TENANT, not_counted, on_behalf_of
+
+MOST_TOGETHER: Final = 4
+"""Verifications that share a job: one image that takes long delays no more than so many."""
+
+SMALL_BYTES: Final = jobs.INLINE_BYTES // MOST_TOGETHER
+"""Images of one verification up to here may share a job, and still travel in the message itself."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """The images of one verification, and what is found."""
+
+    images: Sequence[bytes]
+    found: asyncio.Future[tuple[str, ...]]
+
+
+class Examiner:
+    """Answers the condition of each image, as `jobs.EXAMINE` does; a tenant has a job per child under way.
+
+    A shared job that fails is done again for each who asked alone, so that nobody pays for another's image.
+    """
+
+    def __init__(self, pool: VisionPool) -> None:
+        self._pool = pool
+        self._waiting: dict[str, deque[_Asked]] = {}
+        self._under_way: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, images: Sequence[bytes]) -> tuple[str, ...]:
+        """Return the name of each image's condition, "" for one that can be decoded.
+
+        Raises:
+            EngineFailed: The job broke or exceeded its limits.
+            Overloaded: There is no room.
+        """
+        tenant = TENANT.get()
+        waiting = self._waiting.get(tenant, ())
+        if sum(map(len, images)) > SMALL_BYTES or len(waiting) >= WAITING:
+            return await self._run(images)
+        loop = asyncio.get_running_loop()
+        asked = _Asked(images, loop.create_future())
+        self._waiting.setdefault(tenant, deque()).append(asked)
+        loop.call_soon(self._start, tenant)  # with what others ask in this turn of the loop
+        with not_counted():
+            return await asked.found
+
+    def _start(self, tenant: str) -> None:
+        waiting = self._waiting.get(tenant)
+        while waiting and self._under_way[tenant] < self._pool.workers:
+            together = [waiting.popleft() for _ in range(min(MOST_TOGETHER, len(waiting)))]
+            self._under_way[tenant] += 1
+            task = asyncio.create_task(self._examine(tenant, together), context=Context())
+            self._tasks.add(task)
+            task.add_done_callback(lambda task: self._end(tenant, task))
+        if not waiting:
+            self._waiting.pop(tenant, None)
+
+    def _end(self, tenant: str, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._under_way -= Counter((tenant,))  # what is at nothing then is forgotten
+        self._start(tenant)
+
+    async def _examine(self, tenant: str, together: Sequence[_Asked]) -> None:
+        """Settle every answer; one whose asker has gone is not looked for."""
+        try:
+            with on_behalf_of(tenant):
+                await self._settle([asked for asked in together if not asked.found.done()])
+        finally:
+            for asked in together:
+                if not asked.found.done():
+                    asked.found.set_exception(EngineFailed("the images were not examined"))
+
+    async def _settle(self, together: Sequence[_Asked]) -> None:
+        if not together:
+            return
+        try:
+            found = await self._run([image for asked in together for image in asked.images])
+        except VeristreamError as error:
+            if len(together) > 1:
+                for asked in together:
+                    await self._settle([asked])
+            elif not together[0].found.done():
+                together[0].found.set_exception(error)
+            return
+        start = 0
+        for asked in together:
+            if not asked.found.done():
+                asked.found.set_result(found[start : start + len(asked.images)])
+            start += len(asked.images)
+
+    async def _run(self, images: Sequence[bytes]) -> tuple[str, ...]:
+        return await self._pool.run(jobs.EXAMINE, *map(len, images), file=b"".join(images))
