@@ -18,10 +18,10 @@ from app.adapters.cassandra.stores import open_cassandra_stores
 from app.adapters.security.at_rest import SealingJournal
 from app.adapters.security.crypto import RootKey, RootKeyRefused
 from app.adapters.shared.open_errors import SchemaRefused, StoreRefused
-from app.cli.actions.migrate import migrate as migrate_store
+from app.cli.migrate import migrate_store
 from app.composition.cassandra import address_of
 from app.composition.stores import open_deployment
-from app.doctor.cassandra import look_at_cassandra
+from app.doctor.checks import check_cassandra
 from app.process.startup import CannotStart
 from app.settings import Settings
 from schemas.problems import StoreUnavailable
@@ -163,7 +163,7 @@ async def test_the_evidence_folder_of_another_store_is_refused(
         await open_and_close(cassandra, migrated, tmp_path)
 
 
-async def test_processes_that_start_a_new_store_together_agree_on_the_folder(
+async def test_processes_that_start_a_new_store_at_once_agree_on_the_folder(
     cassandra: CassandraServer, migrated: str, tmp_path: Path
 ) -> None:
     await asyncio.gather(*(open_and_close(cassandra, migrated, tmp_path) for _ in range(4)))
@@ -174,7 +174,7 @@ async def test_processes_that_start_a_new_store_together_agree_on_the_folder(
 async def test_the_doctor_says_what_it_sees_of_a_migrated_keyspace(
     cassandra: CassandraServer, first_migration: Migrated
 ) -> None:
-    (finding,) = await look_at_cassandra(chosen(cassandra, first_migration.keyspace))
+    (finding,) = await check_cassandra(chosen(cassandra, first_migration.keyspace))
 
     assert finding.ok
     assert f"1 of 1 nodes up, schema {NEWEST}, copies: 1" in finding.found
@@ -185,13 +185,13 @@ async def test_the_doctor_names_the_mend_of_a_keyspace_that_was_not_migrated(
 ) -> None:
     await make_keyspace(cassandra, keyspace)
 
-    (finding,) = await look_at_cassandra(chosen(cassandra, keyspace))
+    (finding,) = await check_cassandra(chosen(cassandra, keyspace))
 
-    assert (finding.ok, finding.mend) == (False, "run: veristream migrate")
+    assert (finding.ok, finding.fix) == (False, "run: veristream migrate")
 
 
 async def test_the_doctor_says_nothing_of_a_cassandra_nobody_configured() -> None:
-    assert await look_at_cassandra(Settings()) == []
+    assert await check_cassandra(Settings()) == []
 
 
 def chosen(cassandra: CassandraServer, keyspace: str) -> Settings:
@@ -224,18 +224,18 @@ async def test_a_data_folder_is_migrated_where_a_start_has_made_one_and_nowhere_
     assert str(done["store"]).startswith("sqlite")
 
 
-async def test_a_house_is_opened_over_the_configured_cassandra(
+async def test_a_deployment_is_opened_over_the_configured_cassandra(
     cassandra: CassandraServer, migrated: str, tmp_path: Path
 ) -> None:
     settings = chosen(cassandra, migrated).model_copy(update={"data_dir": tmp_path})
 
-    async with open_deployment(settings) as house:
-        journal = house.stores.journal
+    async with open_deployment(settings) as deployment:
+        journal = deployment.stores.journal
         assert isinstance(journal, SealingJournal)
         assert isinstance(journal.inner, CassandraJournal)
 
 
-async def test_a_house_whose_cassandra_is_away_cannot_start_and_says_where_it_was_looked_for(
+async def test_a_deployment_whose_cassandra_is_away_cannot_start_and_says_where_it_was_looked_for(
     tmp_path: Path, unused_tcp_port: int
 ) -> None:
     away = {"cassandra_contact_points": f"127.0.0.1:{unused_tcp_port}", "data_dir": tmp_path}

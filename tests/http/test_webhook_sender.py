@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from app.adapters.webhooks.address_guard import SystemNames
-from app.adapters.webhooks.sender import KEPT_MOST, WAIT_MOST_S, open_sender, strict_tls, wait_of
+from app.adapters.webhooks.sender import STORED_BODY_BYTES, WAIT_MOST_S, open_sender, strict_tls, wait_of
 from schemas.webhooks import FailureKind
 from streams.webhooks.ports import Answer
 from tests.engines.certificates import Authority
@@ -120,7 +120,7 @@ async def test_the_beginning_of_its_text_is_kept() -> None:
     async with receiving(answering("500 No", body="é".encode() * 4000)) as receiver:
         answer = await post(receiver.url)
 
-    assert answer.text == "é" * (KEPT_MOST // 2)
+    assert answer.text == "é" * (STORED_BODY_BYTES // 2)
 
 
 async def test_bytes_that_are_no_text_are_replaced() -> None:
@@ -141,7 +141,7 @@ async def test_nothing_is_inflated() -> None:
 
     assert answer.text is not None
     assert answer.text.startswith("\x1f\ufffd\x08")
-    assert len(answer.text) <= KEPT_MOST
+    assert len(answer.text) <= STORED_BODY_BYTES
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ async def test_an_endless_body_is_left_after_64_kilobytes(first: bytes) -> None:
     async with receiving(repeating(b"HTTP/1.1 500 No\r\n" + first + b"\r\n", piece)) as receiver:
         answer = await post(receiver.url)
 
-    assert (answer.status, answer.text) == (500, "x" * KEPT_MOST)
+    assert (answer.status, answer.text) == (500, "x" * STORED_BODY_BYTES)
 
 
 async def test_a_body_that_drips_ends_with_the_attempt_and_the_status_counts() -> None:
@@ -164,7 +164,7 @@ async def test_a_body_that_drips_ends_with_the_attempt_and_the_status_counts() -
     assert set(answer.text or "") == {"x"}
 
 
-async def test_a_body_that_breaks_off_is_told_as_far_as_it_came() -> None:
+async def test_a_body_that_breaks_off_is_reported_as_far_as_it_came() -> None:
     cut = b"HTTP/1.1 503 No\r\nContent-Length: 1000\r\n\r\nnot to"
     async with receiving(saying(cut)) as receiver:
         answer = await post(receiver.url)
@@ -188,7 +188,7 @@ async def test_a_body_that_breaks_off_is_told_as_far_as_it_came() -> None:
         ("", None),
     ],
 )
-async def test_how_long_to_wait_is_told_in_seconds(said: str, seconds: float | None) -> None:
+async def test_how_long_to_wait_is_reported_in_seconds(said: str, seconds: float | None) -> None:
     async with receiving(answering("429 Slow down", f"Retry-After: {said}")) as receiver:
         answer = await post(receiver.url, clock=lambda: NOW)
 
@@ -346,7 +346,7 @@ async def test_nothing_of_paths_or_answers_is_logged(caplog: pytest.LogCaptureFi
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """An authority the sender may be told to trust."""
+    """An authority the sender may be reported to trust."""
     return Authority.make(tmp_path_factory.mktemp("authority"))
 
 

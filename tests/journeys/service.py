@@ -19,11 +19,10 @@ from typing import Any, Final, Protocol, Self
 from aiohttp import ClientResponse, ClientSession, ClientTimeout
 from PIL import Image, ImageFilter
 
-from app.adapters.files.data_dir import DATABASE_FILE, ROOT_KEY_FILE
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import DATABASE_FILE, ROOT_KEY_FILE, make_private
 from app.adapters.security.crypto import load_root_key
 from app.adapters.sqlite.engine import prepare
-from app.cli.actions.tenants import create_key, create_tenant
+from app.cli.tenants import create_key, create_tenant
 from app.demo.run import packaged_portrait, take_selfie
 from app.demo.specimens import Alterations, PassportSpecimen, draw_passport, to_jpeg
 from app.settings import Settings
@@ -122,9 +121,9 @@ ELSEWHERE: Final = frozenset(
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
     """The caller's environment without its SERVICE_* settings, limits off, stacks printed at SIGABRT."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("SERVICE_")}
+    stored = {name: value for name, value in os.environ.items() if not name.startswith("SERVICE_")}
     own = {"SERVICE_RATE_LIMITS": "off", "SERVICE_LOG_FORMAT": "json", "PYTHONFAULTHANDLER": "1"}
-    return {**kept, **own, **(given or {})}
+    return {**stored, **own, **(given or {})}
 
 
 def new_log(data_dir: Path, role: str) -> Path:
@@ -278,7 +277,7 @@ class Service:
     async def post(
         self, body: Any, *, key: str | None = None, idempotency: str | None = None
     ) -> tuple[int, dict[str, Any], Mapping[str, str]]:
-        """Post a verification, with the test key unless told otherwise; status, body, headers."""
+        """Post a verification, with the test key unless said otherwise; status, body, headers."""
         headers = {"Authorization": f"Bearer {key or self.test_key}"}
         if idempotency is not None:
             headers["Idempotency-Key"] = idempotency
@@ -286,7 +285,7 @@ class Service:
             return answer.status, await answer.json(content_type=None), answer.headers
 
     async def get(self, path: str, *, key: str | None = None, **parameters: str) -> tuple[int, Any]:
-        """Get a route, with the test key unless told otherwise; status and body."""
+        """Get a route, with the test key unless said otherwise; status and body."""
         headers = {"Authorization": f"Bearer {key or self.test_key}"}
         asked = self.client.get(f"{self.url}{path}", params=parameters, headers=headers)
         async with asked as answer:
@@ -298,9 +297,9 @@ async def readiness(client: ClientSession, url: str, status: int = 200) -> dict[
     async with asyncio.timeout(START_S):
         while True:
             async with client.get(f"{url}/readyz") as answer:
-                told: dict[str, Any] = await answer.json()
+                body: dict[str, Any] = await answer.json()
                 if answer.status == status:
-                    return told
+                    return body
             await asyncio.sleep(0.2)
 
 

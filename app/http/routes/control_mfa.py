@@ -31,7 +31,7 @@ from schemas.sign_in import (
 )
 from schemas.texts import TextForm
 from streams.sign_in import second_factor
-from streams.sign_in.factor_check import Presented, meet
+from streams.sign_in.factor_check import Presented, verify_factor
 
 PATH: Final = "/v1/control/mfa"
 VERIFY: Final = f"{PATH}/verify"
@@ -61,7 +61,7 @@ class VerifyBody(Frozen):
         return self
 
     def presented(self) -> Presented:
-        """Return the one that was given."""
+        """Return the given factor."""
         if self.code is not None:
             return Presented(FactorMethod.TOTP, self.code)
         return Presented(FactorMethod.RECOVERY_CODE, self.recovery_code or "")
@@ -82,14 +82,14 @@ class FactorRoutes:
     base_url: str
 
     async def read(self, call: Call) -> web.Response:
-        """Answer how the caller stands with the factor."""
+        """Return the caller's state of the second factor."""
         return json_answer((await second_factor.standing(self.ports.people, call.person)).to_bytes())
 
     async def verify(self, call: Call) -> web.Response:
         """Meet the factor."""
         body = await self.bodies.read(call, VerifyBody)
         with counted(call, self.ports):
-            met = await meet(self.ports.people, call.person, body.presented(), call.actor)
+            met = await verify_factor(self.ports.people, call.person, body.presented(), call.actor)
         response = set_cookie(json_answer(met.answer.to_bytes()), met.cookie, self.base_url)
         return add_device_cookie(response, met.device, self.base_url)
 

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from app.vision.faces.core import FACES_MAX, Effort, Sighting
+from app.vision.faces.core import FACES_MAX, Detection, Effort
 from app.vision.faces.dlib_graphs import MEAN_RGB
 from app.vision.faces.geometry import as_pairs, keep_apart
 from app.vision.faces.landmarks import ShapePredictor
@@ -99,7 +99,7 @@ class MmodDetector:
         Effort(1600, 0),
     )
     strong = 0.5
-    """Most faces turned by a quarter score less; those that do not are told by their landmarks."""
+    """Most faces turned by a quarter score less; the others are recognised by their landmarks."""
     weakest = 0.2
     """Portraits score about 1; of the textures tried one QR code scored 0.01 and the others nothing."""
 
@@ -107,7 +107,7 @@ class MmodDetector:
         self._network = network
         self._landmarks = landmarks
 
-    def detect(self, pixels: Pixels, side: int, above: int = 0) -> list[Sighting]:
+    def detect(self, pixels: Pixels, side: int, above: int = 0) -> list[Detection]:
         """Return the faces found with the picture's longer side scaled to `side` and less, best first.
 
         Every second level is searched whole, from the largest on: it alone may show faces that are too small.
@@ -123,8 +123,8 @@ class MmodDetector:
         scores = np.concatenate([windows.scores for windows in found.values()])
         best = np.argsort(-scores, kind="stable")[:_CANDIDATES_MAX]
         best = best[scores[best] > self.weakest]
-        kept = best[keep_apart(boxes[best], scores[best], _IOU_MAX, _COVER_MAX)][:FACES_MAX]
-        return [self._sighting(pixels, boxes[index], float(scores[index])) for index in kept]
+        chosen = best[keep_apart(boxes[best], scores[best], _IOU_MAX, _COVER_MAX)][:FACES_MAX]
+        return [self._detection(pixels, boxes[index], float(scores[index])) for index in chosen]
 
     def _search(
         self, level: _Level, part: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
@@ -143,10 +143,10 @@ class MmodDetector:
         boxes = np.concatenate([centres - half, centres + half], axis=1)
         return _Windows(boxes, centres, scores[down, across])
 
-    def _sighting(self, pixels: Pixels, box: NDArray[np.float64], score: float) -> Sighting:
+    def _detection(self, pixels: Pixels, box: NDArray[np.float64], score: float) -> Detection:
         left, top, right, bottom = (float(edge) for edge in box)
         points, moved = self._landmarks.find(pixels, (left, top, right, bottom))
-        return Sighting(Face((left, top, right, bottom), score, as_pairs(points)), moved < _RESTLESS_MIN)
+        return Detection(Face((left, top, right, bottom), score, as_pairs(points)), moved < _RESTLESS_MIN)
 
 
 def _levels(pixels: Pixels, side: int, above: int) -> Iterator[_Level]:
