@@ -4,12 +4,13 @@ Recognised are the lines with the place and shape of a compared field, and the l
 the zone. Nothing is concluded from a line that differs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from streams.verification.image_text import PictureText, machine_lines
 from streams.verification.readers import printed_fields
+from streams.verification.readers.anchors import label_of
 from streams.verification.readers.layout import Placed, facing, length, levelled, shortened
 from streams.verification.readers.print_candidates import (
     WIDTHS,
@@ -20,12 +21,15 @@ from streams.verification.readers.print_candidates import (
 )
 from streams.verification.readers.td3_lines import LENGTH
 from streams.verification.readers.td3_mrz import Td3Reading
-from streams.vision_ports import Detail, TextLine, TextPage, Turn
+from streams.verification.readers.visual_zone import LABELS
+from streams.vision_ports import Detail, Quad, TextLine, TextPage, Turn
 
 ROUNDS: Final = 3
 """Most times that lines of the print are chosen before the whole page is read."""
 NEAR: Final = 0.6
 """Share of the compared fields that must be found to agree for a closer look at few lines to be worth it."""
+BEGINNING_ASPECT: Final = 4.5
+"""So much of a label names it in most typefaces: `Date of expiry`."""
 LABEL_ASPECT: Final = 7.0
 """Characters of a label that identify it; the rest repeats it in other languages."""
 
@@ -65,6 +69,16 @@ async def find_agreeing(
     if agreeing.keys() != letters.keys():
         return None, len(agreeing) >= NEAR * len(letters)
     values = [quads[place] for place in dict.fromkeys(one.value for one in agreeing.values())]
-    labels = [shortened(quads[one.label], LABEL_ASPECT) for one in agreeing.values()]
+    labels = await _labels(text, {name: quads[one.label] for name, one in agreeing.items()}, turn)
     page = await text.read([*values, *dict.fromkeys(labels)], turn)
     return (page if printed_fields.agrees(page, zone) else None), True
+
+
+async def _labels(text: PictureText, labels: Mapping[str, Quad], turn: Turn) -> list[Quad]:
+    """Return as much of each field's label as names the field: its first words, or more where they do not."""
+    beginnings = {name: shortened(quad, BEGINNING_ASPECT) for name, quad in labels.items()}
+    page = await text.read([*beginnings.values()], turn)
+    return [
+        beginnings[name] if label_of(line.text, LABELS) == name else shortened(labels[name], LABEL_ASPECT)
+        for name, line in zip(beginnings, page.lines, strict=True)
+    ]

@@ -23,6 +23,7 @@ from app.vision.ocr import RapidTextReader
 from schemas.enums import ExtractionStatus, ReaderClass
 from streams.verification.document_reader import DocumentClass, DocumentReading, findings_of, read_document
 from streams.verification.observations import Agreement, Source
+from streams.verification.print_agreement import BEGINNING_ASPECT
 from streams.verification.readers.layout import height, length
 from streams.verification.readers.td3_lines import check_digit
 from streams.vision_ports import Detail, Picture, Quad, TextLine, TextReader
@@ -162,6 +163,26 @@ async def test_of_a_page_that_agrees_only_what_decides_is_read(reader: RapidText
     reading = await read_document(counting, picture, TODAY)
     assert set(reading.printed.values()) == {Agreement.MATCH}
     assert counting.lines < len(await reader.find_lines(picture, Detail.FINE)) * 2 / 3
+
+
+class ShortSightedReader(CountingReader):
+    """A reader to whom the beginning of a label says nothing."""
+
+    @override
+    async def read_lines(self, picture: Picture, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
+        read = await super().read_lines(picture, quads)
+        beginnings = [length(quad) == pytest.approx(BEGINNING_ASPECT * height(quad)) for quad in quads]
+        pairs = zip(read, beginnings, strict=True)
+        return tuple(replace(line, text="Nam") if begins else line for line, begins in pairs)
+
+
+async def test_more_of_a_label_is_read_where_its_beginning_names_no_field(reader: RapidTextReader) -> None:
+    picture = decode(photographed(draw_passport(HOLDER, portrait()), "clean", random.Random(1)))
+    quick, slow = CountingReader(reader), ShortSightedReader(reader)
+    at_once, longer = [await read_document(one, picture, TODAY) for one in (quick, slow)]
+    assert set(longer.printed.values()) == {Agreement.MATCH}
+    assert longer.places.keys() == at_once.places.keys()
+    assert quick.lines < slow.lines < len(await reader.find_lines(picture, Detail.FINE))
 
 
 async def test_the_right_name_elsewhere_on_the_page_hides_no_altered_one(reader: RapidTextReader) -> None:

@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast, get_args
 
@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from app.vision.engines import EngineChoice, open_engines
 from app.vision.faces.core import FaceCore
-from app.vision.faces.dlib_engine import load_core
+from app.vision.faces.dlib_engine import load_core, load_detector, weights_folder
 from schemas.problems import EngineFailed
 from streams.vision_ports import Embedding, Face, FaceEngine, Picture, Turn
 from tests.vision import portraits
@@ -89,6 +89,26 @@ def test_where_there_is_no_face_none_is_found(core: FaceCore, picture: Picture) 
 def test_two_people_are_two_faces(core: FaceCore) -> None:
     near = portraits.scale(Picture(astronaut().pixels[40:260, 100:320]), 2.0)
     found = core.find(portraits.beside(near, grace_hopper()))
+
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("picture", [astronaut, grace_hopper])
+def test_a_copy_searched_in_part_shows_what_one_searched_whole_shows(
+    picture: Callable[[], Picture],
+) -> None:
+    """With one more copy on top, those searched whole are the others."""
+    detector, pixels = load_detector(weights_folder()), picture().pixels
+    (one,), (other,) = detector.detect(pixels, 480), detector.detect(pixels, 480 * 6 // 5)
+
+    side = one.face.box[2] - one.face.box[0]
+    assert other.face.box == pytest.approx(one.face.box, abs=0.03 * side)
+    assert other.face.score == pytest.approx(one.face.score, abs=0.02)
+
+
+@pytest.mark.parametrize("share", [0.75, 0.82, 0.9])
+def test_two_faces_of_like_size_are_both_found(core: FaceCore, share: float) -> None:
+    found = core.find(portraits.beside(grace_hopper(), portraits.scale(grace_hopper(), share)))
 
     assert len(found) == 2
 

@@ -151,6 +151,33 @@ def test_a_residual_block_adds_its_input_with_zeros_at_the_far_ends() -> None:
     assert answer[:3] == pytest.approx([red + 1 + red, red + 1, 0], abs=1e-5)
 
 
+def test_a_detector_of_one_filter_computes_what_that_filter_says() -> None:
+    """The graph computes the filter in two steps; padding lies around the picture as around the filter."""
+    pick = np.zeros((1, 3, 1, 1), np.float32)
+    pick[0, 0] = 1.0
+    weights, bias = numbers(1, 1, 9, 9), numbers(1)
+    layers = [Convolution(pick, np.zeros(1, np.float32), 1, 0), Convolution(weights, bias, 1, 4)]
+    picture = RNG.integers(0, 256, (1, 13, 11, 3), np.uint8)
+
+    red = np.pad((picture[0, :, :, 0].astype(np.float64) - 122.782) / 256, 4)
+    windows = np.lib.stride_tricks.sliding_window_view(red, (9, 9))
+    (answer,) = Network(detector_graph(layers), "one filter").run(picture)
+    assert answer[0, 0] == pytest.approx((windows * weights[0, 0]).sum(axis=(2, 3)) + bias, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        pytest.param(Convolution(numbers(2, 3, 1, 1), numbers(2), 1, 0), id="two filters"),
+        pytest.param(Convolution(numbers(1, 3, 1, 1), numbers(1), 2, 0), id="a stride"),
+        pytest.param(Relu(), id="no convolution"),
+    ],
+)
+def test_a_detector_with_another_last_layer_is_refused(last: Layer) -> None:
+    with pytest.raises(ModelUnusable, match="last layer"):
+        detector_graph([Convolution(numbers(3, 3, 1, 1), numbers(3), 1, 0), last])
+
+
 @pytest.mark.parametrize("cut", [3, 40, 60, len(TINY) - 4])
 def test_weights_cut_short_are_refused(cut: int) -> None:
     with pytest.raises(ModelUnusable):

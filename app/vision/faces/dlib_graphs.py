@@ -52,8 +52,10 @@ def detector_graph(layers: Sequence[Layer]) -> bytes:
         ModelUnusable: The layers are not those of the network.
     """
     plan = _Plan("dlib-mmod", "picture", None)
-    for layer in _widened(list(_foldings(layers))):
+    *inner, last = _widened(list(_foldings(layers)))
+    for layer in inner:
         plan.add(layer)
+    plan.add_scores(last)
     return plan.to_bytes(tensor("picture", "uint8", [1, "h", "w", CHANNELS]), [1, 1, "rows", "columns"])
 
 
@@ -92,13 +94,37 @@ class _Plan:
             case Scale():
                 raise ModelUnusable("a scale without its convolution; use the pinned weights")
 
+    def add_scores(self, layer: Layer) -> None:
+        """Add a convolution of one filter, which onnxruntime would compute as `_LANES` filters, in two.
+
+        First each column of the filter as a filter of its own, then the sum of what they answer, each shifted
+        by its column: a ninth of the work for nine columns.
+
+        Raises:
+            ModelUnusable: The layer is not of one filter.
+        """
+        if not isinstance(layer, Convolution) or len(layer.weights) != 1 or layer.stride != 1:
+            raise ModelUnusable("the last layer is of unknown form; use the pinned weights")
+        columns = layer.weights.shape[3]
+        upright = layer.weights[0].transpose(2, 0, 1)[..., None]
+        shifts = np.eye(columns, dtype=np.float32)[None, :, None]
+        no_bias, down, across = np.zeros(columns, np.float32), [layer.padding, 0], [0, layer.padding]
+        self._slide(Convolution(upright, no_bias, 1, layer.padding), down)
+        self._slide(Convolution(shifts, layer.bias, 1, layer.padding), across)
+
     def to_bytes(self, source: bytes, shape: Sequence[int | str]) -> bytes:
         """Return the model."""
         self._graph.node("Identity", self._now, output="answer")
         return self._graph.to_bytes(source, tensor("answer", "float32", shape))
 
     def _convolve(self, layer: Convolution) -> None:
-        filters, _, rows, columns = layer.weights.shape
+        filters, _, rows, _ = layer.weights.shape
+        self._slide(layer, [layer.padding] * 2)
+        self._shape = (filters, _slid(self._shape[1] + 2 * layer.padding, rows, layer.stride))
+
+    def _slide(self, layer: Convolution, padding: Sequence[int]) -> None:
+        """Add the node of a convolution, padded by rows and columns of zeros."""
+        _, _, rows, columns = layer.weights.shape
         self._now = self._graph.node(
             "Conv",
             self._now,
@@ -106,9 +132,8 @@ class _Plan:
             self._graph.constant(layer.bias),
             kernel_shape=[rows, columns],
             strides=[layer.stride] * 2,
-            pads=[layer.padding] * 4,
+            pads=[*padding, *padding],
         )
-        self._shape = (filters, _slid(self._shape[1] + 2 * layer.padding, rows, layer.stride))
 
     def _pool(
         self, operator: str, layer: Pool, of: tuple[str, tuple[int, int]]
