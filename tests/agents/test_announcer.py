@@ -18,7 +18,7 @@ from schemas.topics import Topic
 from streams.ports.records import Change, Journal, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.runtime.event_publisher import KafkaEventPublisher
-from streams.runtime.outbox_relay import SETTLED_AFTER, Reconciler, reconciling
+from streams.runtime.outbox_relay import SETTLED_AFTER, OutboxRelay, relaying_outbox
 from streams.runtime.producer import LogWriter
 from tests.agents.support import ACME, everything_in, now
 
@@ -106,10 +106,10 @@ async def test_the_reconciler_tells_what_was_forgotten_once(
     broker: Broker, writer: LogWriter, stores: Stores
 ) -> None:
     await commit(stores, "ada", "grace")
-    reconciler = Reconciler(stores.journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
+    relay = OutboxRelay(stores.journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
 
-    await reconciler.reconcile()
-    await reconciler.reconcile()
+    await relay.relay_pending()
+    await relay.relay_pending()
 
     assert len(await everything_in(broker.address, Topic.DECISIONS)) == 2
     assert await stores.journal.pending_events(10) == []
@@ -121,7 +121,7 @@ async def test_the_reconciler_leaves_young_events_to_the_announcer(
     await commit(stores, "ada")
     just_before = NOON + SETTLED_AFTER - timedelta(milliseconds=1)
 
-    await Reconciler(stores.journal, stores.audit_log, writer, lambda: just_before).reconcile()
+    await OutboxRelay(stores.journal, stores.audit_log, writer, lambda: just_before).relay_pending()
 
     assert await everything_in(broker.address, Topic.DECISIONS) == []
 
@@ -129,13 +129,13 @@ async def test_the_reconciler_leaves_young_events_to_the_announcer(
 async def test_the_reconciler_asks_for_chains_found_open_twice(
     broker: Broker, writer: LogWriter, stores: Stores
 ) -> None:
-    reconciler = Reconciler(stores.journal, stores.audit_log, writer, now)
+    relay = OutboxRelay(stores.journal, stores.audit_log, writer, now)
     await commit(stores, "ada")
-    await reconciler.reconcile()
+    await relay.relay_pending()
     assert await seals(broker) == []
 
     await commit(stores, "mary", tenant_id=GLOBEX)
-    await reconciler.reconcile()
+    await relay.relay_pending()
 
     assert await seals(broker) == [SealAudit(tenant_id=ACME)]
 
@@ -165,8 +165,8 @@ async def test_a_round_that_breaks_is_not_the_last_one(
             emitted.set()
 
     journal = cast("Journal", BrokenAtFirst())
-    reconciler = Reconciler(journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
-    async with reconciling(reconciler, every_s=0.01), asyncio.timeout(60):
+    relay = OutboxRelay(journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
+    async with relaying_outbox(relay, every_s=0.01), asyncio.timeout(60):
         await emitted.wait()
 
     assert len(await everything_in(broker.address, Topic.DECISIONS)) == 1

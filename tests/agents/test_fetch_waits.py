@@ -31,7 +31,7 @@ class Reader:
 
     def begin(self) -> None:
         """Choose the waits, and note those that are asked for."""
-        FetchWaits(self.consumer._fetcher, lambda: self.steady, tell_of_records=self.notify)
+        FetchWaits(self.consumer._fetcher, lambda: self.steady, on_records=self.notify)
         client = self.consumer._client
         send = client.send
 

@@ -17,7 +17,7 @@ from schemas.problems import Overloaded, ProblemCode, Refused, StoreUnavailable
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime.agents import attach
-from streams.runtime.dead_letters import MOST_KEPT, list_dead_letters
+from streams.runtime.dead_letters import MAX_VALUE_BYTES, list_dead_letters
 from streams.runtime.guard import FAILED, Contract, Guard, Poison, read
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.message import Delivery
@@ -238,7 +238,7 @@ async def test_what_is_too_long_for_a_dead_letter_is_cut(broker: Broker, guard: 
 
     (letter,) = await list_dead_letters(LogAccess(broker.address), KEYS, 10)
     assert letter.cut
-    assert letter.delivery.value == b"x" * MOST_KEPT
+    assert letter.delivery.value == b"x" * MAX_VALUE_BYTES
 
 
 async def test_a_handler_cut_short_by_a_stop_gets_its_record_again(

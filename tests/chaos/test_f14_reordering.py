@@ -15,7 +15,7 @@ from schemas.ids import SubjectId, VerificationId, derive_id
 from schemas.topics import Topic
 from streams.runtime.event_publisher import KafkaEventPublisher, decision_record
 from streams.runtime.kafka_client_config import LogAccess
-from streams.runtime.outbox_relay import SETTLED_AFTER, Reconciler
+from streams.runtime.outbox_relay import SETTLED_AFTER, OutboxRelay
 from streams.runtime.producer import LogWriter
 from tests.agents.support import KEYS, everything_in, open_broker
 from tests.agents.test_announcer import NOON, commit, event
@@ -94,11 +94,11 @@ async def test_what_is_published_again_late_is_the_same_event_byte_for_byte(tmp_
     stores = open_memory_stores(RootKey(b"r" * 32))
     await commit(stores, "ada", "grace")
     async with open_broker(tmp_path) as broker, LogWriter(LogAccess(broker.address), KEYS) as writer:
-        reconciler = Reconciler(stores.journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
+        relay = OutboxRelay(stores.journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
         await writer.write(decision_record(event("ada")))  # reported, and died before it was marked
         async with KafkaEventPublisher(writer, stores.journal) as announcer:
             await announcer.announce(ACME, [event("grace")], [])
-        await reconciler.reconcile()
+        await relay.relay_pending()
         published = [record.value for record in await everything_in(broker.address, Topic.DECISIONS)]
 
     assert sorted(published) == sorted([event("ada").to_bytes()] * 2 + [event("grace").to_bytes()])

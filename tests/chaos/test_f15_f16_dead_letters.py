@@ -9,7 +9,7 @@ from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]  # ships n
 from aiokafka.errors import MessageSizeTooLargeError  # type: ignore[import-untyped]  # ships no types
 
 from schemas.topics import Topic
-from streams.runtime.dead_letters import MOST_KEPT, list_dead_letters
+from streams.runtime.dead_letters import MAX_VALUE_BYTES, list_dead_letters
 from streams.runtime.producer import MAX_RECORD_BYTES, LogWriter, Outgoing
 from tests.chaos.faulty_worker import run_burying
 from tests.chaos.fleet import Profile, running_fleet
@@ -61,7 +61,7 @@ async def test_poison_is_buried_once_and_what_comes_after_it_is_decided(
 
     assert after.patient
     assert Counter((one.delivery.key, one.delivery.value) for one in letters) == Counter(
-        (key, (raw or b"")[:MOST_KEPT]) for key, raw in poison
+        (key, (raw or b"")[:MAX_VALUE_BYTES]) for key, raw in poison
     )
     assert not [one.reason for one in letters if PERSON in one.reason]
 

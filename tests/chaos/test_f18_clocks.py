@@ -13,7 +13,7 @@ from app.adapters.security.crypto import RootKey
 from app.kafka.request_reply import Gateway
 from schemas.topics import Topic
 from streams.runtime.kafka_client_config import LogAccess
-from streams.runtime.outbox_relay import Reconciler
+from streams.runtime.outbox_relay import OutboxRelay
 from streams.runtime.producer import LogWriter
 from streams.runtime.supervisor import running_worker
 from tests.agents.support import (
@@ -66,11 +66,11 @@ async def test_an_event_of_a_worker_that_is_ahead_is_reported_at_the_second_roun
     await commit(stores, "ada")
     long_before = datetime(2020, 1, 1, tzinfo=UTC)
     async with open_broker(tmp_path) as broker, LogWriter(LogAccess(broker.address), KEYS) as writer:
-        reconciler = Reconciler(stores.journal, stores.audit_log, writer, lambda: long_before)
+        relay = OutboxRelay(stores.journal, stores.audit_log, writer, lambda: long_before)
 
-        await reconciler.reconcile()
+        await relay.relay_pending()
         early = await everything_in(broker.address, Topic.DECISIONS)
-        await reconciler.reconcile()
+        await relay.relay_pending()
 
         assert early == []
         assert len(await everything_in(broker.address, Topic.DECISIONS)) == 1

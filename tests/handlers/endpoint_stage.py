@@ -15,7 +15,7 @@ from streams.ports.stores import Stores
 from streams.runtime.producer import Outgoing
 from streams.tenants.handler import RequestName
 from streams.webhooks.deliveries import TenantDeliveries
-from streams.webhooks.endpoints import EndpointWish, TenantEndpoints
+from streams.webhooks.endpoints import NewEndpoint, TenantEndpoints
 from tests.builders import ACME, KEY, NOW
 
 SECRET: Final = "a secret nobody else may know, never"  # noqa: S105 - of nobody
@@ -24,7 +24,7 @@ BOTH: Final = (True, False)
 ACTOR: Final = Actor(actor_type=ActorType.API_KEY, actor_id=KEY, request_id="req_1", ip="192.0.2.1")
 
 
-def build_endpoint_command(**changes: Any) -> EndpointWish:
+def build_endpoint_command(**changes: Any) -> NewEndpoint:
     """What is to be registered."""
     values: dict[str, Any] = {
         "url": "https://receiver.example/hooks",
@@ -32,7 +32,7 @@ def build_endpoint_command(**changes: Any) -> EndpointWish:
         "secret": SECRET,
         "livemode": True,
     }
-    return EndpointWish(**values | changes)
+    return NewEndpoint(**values | changes)
 
 
 def new_id(prefix: str) -> str:

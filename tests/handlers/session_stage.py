@@ -9,15 +9,15 @@ from schemas.ids import EvidenceId, FlowId, SessionId, UserId, derive_id
 from schemas.people import SentActor
 from schemas.problems import Refused
 from schemas.sessions import (
+    AddCapture,
     CancelSession,
     ExpireSession,
-    KeepCapture,
     OpenSession,
     RecordOutcome,
     SessionChanged,
     SessionCommand,
+    SessionCommandBase,
     SessionOpening,
-    SessionWish,
     StartSession,
     StoredSession,
     SubmitSession,
@@ -70,7 +70,7 @@ class SessionStage(Stage):
     def evaluate(self) -> EvaluateVerification:
         """The handler of verifications, which tells sessions."""
         handler = self.handler
-        handler._tell_session = self.report
+        handler._send_outcome = self.report
         return handler
 
     async def publish(
@@ -107,7 +107,7 @@ class SessionStage(Stage):
         actor = SentActor(actor_type="SUBJECT", actor_id=session_id, request_id=f"req-{self._requests}")
         return {"tenant_id": ACME, "session_id": session_id, "actor": actor, "requested_at": self.now}
 
-    async def give(self, command: SessionWish) -> SessionChanged:
+    async def give(self, command: SessionCommandBase) -> SessionChanged:
         """Hand a command to the handler."""
         return await self.sessions(SessionCommand.model_validate(command.model_dump()))
 
@@ -116,7 +116,7 @@ class SessionStage(Stage):
         await self.give(await self.opening())
         await self.give(StartSession(**self.common(), accepted=True, notice_version="1"))
 
-    async def capture(self, kind: EvidenceKind, image: bytes | None = None) -> KeepCapture:
+    async def capture(self, kind: EvidenceKind, image: bytes | None = None) -> AddCapture:
         """Keep an image and let the session refer to it."""
         attempt = rules.attempt_of(await self.session())
         run = rules.verification_id(ACME, SESSION, attempt)
@@ -124,7 +124,7 @@ class SessionStage(Stage):
         evidence_id = EvidenceId(derive_id("evd", run, kind, content.hex()))
         draft = build_evidence_draft(content, evidence_id=evidence_id, kind=kind, verification_id=run)
         await self.stores.evidence.put([draft])
-        command = KeepCapture(**self.common(), attempt=attempt, what=kind, evidence_id=evidence_id)
+        command = AddCapture(**self.common(), attempt=attempt, what=kind, evidence_id=evidence_id)
         await self.give(command)
         return command
 

@@ -18,14 +18,7 @@ from schemas.ids import PLATFORM, KeyId, TenantId, derive_id
 from schemas.problems import NotFound, Unauthenticated
 from streams.ports.records import Found, Position, Record, RecordKind, Records
 from streams.ports.stores import Stores
-from streams.tenants.handler import (
-    KEY_INDEX,
-    TENANT_INDEX,
-    Authenticate,
-    CreateKey,
-    CreateTenant,
-    RevokeKey,
-)
+from streams.tenants.handler import KEY_INDEX, TENANT_INDEX, Authenticate, CreateKey, CreateTenant, RevokeKey
 from tests.builders import ACME, GLOBEX, NOW
 from tests.contracts.adapters import Opened, open_memory
 

@@ -22,7 +22,7 @@ from streams.ports.records import Change, Committed
 from streams.reviews.handler import ChangeCase
 from streams.sessions.handler import ChangeSession
 from streams.verification.policy import VerificationPolicy
-from streams.webhooks.health import KeepHealth
+from streams.webhooks.health import UpdateHealth
 from streams.webhooks.replay import DeliverAgain
 from tests.builders import ACME, build_command
 from tests.handlers.session_stage import FLOW, SESSION, SessionStage
@@ -161,7 +161,7 @@ class WebhookContest:
     async def note_that_it_is_gone(self) -> None:
         """Note an attempt after which the endpoint is disabled."""
         stage = self.stage
-        keep = KeepHealth(stage.stores.records, self.journal.commit, stage.clock, stage.health, self.pause)
+        keep = UpdateHealth(stage.stores.records, self.journal.commit, stage.clock, stage.health, self.pause)
         await keep(
             NoteAttempt(
                 tenant_id=ACME, endpoint_id=self.endpoint_id, at=stage.now, succeeded=False, gone=True
@@ -171,7 +171,7 @@ class WebhookContest:
     async def note_that_it_failed(self) -> None:
         """Note an attempt that changes nothing but the endpoint's health."""
         stage = self.stage
-        keep = KeepHealth(stage.stores.records, self.journal.commit, stage.clock, stage.health, self.pause)
+        keep = UpdateHealth(stage.stores.records, self.journal.commit, stage.clock, stage.health, self.pause)
         await keep(NoteAttempt(tenant_id=ACME, endpoint_id=self.endpoint_id, at=stage.now, succeeded=False))
 
     async def deliver_again(self) -> None:

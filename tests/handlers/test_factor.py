@@ -56,7 +56,7 @@ async def wrong(
 ) -> Refused:
     """Fail to meet the factor."""
     with pytest.raises(Refused) as response:
-        await stage.meet(caller, text, method, address)
+        await stage.verify_factor(caller, text, method, address)
     return response.value
 
 
@@ -160,7 +160,7 @@ async def test_s10_passing_the_second_factor_gives_another_cookie_and_ends_the_o
     seed, _, _ = await stage.enrol(await stage.enter())
     old = (await stage.sign_in(address="192.0.2.2")).cookie
 
-    met = await stage.meet(await stage.recognise(old), stage.code(seed))
+    met = await stage.verify_factor(await stage.recognise(old), stage.code(seed))
 
     assert (await stage.recognise(met.cookie)).satisfied
     with pytest.raises(Unauthenticated):
@@ -170,7 +170,7 @@ async def test_s10_passing_the_second_factor_gives_another_cookie_and_ends_the_o
 async def test_s19_a_totp_code_is_accepted_once(stage: Stage) -> None:
     seed, _, _ = await stage.enrol(await stage.enter())
     code, caller = stage.code(seed), await stage.enter(address="192.0.2.2")
-    await stage.meet(caller, code)
+    await stage.verify_factor(caller, code)
 
     assert (await wrong(stage, caller, code)).refusal.code is ProblemCode.MFA_CODE_INVALID
 
@@ -178,7 +178,7 @@ async def test_s19_a_totp_code_is_accepted_once(stage: Stage) -> None:
 async def test_s19_of_twenty_posts_of_one_code_at_once_one_is_accepted(sqlite_stage: Stage) -> None:
     seed, _, _ = await sqlite_stage.enrol(await sqlite_stage.enter())
     callers = [await sqlite_stage.enter(address=f"192.0.2.{number}") for number in range(4)]
-    posts = [sqlite_stage.meet(callers[number % 4], sqlite_stage.code(seed)) for number in range(20)]
+    posts = [sqlite_stage.verify_factor(callers[number % 4], sqlite_stage.code(seed)) for number in range(20)]
 
     results = await asyncio.gather(*posts, return_exceptions=True)
 
@@ -190,7 +190,7 @@ async def test_s19_of_twenty_posts_of_one_code_at_once_one_is_accepted(sqlite_st
 async def test_s19_an_older_step_is_refused_after_a_newer_one(stage: Stage) -> None:
     seed, _, _ = await stage.enrol(await stage.enter())
     caller = await stage.enter(address="192.0.2.2")
-    await stage.meet(caller, stage.code(seed, 1))
+    await stage.verify_factor(caller, stage.code(seed, 1))
 
     assert (await wrong(stage, caller, stage.code(seed))).refusal.code is ProblemCode.MFA_CODE_INVALID
 
@@ -203,7 +203,7 @@ async def test_s20_the_drift_is_a_setting(stage: Stage, drift: int, *, accepted:
     stage.wait(seconds=30)
 
     if accepted:
-        assert (await stage.meet(caller, code)).answer.method is FactorMethod.TOTP
+        assert (await stage.verify_factor(caller, code)).answer.method is FactorMethod.TOTP
     else:
         await wrong(stage, caller, code)
 
@@ -219,7 +219,7 @@ async def test_s21_five_wrong_codes_in_a_window_are_looked_at(stage: Stage) -> N
     assert isinstance(full, TooManyAttempts)
     assert full.retry_after_s == 15 * 60 - 5 * LONGEST_PAUSE_S
     stage.wait(seconds=full.retry_after_s)
-    assert (await stage.meet(caller, stage.code(seed))).answer.session.mfa.satisfied
+    assert (await stage.verify_factor(caller, stage.code(seed))).answer.session.mfa.satisfied
 
 
 async def test_s21_the_pause_after_a_failure_doubles_and_a_right_code_does_not_shorten_it(
@@ -238,7 +238,7 @@ async def test_s21_the_pause_after_a_failure_doubles_and_a_right_code_does_not_s
         stage.wait(milliseconds=1)
 
     assert pauses == [1, 2, 4, 8]
-    assert (await stage.meet(caller, stage.code(seed))).answer.session.mfa.satisfied
+    assert (await stage.verify_factor(caller, stage.code(seed))).answer.session.mfa.satisfied
 
 
 async def test_s21_a_guess_too_soon_is_reported_as_one_too_many_and_writes_nothing(stage: Stage) -> None:
@@ -294,7 +294,7 @@ async def test_s21_a_hundred_failures_in_a_row_lock_until_a_colleague_helps(stag
     caller = await stage.enter()
     assert isinstance(await wrong(stage, caller, stage.code(seed)), TooManyAttempts)
     await forget_failures(stage.people, caller.reviewer_id)
-    assert (await stage.meet(caller, stage.code(seed))).answer.session.mfa.satisfied
+    assert (await stage.verify_factor(caller, stage.code(seed))).answer.session.mfa.satisfied
 
 
 async def test_each_wrong_code_is_one_row_and_the_lock_one_more(stage: Stage) -> None:
@@ -312,13 +312,13 @@ async def test_s22_wrong_passwords_leave_the_factor_alone(stage: Stage) -> None:
         with pytest.raises(Refused):
             await stage.sign_in(password=WRONG, address=f"198.51.100.{number}")
 
-    assert (await stage.meet(caller, stage.code(seed))).answer.session.mfa.satisfied
+    assert (await stage.verify_factor(caller, stage.code(seed))).answer.session.mfa.satisfied
 
 
 async def test_a_success_gives_its_attempt_back(stage: Stage) -> None:
     seed, _, _ = await stage.enrol(await stage.enter())
     for number in range(7):
-        await stage.meet(await stage.enter(address=f"192.0.2.{number}"), stage.code(seed))
+        await stage.verify_factor(await stage.enter(address=f"192.0.2.{number}"), stage.code(seed))
         stage.wait(seconds=30)
 
 
@@ -326,7 +326,7 @@ async def test_s23_a_recovery_code_is_accepted_once_and_ends_other_sessions(stag
     _, codes, first = await stage.enrol(await stage.enter())
     caller = await stage.enter(address="192.0.2.2")
 
-    met = await stage.meet(caller, codes[3].upper().replace("-", " "), RECOVERY)
+    met = await stage.verify_factor(caller, codes[3].upper().replace("-", " "), RECOVERY)
 
     assert (met.answer.method, met.answer.recovery_codes_remaining) == (RECOVERY, 9)
     with pytest.raises(Unauthenticated):
@@ -342,7 +342,7 @@ async def test_s23_of_two_posts_of_one_recovery_code_one_is_accepted(sqlite_stag
     caller = await sqlite_stage.enter(address="192.0.2.2")
 
     results = await asyncio.gather(
-        *(sqlite_stage.meet(caller, codes[0], RECOVERY) for _ in range(2)), return_exceptions=True
+        *(sqlite_stage.verify_factor(caller, codes[0], RECOVERY) for _ in range(2)), return_exceptions=True
     )
 
     assert sum(not isinstance(one, BaseException) for one in results) == 1
@@ -372,7 +372,7 @@ async def test_new_recovery_codes_void_the_old_ones(stage: Stage) -> None:
 
     assert (await wrong(stage, caller, old[0], method=RECOVERY)).refusal.code is ProblemCode.MFA_CODE_INVALID
     stage.wait(seconds=1)
-    assert (await stage.meet(caller, new.recovery_codes[0], RECOVERY)).answer.session.mfa.satisfied
+    assert (await stage.verify_factor(caller, new.recovery_codes[0], RECOVERY)).answer.session.mfa.satisfied
     assert (await stage.actions()).count("mfa.reset") == 1
 
 
@@ -392,7 +392,7 @@ async def test_s25_what_changes_the_factor_wants_a_fresh_one(stage: Stage) -> No
     assert await changes_refused(stage, caller) == {ProblemCode.MFA_REQUIRED}
 
     stage.wait(minutes=9)
-    met = await stage.recognise((await stage.meet(caller, stage.code(seed))).cookie)
+    met = await stage.recognise((await stage.verify_factor(caller, stage.code(seed))).cookie)
     await second_factor.replace_recovery_codes(stage.people, met, actor_of(met))
 
 
@@ -400,7 +400,7 @@ async def test_s25_what_changes_the_factor_wants_the_password_anew(stage: Stage)
     seed, _, cookie = await stage.enrol(await stage.enter())
     stage.wait(minutes=10)
 
-    met = await stage.meet(await stage.recognise(cookie), stage.code(seed))
+    met = await stage.verify_factor(await stage.recognise(cookie), stage.code(seed))
 
     refused = await changes_refused(stage, await stage.recognise(met.cookie))
     assert refused == {ProblemCode.UNAUTHENTICATED}
@@ -418,7 +418,7 @@ async def test_a_factor_in_use_stays_until_the_new_one_is_confirmed(stage: Stage
     caller = await stage.recognise(cookie)
     await second_factor.begin(stage.people, caller, None)
 
-    met = await stage.meet(caller, stage.code(seed))
+    met = await stage.verify_factor(caller, stage.code(seed))
 
     new, _, _ = await stage.enrol(await stage.recognise(met.cookie))
     assert new != seed
@@ -438,7 +438,7 @@ async def test_a_removed_factor_leaves_the_session_with_the_first_one(stage: Sta
 
 async def test_s14_removing_the_factor_ends_every_other_session(stage: Stage) -> None:
     seed, _, cookie = await stage.enrol(await stage.enter())
-    other = (await stage.meet(await stage.enter(address="192.0.2.2"), stage.code(seed))).cookie
+    other = (await stage.verify_factor(await stage.enter(address="192.0.2.2"), stage.code(seed))).cookie
     caller = await stage.recognise(cookie)
 
     await second_factor.remove(stage.people, caller, actor_of(caller))
@@ -459,4 +459,4 @@ async def test_an_ended_session_meets_nothing(stage: Stage) -> None:
     await end_session(stage.people, caller, caller.session_id, actor_of(caller))
 
     with pytest.raises(Unauthenticated):
-        await stage.meet(caller, stage.code(seed))
+        await stage.verify_factor(caller, stage.code(seed))

@@ -22,7 +22,7 @@ from streams.audit.handler import SealChain
 from streams.invariants import rules
 from streams.invariants.rules import Invariant
 from streams.ports.records import Record, RecordKind
-from streams.runtime.dead_letters import burial
+from streams.runtime.dead_letters import dead_letter
 from streams.runtime.message import Delivery
 from streams.runtime.replies import CORRELATION, Reply
 from streams.runtime.tables import table_of
@@ -177,12 +177,9 @@ async def test_i1_a_remembered_refusal_is_an_end(world: World) -> None:
 
 async def test_i1_a_dead_letter_is_an_end(world: World) -> None:
     _, sent = world.send("buried")
-    dead_letter = burial(sent, "handler raised KeyError", NOW)
+    letter = dead_letter(sent, "handler raised KeyError", NOW)
     world.log_state.meet(
-        signed(
-            Delivery(dead_letter.topic, 0, 1, dead_letter.key, dead_letter.value, dict(dead_letter.headers))
-        ),
-        NOW,
+        signed(Delivery(letter.topic, 0, 1, letter.key, letter.value, dict(letter.headers))), NOW
     )
 
     assert await world.judge() == []
@@ -242,7 +239,8 @@ async def test_i4_an_event_published_in_two_forms(world: World) -> None:
     event = world.stage.announcer.events[0]
     world.append(Topic.DECISIONS, "key", event.model_copy(update={"sequence": 7}).to_bytes())
 
-    assert starts(await world.judge(), f"I4 {event.id} (", f"I4 {event.id}: was told in 2 different forms")
+    repeated = f"I4 {event.id}: was published in 2 different forms"
+    assert starts(await world.judge(), f"I4 {event.id} (", repeated)
 
 
 async def test_i4_an_event_that_disagrees_with_its_record(world: World) -> None:
@@ -250,7 +248,7 @@ async def test_i4_an_event_that_disagrees_with_its_record(world: World) -> None:
     world.log_state.events[event.id] = {event.model_copy(update={"sequence": 7}).to_bytes()}
 
     (line,) = await world.judge()
-    assert line.endswith("was told otherwise than the record says")
+    assert line.endswith("was published otherwise than the record says")
 
 
 async def test_i4_an_event_of_a_decision_nobody_recorded(world: World) -> None:
@@ -432,7 +430,7 @@ def test_i10_a_row_met_twice_out_of_order_or_not_at_all() -> None:
 
     assert [(v.about, v.found) for v in found] == [
         (made[1].event_id, "stands out of order on the pages of the audit log"),
-        (made[1].event_id, "is met twice on the pages of the audit log"),
+        (made[1].event_id, "is twice on the pages of the audit log"),
         (made[3].event_id, "is in the chain and on no page of the audit log"),
     ]
 

@@ -12,13 +12,13 @@ from schemas.ids import KeyId, ReviewerSessionId, derive_id
 from schemas.people import Reviewer, ReviewerCaller, Role
 from schemas.problems import NotFound, ProblemCode, Refused, Unauthenticated
 from streams.reviewers.invitations import Invitation, NewMember, add_with_password, give_reset_token, invite
-from streams.reviewers.member_changes import MemberWish, change_member
+from streams.reviewers.member_changes import MemberChanges, change_member
 from streams.reviewers.members import find_by_email, load_member
 from streams.reviewers.roles import COUNTS_AS_GONE, let_go
 from streams.reviewers.tokens import read_token
 from streams.sign_in.factor_reset import reset_factor
 from streams.sign_in.password_rules import require_acceptable
-from streams.tenants.api_keys import KeyWish, MadeKey, TenantKeys
+from streams.tenants.api_keys import MadeKey, NewKey, TenantKeys
 from streams.tenants.handler import Authenticate, RequestName, RevokeKey
 from tests.builders import ACME, GLOBEX
 from tests.contracts.adapters import Opened
@@ -26,7 +26,7 @@ from tests.handlers.people_stage import PEPPER, Stage, actor_of, staged
 
 ADA = NewMember(ACME, "ada@acme.example", "Ada Obi", Role.REVIEWER)
 OPERATOR = Actor()
-REQUESTED = KeyWish("integration", livemode=True, scopes=tuple(Scope), expires_at=None)
+REQUESTED = NewKey("integration", livemode=True, scopes=tuple(Scope), expires_at=None)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def standing(stage: Stage, caller: ReviewerCaller) -> Reviewer:
 
 async def leave(stage: Stage, caller: ReviewerCaller) -> bool:
     """Step down; False when refused."""
-    command = MemberWish(role=Role.AUDITOR)
+    command = MemberChanges(role=Role.AUDITOR)
     try:
         await change_member(stage.people, caller, caller.reviewer_id, command, actor_of(caller))
     except Refused as error:
@@ -103,7 +103,7 @@ async def test_an_owner_who_was_let_go_and_stayed_counts_again_after_a_while(sta
 
 async def test_a_suspended_owner_does_not_count(stage: Stage) -> None:
     one, other = await person(stage, 1), await person(stage, 2)
-    await change_member(stage.people, one, other.reviewer_id, MemberWish(active=False), actor_of(one))
+    await change_member(stage.people, one, other.reviewer_id, MemberChanges(active=False), actor_of(one))
 
     assert not await leave(stage, one)
 
@@ -111,7 +111,7 @@ async def test_a_suspended_owner_does_not_count(stage: Stage) -> None:
 async def test_a_suspension_and_a_sign_in_at_once_leave_no_session(stage: Stage) -> None:
     owner, member = await person(stage, 1), await stage.add()
     suspended = change_member(
-        stage.people, owner, member.reviewer_id, MemberWish(active=False), actor_of(owner)
+        stage.people, owner, member.reviewer_id, MemberChanges(active=False), actor_of(owner)
     )
 
     _, signed_in = await asyncio.gather(suspended, stage.sign_in(), return_exceptions=True)
@@ -168,7 +168,7 @@ async def test_no_token_is_given_for_another_tenants_member(stage: Stage) -> Non
 
 async def test_no_token_is_given_to_a_suspended_member(stage: Stage) -> None:
     owner, member = await person(stage, 1), await stage.add(email=ADA.email)
-    await change_member(stage.people, owner, member.reviewer_id, MemberWish(active=False), actor_of(owner))
+    await change_member(stage.people, owner, member.reviewer_id, MemberChanges(active=False), actor_of(owner))
 
     with pytest.raises(Refused):
         await give_reset_token(stage.people, ACME, ADA.email, OPERATOR)
@@ -225,7 +225,7 @@ async def test_s14_a_reset_factor_ends_every_session(stage: Stage) -> None:
 
 async def test_a_change_of_the_member_meanwhile_is_kept(stage: Stage) -> None:
     owner, member = await person(stage, 1), await stage.add()
-    command = MemberWish(role=Role.AUDITOR)
+    command = MemberChanges(role=Role.AUDITOR)
 
     await asyncio.gather(
         change_member(stage.people, owner, member.reviewer_id, command, actor_of(owner)), stage.sign_in()

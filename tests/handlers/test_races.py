@@ -117,7 +117,7 @@ async def test_s19_of_twenty_posts_of_one_code_at_once_one_is_accepted(opened: O
         await stage.add()
         seed, _, _ = await stage.enrol(await stage.enter())
         callers = [await stage.enter(address=f"192.0.2.{number}") for number in range(4)]
-        posts = [stage.meet(callers[number % 4], stage.code(seed)) for number in range(POSTING)]
+        posts = [stage.verify_factor(callers[number % 4], stage.code(seed)) for number in range(POSTING)]
 
         results = await asyncio.gather(*posts, return_exceptions=True)
 

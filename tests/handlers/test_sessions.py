@@ -12,7 +12,7 @@ from schemas.sessions import RecordOutcome, StartSession, with_row
 from schemas.verifications import StoredVerification
 from streams.ports.records import Change, RecordKind
 from streams.sessions import rules
-from streams.verification.session_records import next_session_record
+from streams.verification.records import next_session_record
 from streams.vision_ports import Face
 from tests.builders import ACME, SUBJECT, build_fields, build_findings
 from tests.handlers.session_stage import PASSPORT, SESSION, SessionStage

@@ -23,9 +23,8 @@ from schemas.webhooks import (
 )
 from streams.ports.records import Change, Record, RecordKind
 from streams.tenants.handler import RequestName
-from streams.webhooks.deliveries import HandedRange, RangeWish
-from streams.webhooks.rearm import fresh
-from streams.webhooks.records import delivery_records, due_index
+from streams.webhooks.deliveries import QueuedReplay, ReplaySelection
+from streams.webhooks.records import delivery_records, due_index, fresh
 from tests.builders import ACME, GLOBEX, NOW, build_decision_event
 from tests.contracts.adapters import Opened
 from tests.handlers.endpoint_stage import ACTOR, BOTH, Stage
@@ -72,10 +71,10 @@ async def replay(stage: Stage, delivery: Delivery) -> Delivery:
 
 async def replay_range(
     stage: Stage, endpoint: WebhookEndpoint, request: RequestName = ONCE, **changes: Any
-) -> HandedRange:
+) -> QueuedReplay:
     """Deliver the events of a day once more."""
     values = {"since": NOW - timedelta(days=1), "until": NOW, "event_types": None}
-    command = RangeWish(**values | changes)
+    command = ReplaySelection(**values | changes)
     return await stage.deliveries.replay_range(ACME, endpoint.endpoint_id, BOTH, command, request, ACTOR)
 
 

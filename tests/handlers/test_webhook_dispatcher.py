@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from schemas.ids import DeliveryId, EndpointId
 from schemas.problems import StoreUnavailable
 from schemas.webhooks import Deliver
-from streams.webhooks.attempt import Outcome, Tried
+from streams.webhooks.attempt import AttemptResult, Outcome
 from streams.webhooks.dispatcher import Bounds, Dispatcher
 from tests.builders import ACME
 
-PROMPT = Tried(Outcome.DELIVERED, slow=False)
-SLOW = Tried(Outcome.RETRYING, slow=True)
+PROMPT = AttemptResult(Outcome.DELIVERED, slow=False)
+SLOW = AttemptResult(Outcome.RETRYING, slow=True)
 
 
 def command(endpoint: str, number: int = 0) -> Deliver:
@@ -43,7 +43,7 @@ class Receivers:
         """End what hangs."""
         self.blocked.pop(endpoint).set()
 
-    async def attempt(self, asked: Deliver) -> Tried:
+    async def attempt(self, asked: Deliver) -> AttemptResult:
         """Make an attempt."""
         name = asked.endpoint_id
         self.begun.append(asked.delivery_id)
@@ -234,7 +234,7 @@ async def test_an_attempt_that_breaks_takes_nothing_with_it() -> None:
     """A defect, or a store that is away: the next one is attempted."""
     errors: list[Exception] = [RuntimeError("defect"), StoreUnavailable("away")]
 
-    async def attempt(_: Deliver) -> Tried:
+    async def attempt(_: Deliver) -> AttemptResult:
         if errors:
             raise errors.pop()
         return PROMPT

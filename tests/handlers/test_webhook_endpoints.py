@@ -15,8 +15,8 @@ from streams.ports.errors import Erased
 from streams.ports.records import Change, RecordKind
 from streams.tenants.handler import RequestName
 from streams.webhooks.endpoint_limit import MOST_ENDPOINTS
-from streams.webhooks.endpoint_rules import MOST_SECRETS
 from streams.webhooks.records import ALL_TENANTS, endpoint_record, firing_index, health_record
+from streams.webhooks.rules import MOST_SECRETS
 from streams.webhooks.secrets import open_secrets
 from tests.builders import ACME, GLOBEX, NOW
 from tests.contracts.adapters import MemoryBreaker, Opened

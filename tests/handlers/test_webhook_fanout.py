@@ -13,7 +13,7 @@ from schemas.webhooks import DeliveryStatus
 from streams.ports.records import RecordKind
 from streams.webhooks.dispatcher import Dispatcher
 from streams.webhooks.rules import LOST_AFTER
-from streams.webhooks.scheduler import MARK, DeliverySweeper, SweepMark, SweepPace
+from streams.webhooks.scheduler import MARK, DeliveryScheduler, SweepMark, SweepPace
 from tests.builders import ACME, GLOBEX
 from tests.handlers.verification_stage import Breaking
 from tests.handlers.webhook_stage import WebhookStage, open_stage
@@ -126,7 +126,7 @@ async def test_an_endpoint_is_not_notified_of_what_happened_before_it_was_made(
 
     await stage.publish(event)
     stage.passes(minutes=5)
-    await stage.refanner.refan()
+    await stage.recovery.recover()
     await stage.settle()
 
     assert receiver.hits == []
@@ -149,12 +149,12 @@ async def test_a_delivery_whose_message_was_lost_is_found(stage: WebhookStage, r
 async def test_an_event_that_was_never_fanned_out_is_found(stage: WebhookStage, receiver: Receiver) -> None:
     """It is committed, and no agent ever saw it."""
     await stage.register(receiver.url())
-    await stage.refanner.refan()
+    await stage.recovery.recover()
     event = await stage.happen()
-    early = await stage.refanner.refan()
+    early = await stage.recovery.recover()
 
     stage.passes(seconds=61)
-    late = await stage.refanner.refan()
+    late = await stage.recovery.recover()
     await stage.settle()
 
     assert (early, late, [hit.event_id for hit in receiver.hits]) == (0, 1, [event.id])
@@ -167,14 +167,14 @@ async def test_what_was_gone_through_is_not_gone_through_again(
     endpoint = await stage.register(receiver.url())
     await stage.happen()
     stage.passes(seconds=61)
-    await stage.refanner.refan()
+    await stage.recovery.recover()
     await stage.settle()
     delivery_id = (await stage.deliveries(endpoint))[0].delivery.delivery_id
     del stage.shelves.records[ACME, RecordKind.DELIVERY, delivery_id]
 
-    again = type(stage.refanner)(stage.stores, stage.fan_out, stage.clock)
+    again = type(stage.recovery)(stage.stores, stage.fan_out, stage.clock)
 
-    assert await again.refan() == 0
+    assert await again.recover() == 0
 
 
 async def test_what_nobody_was_to_be_notified_of_is_not_reported_later(
@@ -182,13 +182,13 @@ async def test_what_nobody_was_to_be_notified_of_is_not_reported_later(
 ) -> None:
     """An endpoint that was not active is not notified of what happened meanwhile."""
     endpoint = await stage.register(receiver.url(), active=False)
-    await stage.refanner.refan()
+    await stage.recovery.recover()
     await stage.happen()
     stage.passes(minutes=30)
-    await stage.refanner.refan()
+    await stage.recovery.recover()
     await stage.change(endpoint, active=True)
 
-    assert await stage.refanner.refan() == 0
+    assert await stage.recovery.recover() == 0
 
 
 async def test_a_kill_between_the_post_and_its_record_delivers_again(
@@ -255,7 +255,7 @@ async def test_what_fell_due_while_nobody_swept_is_found(stage: WebhookStage, re
     await stage.publish(await stage.happen())
     stage.log.losing = False
     stage.passes(days=3)
-    stage.sweeper = DeliverySweeper(stage.stores, stage.log.write, stage.clock)
+    stage.sweeper = DeliveryScheduler(stage.stores, stage.log.write, stage.clock)
 
     await stage.sweep()
 
@@ -271,7 +271,7 @@ async def test_what_nobody_heard_of_for_long_stays_known(stage: WebhookStage, re
         stage.passes(minutes=1)
         await stage.sweep()
     stage.log.losing = False
-    stage.sweeper = DeliverySweeper(stage.stores, stage.log.write, stage.clock)
+    stage.sweeper = DeliveryScheduler(stage.stores, stage.log.write, stage.clock)
 
     await stage.sweep()
 
@@ -287,7 +287,7 @@ async def test_a_backlog_larger_than_a_round_is_swept_in_several(
     for number in range(450):
         await stage.publish(await stage.happen(f"event-{number}"))
     stage.now += LOST_AFTER
-    stage.sweeper = DeliverySweeper(stage.stores, stage.log.write, stage.clock, SweepPace(most=200))
+    stage.sweeper = DeliveryScheduler(stage.stores, stage.log.write, stage.clock, SweepPace(most=200))
 
     asked = [await stage.sweeper.sweep() for _ in range(3)]
 

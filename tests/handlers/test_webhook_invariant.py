@@ -109,7 +109,7 @@ async def test_a_delivery_in_other_words(world: World) -> None:
     """The payload is not the event's."""
     world.break_it(world.delivered, lambda stored: stored.model_copy(update={"payload": "{}"}))
 
-    assert await world.look() == [(Invariant.I4, "is delivered in other words than it is told")]
+    assert await world.look() == [(Invariant.I4, "is delivered in other words than published")]
 
 
 async def test_a_delivery_to_another_endpoint(world: World) -> None:

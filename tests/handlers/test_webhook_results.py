@@ -21,8 +21,7 @@ from schemas.webhooks import (
     StoredEndpoint,
 )
 from streams.ports.records import Change, RecordKind
-from streams.webhooks.rearm import fresh
-from streams.webhooks.records import delivery_records, endpoint_record
+from streams.webhooks.records import delivery_records, endpoint_record, fresh
 from streams.webhooks.replay import PAGE
 from streams.webhooks.secrets import seal_secret
 from tests.builders import ACME, GLOBEX, build_decision_event
@@ -187,7 +186,7 @@ async def test_a_word_from_before_an_endpoint_was_fixed_says_nothing(
     await stage.stores.journal.commit(Change(ACME, (endpoint_record(patched, 2),)))
     before = stage.now - timedelta(seconds=1)
     note = NoteAttempt(tenant_id=ACME, endpoint_id=key, at=before, succeeded=False, gone=True)
-    await stage.carry.keep_health(note)
+    await stage.carry.update_health(note)
 
     assert (await stage.endpoint(key)).endpoint.active
 

@@ -22,21 +22,20 @@ from schemas.webhooks import (
     StoredDelivery,
     StoredEndpoint,
 )
-from streams.audit.commit import CommitAndTell
+from streams.audit.commit import CommitAndPublish
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.runtime.producer import Outgoing
-from streams.webhooks.attempt import AttemptDelivery, Tried
+from streams.webhooks.attempt import AttemptDelivery, AttemptResult
 from streams.webhooks.dispatcher import Dispatcher
 from streams.webhooks.fanout import FanOut
-from streams.webhooks.fanout_recovery import Refanner
-from streams.webhooks.handler import CarryDelivery
-from streams.webhooks.health import KeepHealth
-from streams.webhooks.health_updates import NoteAttempts
+from streams.webhooks.fanout_recovery import FanOutRecovery
+from streams.webhooks.handler import HandleDelivery
+from streams.webhooks.health import NoteAttempts, UpdateHealth
 from streams.webhooks.ports import WebhookSender
 from streams.webhooks.records import delivery_id, endpoint_index, endpoint_record, tenant_record
 from streams.webhooks.replay import DeliverAgain
-from streams.webhooks.scheduler import DeliverySweeper
+from streams.webhooks.scheduler import DeliveryScheduler
 from streams.webhooks.secrets import seal_secret
 from tests.builders import ACME, NOW, build_decision_event, build_endpoint
 from tests.handlers.verification_stage import DictState, Loudspeaker
@@ -76,7 +75,7 @@ class WebhookStage:
     dice: random.Random = field(default_factory=lambda: random.Random(7))
     health: DictState[EndpointHealth] = field(default_factory=DictState)
     announcer: Loudspeaker = field(default_factory=Loudspeaker)
-    attempted: list[Tried] = field(default_factory=list)
+    attempted: list[AttemptResult] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Assemble everything."""
@@ -87,20 +86,20 @@ class WebhookStage:
             self.stores, self.sender, NoteAttempts(self.log.write), self.clock, self.dice.uniform
         )
         self.dispatcher = Dispatcher(self.attempt, grace_s=0.1)
-        self.sweeper = DeliverySweeper(self.stores, self.log.write, self.clock)
-        self.refanner = Refanner(self.stores, self.fan_out, self.clock)
+        self.sweeper = DeliveryScheduler(self.stores, self.log.write, self.clock)
+        self.recovery = FanOutRecovery(self.stores, self.fan_out, self.clock)
 
     def clock(self) -> datetime:
         """The time that was set."""
         return self.now
 
     @property
-    def carry(self) -> CarryDelivery:
+    def carry(self) -> HandleDelivery:
         """The endpoint's actor, as after a death when the memory was emptied."""
-        commit = CommitAndTell(self.stores.journal, self.announcer)
-        return CarryDelivery(
+        commit = CommitAndPublish(self.stores.journal, self.announcer)
+        return HandleDelivery(
             self.dispatcher.offer,
-            KeepHealth(self.stores.records, commit, self.clock, self.health),
+            UpdateHealth(self.stores.records, commit, self.clock, self.health),
             DeliverAgain(self.stores, self.log.write, self.clock),
         )
 

@@ -53,13 +53,14 @@ from schemas.reviews import CaseCommand
 from schemas.sessions import RecordOutcome, SessionCommand
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification
-from streams.audit.commit import CommitAndTell
+from streams.audit.commit import CommitAndPublish
 from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
 from streams.ports.records import Change
 from streams.ports.stores import Stores
+from streams.reviewers.addresses import email_record
 from streams.reviewers.context import ABSOLUTE, Passwords, People
-from streams.reviewers.members import email_record, reviewer_record
+from streams.reviewers.members import reviewer_record
 from streams.reviews.handler import ChangeCase
 from streams.runtime.producer import Outgoing
 from streams.runtime.tables import partition_of
@@ -374,7 +375,7 @@ async def open_front(
 def _people(stores: Stores, passwords: Passwords, clock: Callable[[], datetime]) -> People:
     return People(
         records=stores.records,
-        commit=CommitAndTell(stores.journal, Silence()),
+        commit=CommitAndPublish(stores.journal, Silence()),
         vault=stores.vault,
         passwords=passwords,
         key=PEPPER,
@@ -432,7 +433,7 @@ def _handlers(
     unasked: Any = Unasked()
     engines = Engines(PooledImageDecoder(pool), unasked, unasked, unasked)
     evaluate = EvaluateVerification(
-        stores, engines, VerificationPolicy(), now, Memory(), Silence(), tell_session=sending.report_outcome
+        stores, engines, VerificationPolicy(), now, Memory(), Silence(), send_outcome=sending.report_outcome
     )
     sessions = ChangeSession(stores, clock, Memory(), Silence(), sending.hand)
     catalogue = Catalogue(stores.records, stores.journal.commit, now)

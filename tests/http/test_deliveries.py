@@ -11,8 +11,7 @@ from schemas.ids import EndpointId, EventId, derive_id
 from schemas.problems import StoreUnavailable
 from schemas.webhooks import Attempt, DeliveryStatus, FailureKind, ReplayEvents, StoredEndpoint
 from streams.ports.records import Change, RecordKind
-from streams.webhooks.rearm import fresh
-from streams.webhooks.records import delivery_records
+from streams.webhooks.records import delivery_records, fresh
 from tests.builders import ACME, build_decision_event
 from tests.http.json_schema import Schemas
 from tests.http.support import FOREIGN, LIVE, TEST, Front, Json, Response, now

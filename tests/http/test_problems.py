@@ -156,7 +156,7 @@ def conditions(kind: type[VeristreamError] = VeristreamError) -> list[type[Veris
     return [one for one in found if one.__module__ in {"schemas.problems", "streams.ports.errors"}]
 
 
-SPOKEN_FOR = {"VeristreamError", "Refused", "EngineFailed", "KeyRefused", "KeyNotHeld"}
+SPOKEN_FOR = {"VeristreamError", "Refused", "EngineFailed", "KeyRefused", "KeyUnavailable"}
 """The root, what carries its own code, what no engine lets out, a kind of `Unauthenticated` that names whose
 key it is, and what a front cannot meet because it holds every key."""
 

@@ -12,7 +12,7 @@ from schemas.ids import SessionId, SubjectId, TenantId, derive_id
 from schemas.people import Role
 from schemas.sessions import VerificationSession
 from streams.ports.records import Change
-from streams.verification.session_records import session_record
+from streams.verification.records import session_record
 from tests.builders import ACME, GLOBEX, NOW
 from tests.http.json_schema import Schemas
 from tests.http.support import TEST, Front, Json, Response, SignedIn, build_body

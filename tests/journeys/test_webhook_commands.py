@@ -27,8 +27,7 @@ from schemas.ids import derive_id
 from schemas.webhooks import DeliveryStatus, StoredDelivery, StoredEndpoint
 from streams.ports.records import Change
 from streams.tenants.handler import OPERATOR, CreateTenant
-from streams.webhooks.rearm import fresh
-from streams.webhooks.records import delivery_records, endpoint_record
+from streams.webhooks.records import delivery_records, endpoint_record, fresh
 from streams.webhooks.signing import secret_bytes, signatures, timestamp
 from tests.builders import NOW, build_decision_event, build_endpoint
 from tests.journeys.service import START_S, Service, environment, run_preloaded, veristream_json

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from itertools import repeat
 
-from streams.verification.engine_queue import Turns
+from streams.verification.evaluation_limits import EngineSlots
 from streams.vision_ports import on_behalf_of
 
 
@@ -12,7 +12,7 @@ class Engine:
     """What is done in a turn; it ends when it is asked to."""
 
     def __init__(self, places: int) -> None:
-        self.turns = Turns(places)
+        self.turns = EngineSlots(places)
         self.order: list[str] = []
         self._doors: dict[asyncio.Task[None], asyncio.Event] = {}
 

@@ -13,9 +13,9 @@ from schemas.people import SentActor
 from schemas.problems import Refused
 from schemas.reasons import ReasonCode
 from schemas.sessions import (
+    AddCapture,
     Captured,
     Consent,
-    KeepCapture,
     OpenSession,
     StartSession,
     StoredSession,
@@ -79,7 +79,7 @@ MOVES: dict[str, tuple[Callable[[StoredSession], StoredSession], set[SessionStat
     "an image": (
         lambda one: rules.captured(
             one,
-            KeepCapture(**COMMON, attempt=1, what=EvidenceKind.SELFIE, evidence_id=IMAGE.evidence_id),
+            AddCapture(**COMMON, attempt=1, what=EvidenceKind.SELFIE, evidence_id=IMAGE.evidence_id),
             LATER,
         ),
         {SessionStatus.CREATED, SessionStatus.STARTED},
@@ -151,7 +151,7 @@ def test_three_attempts_and_no_more() -> None:
 
 
 def test_an_image_of_an_earlier_attempt_comes_too_late() -> None:
-    command = KeepCapture(**COMMON, attempt=1, what=EvidenceKind.SELFIE, evidence_id=IMAGE.evidence_id)
+    command = AddCapture(**COMMON, attempt=1, what=EvidenceKind.SELFIE, evidence_id=IMAGE.evidence_id)
 
     with pytest.raises(Refused):
         rules.captured(build_session(attempts=1), command, LATER)

@@ -29,7 +29,7 @@ from streams.verification.rules import (
     risk_level,
     risk_terms,
     summarise,
-    tell,
+    to_reasons,
     usual,
 )
 from tests.builders import build_result
@@ -267,7 +267,7 @@ def test_the_model_version_names_the_thresholds_it_was_read_against() -> None:
 
 
 def test_a_reason_is_reported_in_the_words_for_the_subject() -> None:
-    (reason,) = tell([ReasonCode.SANCTIONS_MATCH])
+    (reason,) = to_reasons([ReasonCode.SANCTIONS_MATCH])
 
     assert reason.message == CATALOGUE[ReasonCode.SANCTIONS_MATCH].subject_message
     assert "sanction" not in reason.message.lower()
@@ -281,7 +281,7 @@ def test_r7_a_reason_stands_once_for_each_declared_field_it_is_about() -> None:
     codes = (ReasonCode.IMAGE_BLURRED, ReasonCode.NUMBER_MISMATCH, ReasonCode.DECLARED_FIELD_MISMATCH)
     pointers = ("/document/number_last4", "/document/expires_at", "/document/extracted_fields/surname")
 
-    result = tell(codes, pointers)
+    result = to_reasons(codes, pointers)
 
     assert [(reason.code, reason.pointer) for reason in result] == [
         (ReasonCode.IMAGE_BLURRED, None),

@@ -11,7 +11,7 @@ from app.doctor.audit_chains import AuditReport, verify_audit
 from app.kafka.cluster import open_broker, prepare_topics
 from app.settings import Settings
 from schemas.ids import PLATFORM, AuditEventId, derive_id
-from streams.audit.commit import CommitAndTell
+from streams.audit.commit import CommitAndPublish
 from streams.ports.records import Change
 from streams.runtime.event_publisher import KafkaEventPublisher
 from streams.runtime.kafka_client_config import LogAccess
@@ -24,14 +24,14 @@ from tests.contracts.adapters import SqliteBreaker
 @asynccontextmanager
 async def worker_of_audit(
     settings: Settings, deployment: Deployment, access: LogAccess
-) -> AsyncIterator[CommitAndTell]:
+) -> AsyncIterator[CommitAndPublish]:
     """Run the agent that seals, and yield what commits a change and says so to the log."""
     async with (
         LogWriter(access, deployment.record_keys) as writer,
         KafkaEventPublisher(writer, deployment.stores.journal) as announcer,
         open_worker(settings, deployment, writer, access, streams=("audit",)),
     ):
-        yield CommitAndTell(deployment.stores.journal, announcer)
+        yield CommitAndPublish(deployment.stores.journal, announcer)
 
 
 def faults_of(report: AuditReport) -> list[tuple[str, str, int | None]]:

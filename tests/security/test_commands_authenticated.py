@@ -21,7 +21,7 @@ from schemas.base import rfc3339
 from schemas.reviews import CaseCommand, ConcludeCase
 from schemas.topics import Topic
 from streams.runtime.authentication import AUTHENTICATION, FAILED, Unauthentic, require_fresh
-from streams.runtime.dead_letters import burial, list_dead_letters
+from streams.runtime.dead_letters import dead_letter, list_dead_letters
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.message import Delivery
 from streams.runtime.tables import partitions_of
@@ -278,10 +278,8 @@ async def test_forged_and_buried_records_are_never_sent_again(scene: Scene) -> N
     conclusion = next(
         one for one in await scene.genuine(Topic.REVIEW_COMMANDS) if b'"conclude"' in (one.value or b"")
     )
-    dead_letter = burial(conclusion, "handler raised KeyError", datetime.now(UTC))
-    invented = Delivery(
-        dead_letter.topic, 0, 0, dead_letter.key, dead_letter.value, dict(dead_letter.headers)
-    )
+    letter = dead_letter(conclusion, "handler raised KeyError", datetime.now(UTC))
+    invented = Delivery(letter.topic, 0, 0, letter.key, letter.value, dict(letter.headers))
     nonsense = replace(invented, headers={"dead-partition": b"\xff", "dead-topic": b"?"})
     await scene.intruder.write(invented, nonsense)
     commands = [len(await deliveries_in(scene.fleet.profile.access, topic)) for topic in ACTED_ON]

@@ -16,7 +16,7 @@ from streams.ports.records import Change, RecordKind
 from streams.ports.stores import WorkingState
 from streams.runtime.app import GROUP
 from streams.runtime.broker_clock import JUMP_S, KNOWN_FOR_S, BrokerClock
-from streams.runtime.dead_letters import Redriven, burial, redrive
+from streams.runtime.dead_letters import Redriven, dead_letter, redrive
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.message import Delivery
 from streams.runtime.producer import LogWriter
@@ -89,10 +89,10 @@ async def test_a_dead_letter_copied_among_the_dead_letters_is_redriven_once(tmp_
     async with open_broker(tmp_path / "broker") as broker:
         access = LogAccess(broker.address)
         async with LogWriter(access, KEYS) as writer, open_intruder(access) as intruder:
-            await writer.write(burial(sound, "handler raised KeyError", now()))
-            [dead_letter] = await everything_in(broker.address, Topic.DEAD_LETTERS)
+            await writer.write(dead_letter(sound, "handler raised KeyError", now()))
+            [letter] = await everything_in(broker.address, Topic.DEAD_LETTERS)
             first = await redrive(access, KEYS, writer)
-            await intruder.write(delivery_of(dead_letter), delivery_of(dead_letter))
+            await intruder.write(delivery_of(letter), delivery_of(letter))
 
             assert (first, await redrive(access, KEYS, writer)) == (Redriven(1, 0), Redriven(0, 2))
 

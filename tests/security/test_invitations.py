@@ -10,9 +10,10 @@ from schemas.audit import AuditFilter
 from schemas.ids import PLATFORM, TenantId, derive_id
 from schemas.people import Role
 from schemas.problems import NotFound, ProblemCode, Refused, Unauthenticated
+from streams.reviewers.addresses import COUNTS_AS_BOUND, bind_address
 from streams.reviewers.invitations import NewMember, add_with_password, invite
 from streams.reviewers.member_changes import remove_member
-from streams.reviewers.members import COUNTS_AS_BOUND, bind_address, find_by_email, find_in_tenant
+from streams.reviewers.members import find_by_email, find_in_tenant
 from streams.sign_in.passwords import ResetPassword
 from streams.tenants.handler import OPERATOR, RequestName
 from tests.builders import ACME, GLOBEX

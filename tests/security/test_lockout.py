@@ -14,9 +14,8 @@ from app.http.rate_limits import WINDOW_S
 from app.http.rejections import Rejections
 from streams.ports.records import RecordKind
 from streams.sign_in import attempt_limits
-from streams.sign_in.attempt_limits import Counts, TooManyAttempts, take
+from streams.sign_in.attempt_limits import Counts, SignInLimits, TooManyAttempts, take
 from streams.sign_in.device_cookies import LIFETIME
-from streams.sign_in.sign_in import SignInLimits
 from tests.http.conftest import logged  # noqa: F401 - a fixture
 from tests.http.reviewers import CHANGE, EMAIL, PASSWORD, RESET, SESSIONS, WRONG, Browser, Office, open_office
 from tests.http.support import BASE_URL, PATH, REVOKED, TEST, Response, open_front

@@ -22,7 +22,7 @@ from schemas.ids import EndpointId, SubjectId, derive_id
 from schemas.topics import Topic
 from schemas.webhooks import SealedSecret
 from streams.audit.rules import chain_key
-from streams.ports.errors import KeyNotHeld
+from streams.ports.errors import KeyUnavailable
 from streams.runtime.authentication import RecordKeys, Unauthentic
 from streams.runtime.message import Delivery
 from streams.webhooks.secrets import open_secrets, seal_secret
@@ -54,7 +54,7 @@ def test_a_sender_derives_what_the_root_key_derives_for_it() -> None:
 
 @pytest.mark.parametrize("label", FOREIGN)
 def test_a_sender_derives_no_key_of_others(label: str) -> None:
-    with pytest.raises(KeyNotHeld):
+    with pytest.raises(KeyUnavailable):
         SENDER.derive(label)
 
 
@@ -77,9 +77,9 @@ async def test_a_sender_opens_endpoints_secrets_and_no_subjects(tmp_path: Path) 
     async with open_sqlite_stores(tmp_path, SENDER, durable=False) as stores:
         stored = build_endpoint((SealedSecret(sealed=sealed),), endpoint_id=endpoint)
         assert await open_secrets(stores.vault, stored, NOW) == [SECRET.encode()]
-        with pytest.raises(KeyNotHeld):
+        with pytest.raises(KeyUnavailable):
             await stores.vault.open(ACME, SUBJECT, "address", personal)
-    with pytest.raises(KeyNotHeld):
+    with pytest.raises(KeyUnavailable):
         chain_key(chain_key_of(SENDER), ACME)
 
 
