@@ -1,1 +1,1 @@
-"""Where Veristream meets the world: commands, HTTP, the embedded broker, models and stores."""
+"""The application: command line, HTTP front, embedded broker, vision models and stores."""

@@ -1,10 +1,10 @@
-"""`veristream` and `python -m app`: the command line."""
+"""Entry point of `veristream` and `python -m app`."""
 
 import os
 import resource
 import sys
 
-from app.adapters.files.private_files import PRIVATE_UMASK
+from app.adapters.files.data_dir import PRIVATE_UMASK
 from app.cli.main import app
 from app.process.output import say_error
 from app.process.startup import CannotStart

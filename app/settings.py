@@ -1,4 +1,4 @@
-"""Everything a deployment may set: `SERVICE_*` variables, secrets also from `SERVICE_*_FILE`; read once."""
+"""Settings of a deployment: `SERVICE_*` variables, secrets also from `SERVICE_*_FILE`; read once."""
 
 import os
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 
 
 class SettingsRefused(Exception):
-    """A setting cannot be used; the message names the variable and the mend."""
+    """A setting cannot be used; the message names the variable and the fix."""
 
 
 class SecretFiles(PydanticBaseSettingsSource):
@@ -75,12 +75,12 @@ class Settings(BaseSettings):
     )
 
     data_dir: Path = Path("veristream-data")
-    """Where everything is kept: broker log, store, evidence, root key."""
+    """Where everything is stored: broker log, store, evidence, root key."""
     host: str = "127.0.0.1"
     """The address the front listens on; put a TLS proxy before anything wider than loopback."""
     port: int = Field(default=8080, ge=0, le=65535)
     health_port: int | None = Field(default=None, ge=0, le=65535)
-    """Loopback port on which a process tells /livez, /readyz and /metrics; unset: none."""
+    """Loopback port on which a process serves /livez, /readyz and /metrics; unset: none."""
     metrics: Literal["health", "token", "off"] = "health"
     """Where /metrics is: on the health port alone; beside it on the front's port for the operator's token;
     or nowhere (S66)."""
@@ -116,13 +116,13 @@ class Settings(BaseSettings):
     cassandra_contact_points: str | None = None
     """Nodes of an Apache Cassandra, host or host:port, with commas; unset: SQLite in the data folder."""
     cassandra_port: int = Field(default=9042, ge=1, le=65535)
-    """For contact points that name none, and for the nodes they tell of."""
+    """For contact points that name none, and for the nodes they report."""
     cassandra_keyspace: str = "veristream"
     """Made by `veristream migrate`."""
     cassandra_local_dc: str = "datacenter1"
     """The data centre whose nodes are asked; `nodetool status` names it."""
     cassandra_replication: str = "1"
-    """Copies kept in the local data centre, or {"data centre": copies, ...}; counts when `migrate` makes the
+    """Copies in the local data centre, or {"data centre": copies, ...}; counts when `migrate` makes the
     keyspace."""
     cassandra_username: str | None = None
     cassandra_password: SecretStr | None = None
@@ -137,8 +137,8 @@ class Settings(BaseSettings):
     blobs_dir: Path | None = None
     """The folder of large evidence, the same for every process; unset: `blobs` in the data folder."""
     audit_checkpoints_dir: Path | None = None
-    """Where the worker appends the audit log's signed checkpoints; best a disk that whoever can write the
-    store cannot; unset: `audit-checkpoints` in the data folder."""
+    """Where the worker appends the audit log's signed checkpoints; best a disk that an account which
+    can write the store cannot write; unset: `audit-checkpoints` in the data folder."""
     broker_port: int = Field(default=0, ge=0, le=65535)
     """0: a free port, remembered in the data folder."""
     broker_fsync: Fsync = Fsync.INTERVAL
@@ -147,9 +147,9 @@ class Settings(BaseSettings):
     reuse_port: bool = False
     """Let several fronts on this machine share the port; the system spreads connections over them."""
     front_drain_s: float = Field(default=2.0, ge=0, le=300)
-    """How long a front told to stop says so on /readyz before it takes no more connections."""
+    """How long a stopping front is not ready on /readyz before it takes no more connections."""
     stop_grace_s: float = Field(default=8.0, gt=0, le=300)
-    """How long a stop waits for decisions under way; who waits longer is told 503 and finds it later."""
+    """How long a stop waits for decisions under way; who waits longer gets 503 and finds it later."""
     answer_timeout_s: float = Field(default=30.0, gt=0, le=300)
     """How long a request waits for its decision before 503 DECISION_PENDING."""
     worker_session_timeout_s: float = Field(default=8.0, ge=6, le=300)
@@ -255,7 +255,7 @@ class Settings(BaseSettings):
 
     @property
     def broker_users_dir(self) -> Path:
-        """Who may sign in to the embedded broker; apart from its log, which may be lost."""
+        """The folder of the embedded broker's users; apart from its log, which may be lost."""
         return self.data_dir / USERS_FOLDER
 
 

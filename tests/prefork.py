@@ -22,7 +22,11 @@ from tests.preloaded_forker import VARIABLE, open_preloaded_forker, use_preloade
 
 PRELOADED: Final = (
     "app.cli.main",
-    "app.cli.actions.roles",
+    "app.cli.roles",
+    "app.composition.wiring",
+    "app.kafka.diagnostics",
+    "app.observability.logging",
+    "streams.runtime.dead_letters",
     "app.doctor.checks",
     "app.doctor.invariants.check",
     "aiokafka.admin",

@@ -1,1 +1,1 @@
-"""Where the promises in `streams/ports` are kept, one technology per module; nothing here decides."""
+"""Implementations of the ports in `streams/ports`, one technology per package; no domain rules."""

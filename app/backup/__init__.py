@@ -1,1 +1,1 @@
-"""Copies of a deployment that runs: taken at one moment, verified, and restored into an empty folder."""
+"""Backups of a running deployment: taken, verified, and restored into an empty folder."""

@@ -1,4 +1,4 @@
-"""Reads a backup, a folder or one file, and holds every file of it against its digest."""
+"""Read a backup, a folder or a tar file, and verify every file against its digest."""
 
 import hashlib
 import os
@@ -24,14 +24,14 @@ class Archive(ABC):
 
     @abstractmethod
     def sizes(self) -> dict[str, int]:
-        """Return the size of every file that is there, by its name."""
+        """Return the size of every existing file, by name."""
 
     @abstractmethod
     def open(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """Open a file that is there."""
+        """Open an existing file."""
 
     def manifest(self) -> tuple[Manifest, Envelope]:
-        """Return the manifest, whose digest holds.
+        """Return the manifest after checking its digest.
 
         Raises:
             ManifestRefused: There is none, or it was altered.

@@ -1,4 +1,4 @@
-"""What a backup says of itself: its moment, the key it needs, and the digest of every file."""
+"""The manifest of a backup: its moment, the key it needs, and the digest of every file."""
 
 import hashlib
 import hmac
@@ -44,7 +44,7 @@ class Manifest(Frozen):
     """The version of the program that took it."""
     store_schema: int
     key_check: str
-    """Derived from the root key, in hexadecimal: tells another key from the one the data is sealed under."""
+    """Derived from the root key, in hexadecimal: recognises the key the data is sealed under."""
     missing_evidence: tuple[str, ...] = ()
     """Evidence whose file was gone from the deployment itself."""
     files: tuple[FileEntry, ...]
@@ -96,12 +96,12 @@ def read_manifest(raw: bytes) -> tuple[Manifest, Envelope]:
 
 
 def is_signed(envelope: Envelope, root_key: RootKey) -> bool:
-    """Tell whether a deployment with this root key wrote the manifest."""
+    """Return whether a deployment with this root key wrote the manifest."""
     return hmac.compare_digest(envelope.hmac.encode(), _signature(envelope.manifest, root_key).encode())
 
 
 def fits(manifest: Manifest, root_key: RootKey) -> bool:
-    """Tell whether this is the root key that the data is sealed under."""
+    """Return whether this is the root key that the data is sealed under."""
     return hmac.compare_digest(manifest.key_check, root_key.derive(Purpose.KEY_CHECK).hex())
 
 

@@ -1,18 +1,18 @@
-"""Stops all commits to the store for some milliseconds, in which everything of a backup is pinned.
+"""Block commits to the store for some milliseconds, and pin everything a backup contains.
 
-What is pinned is what a machine would keep that lost its power at that moment, and the service mends itself
+What is pinned is what a machine would keep that lost its power at that moment, and the service recovers
 from there as after any crash. In detail:
 
-- A commit to the store comes before everything that tells of it: decision events, wishes to deliver, answers,
-  checkpoints. While the store stands still, the log can name nothing that the pinned store lacks. What the
-  pinned store has marked as published was in the log before.
+- A commit to the store comes before everything that follows from it: decision events, delivery commands,
+  answers, checkpoints. While the store is locked, the log can name nothing that the pinned store lacks. What
+  the pinned store has marked as published was in the log before.
 - The offsets that consumers committed are pinned first and the log afterwards, so no offset lies behind the
   end of its partition. A command between the offset and the end is delivered again; whether it was carried
   out before is known by its id.
 - A command is written to the log once its evidence is in the store, so evidence is never missing.
 - The lines of the checkpoint files name heads that were sealed before, which the pinned store has.
 - Tables are rebuilt from their changelog topics, which are a part of the log. A changelog is written before
-  the offset of what it tells is committed.
+  the offset of its source is committed.
 
 Files of evidence are written once under a fresh name. Most are copied before the moment; those that the
 pinned rows name beyond that are copied after it, and those that no pinned row names are left out.
@@ -29,7 +29,7 @@ from typing import Final
 
 from app.adapters.files.blobs import BlobName
 from app.adapters.files.data_dir import DATABASE_FILE
-from app.backup.segments_at import HeldLog
+from app.backup.segments_at import LogSnapshot
 from app.composition.stores import now
 from app.settings import Settings, checkpoints_dir_of
 from schemas.ids import EvidenceId, TenantId
@@ -51,7 +51,7 @@ class Moment:
     store: sqlite3.Connection
     """In a transaction that reads, so it sees the moment whatever is written."""
     broker_store: sqlite3.Connection | None
-    log: HeldLog
+    log: LogSnapshot
     checkpoints: tuple[tuple[Path, int], ...]
     """Files of checkpoints and how long each was."""
 
@@ -81,9 +81,9 @@ def pinned(settings: Settings) -> Iterator[Moment]:
         store = _open(stack, settings.data_dir / DATABASE_FILE)
         broker_file = settings.broker_dir / BROKER_STORE_FILE
         broker = _open(stack, broker_file) if broker_file.is_file() else None
-        log = HeldLog(_partitions(settings, broker))
+        log = LogSnapshot(_partitions(settings, broker))
         stack.callback(log.close)
-        log.refresh()  # most of the work, before anything stands still
+        log.refresh()  # most of the work, before anything is locked
         with closing(_connect(settings.data_dir / DATABASE_FILE)) as lock:
             lock.execute("BEGIN IMMEDIATE")
             moment = now()
@@ -97,7 +97,7 @@ def pinned(settings: Settings) -> Iterator[Moment]:
 
 
 def is_named(settings: Settings, blob: BlobName) -> bool:
-    """Tell whether the store still names a file of evidence now."""
+    """Return whether the store still names a file of evidence now."""
     query = "SELECT 1 FROM evidence WHERE tenant = ? AND evidence_id = ? AND file = ?"
     with closing(_connect(settings.data_dir / DATABASE_FILE)) as store:
         row = store.execute(query, (blob.tenant_id, blob.evidence_id, blob.token)).fetchone()

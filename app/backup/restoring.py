@@ -1,4 +1,4 @@
-"""Restores a backup into an empty folder; what can be refused is refused before anything is written."""
+"""Restore a backup into an empty folder, after all checks."""
 
 import shutil
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from app.adapters.files.data_dir import (
     DATABASE_FILE,
     ROOT_KEY_FILE,
     USERS_FOLDER,
+    make_private,
 )
-from app.adapters.files.private_files import make_private
 from app.adapters.security.crypto import RootKey, RootKeyRefused, load_root_key, sync_folder
 from app.adapters.sqlite.schema import NEWEST
 from app.backup.archive import Archive, opened, refuse_faults
@@ -28,10 +28,10 @@ from app.settings import PREFIX, Settings, blobs_dir_of, checkpoints_dir_of
 DRAFT_FILE: Final = f"{DATABASE_FILE}.restoring"
 """The store has this name until all else is there: without it the folder holds no deployment."""
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
-def restore_backup(settings: Settings, path: Path, tell: Tell, *, activate: bool = False) -> Manifest:
+def restore_backup(settings: Settings, path: Path, report: Report, *, activate: bool = False) -> Manifest:
     """Restore a backup into the folder that the settings name, which then rests until it is activated.
 
     One that was cut off goes on when it is asked for again. Blocking.
@@ -48,9 +48,9 @@ def restore_backup(settings: Settings, path: Path, tell: Tell, *, activate: bool
             raise CannotStart(f"{path}: its manifest was not written by a deployment with this root key")
         _refuse_full(settings, manifest)
         _refuse_small(settings, manifest)
-        refuse_faults(archive, manifest, path, _Progress(tell, "verified", manifest.size))
+        refuse_faults(archive, manifest, path, _Progress(report, "verified", manifest.size))
         try:
-            _copy(settings, archive, manifest, tell)
+            _copy(settings, archive, manifest, report)
         except (OSError, CutShort) as error:
             raise CannotStart(
                 f"the restore was cut off: {type(error).__name__}: {error}; run it again to go on"
@@ -60,15 +60,15 @@ def restore_backup(settings: Settings, path: Path, tell: Tell, *, activate: bool
     return manifest
 
 
-def verify_backup(path: Path, root_key: RootKey | None, tell: Tell) -> tuple[Manifest, list[str]]:
-    """Return what a backup says of itself and what is wrong with it. Reads all of it; blocking.
+def verify_backup(path: Path, root_key: RootKey | None, report: Report) -> tuple[Manifest, list[str]]:
+    """Return the manifest of a backup and its faults. Reads all of it; blocking.
 
     Raises:
         CannotStart: It has no manifest that holds.
     """
     with opened(path) as archive:
         manifest, envelope = archive.manifest()
-        faults = list(archive.faults(manifest, _Progress(tell, "verified", manifest.size)))
+        faults = list(archive.faults(manifest, _Progress(report, "verified", manifest.size)))
         if root_key is not None and not fits(manifest, root_key):
             faults.append("it is sealed under another root key than the one given")
         elif root_key is not None and not is_signed(envelope, root_key):
@@ -77,7 +77,7 @@ def verify_backup(path: Path, root_key: RootKey | None, tell: Tell) -> tuple[Man
 
 
 def activate_restored(settings: Settings) -> Mark:
-    """Let a restored folder act; returns what was restored.
+    """Activate a restored folder; return its marker.
 
     Raises:
         CannotStart: The folder holds no restored backup, or not all of one.
@@ -93,7 +93,7 @@ def activate_restored(settings: Settings) -> Mark:
 
 
 def key_for(settings: Settings) -> RootKey:
-    """Return the root key that is configured or lies in the folder; none is made.
+    """Return the configured root key or that of the folder; never creates one.
 
     Raises:
         CannotStart: There is none, or it cannot be used.
@@ -151,12 +151,12 @@ def _refuse_small(settings: Settings, manifest: Manifest) -> None:
         )
 
 
-def _copy(settings: Settings, archive: Archive, manifest: Manifest, tell: Tell) -> None:
-    """Mark the folder first, put the store in its place last, then say that it is whole."""
+def _copy(settings: Settings, archive: Archive, manifest: Manifest, report: Report) -> None:
+    """Mark the folder first, restore the store last, then mark the restore complete."""
     make_private(settings.data_dir)
     mark = Mark(backup_id=manifest.backup_id, taken_at=manifest.taken_at, complete=False)
     write_mark(settings.data_dir, mark)
-    counted = _Progress(tell, "restored", manifest.size)
+    counted = _Progress(report, "restored", manifest.size)
     roots = {BLOBS_FOLDER: blobs_dir_of(settings), CHECKPOINTS_FOLDER: checkpoints_dir_of(settings)}
     for entry in manifest.files:
         top, _, rest = entry.name.partition("/")
@@ -179,14 +179,14 @@ def _copy_one(
 
 
 class _Progress:
-    """Tells how much of a known number of bytes is done."""
+    """Report how much of a known number of bytes is done."""
 
-    def __init__(self, tell: Tell, verb: str, total: int) -> None:
-        self._tell = tell
+    def __init__(self, report: Report, verb: str, total: int) -> None:
+        self._report = report
         self._verb = verb
         self._total = max(total, 1)
         self._done = 0
 
     def __call__(self, written: int) -> None:
         self._done += written
-        self._tell(f"{self._verb} {self._done / 2**20:,.0f} MiB, {self._done / self._total:.0%}")
+        self._report(f"{self._verb} {self._done / 2**20:,.0f} MiB, {self._done / self._total:.0%}")

@@ -1,4 +1,4 @@
-"""The files of the embedded broker's log as they are at one moment, held open so that none of them goes away.
+"""Snapshot of the embedded broker's log: its files at one moment, open so that none disappears.
 
 Segments that are closed never change, but compaction and retention put others in their place; an open file
 stays what it was. The last segment of a partition only grows, so its size at the moment says what belongs to
@@ -26,7 +26,7 @@ class LogUnsteady(Exception):
 
 
 @dataclass(slots=True)
-class HeldSegment:
+class SegmentSnapshot:
     """One segment: its open file, how much of it counts, and its index if it is closed."""
 
     path: Path
@@ -37,52 +37,52 @@ class HeldSegment:
 
     @property
     def index_path(self) -> Path:
-        """Where its index lies."""
+        """The path of its index."""
         return self.path.with_suffix(".index")
 
 
-class HeldLog:
+class LogSnapshot:
     """Segments of some partitions' folders; `refresh` brings them up to the present, `close` lets go."""
 
     def __init__(self, folders: Iterable[Path]) -> None:
         self._folders = tuple(folders)
-        self._held: dict[Path, list[HeldSegment]] = {}
+        self._open: dict[Path, list[SegmentSnapshot]] = {}
 
     def refresh(self) -> None:
-        """Take every segment as it is now; fast for those that were held before.
+        """Take every segment as it is now; fast for those that are open already.
 
         Raises:
-            LogUnsteady: A folder does not stand still.
+            LogUnsteady: A folder keeps changing.
             OSError: A file cannot be opened.
         """
         for folder in self._folders:
-            self._held[folder] = self._refreshed(folder)
+            self._open[folder] = self._refreshed(folder)
 
-    def segments(self) -> Iterator[tuple[HeldSegment, bool]]:
+    def segments(self) -> Iterator[tuple[SegmentSnapshot, bool]]:
         """Return every segment, and whether it is the last one of its partition."""
-        for held in self._held.values():
-            for segment in held:
-                yield segment, segment is held[-1]
+        for opened in self._open.values():
+            for segment in opened:
+                yield segment, segment is opened[-1]
 
     def close(self) -> None:
-        """Let go of all files."""
-        for held in self._held.values():
-            _close(held)
-        self._held.clear()
+        """Close all files."""
+        for opened in self._open.values():
+            _close(opened)
+        self._open.clear()
 
-    def _refreshed(self, folder: Path) -> list[HeldSegment]:
-        known = {(one.path, one.inode): one for one in self._held.pop(folder, [])}
+    def _refreshed(self, folder: Path) -> list[SegmentSnapshot]:
+        known = {(one.path, one.inode): one for one in self._open.pop(folder, [])}
         try:
             for _ in range(ATTEMPTS):
                 paths = _listed(folder)
                 with suppress(FileNotFoundError):
-                    found = [_hold(path, known, is_last=path == paths[-1]) for path in paths]
+                    found = [_open_segment(path, known, is_last=path == paths[-1]) for path in paths]
                     if _stand(found, folder):
-                        self._held[folder] = found
+                        self._open[folder] = found
                         return found
         finally:
-            kept = {(one.path, one.inode) for one in self._held.get(folder, [])}
-            _close(one for place, one in known.items() if place not in kept)
+            still_open = {(one.path, one.inode) for one in self._open.get(folder, [])}
+            _close(one for place, one in known.items() if place not in still_open)
         raise LogUnsteady(f"{folder} changes while it is listed")
 
 
@@ -90,31 +90,33 @@ def _listed(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.log")) if folder.is_dir() else []
 
 
-def _hold(path: Path, known: dict[tuple[Path, int], HeldSegment], *, is_last: bool) -> HeldSegment:
+def _open_segment(
+    path: Path, known: dict[tuple[Path, int], SegmentSnapshot], *, is_last: bool
+) -> SegmentSnapshot:
     status = path.stat()
-    held = known.get((path, status.st_ino))
-    if held is None:
+    opened = known.get((path, status.st_ino))
+    if opened is None:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         inode = os.fstat(descriptor).st_ino
-        held = known[path, inode] = HeldSegment(path, descriptor, inode, 0)
-    held.size = os.fstat(held.descriptor).st_size
-    if held.index is None and not is_last:
+        opened = known[path, inode] = SegmentSnapshot(path, descriptor, inode, 0)
+    opened.size = os.fstat(opened.descriptor).st_size
+    if opened.index is None and not is_last:
         with suppress(FileNotFoundError):
-            held.index = held.index_path.read_bytes()
-    return held
+            opened.index = opened.index_path.read_bytes()
+    return opened
 
 
-def _stand(found: list[HeldSegment], folder: Path) -> bool:
-    """Tell whether the folder still has just these files, so that each index is of its segment."""
+def _stand(found: list[SegmentSnapshot], folder: Path) -> bool:
+    """Return whether the folder still has just these files, so that each index is of its segment."""
     return [(one.path, one.inode) for one in found] == [(p, p.stat().st_ino) for p in _listed(folder)]
 
 
-def _close(held: Iterable[HeldSegment]) -> None:
-    for one in held:
+def _close(opened: Iterable[SegmentSnapshot]) -> None:
+    for one in opened:
         os.close(one.descriptor)
 
 
-def whole_bytes(segment: HeldSegment) -> int:
+def whole_bytes(segment: SegmentSnapshot) -> int:
     """Return the bytes of a growing segment up to the end of its last whole batch. Reads it through."""
     position = 0
     while position < segment.size:

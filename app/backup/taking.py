@@ -1,4 +1,4 @@
-"""Takes a backup of a deployment that may be running; what order keeps it consistent is told in `moment`."""
+"""Take a backup of a deployment that may be running; `moment` explains the order that keeps it consistent."""
 
 import fcntl
 import os
@@ -38,8 +38,7 @@ from app.backup.writing import (
 from app.broker.users import USERS_FILE
 from app.composition.stores import new_id, now
 from app.observability.disk_space import LEAST_FREE_BYTES
-from app.process.startup import CannotStart
-from app.process.version import installed_version
+from app.process.startup import CannotStart, installed_version
 from app.settings import Settings, blobs_dir_of, checkpoints_dir_of
 
 TAR_SUFFIX: Final = ".tar"
@@ -57,9 +56,9 @@ would make a new record look like the repetition of an old one."""
 
 BREATH_S: Final = 0.002
 """After each MiB the processor is left to the service for about as long as copying it took. A low priority
-would be held by the moment in which the store stands still as well, and prolong it on a busy machine."""
+would also be read while the store is locked, and prolong the lock on a busy machine."""
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class _Moved(Exception):
@@ -69,10 +68,10 @@ class _Moved(Exception):
 class Taker:
     """Fills one folder with one backup."""
 
-    def __init__(self, settings: Settings, folder: Path, tell: Tell) -> None:
+    def __init__(self, settings: Settings, folder: Path, report: Report) -> None:
         self._settings = settings
         self._folder = folder
-        self._tell = tell
+        self._report = report
         self._expected = max(bytes_needed(settings), 1)
         self._written = 0
         self._blobs = BlobFiles(blobs_dir_of(settings))
@@ -189,14 +188,14 @@ class Taker:
             time.sleep(BREATH_S)
         self._written += written
         share = min(self._written / self._expected, 1)
-        self._tell(f"copied {self._written / 2**20:,.0f} MiB, about {share:.0%}")
+        self._report(f"copied {self._written / 2**20:,.0f} MiB, about {share:.0%}")
 
 
 def _ignore(_: int) -> None:
-    """Nobody is told of it."""
+    """Reports nothing."""
 
 
-def take_backup(settings: Settings, destination: Path, root_key: RootKey, tell: Tell) -> Manifest:
+def take_backup(settings: Settings, destination: Path, root_key: RootKey, report: Report) -> Manifest:
     """Write a backup to a new folder, or to one new file if its name ends with `.tar`. Blocking.
 
     Nothing that looks like a backup is left when it is cut off: it is made beside under a name that begins
@@ -209,9 +208,9 @@ def take_backup(settings: Settings, destination: Path, root_key: RootKey, tell: 
     _refuse(settings, destination, as_file=as_file)
     try:
         with _draft_beside(destination) as draft:
-            manifest = Taker(settings, draft, tell).take(root_key)
+            manifest = Taker(settings, draft, report).take(root_key)
             if as_file:
-                tell("writing one file")
+                report("writing one file")
                 packed = draft.with_name(f"{draft.name}{TAR_SUFFIX}")
                 _pack(draft, packed, manifest)
                 packed.rename(destination)
@@ -268,7 +267,7 @@ def _refuse(settings: Settings, destination: Path, *, as_file: bool) -> None:
 
 @contextmanager
 def _draft_beside(destination: Path) -> Iterator[Path]:
-    """Yield a new folder beside the destination; whatever is left of it at the end is removed.
+    """Yield a new folder beside the destination; remove it at the end if it is still there.
 
     Raises:
         CannotStart: Another backup is just being written to the same destination.

@@ -1,4 +1,4 @@
-"""Writes the files of a backup, or of a restored folder: private, flushed, and with their digests."""
+"""Write files of a backup or of a restored folder: private, flushed, with their digests."""
 
 import hashlib
 import os
@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import make_private
 from app.adapters.security.crypto import sync_folder
 from app.backup.manifest import FileEntry
 
@@ -20,7 +20,7 @@ PAGES_AT_ONCE: Final = 256
 """Pages of a database copied at a time: 1 MiB."""
 
 Counted = Callable[[int], None]
-"""Is told of bytes that were written."""
+"""Called with the number of bytes that were written."""
 
 Source = Callable[[int, int], bytes]
 """Returns so many bytes from a place on, fewer at the end."""
@@ -37,7 +37,7 @@ def of_bytes(content: bytes) -> Source:
 
 
 def of_stream(stream: BinaryIO) -> Source:
-    """Return what is read on from a stream as a source; the places asked for follow one another."""
+    """Return the rest of a stream as a source; it must be read sequentially."""
     return lambda _, length: stream.read(length)
 
 
@@ -46,7 +46,7 @@ class CutShort(Exception):
 
 
 def write_file(root: Path, name: str, size: int, source: Source, counted: Counted) -> FileEntry:
-    """Write a file below a folder and return its entry; a file that is there is replaced.
+    """Write a file below a folder and return its entry; an existing file is replaced.
 
     Raises:
         CutShort: The source has fewer bytes.
@@ -113,7 +113,7 @@ def sync_folders(root: Path) -> None:
 
 
 def remove_tree(root: Path) -> None:
-    """Remove a folder and everything in it, as far as it is there."""
+    """Remove a folder and everything in it; missing parts are no error."""
     shutil.rmtree(root, ignore_errors=True)
 
 

@@ -1,1 +1,5 @@
-"""The embedded Kafka-protocol broker: one node, one directory, and no word of the domain."""
+"""The embedded Kafka-protocol broker: one node, one directory, no domain knowledge.
+
+No Python package serves the Kafka protocol, and `veristream up` must run without a JVM or a container. The
+library kio parses requests and writes responses.
+"""

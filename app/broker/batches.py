@@ -1,4 +1,4 @@
-"""Record batches of format 2 (Kafka KIP-98) as bytes: their header, their checks, their records."""
+"""Parse and check record batches of format 2 (KIP-98)."""
 
 import struct
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def idempotent(self) -> bool:
-        """Whether the producer asked for its repeats to be recognised."""
+        """Whether the producer is idempotent."""
         return self.producer_id >= 0 and self.base_sequence >= 0
 
     @property
@@ -103,7 +103,7 @@ def read_header(data: bytes | memoryview, position: int = 0) -> BatchHeader | No
 
 
 def intact(header: BatchHeader, batch: bytes | memoryview) -> bool:
-    """Tell whether `batch` is whole and its CRC32C is the one its header names."""
+    """Return whether `batch` is whole and its CRC32C is the one its header names."""
     return len(batch) == header.size and crc32c(memoryview(batch)[CRC_START:]) == header.crc
 
 
@@ -148,7 +148,7 @@ def appended_at(header: BatchHeader, records: bytes, now_ms: int) -> tuple[Batch
 
 
 def last_offset_at(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """Return (last offset, size) of the batch at `position`; the caller knows a header is there."""
+    """Return (last offset, size) of the batch at `position`, which must be a header."""
     base, length = struct.unpack_from(">qi", data, position)
     (delta,) = struct.unpack_from(">i", data, position + 23)
     return base + delta, length + PREFIX_BYTES
@@ -184,9 +184,9 @@ def _read_record(header: BatchHeader, batch: bytes, start: int) -> tuple[BatchRe
     return record, end
 
 
-def rewrite(header: BatchHeader, kept: list[BatchRecord]) -> bytes:
-    """Return the batch with only the `kept` records; offsets, times and sequences stay as they were."""
-    body = b"".join(record.raw for record in kept)
-    smaller = header._replace(length=SMALLEST_LENGTH + len(body), record_count=len(kept))
+def rewrite(header: BatchHeader, remaining: list[BatchRecord]) -> bytes:
+    """Return the batch with only the `remaining` records; offsets, times and sequences stay as they were."""
+    body = b"".join(record.raw for record in remaining)
+    smaller = header._replace(length=SMALLEST_LENGTH + len(body), record_count=len(remaining))
     covered = _HEADER.pack(*smaller)[CRC_START:] + body
     return _HEADER.pack(*smaller._replace(crc=crc32c(covered))) + body

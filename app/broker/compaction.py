@@ -1,4 +1,4 @@
-"""Compaction of a `cleanup.policy=compact` log: every key keeps its last record, at its offset."""
+"""Compact a log with `cleanup.policy=compact`: keep the last record of every key, at its offset."""
 
 import threading
 import time
@@ -54,7 +54,7 @@ class Rewritten(NamedTuple):
         self.segment.path = self.sources[0]
 
     def remove_sources(self) -> None:
-        """Remove the other sources, oldest first, so that nothing removed comes back after a crash here.
+        """Remove the other sources, oldest first, so that a crash in between restores no removed record.
 
         The next start knows leftovers by their overlap with the new segment. Not for the event loop.
         """
@@ -71,7 +71,7 @@ class Rewritten(NamedTuple):
 
 
 class CompactionOutcome(NamedTuple):
-    """What a run made, and up to which offset the log is compact now."""
+    """The segments a run wrote, and the offset up to which the log is compact."""
 
     rewritten: list[Rewritten]
     compact_to: int
@@ -82,9 +82,9 @@ class _Stopped(Exception):
 
 
 def compact(task: CompactionTask, stop: threading.Event) -> CompactionOutcome | None:
-    """Write the compacted segments beside the old ones; None when stopped. Not for the event loop.
+    """Write compacted segments beside the old ones; None when stopped. Blocking.
 
-    Records without a key, and batches that are compressed or not well formed, are kept as they are; while
+    Records without a key, and batches that are compressed or not well formed, stay as they are; while
     there are such batches no tombstone is removed, for it may be what hides one of their records.
     """
     made: list[Rewritten] = []
@@ -166,12 +166,12 @@ class _Run:
                 self._opaque = True
                 target.write(header, batch)
                 continue
-            kept = [record for record in records if self._stays(record, expired=expired)]
-            removed += len(records) - len(kept)
-            if len(kept) == len(records):
+            remaining = [record for record in records if self._stays(record, expired=expired)]
+            removed += len(records) - len(remaining)
+            if len(remaining) == len(records):
                 target.write(header, batch)
-            elif kept:
-                smaller = rewrite(header, kept)
+            elif remaining:
+                smaller = rewrite(header, remaining)
                 target.write(header._replace(length=len(smaller) - PREFIX_BYTES), smaller)
         return removed
 
@@ -193,7 +193,7 @@ class _Run:
 
 
 def _groups(task: CompactionTask) -> list[list[Path]]:
-    """Join neighbours that fit into one segment together, so that small leftovers do not pile up."""
+    """Merge adjacent segments that fit into one, so that small leftovers do not pile up."""
     groups: list[list[Path]] = []
     room = 0
     for path in task.sources:
@@ -220,4 +220,4 @@ def _digest(key: bytes) -> bytes:
 
 
 def _ignore(_: BatchHeader) -> None:
-    """Sources are sealed; their sidecars know the producers."""
+    """Do nothing: sources are sealed, and their sidecars have the producers."""

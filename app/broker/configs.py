@@ -1,4 +1,4 @@
-"""Topic configurations: which are understood, what they default to, how they are read."""
+"""Topic configurations: supported names, defaults and parsing."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ IGNORED: Final = frozenset({
     "message.timestamp.before.max.ms", "min.compaction.lag.ms", "min.insync.replicas", "preallocate",
     "segment.index.bytes", "segment.jitter.ms", "unclean.leader.election.enable",
 })  # fmt: skip
-"""Kafka's other topic configurations: kept and shown, without effect on one node."""
+"""Kafka's other topic configurations: stored and shown, without effect on one node."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""One client's connection: frames in, answers out in the order of their requests."""
+"""One client connection: read frames, and answer requests in their order."""
 
 import asyncio
 import inspect
@@ -26,7 +26,7 @@ API_VERSIONS_KEY: Final = 18
 """The one API that answers a version it does not know instead of closing (KIP-511)."""
 
 MAX_CLIENT_ID_LENGTH: Final = 255
-"""What is kept of a client's id; it becomes part of member ids."""
+"""Characters of a client's id that are used; they become part of member ids."""
 
 SIGN_IN_KEYS: Final = frozenset({API_VERSIONS_KEY, 17, 36})
 """All a client may ask before it has signed in: ApiVersions, SaslHandshake, SaslAuthenticate."""
@@ -56,35 +56,35 @@ _KEY: Final = struct.Struct(">ih")
 
 @dataclass(slots=True)
 class Listener:
-    """What all connections of one broker share."""
+    """State that all connections of one broker share."""
 
     node: Node
     table: Table
     users: Users | None = None
     """None: nobody need sign in."""
     connections: set["Connection"] = field(default_factory=set)
-    strangers: dict["Connection", None] = field(default_factory=dict)
+    unauthenticated: dict["Connection", None] = field(default_factory=dict)
     """Those that have not signed in, the oldest first."""
     mistakes: Mistakes = field(default_factory=Mistakes)
     buffered: int = 0
     """Bytes of requests that have not been read whole."""
 
-    def drop_strangers(self) -> None:
+    def drop_unauthenticated(self) -> None:
         """Close the oldest connections that have not signed in, when there are more than may be."""
         asked = self.node.settings.authentication
-        while asked is not None and len(self.strangers) > asked.max_strangers:
-            oldest = next(iter(self.strangers))
-            del self.strangers[oldest]
+        while asked is not None and len(self.unauthenticated) > asked.max_unauthenticated:
+            oldest = next(iter(self.unauthenticated))
+            del self.unauthenticated[oldest]
             oldest.close()
 
     def drop_deleted_users(self) -> None:
-        """Close the connections of users that are no longer there, or are others of the same name."""
+        """Close connections of users that were deleted or replaced by others of the same name."""
         for connection in [one for one in self.connections if one.outdated]:
             connection.close()
 
 
 class Connection(asyncio.Protocol):
-    """Serves one client; a request that must wait holds up only this connection.
+    """Serves one client; a waiting request blocks only this connection.
 
     A fetch that waits for records is answered as soon as its client sends more: what follows on the
     connection, such as the first fetch of another assignment, would wait for it.
@@ -110,7 +110,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         connections = self._listener.connections
         if len(connections) >= self._settings.max_connections:
-            log.warning("broker.connection_limit", limit=self._settings.max_connections)
+            log.warning("broker.connection_limit_reached", limit=self._settings.max_connections)
             self._transport.abort()
             return
         connections.add(self)
@@ -125,31 +125,31 @@ class Connection(asyncio.Protocol):
             return
         self._sign_in = SignIn(users, self._listener.mistakes, self._peer)
         loop = asyncio.get_running_loop()
-        self._deadline = loop.call_later(asked.deadline_s, self._refuse, "broker.sign_in_timeout")
-        self._listener.strangers[self] = None
-        self._listener.drop_strangers()
+        self._deadline = loop.call_later(asked.deadline_s, self._refuse, "broker.sign_in_timed_out")
+        self._listener.unauthenticated[self] = None
+        self._listener.drop_unauthenticated()
 
     def _signed_in(self) -> None:
-        """Look whether the sign-in is done; from then on everything the user may do is served."""
+        """Check whether the sign-in is complete; from then on the user's requests are served."""
         if self._sign_in is None or self._access is not None or self._sign_in.access is None:
             return
         access = self._sign_in.access
         own = sum(1 for one in self._listener.connections if one.user == access.name)
         if not access.unlimited and own >= MAX_READER_CONNECTIONS:
-            self._refuse("broker.reader_connection_limit", user=access.name, limit=MAX_READER_CONNECTIONS)
+            self._refuse("broker.reader_limit_reached", user=access.name, limit=MAX_READER_CONNECTIONS)
             return
         self._access = access
-        self._no_stranger()
+        self._authenticated()
 
-    def _no_stranger(self) -> None:
-        self._listener.strangers.pop(self, None)
+    def _authenticated(self) -> None:
+        self._listener.unauthenticated.pop(self, None)
         if self._deadline is not None:
             self._deadline.cancel()
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._listener.connections.discard(self)
-        self._no_stranger()
+        self._authenticated()
         self._listener.buffered -= len(self._buffer)
         self._buffer.clear()
         if self._waiting is not None:
@@ -173,7 +173,7 @@ class Connection(asyncio.Protocol):
         else:
             self._serve()
         if self._listener.buffered > self._settings.max_buffered_bytes and self._buffer:
-            self._refuse("broker.buffer_limit", buffered=len(self._buffer))
+            self._refuse("broker.buffer_limit_reached", buffered=len(self._buffer))
 
     def close(self) -> None:
         """Drop the client, for the broker stops or does not want it."""
@@ -181,7 +181,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def user(self) -> str:
-        """Who signed in; empty before that and where nobody need."""
+        """The signed-in user; empty before the sign-in and where none is required."""
         return "" if self._access is None else self._access.name
 
     @property
@@ -190,7 +190,7 @@ class Connection(asyncio.Protocol):
         return self._access is not None and self._sign_in is not None and self._sign_in.outdated
 
     def _serve(self) -> None:
-        """Handle whole frames until one has to wait."""
+        """Handle whole frames until one must wait."""
         while self._waiting is None and not self._choked and not self._transport.is_closing():
             frame = self._next_frame()
             if frame is None:
@@ -205,7 +205,7 @@ class Connection(asyncio.Protocol):
             return None
         (length,) = _LENGTH.unpack_from(buffer)
         if not SMALLEST_FRAME <= length <= self._most_bytes():
-            self._refuse("broker.bad_frame", length=length)
+            self._refuse("broker.frame_rejected", length=length)
             return None
         end = length + _LENGTH.size
         if len(buffer) < end:
@@ -225,8 +225,8 @@ class Connection(asyncio.Protocol):
         return min(MAX_QUESTION_BYTES, self._settings.max_frame_bytes)
 
     def _regulate(self) -> None:
-        held_up = self._waiting is not None or self._choked
-        reading = not (held_up and len(self._buffer) > PAUSE_BYTES)
+        blocked = self._waiting is not None or self._choked
+        reading = not (blocked and len(self._buffer) > PAUSE_BYTES)
         if reading != self._reading and not self._transport.is_closing():
             self._reading = reading
             if reading:
@@ -250,9 +250,7 @@ class Connection(asyncio.Protocol):
         try:
             client_id, request = spoken.read(frame)
         except UNREADABLE as error:
-            self._refuse(
-                "broker.unreadable_request", api=head.api_key, version=head.version, error=str(error)
-            )
+            self._refuse("broker.request_rejected", api=head.api_key, version=head.version, error=str(error))
             return
         if api.words is not None:
             request = reword(request, api.words)
@@ -303,7 +301,7 @@ class Connection(asyncio.Protocol):
             answer = UnsupportedApiVersions(ErrorCode.unsupported_version, self._listener.table.advertised)
             self._send(codec(API_VERSIONS_KEY, 0), head, answer)
             return
-        self._refuse("broker.unserved_request", api=head.api_key, version=head.version)
+        self._refuse("broker.request_refused", api=head.api_key, version=head.version)
 
     def _finished(self, task: asyncio.Task[object], spoken: Codec, head: Head) -> None:
         self._wakeups.drain()
@@ -318,7 +316,7 @@ class Connection(asyncio.Protocol):
         self._deliver(task.result(), spoken, head)
 
     def _deliver(self, answer: object, spoken: Codec, head: Head) -> None:
-        """Send an answer that had to wait, then go on with what came after its request."""
+        """Send a delayed answer, then continue with the next request."""
         self._waiting = None
         if self._transport.is_closing():
             return

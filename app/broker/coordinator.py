@@ -1,4 +1,4 @@
-"""All consumer groups of the broker and the offsets they committed."""
+"""Group coordinator: all consumer groups and their committed offsets."""
 
 import asyncio
 import sqlite3
@@ -31,15 +31,15 @@ MAX_GROUP_NAME_LENGTH: Final = 255
 """Kafka has no limit but the protocol's 32 KiB, which a thousand groups would make 32 MiB of names."""
 
 MAX_MEMBERS_IN_ALL: Final = 5000
-"""Members of all groups together."""
+"""Members of all groups in sum."""
 
 MAX_READER_GROUPS: Final = 8
 MAX_READER_MEMBERS: Final = 32
 MAX_READER_BYTES: Final = 256 * 1024
-"""What one user who may only read may have; all of them together stay below the limits of all groups."""
+"""What one user who may only read may have; in sum they stay below the limits of all groups."""
 
 MAX_GROUP_BYTES: Final = 64 * 1024 * 1024
-"""What all members' subscriptions and assignments may take together."""
+"""What all members' subscriptions and assignments may take in sum."""
 
 Positions = dict[tuple[str, int], Committed]
 
@@ -61,7 +61,7 @@ class Coordinator:
         self._task.start()
 
     async def aclose(self) -> None:
-        """Answer everybody who still waits and stop."""
+        """Answer all pending requests and stop."""
         await self._task.stop()
         for group in self._groups.values():
             group.close()
@@ -88,13 +88,13 @@ class Coordinator:
         """
         all_of_it = access.unlimited
         groups = [group for group in self._groups.values() if all_of_it or access.may_use(group.name)]
-        members, held = sum(group.size for group in groups), sum(group.held_bytes for group in groups)
+        members, memory = sum(group.size for group in groups), sum(group.memory_bytes for group in groups)
         most_members, most_bytes = (
             (MAX_MEMBERS_IN_ALL, MAX_GROUP_BYTES) if all_of_it else (MAX_READER_MEMBERS, MAX_READER_BYTES)
         )
-        full = (newcomer and members >= most_members) or held + nbytes > most_bytes
+        full = (newcomer and members >= most_members) or memory + nbytes > most_bytes
         if full or (not all_of_it and self._names_used(access, name) > MAX_READER_GROUPS):
-            log.warning("broker.groups_full", user=access.name, members=members, held_bytes=held)
+            log.warning("broker.group_limit_reached", user=access.name, members=members, memory_bytes=memory)
             raise Refused(ErrorCode.group_max_size_reached)
 
     def _names_used(self, access: Access, name: str) -> int:
@@ -116,7 +116,7 @@ class Coordinator:
         return sorted(active | self._committed.keys())
 
     def existing(self, name: str) -> Group:
-        """Return a group somebody has joined, or raise UNKNOWN_MEMBER_ID."""
+        """Return a group that was joined before, or raise UNKNOWN_MEMBER_ID."""
         group = self._groups.get(name)
         if group is None:
             raise Refused(ErrorCode.unknown_member_id)
@@ -159,7 +159,7 @@ class Coordinator:
             await self._store.drop_commits(name, partitions)
         except sqlite3.Error as error:
             raise Refused(ErrorCode.coordinator_not_available, str(error)) from error
-        left = {at: kept for at, kept in self.committed(name).items() if at not in partitions}
+        left = {at: offset for at, offset in self.committed(name).items() if at not in partitions}
         self._committed[name] = left
         if not left:
             del self._committed[name]

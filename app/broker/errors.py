@@ -1,4 +1,4 @@
-"""The conditions under which the broker does not start, and the refusals its parts raise to each other."""
+"""Errors of the broker: why it does not start, and refusals of its parts."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class BrokerError(Exception):
-    """The broker cannot do what it was asked; the words say how to mend it."""
+    """The broker cannot do what it was asked; the message says how to fix it."""
 
 
 class BrokerLocked(BrokerError):
@@ -24,7 +24,7 @@ class BrokerLocked(BrokerError):
 
 
 class RemoteAddressRefused(BrokerError):
-    """The broker speaks no TLS and was asked to listen where other machines can reach it."""
+    """The broker has no TLS and was configured to listen on a remote address."""
 
     def __init__(self, host: str) -> None:
         super().__init__(
@@ -34,7 +34,7 @@ class RemoteAddressRefused(BrokerError):
 
 
 class Refused(Exception):
-    """A request cannot be carried out; `code` is what the client is told."""
+    """A request cannot be carried out; `code` is what the client receives."""
 
     def __init__(self, code: "ErrorCode", message: str = "") -> None:
         super().__init__(message or code.name)

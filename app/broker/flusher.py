@@ -1,8 +1,8 @@
-"""When appended records become durable and visible: at an interval, or before anyone hears of them."""
+"""Flush appended records: at an interval, or before they are acknowledged."""
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -13,10 +13,33 @@ from app.broker.errors import Refused
 from app.broker.log import Mark, PartitionLog
 from app.broker.segments import Segment
 from app.broker.settings import Fsync
-from app.broker.wakeups import Wakeups
 from streams.runtime.background import BackgroundTask
 
 log = structlog.get_logger()
+
+
+class Wakeups:
+    """Collects wake-ups while requests are handled, to be run after their answers are on the way.
+
+    Running them at once would hold up the answer that caused them; leaving them to the event loop would cost
+    another turn of it per message. Code that appends to a log runs `drain` when done.
+    """
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: dict[Callable[[], None], None] = {}
+
+    def add(self, look: Callable[[], None]) -> None:
+        """Schedule a call of `look` by the next `drain`."""
+        self._waiting[look] = None
+
+    def drain(self) -> None:
+        """Call everything added so far."""
+        while self._waiting:
+            waiting, self._waiting = self._waiting, {}
+            for look in waiting:
+                look()
 
 
 class Flusher:
@@ -44,7 +67,7 @@ class Flusher:
         self._thread.shutdown()
 
     def written(self, partition: PartitionLog) -> asyncio.Future[None] | None:
-        """Note an append; returns what to wait for before acknowledging it, None for nothing.
+        """Record an append; return the future to wait for before acknowledging it, None for none.
 
         The future raises `Refused` when the fsync failed: the records were taken back.
         """
@@ -137,14 +160,14 @@ def _settle(durable: asyncio.Future[None], error: OSError | None) -> None:
 
 @dataclass(slots=True)
 class _Job:
-    """What to sync of one log, under descriptors that no one else closes."""
+    """The files of one log to sync, under duplicated descriptors."""
 
     descriptors: list[int] = field(default_factory=list)
     error: OSError | None = None
 
 
 def _job(partition: PartitionLog, marks: list[Mark]) -> _Job:
-    """Duplicate the descriptors; the directory's own goes along when a segment was begun."""
+    """Duplicate the descriptors, and the directory's when a segment was created."""
     job = _Job()
     try:
         job.descriptors.extend(mark.segment.duplicate_fd() for mark in marks)
@@ -173,4 +196,4 @@ def _seal(sealed: list[tuple[Segment, bytes]]) -> None:
         try:
             segment.seal(remembered)
         except OSError as error:
-            log.warning("broker.sidecar_not_written", segment=str(segment.path), error=str(error))
+            log.warning("broker.sidecar_write_failed", segment=str(segment.path), error=str(error))

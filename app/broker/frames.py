@@ -1,4 +1,4 @@
-"""Checks a request's bytes against its schema before kio reads them.
+"""Check a request's bytes against its schema before kio parses them.
 
 Kio's reader allocates what a length or a count announces, and one that the frame cannot hold ends the
 process. Here each is compared with the bytes that are left. Tagged fields that the schema does not know
@@ -66,7 +66,7 @@ _Step = Callable[[_Walk, int], int]
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How a field lies in a frame."""
+    """The layout of a field in a frame."""
 
     least: int
     """The fewest bytes it takes; all of them when `fixed`."""
@@ -227,7 +227,7 @@ def _array(item: _Shape, *, compact: bool, nullable: bool) -> _Shape:
 
 
 def _tags(known: Mapping[int, _Shape]) -> _Shape:
-    """Check the tagged fields of a structure (KIP-482): ascending, each as long as it says."""
+    """Check the tagged fields of a structure (KIP-482): ascending, each of its declared length."""
 
     def step(walk: _Walk, start: int) -> int:
         count, position = _varint(walk.frame, start)

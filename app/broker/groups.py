@@ -1,4 +1,4 @@
-"""The classic consumer group protocol: who is a member, which generation it is, who reads what.
+"""State machine of one consumer group (classic protocol): members, generations and assignments.
 
 The states and answers are those of Kafka's group coordinator (protocol guide; KIP-134, 345, 394).
 """
@@ -47,21 +47,21 @@ class Group:
         self._max_members = max_members
         self._fresh_id = fresh_id
         self._timer: asyncio.TimerHandle | None = None
-        self._gathering = False
+        self._awaiting_members = False
 
     @property
     def size(self) -> int:
-        """How many are members or expected to come back with the id they were given."""
+        """The number of members, joined or expected to rejoin."""
         return len(self.members) + len(self._promised)
 
     @property
-    def held_bytes(self) -> int:
+    def memory_bytes(self) -> int:
         """Bytes of what the members sent and were assigned."""
-        return sum(member.held_bytes for member in self.members.values())
+        return sum(member.memory_bytes for member in self.members.values())
 
     @property
     def idle(self) -> bool:
-        """Whether it has neither members nor anybody expected to come back."""
+        """Whether it has no members and expects none."""
         return not self.members and not self._promised
 
     def join(self, request: JoinRequest, now: float) -> asyncio.Future[Joined]:
@@ -122,7 +122,7 @@ class Group:
         return member
 
     def _replace(self, twin: Member, request: JoinRequest, now: float) -> asyncio.Future[Joined]:
-        """Let a restarted static member take the place of its former self (KIP-345)."""
+        """Replace a static member by its restarted instance (KIP-345)."""
         twin.fail(Refused(ErrorCode.fenced_instance_id))
         del self.members[twin.id]
         member = self._admit(f"{request.instance_id}-{self._fresh_id()}", request, now, known=False)
@@ -139,7 +139,7 @@ class Group:
         return waiting
 
     def _settled(self, member: Member) -> bool:
-        """Whether a repeated join only asks again for the answer to this generation."""
+        """Whether a repeated join can be answered with the present generation."""
         if member.generation != self.generation:
             return False
         if self.state is GroupState.COMPLETING:
@@ -170,25 +170,25 @@ class Group:
         if self.state is GroupState.PREPARING:
             self._complete_if_ready()
             return
-        self._gathering = self.state is GroupState.EMPTY
+        self._awaiting_members = self.state is GroupState.EMPTY
         self.state = GroupState.PREPARING
         for member in self.members.values():
             if member.syncing is not None:
                 member.fail(Refused(ErrorCode.rebalance_in_progress))
         longest = max(member.request.rebalance_timeout_s for member in self.members.values())
-        self._start_timer(self._initial_delay_s if self._gathering else longest, self._complete)
+        self._start_timer(self._initial_delay_s if self._awaiting_members else longest, self._complete)
         self._complete_if_ready()
 
     def _complete_if_ready(self) -> None:
-        if self.state is not GroupState.PREPARING or self._gathering or self._promised:
+        if self.state is not GroupState.PREPARING or self._awaiting_members or self._promised:
             return
         if all(member.joining is not None for member in self.members.values()):
             self._complete()
 
     def _complete(self) -> None:
-        """Begin the next generation with everybody who joined in time."""
+        """Begin the next generation with all members that joined in time."""
         self._stop_timer()
-        self._gathering = False
+        self._awaiting_members = False
         late = [member for member in self.members.values() if member.joining is None]
         for member in late:
             if member.instance_id is None:
@@ -218,7 +218,7 @@ class Group:
                 member.known = True
                 member.generation = self.generation
                 waiting.set_result(self._joined(member))
-        log.debug("broker.generation_begun", group=self.name, generation=self.generation)
+        log.debug("broker.generation_started", group=self.name, generation=self.generation)
 
     def _longest_rebalance(self) -> float:
         return max(member.request.rebalance_timeout_s for member in self.members.values())
@@ -295,7 +295,7 @@ class Group:
             raise Refused(ErrorCode.rebalance_in_progress)
 
     def leave(self, member_id: str, instance_id: str | None) -> None:
-        """Remove a member at its own wish, or a static one by its name."""
+        """Remove a member that leaves, or a static one by its instance id."""
         if self._promised.pop(member_id, None) is not None:
             self._complete_if_ready()
             return

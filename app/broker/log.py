@@ -1,4 +1,4 @@
-"""One partition's log on disk: append, read, find by time, recover, retain."""
+"""Log of one partition on disk: append, read, find by time, recover, retain."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ import structlog
 from kio.schema.errors import ErrorCode
 from kio.serial.errors import SerialError
 
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import make_private
 from app.broker.batches import STAMP_BYTES, BatchHeader, accept, appended_at, records_of, stamp
 from app.broker.errors import Refused
 from app.broker.segments import Segment, segment_path
@@ -24,7 +24,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class LogLimits:
-    """What a topic's configuration says about the size and age of its logs; -1 keeps without limit."""
+    """Size and age limits of a topic's logs; -1 is no limit."""
 
     segment_bytes: int
     segment_ms: int
@@ -37,7 +37,7 @@ class LogLimits:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far a log had been written when a sync began."""
+    """The end of a log when a sync began."""
 
     segment: Segment
     size: int
@@ -61,7 +61,7 @@ class PartitionLog:
         self.closed = False
         self.compact_to = 0
         self.appended_ms: int | None = None
-        """The time given to the last batch; None when its producer's was kept."""
+        """The time given to the last batch; None when its producer's is used."""
         self._now_ms = now_ms
         self._unsynced: dict[Segment, bytes] = {}
 
@@ -75,7 +75,7 @@ class PartitionLog:
 
     @property
     def start_offset(self) -> int:
-        """The oldest offset still kept."""
+        """The log start offset."""
         return self.segments[0].base_offset
 
     @property
@@ -171,13 +171,13 @@ class PartitionLog:
         return [Mark(segment, segment.size, segment.next_offset) for segment in pending]
 
     def reveal(self, marks: list[Mark]) -> None:
-        """Let readers see up to the marks."""
+        """Make records visible to readers up to the marks."""
         for mark in marks:
             mark.segment.visible = max(mark.segment.visible, mark.size)
         self._advance(marks[-1].next_offset)
 
     def reveal_all(self) -> None:
-        """Let readers see everything written."""
+        """Make all written records visible to readers."""
         active = self.segments[-1]
         for segment in self._unsynced:
             segment.visible = segment.size
@@ -253,7 +253,7 @@ class PartitionLog:
         return list(takewhile(lambda segment: segment not in self._unsynced and segment.sealed, closed))
 
     def rest(self) -> None:
-        """Let closed segments nobody reads go of their files: a week's log is thousands of them."""
+        """Close the files of sealed segments that nobody reads: a week's log is thousands of them."""
         for segment in self.segments[:-1]:
             if segment not in self._unsynced:
                 segment.rest()
@@ -290,7 +290,7 @@ class PartitionLog:
             segment.close()
 
     def abandon(self) -> None:
-        """Let go of the files of a deleted topic and wake its readers, who will not find it any more."""
+        """Close the files of a deleted topic and wake its readers."""
         self.closed = True
         for segment in self.segments:
             segment.close()
@@ -312,7 +312,7 @@ class PartitionLog:
         if not self.segments:
             self.segments.append(Segment.create(segment_path(self.directory, 0), 0, self._now_ms()))
         self.segments[-1].unseal()
-        if self.segments[-1].mended:
+        if self.segments[-1].repaired:
             self.roll()  # the next start expects no gaps in the last segment
         self.high_watermark = self.next_offset
         self.rest()
@@ -333,7 +333,7 @@ def _seal_durably(segment: Segment, remembered: bytes) -> None:
         os.fsync(fd)
         segment.seal(remembered)
     except OSError as error:
-        log.warning("broker.not_sealed", segment=str(segment.path), error=str(error))
+        log.warning("broker.segment_seal_failed", segment=str(segment.path), error=str(error))
     finally:
         os.close(fd)
 

@@ -1,4 +1,4 @@
-"""Who belongs to a consumer group, and what each of them is waiting for."""
+"""Members of a consumer group and their pending responses."""
 
 import asyncio
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class Joined(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """What a member sent under the protocol the group chose."""
+    """A member's metadata for the protocol the group chose."""
 
     member_id: str
     instance_id: str | None
@@ -31,7 +31,7 @@ class Subscription(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JoinRequest:
-    """A wish to be a member; durations in seconds, protocols in the member's order of preference."""
+    """A JoinGroup request; durations in seconds, protocols in the member's order of preference."""
 
     member_id: str
     instance_id: str | None
@@ -62,10 +62,10 @@ class Member:
     joining: asyncio.Future[Joined] | None = None
     syncing: asyncio.Future[bytes] | None = None
     generation: int = -1
-    """The last generation it was told of."""
+    """The last generation it was sent."""
 
     known: bool = False
-    """Whether the client was ever told this id; otherwise nobody can come back under it."""
+    """Whether the client was ever sent this id; otherwise it cannot rejoin under it."""
 
     @property
     def instance_id(self) -> str | None:
@@ -74,17 +74,17 @@ class Member:
 
     @property
     def protocols(self) -> Mapping[str, bytes]:
-        """What it can do, best first."""
+        """The protocols it supports, best first."""
         return self.request.protocols
 
     @property
-    def held_bytes(self) -> int:
-        """Bytes kept of it."""
+    def memory_bytes(self) -> int:
+        """Bytes of memory it takes."""
         return self.request.nbytes + len(self.assignment)
 
     @property
     def waiting(self) -> bool:
-        """Whether the group owes it an answer."""
+        """Whether it has a pending response."""
         return self.joining is not None or self.syncing is not None
 
     def seen(self, now: float) -> None:

@@ -1,4 +1,4 @@
-"""The parts of a running broker, as the APIs see them, and the call they answer."""
+"""The parts of a running broker as its APIs use them, and the context of a call."""
 
 import sqlite3
 from collections.abc import Callable, Coroutine
@@ -9,13 +9,12 @@ from kio.schema.errors import ErrorCode
 
 from app.broker.coordinator import Coordinator
 from app.broker.errors import Refused
-from app.broker.flusher import Flusher
+from app.broker.flusher import Flusher, Wakeups
 from app.broker.settings import BrokerSettings
 from app.broker.sign_in import SignIn
 from app.broker.store import Store
 from app.broker.topics import TopicDirectory
 from app.broker.users import EVERYTHING, Access
-from app.broker.wakeups import Wakeups
 
 NODE_ID: Final = 1
 """The only broker of its cluster."""
@@ -101,7 +100,7 @@ class Parked(Protocol):
         """Forget it: the client is gone."""
 
     def finish(self) -> None:
-        """Answer at once with what there is: the client asks for something else already."""
+        """Answer at once with the records at hand: the client sent its next request."""
 
 
 @dataclass(frozen=True, slots=True)

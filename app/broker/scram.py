@@ -1,4 +1,4 @@
-"""The server's side of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677): messages, keys and proofs."""
+"""Server side of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677): messages, keys and proofs."""
 
 import base64
 import binascii
@@ -34,12 +34,12 @@ DIGESTS: Final[Mapping[Mechanism, str]] = {
 
 
 class SignInRefused(Exception):
-    """The exchange was malformed or its proof is wrong; nobody is told which."""
+    """The exchange was malformed or its proof is wrong; the client does not learn which."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScramKeys:
-    """What a server keeps instead of a password (RFC 5802, section 3); it cannot sign in with it."""
+    """Stored keys of a user (RFC 5802, section 3); they cannot be used to sign in."""
 
     salt: bytes
     iterations: int

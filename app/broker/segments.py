@@ -1,4 +1,4 @@
-"""One file of a partition's log: whole batches one after another, a sparse index beside them."""
+"""One segment file of a log: record batches and a sparse index."""
 
 import contextlib
 import errno
@@ -51,10 +51,10 @@ class Segment:
         "_read",
         "base_offset",
         "max_timestamp",
-        "mended",
         "next_offset",
         "opened_ms",
         "path",
+        "repaired",
         "size",
         "visible",
     )  # fmt: skip
@@ -67,7 +67,7 @@ class Segment:
         self.size = 0
         self.visible = 0
         self.max_timestamp = -1
-        self.mended = False
+        self.repaired = False
         self._fd = fd
         self._read = False
         self._forget_index()
@@ -92,7 +92,7 @@ class Segment:
         Returns the segment and what `seal` was given, if the sidecar fits. Without one every checksum is
         verified, a torn tail is cut off and batches damaged in the middle are taken out. The checksum does
         not cover offsets: `gapless` says that each batch must begin where the one before ended, which holds
-        until compaction or a mended damage.
+        until compaction or a repair.
         """
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         status = os.fstat(fd)
@@ -221,7 +221,7 @@ class Segment:
             self._fd = _RESTING
 
     def rest(self) -> None:
-        """Let go of descriptor and index unless somebody read here since the last call; only once sealed."""
+        """Close descriptor and index unless they were used since the last call; only once sealed."""
         if self._fd == _RESTING or not self.sealed:
             return
         if self._read:
@@ -297,19 +297,19 @@ class Segment:
                     self._add(header)
                     remember(header)
         if self.size < file_size and not damaged:
-            log.warning("broker.torn_tail_cut", segment=str(self.path), cut_bytes=file_size - self.size)
+            log.warning("broker.torn_tail_truncated", segment=str(self.path), cut_bytes=file_size - self.size)
             os.ftruncate(self._fd, self.size)
 
     def _salvage(self, view: memoryview, spans: list[slice]) -> None:
-        self.mended = True
-        kept = self.path.with_suffix(".damaged")
+        self.repaired = True
+        original = self.path.with_suffix(".damaged")
         draft = self.path.with_suffix(".draft")
         draft.write_bytes(b"".join(view[span] for span in spans))
-        self.path.replace(kept)
+        self.path.replace(original)
         draft.replace(self.path)
         os.close(self._fd)
         self._fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
-        log.error("broker.damaged_batches_taken_out", segment=str(self.path), original=str(kept))
+        log.error("broker.damaged_batches_removed", segment=str(self.path), original=str(original))
 
 
 def _good_batches(

@@ -1,4 +1,4 @@
-"""What a partition remembers of its idempotent producers (Kafka KIP-98): recognised repeats, refused gaps."""
+"""Producer state of a partition (KIP-98): detect duplicates, refuse gaps."""
 
 import struct
 from collections import deque

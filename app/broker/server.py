@@ -1,29 +1,61 @@
-"""The embedded broker as a whole: opens its directory, listens, does upkeep, ends cleanly."""
+"""The embedded broker: lock and open its directory, listen, run background work, shut down."""
 
 import asyncio
+import fcntl
+import os
 import resource
 import time
 import uuid
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
+from pathlib import Path
 from typing import Final, Self
 
 import structlog
 
+from app.adapters.files.data_dir import make_private
 from app.broker.apis.table import build_table
 from app.broker.connection import Connection, Listener
 from app.broker.coordinator import Coordinator
-from app.broker.flusher import Flusher
-from app.broker.lock import DirectoryLock
+from app.broker.errors import BrokerLocked
+from app.broker.flusher import Flusher, Wakeups
 from app.broker.node import Node, ProducerIds
 from app.broker.settings import BrokerSettings, Fsync, refuse_remote
 from app.broker.store import Store
 from app.broker.topics import TopicDirectory
 from app.broker.upkeep import Upkeep
 from app.broker.users import Users, UsersUnusable
-from app.broker.wakeups import Wakeups
 from streams.runtime.background import BackgroundTask
+
+
+class DirectoryLock:
+    """Locked from `acquire` to `release` or the death of the process."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._fd: int | None = None
+
+    def acquire(self) -> None:
+        """Make the directory if need be and take its lock, or raise `BrokerLocked`, naming the owner."""
+        make_private(self._directory)
+        fd = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            owner = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
+            os.close(fd)
+            raise BrokerLocked(self._directory, owner) from error
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        self._fd = fd
+
+    def release(self) -> None:
+        """Release the lock."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
 
 log = structlog.get_logger()
 
@@ -147,7 +179,7 @@ async def _watch_users(listener: Listener, users: Users) -> None:
         try:
             users.refresh()
         except UsersUnusable as error:
-            log.error("broker.users_unusable", error=str(error))  # noqa: TRY400 - the message says all
+            log.error("broker.users_read_failed", error=str(error))  # noqa: TRY400 - the message says all
         listener.drop_deleted_users()
 
 
@@ -159,7 +191,7 @@ def raise_file_limit() -> int:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (OSError, ValueError) as error:  # some systems allow less than they say
-        log.warning("broker.file_limit_kept", limit=soft, error=str(error))
+        log.warning("broker.file_limit_not_raised", limit=soft, error=str(error))
         return soft
     log.info("broker.file_limit_raised", before=soft, now=hard)
     return hard

@@ -1,4 +1,4 @@
-"""What the embedded broker is told at its start, and which of it is refused."""
+"""Settings of the embedded broker, and which of them are refused."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -28,12 +28,12 @@ class Authentication:
     deadline_s: float = 10.0
     """How long a connection may take to sign in."""
 
-    max_strangers: int = 128
+    max_unauthenticated: int = 128
     """Connections that have not signed in; beyond it the oldest of them is closed."""
 
 
 class Fsync(StrEnum):
-    """When written records reach the disk itself."""
+    """When written records are flushed to disk."""
 
     INTERVAL = "interval"
     """Every `flush_interval_s`: a killed process loses nothing, a power cut at most that interval."""
@@ -44,7 +44,7 @@ class Fsync(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """Where the broker lives, whom it listens to and what it may use.
+    """Directory, address, users and limits of the broker.
 
     Sizes are bytes, `_s` seconds, `_ms` milliseconds. Topic configurations override what they name.
     """
@@ -52,10 +52,10 @@ class BrokerSettings:
     directory: Path
     host: str = "127.0.0.1"
     port: int = 0
-    """0 takes a free port; `Broker.port` tells which."""
+    """0 takes a free port; `Broker.port` says which."""
 
     authentication: Authentication | None = None
-    """None: whoever connects may do everything. Only for a broker that nobody else can reach, as in tests."""
+    """None: every connection may do everything. Only for a broker that nobody else can reach, as in tests."""
 
     advertised_host: str | None = None
     """The name given to clients; unset, the address they reached the broker at."""
@@ -81,7 +81,7 @@ class BrokerSettings:
 
     max_frame_bytes: int = 64 * MIB
     max_buffered_bytes: int = 256 * MIB
-    """All half-read requests together; the connection that goes over it is closed."""
+    """All half-read requests in sum; the connection that goes over it is closed."""
 
     max_connections: int = 1000
     max_fetch_bytes: int = 8 * MIB
@@ -104,7 +104,7 @@ def refuse_remote(settings: BrokerSettings) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach `host`; names other than localhost count as remote."""
+    """Return whether only this machine can reach `host`; names other than localhost count as remote."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""How a connection to the embedded broker signs in, and what slows those who guess."""
+"""SASL authentication of a connection, with delays after failures."""
 
 import asyncio
 from collections import OrderedDict
@@ -57,7 +57,7 @@ class SignIn:
 
     @property
     def outdated(self) -> bool:
-        """Whether the user it signed in as is no longer there."""
+        """Whether its user was deleted."""
         return self._users.made_at(self._name) != self._made_at
 
     @property
@@ -66,7 +66,7 @@ class SignIn:
         return self._mechanism is not None
 
     def choose(self, mechanism: str) -> bool:
-        """Take the mechanism; tell whether it is served."""
+        """Take the mechanism; return whether it is supported."""
         try:
             self._mechanism = Mechanism(mechanism)
         except ValueError:

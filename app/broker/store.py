@@ -1,4 +1,4 @@
-"""The broker's small facts in SQLite: topics, committed offsets, the cluster's id, producer ids given out."""
+"""Metadata of the broker in SQLite: topics, committed offsets, cluster id, producer ids."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ create table if not exists committed(
 
 @dataclass(frozen=True, slots=True)
 class StoredTopic:
-    """A topic as it is kept; its logs lie in the directory named after its id."""
+    """A topic as it is stored; its logs are in the directory named after its id."""
 
     name: str
     id: uuid.UUID

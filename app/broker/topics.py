@@ -1,4 +1,4 @@
-"""The directory of topics: their names, configurations and partition logs."""
+"""Directory of topics: names, configurations and partition logs."""
 
 import asyncio
 import re
@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 from kio.schema.errors import ErrorCode
 
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import make_private
 from app.broker.configs import TopicPolicy, check_configs, read_policy
 from app.broker.errors import Refused
 from app.broker.flusher import Flusher
@@ -26,7 +26,7 @@ MAX_PARTITIONS: Final = 1000
 """Per topic; each partition holds at least one open file."""
 
 MAX_PARTITIONS_IN_ALL: Final = 10_000
-"""Of all topics together; a client that invents names must not use up the descriptors."""
+"""Of all topics in sum; a client that invents names must not use up the descriptors."""
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -39,7 +39,7 @@ class Topic:
         self.policy = policy
         self.partitions = partitions
         self.upkeep = asyncio.Lock()
-        """Held while segments are replaced in the background, and to delete the topic."""
+        """Lock taken while segments are replaced in the background, and to delete the topic."""
 
     @property
     def name(self) -> str:
@@ -53,7 +53,7 @@ class Topic:
 
 
 class TopicDirectory:
-    """All topics of one broker directory; lookups are immediate, changes are kept before they show."""
+    """All topics of one broker directory; changes are stored before they are visible."""
 
     def __init__(
         self, settings: BrokerSettings, store: Store, flusher: Flusher, now_ms: Callable[[], int]
@@ -67,7 +67,7 @@ class TopicDirectory:
         self._changing = asyncio.Lock()
 
     async def open(self) -> None:
-        """Open every log, mending what a crash left, and remove what belongs to no topic."""
+        """Open every log, repair what a crash left, and remove what belongs to no topic."""
         stored = await self._store.topics()
         make_private(self._root)
         known = {topic.id.hex for topic in stored}
@@ -142,7 +142,7 @@ class TopicDirectory:
         async with self._changing:
             topic = self._require(name)
             stored = StoredTopic(name, topic.id, topic.stored.partitions, checked)
-            await self._kept(stored)
+            await self._save(stored)
             topic.stored, topic.policy = stored, read_policy(self._settings, checked)
             for partition in topic.partitions:
                 partition.limits = topic.policy.limits
@@ -181,14 +181,14 @@ class TopicDirectory:
             topic = await asyncio.to_thread(self._load, stored, first)
         except OSError as error:
             raise Refused(ErrorCode.kafka_storage_error, f"the topic cannot be made: {error}") from error
-        await self._kept(stored)
+        await self._save(stored)
         return topic
 
-    async def _kept(self, stored: StoredTopic) -> None:
+    async def _save(self, stored: StoredTopic) -> None:
         try:
             await self._store.put_topic(stored)
         except sqlite3.Error as error:
-            raise Refused(ErrorCode.kafka_storage_error, f"the topic cannot be kept: {error}") from error
+            raise Refused(ErrorCode.kafka_storage_error, f"the topic cannot be stored: {error}") from error
 
     def _load(self, stored: StoredTopic, first: int = 0) -> Topic:
         policy = read_policy(self._settings, stored.configs)

@@ -1,4 +1,4 @@
-"""Background upkeep: retention of old segments, compaction of tables' topics, rest for the others."""
+"""Background tasks of the broker: retention of segments and compaction."""
 
 import asyncio
 import threading

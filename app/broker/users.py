@@ -1,4 +1,4 @@
-"""Who may sign in to the embedded broker, kept in two files that only the service's own account reads."""
+"""Users of the embedded broker, stored in two files that only the service's own account may read."""
 
 import base64
 import fcntl
@@ -65,7 +65,7 @@ class StoredUser(_Stored):
 
 
 class StoredUsers(_Stored):
-    """What the file holds."""
+    """The contents of the users' file."""
 
     decoy_secret: str
     """Draws the salts of names nobody has."""
@@ -74,7 +74,7 @@ class StoredUsers(_Stored):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a signed-in client may do."""
+    """Rights of a signed-in client."""
 
     name: str
     topics: frozenset[str] | None = None
@@ -86,11 +86,11 @@ class Access:
         return self.topics is None
 
     def may_read(self, topic: str | None) -> bool:
-        """Tell whether it may see and read a topic."""
+        """Return whether the user may describe and read a topic."""
         return self.topics is None or topic in self.topics
 
     def may_use(self, group: str) -> bool:
-        """Tell whether a consumer group is its own: named as the user, or `user.something`."""
+        """Return whether a consumer group is its own: named as the user, or `user.something`."""
         return self.topics is None or group == self.name or group.startswith(f"{self.name}.")
 
 
@@ -117,8 +117,8 @@ class UserFiles:
             if users is None or password is None or not _opens(password, users.users.get(OWNER)):
                 password = secrets.token_urlsafe(_PASSWORD_BYTES)
                 _write(self._folder / PASSWORD_FILE, password)
-                kept = users or StoredUsers(decoy_secret=secrets.token_hex(_PASSWORD_BYTES), users={})
-                self._write(kept, {**kept.users, OWNER: _user(password, at)})
+                stored = users or StoredUsers(decoy_secret=secrets.token_hex(_PASSWORD_BYTES), users={})
+                self._write(stored, {**stored.users, OWNER: _user(password, at)})
             return password
 
     def owner_password(self) -> str:
@@ -129,7 +129,7 @@ class UserFiles:
         return password
 
     def create(self, name: str, at: datetime) -> str:
-        """Add a user and return the password drawn for it, which is kept nowhere. Blocking.
+        """Add a user and return its generated password, which is stored nowhere. Blocking.
 
         Raises:
             UserNameTaken: There is one of this name.
@@ -175,8 +175,8 @@ class UserFiles:
     def _read(self) -> StoredUsers:
         return read_users(self.path)
 
-    def _write(self, kept: StoredUsers, users: Mapping[str, StoredUser]) -> None:
-        changed = kept.model_copy(update={"users": dict(users)})
+    def _write(self, stored: StoredUsers, users: Mapping[str, StoredUser]) -> None:
+        changed = stored.model_copy(update={"users": dict(users)})
         _write(self.path, changed.model_dump_json(indent=1))
 
     @contextmanager
@@ -205,7 +205,7 @@ class Users:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Read the file if it is another; tell whether it was. Raises `UsersUnusable`."""
+        """Read the file if it changed; return whether it did. Raises `UsersUnusable`."""
         try:
             found = self._path.stat()
         except OSError as error:
@@ -253,8 +253,8 @@ def _opens(password: str, user: StoredUser | None) -> bool:
     if user is None:
         return False
     mechanism = Mechanism.SCRAM_SHA_256
-    kept = _decoded(user.keys[mechanism])
-    return derive_keys(password, mechanism, kept.salt, kept.iterations) == kept
+    stored = _decoded(user.keys[mechanism])
+    return derive_keys(password, mechanism, stored.salt, stored.iterations) == stored
 
 
 def _user(password: str, at: datetime) -> StoredUser:

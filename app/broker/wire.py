@@ -1,4 +1,4 @@
-"""The bytes of requests and answers, read and written by kio in every version the broker serves."""
+"""Parse requests and serialise responses with kio, in every supported version."""
 
 import dataclasses
 import struct
@@ -62,7 +62,7 @@ class Codec:
         return header.client_id or "", request
 
     def write(self, correlation_id: int, answer: object) -> list[bytes]:
-        """Return the framed answer, in pieces where copying them together would cost.
+        """Return the framed answer, in pieces where joining them would cost a copy.
 
         Any object with the fields of kio's class for this version will do, so that handlers answer in the
         words of the newest version and older clients get what their version knows of it.
@@ -123,7 +123,7 @@ def reword(entity: Any, words: type[Any]) -> Any:
     """Return a request of an older version in the class of a newer one, what it lacks being the default."""
     if type(entity) is words:
         return entity
-    plan = _plan(words)  # type: ignore[arg-type] # classes are hashable, which mypy cannot tell of type[Any]
+    plan = _plan(words)  # type: ignore[arg-type] # classes are hashable, which mypy cannot see of type[Any]
     return words(**{name: _reworded(entity, name, default, nested) for name, default, nested in plan})
 
 

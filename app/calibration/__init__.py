@@ -1,1 +1,1 @@
-"""Measures how well face comparison tells an operator's own people apart; asks and changes no service."""
+"""Measures how well face comparison distinguishes an operator's own people; no service is needed."""

@@ -1,4 +1,4 @@
-"""Draws what a calibration measured: the distances of both kinds of pairs, and the DET curve."""
+"""Draw the results of a calibration: distances of both kinds of pairs, and the DET curve."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -87,7 +87,7 @@ def draw_distributions(comparisons: Comparisons, now: Band, advised: Band) -> Dr
 def draw_det(comparisons: Comparisons, now: Band, advised: Band) -> Drawing:
     """Return the detection error trade-off: FNMR over FMR at every threshold, both logarithmic.
 
-    A rate of 0 stands at the edge. Left of and below the dashed lines no number of pairs in hand could tell
+    A rate of 0 is drawn at the edge. Left of and below the dashed lines the pairs are too few to distinguish
     a rate from 0.
     """
     drawing = Drawing(WIDTH, HEIGHT, "Detection error trade-off (DET)")

@@ -1,4 +1,4 @@
-"""A drawing of lines, bars and words that can be written as SVG and as PNG, both from the same shapes."""
+"""Draw lines, bars and text, and write them as SVG and PNG from the same shapes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

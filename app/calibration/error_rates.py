@@ -1,4 +1,4 @@
-"""False match and false non-match rates over distances, each with its confidence interval; pure.
+"""Compute false match and false non-match rates over distances, with confidence intervals; pure.
 
 The words are those of ISO/IEC 19795-1: a mated comparison is of two photographs of one person, a non-mated
 one of two people; FNMR and FMR are the shares of either that come out wrong.
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CONFIDENCE: Final = 0.90
-"""Of the intervals, both ends together; either end alone holds with 95 %. So the upper end on no error at all
+"""Of the intervals, both ends; either end alone has 95 %. So the upper end on no error at all
 is the rule of 3, and the confidence is that of the rule of 30 (both in ISO/IEC 19795-1, and in Mansfield and
 Wayman, Best Practices in Testing and Reporting Performance of Biometric Devices, NPL CMSC 14/02, 2002)."""
 

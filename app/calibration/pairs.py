@@ -1,4 +1,4 @@
-"""Reads pairs.csv: which two photographs of a folder show one person, and which show two."""
+"""Read pairs.csv: pairs of photographs labelled same or different."""
 
 import csv
 import os
@@ -22,7 +22,7 @@ FAULTS_SHOWN: Final = 20
 
 
 class CalibrationRefused(CannotStart):
-    """A calibration cannot be made of what was given; the message names the mend."""
+    """A calibration cannot be made of what was given; the message says how to fix it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class LabelledPairs:
 
     @property
     def people(self) -> int:
-        """How many people there are at most: photographs that no row calls the same person count apart."""
+        """An upper bound of the number of people: photographs never labelled same count apart."""
         return len(set(_people(self.pairs).values()))
 
 
 class _Fault(Exception):
-    """What is wrong with one row."""
+    """A fault of one row."""
 
 
 def read_pairs(folder: Path) -> LabelledPairs:
@@ -81,7 +81,7 @@ def read_pairs(folder: Path) -> LabelledPairs:
     faults |= _repeated(pairs)
     faults |= _contradicting(pairs)
     if faults:
-        raise CalibrationRefused(_told(folder, faults))
+        raise CalibrationRefused(_described(folder, faults))
     return LabelledPairs(root, tuple(pairs))
 
 
@@ -188,7 +188,7 @@ def _people(pairs: Sequence[Pair]) -> dict[str, str]:
     return {name: topmost(name) for name in [*above]}
 
 
-def _told(folder: Path, faults: Mapping[int, str]) -> str:
+def _described(folder: Path, faults: Mapping[int, str]) -> str:
     listed = [f"line {line}, {faults[line]}" for line in sorted(faults)][:FAULTS_SHOWN]
     more = len(faults) - len(listed)
     if more:

@@ -1,4 +1,4 @@
-"""Looks at an operator's photographs as a verification would, and measures how far apart their faces are."""
+"""Examine photographs as a verification would, and compute the distances of their faces."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ NO_DISTANCE: Final = "the engine gave no number"
 
 @dataclass(frozen=True, slots=True)
 class Photograph:
-    """What was seen of a photograph; without a face that counts, why not."""
+    """Findings of a photograph; without a usable face, the reason."""
 
     name: str
     digest: str = ""
@@ -48,7 +48,7 @@ class Comparison:
 
 
 class Photographer:
-    """Takes the vector of each photograph's face, as many at a time as there are children."""
+    """Computes the face vector of each photograph, as many at a time as there are children."""
 
     def __init__(self, engines: Engines, policy: VerificationPolicy, at_once: int) -> None:
         self._decoder: Final[ImageDecoder] = engines.decoder
@@ -57,16 +57,16 @@ class Photographer:
         self._at_once = at_once
 
     async def look_at(
-        self, labelled: LabelledPairs, tell: Callable[[Photograph], None]
+        self, labelled: LabelledPairs, report: Callable[[Photograph], None]
     ) -> dict[str, Photograph]:
-        """Return what was seen of every photograph, by its name; each is told as soon as it was looked at."""
+        """Examine every photograph and return the findings by name; report each as soon as it is done."""
         waiting = iter(labelled.photographs)
         seen: dict[str, Photograph] = {}
 
         async def work() -> None:
             for name in waiting:
                 seen[name] = await self._look(labelled.root, name)
-                tell(seen[name])
+                report(seen[name])
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(self._at_once):

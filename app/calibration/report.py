@@ -1,4 +1,4 @@
-"""What a calibration found, as it stands in calibration.json."""
+"""Models of a calibration's results, as written to calibration.json."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
@@ -8,7 +8,7 @@ from app.calibration.photographs import Comparison, Photograph
 from schemas.base import Frozen
 
 
-class ToldRate(Frozen):
+class ReportedRate(Frozen):
     """A share of errors with its interval."""
 
     errors: int
@@ -33,25 +33,25 @@ class AtThreshold(Frozen):
     """Both error rates where distances up to a threshold match."""
 
     threshold: float
-    fnmr: ToldRate
-    fmr: ToldRate
+    fnmr: ReportedRate
+    fmr: ReportedRate
 
 
 class Shares(Frozen):
-    """What becomes of the pairs of one kind."""
+    """Shares of the outcomes of the pairs of one kind."""
 
     accepted: float
     to_a_person: float
     rejected: float
 
 
-class ToldBand(Frozen):
+class ReportedBand(Frozen):
     """Two thresholds and what they would make of the pairs."""
 
     accept_at: float
     reject_above: float
-    fmr_at_accept: ToldRate
-    fnmr_at_reject: ToldRate
+    fmr_at_accept: ReportedRate
+    fnmr_at_reject: ReportedRate
     same: Shares
     different: Shares
 
@@ -82,7 +82,7 @@ class Report(Frozen):
     """Whether it is the product's own engine, whose thresholds are settings of their own."""
     photographs: int
     people_at_most: int
-    failure_to_acquire: ToldRate
+    failure_to_acquire: ReportedRate
     left_out: tuple[LeftOut, ...]
     same: int
     different: int
@@ -91,8 +91,8 @@ class Report(Frozen):
     equal_error_threshold: float
     max_fmr: float
     max_fnmr: float
-    recommended: ToldBand
-    in_force: ToldBand
+    recommended: ReportedBand
+    in_force: ReportedBand
     doubtful: tuple[Doubtful, ...]
     thresholds: tuple[AtThreshold, ...]
 
@@ -109,7 +109,7 @@ def make_report(
     advised: Band,
     in_force: Band,
 ) -> Report:
-    """Put together what was measured; `wanted` is the greatest FMR and the greatest FNMR allowed."""
+    """Build the report from the measurements; `wanted` is the greatest FMR and the greatest FNMR allowed."""
     threshold, equal = comparisons.equal_error()
     edges = {edge for band in (advised, in_force) for edge in (band.accept_at, band.reject_above)}
     failures = sum(photograph.left_out is not None for photograph in seen)
@@ -118,7 +118,7 @@ def make_report(
         default_engine=default_engine,
         photographs=len(seen),
         people_at_most=people,
-        failure_to_acquire=ToldRate.of(rate(failures, len(seen))),
+        failure_to_acquire=ReportedRate.of(rate(failures, len(seen))),
         left_out=tuple(_left_out(seen, compared)),
         same=len(comparisons.mated),
         different=len(comparisons.nonmated),
@@ -127,8 +127,8 @@ def make_report(
         equal_error_threshold=threshold,
         max_fmr=wanted[0],
         max_fnmr=wanted[1],
-        recommended=_told_band(comparisons, advised),
-        in_force=_told_band(comparisons, in_force),
+        recommended=_reported_band(comparisons, advised),
+        in_force=_reported_band(comparisons, in_force),
         doubtful=tuple(_doubtful(compared, advised)),
         thresholds=tuple(_at(comparisons, threshold) for threshold in sorted({*comparisons.grid(), *edges})),
     )
@@ -165,7 +165,7 @@ def _doubtful(compared: Iterable[Comparison], band: Band) -> list[Doubtful]:
     ]
 
 
-def _told_band(comparisons: Comparisons, band: Band) -> ToldBand:
+def _reported_band(comparisons: Comparisons, band: Band) -> ReportedBand:
     def shares(accepted: float, rejected: float) -> Shares:
         between = 1 - accepted - rejected
         return Shares(
@@ -173,11 +173,11 @@ def _told_band(comparisons: Comparisons, band: Band) -> ToldBand:
         )
 
     accept, reject = band.accept_at, band.reject_above
-    return ToldBand(
+    return ReportedBand(
         accept_at=accept,
         reject_above=reject,
-        fmr_at_accept=ToldRate.of(comparisons.fmr(accept)),
-        fnmr_at_reject=ToldRate.of(comparisons.fnmr(reject)),
+        fmr_at_accept=ReportedRate.of(comparisons.fmr(accept)),
+        fnmr_at_reject=ReportedRate.of(comparisons.fnmr(reject)),
         same=shares(1 - comparisons.fnmr(accept).value, comparisons.fnmr(reject).value),
         different=shares(comparisons.fmr(accept).value, 1 - comparisons.fmr(reject).value),
     )
@@ -186,6 +186,6 @@ def _told_band(comparisons: Comparisons, band: Band) -> ToldBand:
 def _at(comparisons: Comparisons, threshold: float) -> AtThreshold:
     return AtThreshold(
         threshold=threshold,
-        fnmr=ToldRate.of(comparisons.fnmr(threshold)),
-        fmr=ToldRate.of(comparisons.fmr(threshold)),
+        fnmr=ReportedRate.of(comparisons.fnmr(threshold)),
+        fmr=ReportedRate.of(comparisons.fmr(threshold)),
     )

@@ -1,11 +1,11 @@
-"""What a calibration says to a person."""
+"""Print the results of a calibration."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from app.calibration.error_rates import ERRORS_FOR_ESTIMATE
 from app.calibration.pairs import shown
-from app.calibration.report import AtThreshold, Report, ToldBand, ToldRate
+from app.calibration.report import AtThreshold, Report, ReportedBand, ReportedRate
 from app.process.output import out, say_rows
 from app.vision.faces.thresholds import PASS_MOST
 
@@ -15,7 +15,7 @@ ROWS_APART: Final = 0.05
 """Thresholds of the table; calibration.json has one every 0.01."""
 
 
-def say_report(report: Report) -> None:
+def print_report(report: Report) -> None:
     """Print what a person needs; everything else is in the JSON."""
     _say(f"Engine {report.model_version}")
     _say(
@@ -85,7 +85,7 @@ def _caveats(report: Report) -> Iterator[str]:
     yield "The thresholds were chosen on these pairs: confirm them on pairs of other people."
 
 
-def _say_band(name: str, band: ToldBand) -> None:
+def _say_band(name: str, band: ReportedBand) -> None:
     _say(f"{name}: accept up to {band.accept_at:g}, reject above {band.reject_above:g}, else a person looks")
     _say(f"  different people accepted (FMR)   {_rate(band.fmr_at_accept)}")
     _say(f"  the same person rejected (FNMR)   {_rate(band.fnmr_at_reject)}")
@@ -107,8 +107,8 @@ def _say(text: str) -> None:
     out.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def _rate(told: ToldRate) -> str:
-    return f"{_percent(told.rate)} ({_percent(told.low)} to {_percent(told.high)})"
+def _rate(reported: ReportedRate) -> str:
+    return f"{_percent(reported.rate)} ({_percent(reported.low)} to {_percent(reported.high)})"
 
 
 def _percent(share: float) -> str:

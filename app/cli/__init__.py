@@ -1,1 +1,1 @@
-"""The command line: `main` and the commands by what they are about."""
+"""The command line: `main`, and one module for each group of commands."""

@@ -1,5 +1,7 @@
-"""The commands about backups: `veristream backup`, `backup verify`, `restore` and `activate`."""
+"""Commands of backups: `backup`, `backup verify`, `restore` and `activate`."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,11 +9,16 @@ import typer
 from typer.core import TyperGroup
 from typing_extensions import override
 
+from app.adapters.files.data_dir import ROOT_KEY_FILE
 from app.cli.options import AsJson, DataDir, settings_of
+from app.composition.existing_deployment import require_deployment
+from app.process.output import err, say_json, say_pairs, say_warning
+from app.process.startup import CannotStart
+from app.settings import Settings
 
 
 class _CreateUnlessNamed(TyperGroup):
-    """Takes `backup DIR` for `backup create DIR`."""
+    """Command group that takes `backup DIR` for `backup create DIR`."""
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -35,7 +42,7 @@ def backup_create(
         Path, typer.Argument(metavar="DIR|FILE", help="A new folder, or a new file whose name ends in .tar.")
     ],
     data_dir: DataDir = None,
-    as_json: AsJson = False,  # noqa: FBT002 - an option of a command
+    as_json: AsJson = False,
 ) -> None:
     """Copy the whole deployment as it is at one moment, but for the root key; works while the service runs.
 
@@ -47,13 +54,11 @@ def backup_create(
 
       veristream backup /var/backups/veristream-monday.tar --data-dir /var/lib/veristream --json
     """
-    from app.cli.actions import backup as actions_backup  # noqa: PLC0415 - a command imports what it needs alone
-
-    actions_backup.backup(settings_of(data_dir), destination, as_json=as_json)
+    take(settings_of(data_dir), destination, as_json=as_json)
 
 
 @backups.command("verify")
-def backup_verify(backup: Backup, data_dir: DataDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002 - as above
+def backup_verify(backup: Backup, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Hold every file of a backup against its digest, and name those that were altered.
 
     With the root key (of the data folder, or SERVICE_ROOT_KEY_FILE) the manifest's signature is checked as
@@ -65,19 +70,17 @@ def backup_verify(backup: Backup, data_dir: DataDir = None, as_json: AsJson = Fa
 
       veristream backup verify /var/backups/veristream-monday.tar --json
     """
-    from app.cli.actions import backup as actions_backup  # noqa: PLC0415 - as above
-
-    good = actions_backup.verify(settings_of(data_dir), backup, as_json=as_json)
+    good = verify_files(settings_of(data_dir), backup, as_json=as_json)
     raise typer.Exit(0 if good else 1)
 
 
 def restore(
     backup: Backup,
-    activate: Annotated[  # noqa: FBT002 - an option of a command
+    activate: Annotated[
         bool, typer.Option("--activate", help="Let it take over at once; without it the copy only rests.")
     ] = False,
     data_dir: DataDir = None,
-    as_json: AsJson = False,  # noqa: FBT002 - as above
+    as_json: AsJson = False,
 ) -> None:
     """Restore a backup into an empty folder; it sends and consumes nothing until it is activated.
 
@@ -90,12 +93,10 @@ def restore(
 
       veristream restore /var/backups/veristream-monday.tar --data-dir /var/lib/veristream --activate
     """
-    from app.cli.actions import backup as actions_backup  # noqa: PLC0415 - as above
-
-    actions_backup.restore(settings_of(data_dir), backup, activate=activate, as_json=as_json)
+    restore_into(settings_of(data_dir), backup, activate=activate, as_json=as_json)
 
 
-def activate(data_dir: DataDir = None, as_json: AsJson = False) -> None:  # noqa: FBT002 - as above
+def activate(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Let a restored folder take over: from now on its roles may start, consume and send.
 
     End the service that the backup was taken of first: two that are active fork the audit chain.
@@ -104,6 +105,119 @@ def activate(data_dir: DataDir = None, as_json: AsJson = False) -> None:  # noqa
 
       veristream activate --data-dir /var/lib/veristream
     """
-    from app.cli.actions import backup as actions_backup  # noqa: PLC0415 - as above
+    activate_folder(settings_of(data_dir), as_json=as_json)
 
-    actions_backup.activate(settings_of(data_dir), as_json=as_json)
+
+def take(settings: Settings, destination: Path, *, as_json: bool) -> None:
+    """Take a backup and print its manifest.
+
+    Raises:
+        CannotStart: It cannot be taken.
+    """
+    import resource
+
+    from app.backup.restoring import key_for
+    from app.backup.taking import take_backup
+
+    _require_embedded(settings)
+    require_deployment(settings)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # what was allowed before is often enough
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with _progress("taking the backup") as report:
+        made = take_backup(settings, destination, key_for(settings), report)
+    if made.missing_evidence:
+        say_warning(
+            f"{len(made.missing_evidence)} pieces of evidence have no file in this deployment, so the backup "
+            "has none either; see: veristream doctor --invariants"
+        )
+    shown = _pairs(destination, made.backup_id, str(made.taken_at), len(made.files), made.size)
+    say_pairs({**shown, "missing_evidence": len(made.missing_evidence)}, as_json=as_json)
+
+
+def verify_files(settings: Settings, path: Path, *, as_json: bool) -> bool:
+    """Verify a backup against its digests and print the faults; return whether there are none.
+
+    Raises:
+        CannotStart: It has no manifest that holds.
+    """
+    from app.backup.restoring import key_for, verify_backup
+
+    there = settings.root_key is not None or (settings.data_dir / ROOT_KEY_FILE).exists()
+    with _progress("verifying the backup") as report:
+        manifest, faults = verify_backup(path, key_for(settings) if there else None, report)
+    shown: dict[str, Any] = _pairs(
+        path, manifest.backup_id, str(manifest.taken_at), len(manifest.files), manifest.size
+    )
+    shown |= {"root_key": "fits" if there else "not given: the signature was not checked", "ok": not faults}
+    if as_json:
+        say_json({**shown, "root_key_checked": there, "faults": faults})
+    else:
+        say_pairs({**shown, **{f"fault {n}": fault for n, fault in enumerate(faults, 1)}}, as_json=False)
+    return not faults
+
+
+def restore_into(settings: Settings, path: Path, *, activate: bool, as_json: bool) -> None:
+    """Restore a backup and print the next step.
+
+    Raises:
+        CannotStart: It cannot be restored.
+    """
+    from app.backup.restoring import restore_backup
+    from app.composition.restore_marker import FORK_WARNING
+
+    _require_embedded(settings)
+    with _progress("restoring the backup") as report:
+        made = restore_backup(settings, path, report, activate=activate)
+    if activate:
+        say_warning(FORK_WARNING)
+    shown = _pairs(settings.data_dir, made.backup_id, str(made.taken_at), len(made.files), made.size)
+    following = "veristream up" if activate else "veristream activate"
+    shown |= {"active": activate, "next": f"{following} --data-dir {settings.data_dir}"}
+    say_pairs(shown, as_json=as_json)
+
+
+def activate_folder(settings: Settings, *, as_json: bool) -> None:
+    """Activate a restored folder, and warn of the consequences.
+
+    Raises:
+        CannotStart: There is none.
+    """
+    from app.backup.restoring import activate_restored
+    from app.composition.restore_marker import FORK_WARNING
+
+    mark = activate_restored(settings)
+    say_warning(FORK_WARNING)
+    shown = {"backup_id": mark.backup_id, "taken_at": str(mark.taken_at), "active": True}
+    say_pairs({**shown, "next": f"veristream up --data-dir {settings.data_dir}"}, as_json=as_json)
+
+
+def _require_embedded(settings: Settings) -> None:
+    engines = {
+        "Kafka": settings.kafka_bootstrap is not None,
+        "Cassandra": bool(settings.cassandra_contact_points),
+    }
+    used = " and ".join(name for name, is_used in engines.items() if is_used)
+    if used:
+        raise CannotStart(
+            f"the settings name a {used}, whose data this command does not see; 'Backups' in "
+            "app/docs/operations.md says what to do with its own tools. For the embedded engines name "
+            "their folder with --data-dir and unset those settings"
+        )
+
+
+def _pairs(place: Path, backup_id: str, taken_at: str, files: int, size: int) -> dict[str, Any]:
+    return {
+        "place": str(place),
+        "backup_id": backup_id,
+        "taken_at": taken_at,
+        "files": files,
+        "bytes": size,
+    }
+
+
+@contextmanager
+def _progress(beginning: str) -> Iterator[Callable[[str], None]]:
+    """Show how far the work is, on stderr of a terminal."""
+    with err.status(beginning) as status:
+        yield status.update

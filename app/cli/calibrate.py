@@ -1,4 +1,4 @@
-"""The command `veristream calibrate`: error rates of the face comparison on photographs of the operator's."""
+"""The command `veristream calibrate`: error rates of face comparison on the operator's photographs."""
 
 import asyncio
 from pathlib import Path
@@ -32,7 +32,7 @@ def calibrate(
     max_fmr: MaxFmr = 0.001,
     max_fnmr: MaxFnmr = 0.05,
     data_dir: NoDataDir = None,
-    as_json: AsJson = False,  # noqa: FBT002 - an option of a command
+    as_json: AsJson = False,
 ) -> None:
     """Measure the face comparison on photographs of your own, and recommend the review band.
 
@@ -48,8 +48,8 @@ def calibrate(
     looked at as in a verification, by the engine of SERVICE_FACES, on this machine. Printed are the false
     match and false non-match rate (FMR, FNMR; ISO/IEC 19795-1) over thresholds with Clopper-Pearson
     intervals. The results are put into --output in place of earlier ones: calibration.json, comparisons.csv,
-    and the distributions and the DET curve as SVG and PNG. Of the faces nothing is kept, and the service and
-    its settings are not touched.
+    and the distributions and the DET curve as SVG and PNG. No face is stored, and the service and its
+    settings are not touched.
 
     Without options at least 59 pairs labelled same and 2995 labelled different are needed (rule of 3).
 
@@ -59,8 +59,8 @@ def calibrate(
 
       veristream calibrate photographs --max-fmr 0.01 --max-fnmr 0.1 --output results --json
     """
-    from app.calibration.report_text import say_report  # noqa: PLC0415 - the same
-    from app.cli.actions import calibrate as commands  # noqa: PLC0415 - `--help` must not wait for it
+    from app.calibration import run as commands
+    from app.calibration.report_text import print_report
 
     into = output if output is not None else folder / commands.OUTPUT
     wanted = commands.Wanted(max_fmr, max_fnmr)
@@ -73,6 +73,6 @@ def calibrate(
     if as_json:
         say_json(made.report.model_dump(mode="json", exclude_none=True))
     else:
-        say_report(made.report)
+        print_report(made.report)
     for path in commands.write_files(made, into):
         (err if as_json else out).print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The commands of the demonstration: `veristream demo` and `veristream demo reset`."""
+"""Commands of the demonstration: `demo` and `demo reset`."""
 
 import asyncio
 from typing import Annotated
@@ -18,7 +18,7 @@ def demo_run(
     data_dir: DataDir = None,
     port: Port = None,
     broker_port: BrokerPort = None,
-    once: Annotated[  # noqa: FBT002 - an option of a command
+    once: Annotated[
         bool, typer.Option("--once", help="Stop after the verification instead of serving.")
     ] = False,
 ) -> None:
@@ -38,7 +38,7 @@ def demo_run(
     context.obj = data_dir
     if context.invoked_subcommand is not None:
         return
-    from app.demo.run import run_demo  # noqa: PLC0415 - `--help` must not wait for it
+    from app.demo.run import run_demo
 
     settings = start_settings_of(data_dir, port=port, broker_port=broker_port)
     asyncio.run(stoppable(run_demo(settings, once=once)))
@@ -48,7 +48,7 @@ def demo_run(
 def demo_reset(
     context: typer.Context,
     data_dir: DataDir = None,
-    as_json: AsJson = False,  # noqa: FBT002 - an option of a command
+    as_json: AsJson = False,
 ) -> None:
     """End the demonstration's keys, members and webhook endpoint; the next one begins anew.
 
@@ -61,6 +61,6 @@ def demo_reset(
 
       veristream demo reset --json
     """
-    from app.demo.access import reset  # noqa: PLC0415 - `--help` must not wait for it
+    from app.demo.access import reset
 
     say_pairs(asyncio.run(reset(settings_of(data_dir or context.obj))), as_json=as_json)

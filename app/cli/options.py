@@ -1,4 +1,4 @@
-"""What several commands take: the options they share, and how the settings are read from them."""
+"""Options that several commands share, and settings read from them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,14 +6,14 @@ from typing import Annotated
 import typer
 
 from app.process.output import say_warning
+from app.process.startup import installed_version
 from app.process.unknown_variables import unknown_variables
-from app.process.version import installed_version
 from app.settings import Settings, read_settings
 
 DataDir = Annotated[
     Path | None,
     typer.Option(
-        "--data-dir", help="Where everything is kept \\[default: SERVICE_DATA_DIR or veristream-data]."
+        "--data-dir", help="Where everything is stored \\[default: SERVICE_DATA_DIR or veristream-data]."
     ),
 ]
 NoDataDir = Annotated[
@@ -48,8 +48,8 @@ def start_settings_of(data_dir: Path | None, **given: object) -> Settings:
     return read_settings(data_dir=data_dir, **given)
 
 
-def show_version(asked: bool) -> None:  # noqa: FBT001 - what an option without a value is given
-    """Print the version and end, if it was asked for."""
+def show_version(asked: bool) -> None:
+    """Print the version and exit if the option was given."""
     if asked:
         typer.echo(f"veristream {installed_version()}")
         raise typer.Exit

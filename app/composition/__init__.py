@@ -1,1 +1,1 @@
-"""Where stores, engines, agents and the front are put together from the settings."""
+"""Builds stores, engines, agents and the front from the settings."""

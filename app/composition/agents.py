@@ -1,4 +1,4 @@
-"""Which agents there are, the table each remembers in, and what each is made of."""
+"""Registry of the stream agents, with their tables and dependencies."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ from streams.webhooks.replay import DeliverAgain
 
 @dataclass(frozen=True, slots=True)
 class AgentDependencies:
-    """What agents are made of."""
+    """Dependencies of the agents."""
 
     stores: Stores
     keys: Keys
@@ -61,9 +61,9 @@ def _verification(app: faust.App, around: AgentDependencies) -> None:
     if engines is None:
         raise ValueError("verifications need engines")
 
-    async def send_outcome(told: RecordOutcome) -> None:
-        key = told.session_id.encode()
-        await around.writer.write(Outgoing(Topic.SESSION_COMMANDS, key, told.to_bytes()))
+    async def send_outcome(outcome: RecordOutcome) -> None:
+        key = outcome.session_id.encode()
+        await around.writer.write(Outgoing(Topic.SESSION_COMMANDS, key, outcome.to_bytes()))
 
     verification_agent.register(
         app,

@@ -1,4 +1,4 @@
-"""Puts together what a process that seals audit rows does beside its agents."""
+"""Build what a process that seals audit rows runs beside its agents."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

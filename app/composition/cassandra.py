@@ -1,4 +1,4 @@
-"""How this deployment reaches its Cassandra, read from the settings; what does not fit is refused."""
+"""Build the Cassandra connection settings; contradictory ones are refused."""
 
 import json
 import re
@@ -14,16 +14,18 @@ HIGHEST_PORT: Final = 65_535
 
 
 def address_of(settings: Settings) -> Address | None:
-    """Return where Cassandra is and who we are to it; None when none is set. Blocking.
+    """Return contact points and credentials of Cassandra; None when not configured. Blocking.
 
     Raises:
-        SettingsRefused: Settings are malformed, or do not go together.
+        SettingsRefused: Settings are malformed, or contradict one another.
     """
     if not settings.cassandra_contact_points:
         return None
     name, password = settings.cassandra_username, settings.cassandra_password
     if (name is None) != (password is None):
-        raise SettingsRefused("SERVICE_CASSANDRA_USERNAME and SERVICE_CASSANDRA_PASSWORD go together")
+        raise SettingsRefused(
+            "set both SERVICE_CASSANDRA_USERNAME and SERVICE_CASSANDRA_PASSWORD, or neither"
+        )
     return Address(
         contact_points=_points(settings.cassandra_contact_points, settings.cassandra_port),
         port=settings.cassandra_port,
@@ -58,7 +60,7 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
         return None
     if (ours is None) != (settings.cassandra_tls_key_file is None):
         raise SettingsRefused(
-            "SERVICE_CASSANDRA_TLS_CERT_FILE and SERVICE_CASSANDRA_TLS_KEY_FILE go together"
+            "set both SERVICE_CASSANDRA_TLS_CERT_FILE and SERVICE_CASSANDRA_TLS_KEY_FILE, or neither"
         )
     try:
         context = ssl.create_default_context(cafile=authority)
@@ -72,8 +74,8 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
             context.load_cert_chain(ours, settings.cassandra_tls_key_file, password=lambda: "")
         except (OSError, ssl.SSLError) as error:
             files = "SERVICE_CASSANDRA_TLS_CERT_FILE and SERVICE_CASSANDRA_TLS_KEY_FILE"
-            mend = "give a certificate and its own key in PEM, the key without a passphrase"
-            raise SettingsRefused(f"{files} cannot be used ({type(error).__name__}); {mend}") from error
+            fix = "give a certificate and its own key in PEM, the key without a passphrase"
+            raise SettingsRefused(f"{files} cannot be used ({type(error).__name__}); {fix}") from error
     return context
 
 

@@ -1,4 +1,4 @@
-"""Opens the engines a deployment chose, or says what is wrong with its choice."""
+"""Open the configured engines; errors name the setting."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager

@@ -1,4 +1,4 @@
-"""Refuses commands on a folder that holds no deployment: what acts on one never begins one (R12)."""
+"""Refuse commands on a folder without a deployment (R12)."""
 
 import difflib
 import os
@@ -10,7 +10,7 @@ from app.process.startup import CannotStart
 from app.settings import PREFIX, Settings
 
 DEFAULT_FOLDER: Final = Path("veristream-data")
-"""Where `veristream up` puts everything unless it is told otherwise."""
+"""Default data folder of `veristream up`."""
 
 
 def require_deployment(settings: Settings) -> None:
@@ -35,7 +35,7 @@ def require_store(settings: Settings) -> None:
     if settings.cassandra_contact_points or (folder / DATABASE_FILE).is_file():
         return
     missing = f"holds no deployment (no {DATABASE_FILE})" if folder.is_dir() else "does not exist"
-    raise CannotStart(f"the data folder {folder} {missing}, and this command makes none; {_mend(folder)}")
+    raise CannotStart(f"the data folder {folder} {missing}, and this command makes none; {_fix(folder)}")
 
 
 def require_key(settings: Settings) -> None:
@@ -62,7 +62,7 @@ def require_root_key(settings: Settings) -> None:
         )
 
 
-def _mend(folder: Path) -> str:
+def _fix(folder: Path) -> str:
     start = f"to begin one there: veristream up --data-dir {folder}"
     near = _nearest_deployment(folder)
     if near is None:
@@ -71,7 +71,7 @@ def _mend(folder: Path) -> str:
 
 
 def _nearest_deployment(folder: Path) -> Path | None:
-    """Return the folder of a deployment that the caller may have meant: in, beside or instead of this one."""
+    """Return the folder of a deployment near this one, which the caller may have meant."""
     configured = os.environ.get(f"{PREFIX}DATA_DIR")
     likely = [folder / DEFAULT_FOLDER, *([Path(configured)] if configured else []), DEFAULT_FOLDER]
     for one in likely:

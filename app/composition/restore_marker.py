@@ -1,4 +1,4 @@
-"""Marks a folder that a backup was restored into, so that nothing there acts before somebody says so.
+"""Mark a restored folder, so that nothing in it starts before `veristream activate`.
 
 A copy has the same webhook secrets, sessions, consumer groups and audit chain as the service it was taken of.
 A role that starts is refused while the mark is there; commands that look are not, nor is the broker alone,
@@ -27,7 +27,7 @@ DRAFT_FILE: Final = f"{RESTORED_FILE}.draft"
 
 
 class Mark(Frozen):
-    """What is known of a restored folder."""
+    """The marker of a restored folder."""
 
     backup_id: str
     taken_at: Timestamp
@@ -65,7 +65,7 @@ def write_mark(data_dir: Path, mark: Mark) -> None:
 
 
 def remove_mark(data_dir: Path) -> None:
-    """Let what is in the folder act."""
+    """Remove the marker, so that roles may start."""
     (data_dir / RESTORED_FILE).unlink(missing_ok=True)
     sync_folder(data_dir)
 
@@ -88,7 +88,7 @@ def refuse_marked(data_dir: Path) -> None:
 
 
 def require_complete(data_dir: Path, mark: Mark) -> None:
-    """Return if the restore came to its end.
+    """Return if the restore is complete.
 
     Raises:
         CannotStart: It did not.

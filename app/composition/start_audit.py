@@ -1,4 +1,4 @@
-"""Writes to the platform's audit log that a process began to serve, and under which settings (S59)."""
+"""Write the start of a process and its settings to the platform's audit log (S59)."""
 
 import asyncio
 import hmac
@@ -13,7 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from app.adapters.security.crypto import Purpose, RootKey
 from app.composition.stores import new_id, now
-from app.process.version import installed_version
+from app.process.startup import installed_version
 from app.settings import PREFIX, Settings
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.enums import ActorType
@@ -29,7 +29,7 @@ FRONT: Final = "front"
 """The subject of a front's row."""
 
 MARK_DIGITS: Final = 8
-"""Hexadecimal digits of a setting's mark: 32 bits tell two values apart and are too few to guess one by."""
+"""Hexadecimal digits of a setting's mark: 32 bits distinguish two values and are too few to guess one by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ async def write_front_start(commit: Commit, settings: Settings, marks: SettingMa
 
 @asynccontextmanager
 async def writing_start(commit: Commit, role: str, settings: Settings) -> AsyncIterator[None]:
-    """Write the row beside the process's work, again and again while the store is away.
+    """Write the row in the background, with retries while the store is unavailable.
 
     A worker waits for its store instead of ending, for its records wait in the log.
     """

@@ -1,6 +1,6 @@
-"""What every command and role opens first: the stores of a deployment and the keys derived from its root key.
+"""Open the stores of a deployment and derive its keys; every command and role starts here.
 
-It is kept apart from `wiring`, whose broker, agents, models and front take seconds to import.
+It is separate from `wiring`, whose broker, agents, models and front take seconds to import.
 """
 
 import asyncio
@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from uuid_utils.compat import uuid7
 
-from app.adapters.files.data_dir import OURS, ROOT_KEY_FILE
-from app.adapters.files.private_files import make_private, tighten
+from app.adapters.files.data_dir import OURS, ROOT_KEY_FILE, make_private, tighten
 from app.adapters.security.at_rest import seal_stores
 from app.adapters.security.crypto import Keys, Purpose, RootKey, SenderKey, load_root_key, load_sender_key
 from app.adapters.security.passwords import Argon2Passwords
@@ -21,12 +21,14 @@ from app.composition.existing_deployment import require_deployment, require_key
 from app.composition.restore_marker import refuse_marked
 from app.process.startup import CannotStart
 from app.settings import Settings, SettingsRefused, blobs_dir_of
-from schemas.ids import encode_id
-from schemas.problems import VeristreamError
+from schemas.ids import PLATFORM, TenantId, encode_id
+from schemas.problems import NotFound, VeristreamError
 from streams.audit.commit import Commit
+from streams.ports.records import Position, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.reviewers.context import People
 from streams.runtime.authentication import RecordKeys
+from streams.tenants.handler import TENANTS_INDEX
 
 
 def now() -> datetime:
@@ -62,7 +64,7 @@ class Deployment:
 
     @property
     def record_keys(self) -> RecordKeys:
-        """What signs and checks the records of the log."""
+        """The keys that sign and check the records of the log."""
         return RecordKeys(self.keys.derive)
 
 
@@ -188,3 +190,39 @@ def people_of(
         session_lifetime=timedelta(hours=settings.session_hours),
         totp_drift_steps=settings.totp_drift_steps,
     )
+
+
+PAGE: Final = 100
+"""Records read at a time."""
+
+
+async def known_tenant(deployment: Deployment, tenant: str) -> TenantId:
+    """Return the tenant's id.
+
+    Raises:
+        CannotStart: No such tenant.
+    """
+    try:
+        await deployment.stores.records.get(PLATFORM, RecordKind.TENANT, tenant)
+    except NotFound as error:
+        raise CannotStart(
+            f"no such tenant: {tenant}; make one with: veristream tenant create NAME"
+        ) from error
+    return TenantId(tenant)
+
+
+async def every_tenant(deployment: Deployment) -> list[TenantId]:
+    """Return the ids of all tenants, newest first."""
+    tenants = every_record(deployment, PLATFORM, RecordKind.TENANT, TENANTS_INDEX)
+    return [TenantId(record.id) async for record in tenants]
+
+
+async def every_record(
+    deployment: Deployment, tenant_id: TenantId, kind: RecordKind, index: tuple[str, str]
+) -> AsyncIterator[Record]:
+    """Read all records under an index, newest first, a page at a time."""
+    before: Position | None = None
+    while page := await deployment.stores.records.page(tenant_id, kind, index, limit=PAGE, before=before):
+        for record in page:
+            yield record
+        before = Position(page[-1].created_at, page[-1].id)

@@ -1,4 +1,4 @@
-"""Puts together what delivers webhooks: sender, dispatcher, sweep, and the search for what was never told."""
+"""Build what delivers webhooks: sender, dispatcher, scheduler, and the recovery of lost deliveries."""
 
 import random
 from collections.abc import AsyncIterator, Callable, Collection
@@ -29,7 +29,7 @@ GRACE_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class WebhookPace:
-    """How fast everything about deliveries goes; a test may pass a faster one, a deployment has this."""
+    """Intervals of webhook delivery; tests may pass shorter ones."""
 
     attempts: Pace = STANDARD
     sweep: SweepPace = field(default_factory=SweepPace)
@@ -45,7 +45,7 @@ FULL_PACE: Final = WebhookPace()
 
 @dataclass(frozen=True, slots=True)
 class WebhookPorts:
-    """What deliveries are made of."""
+    """Dependencies of webhook delivery."""
 
     stores: Stores
     writer: LogWriter
@@ -58,14 +58,14 @@ class WebhookPorts:
 
     @property
     def fan_out(self) -> FanOut:
-        """What makes an event's deliveries."""
+        """The fan-out of events to endpoints."""
         lost_after = self.pace.attempts.lost_after
         return FanOut(self.stores.records, self.stores.journal, self.writer.write, self.clock, lost_after)
 
 
 @dataclass(frozen=True, slots=True)
 class Delivering:
-    """What delivers in this process."""
+    """Webhook delivery of this process."""
 
     ports: WebhookPorts
     streams: Collection[str]
@@ -74,7 +74,7 @@ class Delivering:
 
     @asynccontextmanager
     async def looked_after(self) -> AsyncIterator[None]:
-        """Find what is due and what was never fanned out, beside the agents that are for it."""
+        """Run the schedulers for due deliveries and for events without fan-out."""
         ports, pace = self.ports, self.ports.pace
         async with AsyncExitStack() as stack:
             if "deliveries" in self.streams:
@@ -87,14 +87,14 @@ class Delivering:
 
     @property
     def figures(self) -> tuple[Figure, ...]:
-        """What it tells of itself; never a tenant, an endpoint or a URL."""
+        """The metrics; none names a tenant, an endpoint or a URL."""
         dispatcher = self.dispatcher
         if dispatcher is None:
             return ()
         return (
             Figure(
                 "veristream_webhook_attempts_total",
-                "Wishes to deliver, by how they ended.",
+                "Commands to deliver, by how they ended.",
                 "outcome",
                 lambda: dict(dispatcher.ends),
             ),

@@ -1,1 +1,1 @@
-"""Checks of values that settings hold; `app.settings` reads them."""
+"""Validation of settings; `app.settings` reads them."""

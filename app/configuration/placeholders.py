@@ -1,4 +1,4 @@
-"""Tells secrets that were chosen from those that were drawn: placeholders, repetitions, runs (S70).
+"""Recognise secrets that were chosen and not drawn at random: placeholders, repetitions, runs (S70).
 
 Each rule passes over what a random generator makes: the chance that one of `openssl rand` is refused is
 below one in a million.
@@ -29,13 +29,13 @@ _APART: Final = re.compile(r"[^0-9A-Za-z]+")
 
 
 def repeats(symbols: Sequence[object]) -> bool:
-    """Tell whether the sequence is one pattern, no longer than half of it, over and over."""
+    """Return whether the sequence is a repetition of one pattern of at most half its length."""
     half = len(symbols) // 2
     return any(symbols[length:] == symbols[:-length] for length in range(1, half + 1))
 
 
 def counts_up(numbers: Sequence[int], modulus: int) -> bool:
-    """Tell whether each number follows the one before by the same step, as in 00 01 02."""
+    """Return whether each number follows the one before by the same step, as in 00 01 02."""
     return len({(after - before) % modulus for before, after in pairwise(numbers)}) == 1
 
 

@@ -1,11 +1,11 @@
-"""The address by which callers reach the front, and when plain http will do (S8)."""
+"""Check the public address of the front: plain http is for loopback only (S8)."""
 
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 
 def is_secure(base_url: str) -> bool:
-    """Tell whether what is said may travel over TLS only: always, but for plain http on loopback.
+    """Return whether the URL needs TLS: always, but for plain http on loopback.
 
     There nobody listens, and some browsers would refuse a Secure cookie.
     """

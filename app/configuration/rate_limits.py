@@ -1,4 +1,4 @@
-"""The limits of requests as a setting: their defaults, and how they are read (G62, S61)."""
+"""Rate limits as a setting: defaults and parsing (G62, S61)."""
 
 from pydantic import Field, ValidationError
 
@@ -9,17 +9,17 @@ class RateLimits(Frozen):
     """Requests per minute, but for `sign_in` and `rejected`."""
 
     key: int = Field(default=300, ge=1)
-    """Per key, reviewer session or client token: every route together."""
+    """Per key, reviewer session or client token: the sum of every route."""
     verifications: int = Field(default=60, ge=1)
     """Per key: `POST /v1/verifications` alone."""
     tenant: int = Field(default=1200, ge=1)
-    """All keys of a tenant together, every route: more keys do not buy more than four keys' limit."""
+    """The sum of all keys of a tenant, every route: more keys do not raise it above four keys' limit."""
     tenant_verifications: int = Field(default=240, ge=1)
-    """All keys of a tenant together: `POST /v1/verifications` alone."""
+    """The sum of all keys of a tenant: `POST /v1/verifications` alone."""
     capture: int = Field(default=60, ge=1)
     """Per client token (G62)."""
     sign_in: int = Field(default=10, ge=1)
-    """Sign-ins in 15 minutes: all of an address, and failed ones of an account; kept in the store (G96)."""
+    """Sign-ins in 15 minutes, counted in the store: all of an address, failed ones of an account (G96)."""
     rejected: int = Field(default=100, ge=1)
     """Refused credentials per minute and address; over it their answer is 429 instead of 401."""
 

@@ -1,1 +1,1 @@
-"""`veristream demo`: the demonstration, its specimen documents and its webhook receiver."""
+"""The demonstration: specimen documents, seeds and a webhook receiver."""

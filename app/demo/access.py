@@ -1,6 +1,6 @@
-"""What the demonstration made and how to get in: two tenants with a test key each, and three members.
+"""Credentials of the demonstration: two tenants with a test key each, and three members.
 
-It is kept in a private file of the data folder, so that another start makes nothing again and shows the same.
+Stored in a private file of the data folder, so that another start makes nothing again and shows the same.
 """
 
 import base64
@@ -12,7 +12,7 @@ from typing import Final
 
 from pydantic import Field, ValidationError
 
-from app.adapters.files.private_files import PRIVATE_FILE, make_private
+from app.adapters.files.data_dir import PRIVATE_FILE, make_private
 from app.adapters.security.crypto import Purpose
 from app.adapters.security.passwords import open_passwords
 from app.composition.existing_deployment import require_deployment
@@ -67,7 +67,7 @@ class DemoMember(Frozen):
 
 
 class DemoAccess(Frozen):
-    """All that the demonstration made and would make once more if it did not know."""
+    """Everything the demonstration created, so that another start does not create it again."""
 
     bank: DemoTenant
     exchange: DemoTenant
@@ -117,8 +117,8 @@ async def make_access(settings: Settings, deployment: Deployment) -> DemoAccess:
         people = people_of(deployment, deployment.stores.journal.commit, passwords, settings)
         for role, name, email in MEMBERS:
             await _free(people, email)
-            wish = NewMember(bank.tenant_id, email, name, role)
-            made, password = await add_with_password(people, wish, OPERATOR)
+            new_member = NewMember(bank.tenant_id, email, name, role)
+            made, password = await add_with_password(people, new_member, OPERATOR)
             members.append(
                 DemoMember(reviewer_id=made.reviewer_id, role=role, email=email, password=password)
             )
@@ -139,7 +139,7 @@ async def _make_tenant(deployment: Deployment, name: str) -> DemoTenant:
 
 
 async def _free(people: People, email: str) -> None:
-    """Take the address from the member of an earlier demonstration whose file was lost."""
+    """Free the address of a member of an earlier demonstration whose file was lost."""
     holder = await find_by_email(people, email)
     if holder is not None:
         await remove_member(people, holder.reviewer.tenant_id, email, OPERATOR)

@@ -1,4 +1,4 @@
-"""The demonstration as a client of the service: a tenant with its key, and a member with a cookie."""
+"""HTTP client of the demonstration: as a tenant with its key, and as a member with a cookie."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -19,12 +19,12 @@ BEGIN_ANEW: Final = "to begin anew, run: veristream demo reset"
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Asks the service; an answer that is no 2xx ends the demonstration."""
+    """Client of the service; a response other than 2xx ends the demonstration."""
 
     session: ClientSession
     headers: Mapping[str, str]
 
-    async def ask(self, method: str, path: str, body: Any = None, **query: str) -> dict[str, Any]:
+    async def request(self, method: str, path: str, body: Any = None, **query: str) -> dict[str, Any]:
         """Send a request and return what was answered.
 
         Raises:
@@ -33,10 +33,10 @@ class Client:
         more: dict[str, Any] = {"data": body} if isinstance(body, bytes) else {"json": body}
         more["headers"] = {**self.headers, "Content-Type": "application/json"}
         async with self.session.request(method, path, params=query, **more) as answer:
-            told: dict[str, Any] = await answer.json(content_type=None) or {}
+            answered: dict[str, Any] = await answer.json(content_type=None) or {}
         if not answer.ok:
-            raise CannotStart(f"{method} {path} was refused: {told.get('detail')} {BEGIN_ANEW}")
-        return told
+            raise CannotStart(f"{method} {path} was refused: {answered.get('detail')} {BEGIN_ANEW}")
+        return answered
 
 
 @asynccontextmanager
@@ -48,7 +48,7 @@ async def tenant_client(url: str, key: str) -> AsyncIterator[Client]:
 
 @asynccontextmanager
 async def member_client(url: str) -> AsyncIterator[Client]:
-    """Open a client that keeps its cookies and comes from the service's own pages."""
+    """Open a client with cookies and the origin of the service's own pages."""
     jar = CookieJar(unsafe=True)  # the service's host is an address
     async with ClientSession(url, timeout=ClientTimeout(total=ANSWER_S), cookie_jar=jar) as session:
         yield Client(session, {"Origin": url})
@@ -61,11 +61,11 @@ async def sign_in(client: Client, member: DemoMember) -> DemoMember:
         CannotStart: The service refused.
     """
     credentials = {"email": member.email, "password": member.password}
-    await client.ask("POST", "/v1/control/sessions", credentials)
+    await client.request("POST", "/v1/control/sessions", credentials)
     if member.totp_secret is not None:
         code = pyotp.TOTP(member.totp_secret).now()
-        await client.ask("POST", "/v1/control/mfa/verify", {"code": code})
+        await client.request("POST", "/v1/control/mfa/verify", {"code": code})
         return member
-    secret = (await client.ask("POST", "/v1/control/mfa/totp", {}))["secret"]
-    await client.ask("POST", "/v1/control/mfa/totp/confirm", {"code": pyotp.TOTP(secret).now()})
+    secret = (await client.request("POST", "/v1/control/mfa/totp", {}))["secret"]
+    await client.request("POST", "/v1/control/mfa/totp/confirm", {"code": pyotp.TOTP(secret).now()})
     return member.model_copy(update={"totp_secret": secret})

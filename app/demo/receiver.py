@@ -1,4 +1,4 @@
-"""A receiver of webhooks on this machine, as a tenant would write one: it verifies, tells and answers.
+"""Webhook receiver on this machine, as a tenant would write one: verify, report and answer.
 
 Signatures are checked by the independent library, not by the lines that made them.
 """
@@ -31,7 +31,7 @@ NEWLINE: Final = "the body ends with a newline that was not signed"
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One delivery as it came in; None where the body does not say."""
+    """One received delivery; fields missing in the body are None."""
 
     id: str
     type: str | None
@@ -58,10 +58,10 @@ class Heard:
 
 
 def shown(value: object) -> str:
-    """Return a value of anybody's as harmless text: short, and nothing a terminal would obey."""
+    """Return an untrusted value as safe text: short, without control characters."""
     text = value if isinstance(value, str) else json.dumps(value)
-    kept = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:SHOWN_MOST])
-    return kept + ("…" if len(text) > SHOWN_MOST else "")
+    printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:SHOWN_MOST])
+    return printable + ("…" if len(text) > SHOWN_MOST else "")
 
 
 def fault_of(secret: bytes, headers: Mapping[str, str], body: bytes, *, any_time: bool = False) -> str | None:
@@ -91,7 +91,7 @@ def _fault_of(secret: bytes, headers: Mapping[str, str], body: bytes, *, any_tim
 
 
 def _fits(hook: Webhook, headers: Mapping[str, str], text: str) -> bool:
-    """Tell whether a signature of the header is right, however old it is."""
+    """Return whether a signature of the header is right, however old it is."""
     named = {name.lower(): value for name, value in headers.items()}
     id_, moment, given = (named.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))
     if not (id_ and moment and given):
@@ -110,7 +110,7 @@ def _raw(signature: str) -> bytes:
 
 @asynccontextmanager
 async def open_receiver(
-    secret: bytes, tell: Callable[[Heard], None], *, port: int = 0, fail: int | None = None
+    secret: bytes, report: Callable[[Heard], None], *, port: int = 0, fail: int | None = None
 ) -> AsyncIterator[str]:
     """Listen on this machine's loopback; yields the URL to register.
 
@@ -123,7 +123,7 @@ async def open_receiver(
 
     async def take(request: web.Request) -> web.Response:
         heard = _heard(secret, request.headers, await request.read(), seen)
-        tell(heard)
+        report(heard)
         if fail is not None:
             return web.Response(status=fail)
         return web.Response(status=HTTPStatus.BAD_REQUEST if heard.fault else HTTPStatus.NO_CONTENT)
@@ -147,11 +147,11 @@ async def open_receiver(
 
 def _heard(secret: bytes, headers: Mapping[str, str], body: bytes, seen: set[str]) -> Heard:
     fault = fault_of(secret, headers, body)
-    told = _object(body)
-    data, sequence, id_ = told.get("data"), told.get("sequence"), headers.get("webhook-id", "")
+    event = _object(body)
+    data, sequence, id_ = event.get("data"), event.get("sequence"), headers.get("webhook-id", "")
     heard = Heard(
         id=id_,
-        type=str(told["type"]) if "type" in told else None,
+        type=str(event["type"]) if "type" in event else None,
         sequence=sequence if isinstance(sequence, int) else None,
         attempt=headers.get("webhook-attempt"),
         again=id_ in seen,
@@ -165,7 +165,7 @@ def _heard(secret: bytes, headers: Mapping[str, str], body: bytes, seen: set[str
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(body)
+        event = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return event if isinstance(event, dict) else {}

@@ -1,4 +1,4 @@
-"""`veristream demo`: the service with a demonstration: the main job on a specimen passport, and more."""
+"""Run `veristream demo`: start the service, verify a specimen passport and seed data."""
 
 import asyncio
 import base64
@@ -14,7 +14,7 @@ from typing import Any, Final
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # ships no types
 from PIL import Image, ImageEnhance
 
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import make_private
 from app.composition.wiring import Running, running_all
 from app.demo.access import DemoAccess, folder_of, make_access, read_access
 from app.demo.client import BEGIN_ANEW, Client, tenant_client
@@ -31,7 +31,7 @@ from app.demo.specimens import PassportSpecimen, draw_passport, to_jpeg
 from app.demo.webhook import Inbox, receiving_webhooks
 from app.observability.logging import configure_logging
 from app.process.output import err, out, say_pairs, say_rows
-from app.process.startup import CannotStart, until_told_to_stop
+from app.process.startup import CannotStart, wait_for_stop_signal
 from app.process.unknown_variables import warn_of_unknown_variables
 from app.settings import Settings
 from schemas.topics import TOPICS, Topic
@@ -46,7 +46,7 @@ CLOCKS_DIFFER: Final = timedelta(minutes=1)
 
 
 async def run_demo(settings: Settings, *, once: bool) -> None:
-    """Run the service and the demonstration; with `once` stop afterwards, else serve until told to stop.
+    """Run the service and the demonstration; with `once` stop afterwards, else serve until stopped.
 
     What an earlier start made is shown, not made again.
 
@@ -59,7 +59,7 @@ async def run_demo(settings: Settings, *, once: bool) -> None:
     # Its receiver of webhooks is on this machine.
     settings = settings.model_copy(update={"webhooks_allow_insecure": True})
     with err.status("starting broker, models and agents") as status:
-        async with running_all(settings, tell=status.update) as running:
+        async with running_all(settings, report=status.update) as running:
             status.update("making two tenants and their members")
             access = await asyncio.to_thread(read_access, settings)
             access = access or await make_access(settings, running.deployment)
@@ -76,7 +76,7 @@ async def run_demo(settings: Settings, *, once: bool) -> None:
                     return
                 _say_next_steps(running, furnished, body_file)
                 inbox.prints = True
-                await until_told_to_stop()
+                await wait_for_stop_signal()
                 err.print("stopping")
 
 
@@ -91,7 +91,7 @@ async def _demonstrate(
             submit_missing(client, SUBJECTS),
             submit_missing(other, (OTHER_SUBJECT,)),
         )
-    rows = await client.ask("GET", "/v1/audit", subject_id=DEMO_SUBJECT, limit="9")
+    rows = await client.request("GET", "/v1/audit", subject_id=DEMO_SUBJECT, limit="9")
     event = await _event_of(running.access, verification)
     _say_decision(verification, rows["events"], event)
     _say_verifications(await with_webhooks(client, access))
@@ -112,8 +112,8 @@ def packaged_portrait() -> Image.Image:
     """
     spec = find_spec("matplotlib")
     if spec is None or spec.origin is None:
-        mend = "pip install --require-hashes -r requirements.lock -r deploy/demo.lock"
-        raise CannotStart(f"the demonstration needs a portrait, which is not installed; run: {mend}")
+        fix = "pip install --require-hashes -r requirements.lock -r deploy/demo.lock"
+        raise CannotStart(f"the demonstration needs a portrait, which is not installed; run: {fix}")
     file = Path(spec.origin).parent / "mpl-data" / "sample_data" / "grace_hopper.jpg"
     return Image.open(file).convert("RGB")
 
@@ -154,7 +154,7 @@ async def _passport(client: Client, body_file: Path) -> dict[str, Any]:
     for made in await verifications(client):
         if made["subject_id"] == DEMO_SUBJECT:
             return made
-    return await client.ask("POST", "/v1/verifications", await asyncio.to_thread(body_file.read_bytes))
+    return await client.request("POST", "/v1/verifications", await asyncio.to_thread(body_file.read_bytes))
 
 
 async def _event_of(access: LogAccess, verification: dict[str, Any]) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What the demonstration shows beside its passport: members, a flow, verifications of every status."""
+"""Seed data of the demonstration: members, a flow, and verifications of every status."""
 
 import asyncio
 import base64
@@ -65,8 +65,8 @@ async def furnish(settings: Settings, url: str, access: DemoAccess) -> DemoAcces
             access = _with(access, place, await sign_in(client, member))
             await asyncio.to_thread(keep_access, settings, access)
             if place == 0 and access.flow_id is None:
-                flow = await client.ask("POST", "/v1/verification-flows", FLOW)
-                await client.ask("POST", f"/v1/verification-flows/{flow['flow_id']}/publish", {})
+                flow = await client.request("POST", "/v1/verification-flows", FLOW)
+                await client.request("POST", f"/v1/verification-flows/{flow['flow_id']}/publish", {})
                 access = access.model_copy(update={"flow_id": flow["flow_id"]})
                 await asyncio.to_thread(keep_access, settings, access)
     return access
@@ -86,13 +86,13 @@ async def submit_missing(client: Client, subjects: tuple[str, ...]) -> None:
     there = {one["subject_id"] for one in await verifications(client)}
     for number, subject in enumerate(subjects):
         if subject not in there:
-            await client.ask("POST", "/v1/verifications", _request(subject, number))
+            await client.request("POST", "/v1/verifications", _request(subject, number))
 
 
 async def verifications(client: Client) -> list[dict[str, Any]]:
     """Return the tenant's verifications, oldest first."""
-    told = await client.ask("GET", "/v1/verifications", limit=MOST_SHOWN)
-    return list(reversed(told["verifications"]))
+    answered = await client.request("GET", "/v1/verifications", limit=MOST_SHOWN)
+    return list(reversed(answered["verifications"]))
 
 
 def _request(subject: str, number: int) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _picture(number: int, what: str) -> str:
 
 
 async def with_webhooks(client: Client, access: DemoAccess) -> list[Shown]:
-    """Return the tenant's verifications with what became of their webhooks, once none waits any more."""
+    """Return the tenant's verifications with the outcome of their webhooks, once none is pending."""
     made = await verifications(client)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + DELIVERED_S
@@ -128,10 +128,10 @@ async def with_webhooks(client: Client, access: DemoAccess) -> list[Shown]:
 async def _webhook_log(client: Client, access: DemoAccess) -> dict[str, str]:
     """Return the status of the delivery of each verification's event, by verification."""
     endpoint = f"/v1/webhooks/endpoints/{access.endpoint_id}/deliveries"
-    deliveries = (await client.ask("GET", endpoint, limit=MOST_SHOWN))["deliveries"]
+    deliveries = (await client.request("GET", endpoint, limit=MOST_SHOWN))["deliveries"]
     status_of = {one["event_id"]: one["status"] for one in deliveries}
     query = {"types": "verification.completed", "limit": MOST_SHOWN}
-    events = (await client.ask("GET", "/v1/events", **query))["events"]
+    events = (await client.request("GET", "/v1/events", **query))["events"]
     return {
         event["data"]["verification_id"]: status_of[event["id"]]
         for event in events

@@ -1,4 +1,4 @@
-"""Draws SPECIMEN documents for demonstrations and tests: a passport of Utopia, NIN slips of nobody (G75)."""
+"""Draw SPECIMEN documents for demonstrations and tests: a passport of Utopia and NIN slips (G75)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ _LETTER_MM: Final = 2.54
 
 @dataclass(frozen=True, slots=True)
 class PassportSpecimen:
-    """What a specimen passport says. The defaults are the specimen of Doc 9303, with later dates."""
+    """Fields of a specimen passport. The defaults are the specimen of Doc 9303, with later dates."""
 
     surname: str = "ERIKSSON"
     given_names: str = "ANNA MARIA"
@@ -79,7 +79,7 @@ class Alterations:
 
 @dataclass(frozen=True, slots=True)
 class SlipSpecimen:
-    """What a specimen NIN slip says; the number is invented and nobody's."""
+    """Fields of a specimen NIN slip; the number is invented."""
 
     number: str = "12345678901"
     tracking_id: str = "S7Y0SPECIMEN123"

@@ -1,4 +1,4 @@
-"""The demonstration's own receiver of webhooks, which its one endpoint calls while the demonstration runs."""
+"""Webhook receiver that runs with the demonstration."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ DESCRIPTION: Final = "veristream demo"
 
 
 class Inbox:
-    """What the receiver got."""
+    """Deliveries that the receiver got."""
 
     def __init__(self) -> None:
         self.faults: set[str] = set()
@@ -41,7 +41,7 @@ class Inbox:
 async def receiving_webhooks(
     settings: Settings, client: Client, access: DemoAccess
 ) -> AsyncIterator[tuple[Inbox, DemoAccess]]:
-    """Receive on this machine: the endpoint is registered once, and inactive while nobody listens.
+    """Receive webhooks on this machine: register the endpoint once, and deactivate it at the end.
 
     Raises:
         CannotStart: The endpoint is refused.
@@ -53,20 +53,20 @@ async def receiving_webhooks(
             await asyncio.to_thread(keep_access, settings, access)
         else:
             changes = {"url": address, "active": True}
-            await client.ask("PATCH", f"{PATH}/{access.endpoint_id}", changes)
+            await client.request("PATCH", f"{PATH}/{access.endpoint_id}", changes)
         try:
             yield inbox, access
         finally:
             with suppress(ClientError, TimeoutError, CannotStart):  # the service may be gone already
-                await client.ask("PATCH", f"{PATH}/{access.endpoint_id}", {"active": False})
+                await client.request("PATCH", f"{PATH}/{access.endpoint_id}", {"active": False})
 
 
 async def _register(client: Client, access: DemoAccess, address: str) -> DemoAccess:
-    wish = {
+    body = {
         "url": address,
         "secret": access.webhook_secret,
         "event_types": [EventType.VERIFICATION_COMPLETED],
         "description": DESCRIPTION,
     }
-    made = await client.ask("POST", PATH, wish)
+    made = await client.request("POST", PATH, body)
     return access.model_copy(update={"endpoint_id": made["endpoint_id"]})

@@ -1,1 +1,1 @@
-"""`veristream doctor` and `veristream status`: checks of a deployment and of what it rests on."""
+"""Checks of a deployment: `veristream doctor`, `status` and `audit verify`."""

@@ -1,4 +1,4 @@
-"""What `veristream audit verify` does: walks the chains and holds them against the signed checkpoints."""
+"""Verify audit chains and compare them with the signed checkpoints."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -8,8 +8,7 @@ from pydantic import computed_field
 from app.adapters.files.checkpoint_files import CheckpointFiles
 from app.adapters.security.checkpoint_signing import checkpoint_key
 from app.adapters.security.crypto import Purpose
-from app.composition.stores import Deployment, open_existing
-from app.composition.tenants import every_tenant
+from app.composition.stores import Deployment, every_tenant, open_existing
 from app.process.output import out, say_json, table
 from app.process.startup import CannotStart
 from app.settings import Settings, checkpoints_dir_of
@@ -30,10 +29,10 @@ NONE_FOUND = (
 
 
 class CheckpointsReport(Frozen):
-    """What the copies of the checkpoints hold."""
+    """The state of the copies of the checkpoints."""
 
     key: str
-    """The Ed25519 public key of this deployment, hexadecimal: whoever has it can check the signatures."""
+    """The Ed25519 public key of this deployment, hexadecimal; the signatures are verified with it."""
     copies: dict[str, str]
     """For each copy how many lines it has, or why it cannot be read."""
     newest: int | None = None
@@ -44,7 +43,7 @@ class CheckpointsReport(Frozen):
 
 
 class AuditReport(Frozen):
-    """What `veristream audit verify` found."""
+    """The result of `veristream audit verify`."""
 
     chains: tuple[ChainReport, ...]
     checkpoints: CheckpointsReport
@@ -52,7 +51,7 @@ class AuditReport(Frozen):
     @computed_field  # type: ignore[prop-decorator]  # pydantic's own way
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there is no fault."""
         return not self.checkpoints.faults and all(chain.ok for chain in self.chains)
 
 
@@ -71,7 +70,7 @@ def read_heads(texts: Sequence[str]) -> list[ChainHead]:
 async def verify_audit(
     settings: Settings, tenant: str | None = None, expected: Sequence[ChainHead] = ()
 ) -> AuditReport:
-    """Walk the chain of one tenant or of all, the platform's own among them, up to every known head."""
+    """Verify the chain of one tenant or of all, the platform's included, up to every known head."""
     async with open_existing(settings) as deployment:
         return await walk_chains(settings, deployment, tenant, expected)
 
@@ -107,21 +106,21 @@ async def walk_chains(
 
 
 async def _read_copies(settings: Settings, deployment: Deployment) -> tuple[dict[str, str], History]:
-    """Return what each copy is like, and what all that can be read prove together."""
+    """Return the state of each copy, and what the readable ones prove in combination."""
     copies: dict[str, CheckpointCopy] = {"file": CheckpointFiles(checkpoints_dir_of(settings))}
-    told: dict[str, str] = {}
+    states: dict[str, str] = {}
     lines: dict[str, Sequence[bytes]] = {}
     try:
         copies |= _topic_of(settings)
     except CannotStart as error:
-        told["topic"] = f"not reachable: {error}"
+        states["topic"] = f"not reachable: {error}"
     for name, copy in copies.items():
         try:
             lines[name] = await copy.read(everything=True)
-            told[name] = f"{len(lines[name])} checkpoints"
+            states[name] = f"{len(lines[name])} checkpoints"
         except StoreUnavailable as error:
-            told[name] = f"not reachable: {error}"
-    return told, read_history(lines, checkpoint_key(deployment.root_key)).judged()
+            states[name] = f"not reachable: {error}"
+    return states, read_history(lines, checkpoint_key(deployment.root_key)).judged()
 
 
 def _topic_of(settings: Settings) -> dict[str, "CheckpointCopy"]:
@@ -138,7 +137,7 @@ def _topic_of(settings: Settings) -> dict[str, "CheckpointCopy"]:
     return {"topic": CheckpointTopic(access_of(settings))}
 
 
-def say_audit_report(report: AuditReport, *, as_json: bool) -> None:
+def print_audit_report(report: AuditReport, *, as_json: bool) -> None:
     """Print what the walks found."""
     if as_json:
         chains = [
@@ -154,13 +153,15 @@ def say_audit_report(report: AuditReport, *, as_json: bool) -> None:
     for chain in report.chains:
         if chain.head is not None:
             _say(f"  {chain.head}")
-    kept = report.checkpoints
-    newest = "none" if kept.newest is None or kept.at is None else f"{kept.newest} of {kept.at.isoformat()}"
+    state = report.checkpoints
+    newest = (
+        "none" if state.newest is None or state.at is None else f"{state.newest} of {state.at.isoformat()}"
+    )
     _say(f"Newest checkpoint: {newest}")
-    _say(f"  public key (Ed25519): {kept.key}")
-    for name, found in sorted(kept.copies.items()):
+    _say(f"  public key (Ed25519): {state.key}")
+    for name, found in sorted(state.copies.items()):
         _say(f"  {name}: {found}")
-    for fault in kept.faults:
+    for fault in state.faults:
         out.print(f"  [bold red]{fault}[/]", highlight=False, soft_wrap=True)
 
 

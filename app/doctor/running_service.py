@@ -1,4 +1,4 @@
-"""Asks the running service how it is, and compares its settings with those of this environment."""
+"""Query the running service and compare its settings with this environment's."""
 
 import asyncio
 import json
@@ -11,14 +11,24 @@ from aiohttp import ClientError, ClientSession, ClientTimeout
 
 from app.composition.start_audit import FRONT, SettingMarks, variable
 from app.composition.stores import Deployment
-from app.doctor.findings import Finding
 from app.http.listen import listening_url
-from app.process.version import installed_version
+from app.process.startup import installed_version
 from app.settings import Settings
 from schemas.audit import AuditAction, AuditEvent, AuditFilter
+from schemas.base import Frozen
 from schemas.ids import PLATFORM
 from streams.ports.audit import AuditLog
 from streams.ports.records import Position
+
+
+class Finding(Frozen):
+    """The result of one check."""
+
+    looked_at: str
+    ok: bool
+    found: str
+    fix: str | None = None
+
 
 ANSWER_S: Final = 5.0
 """How long an address may take; `/readyz` itself gives its dependencies two seconds."""
@@ -36,7 +46,7 @@ OF_ONE_PROCESS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a front wrote into the audit log when it began to serve."""
+    """The audit row of a front's start."""
 
     id: str
     address: str | None
@@ -54,7 +64,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back from an address."""
+    """The response of an address."""
 
     url: str
     veristream: bool
@@ -65,8 +75,8 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What was found about the running service."""
+class ServiceState:
+    """The state of the running service."""
 
     findings: list[Finding]
     insecure_receivers: bool | None = None
@@ -74,8 +84,8 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class RunningLook:
-    """Asks the addresses at which the service may be."""
+class ServiceCheck:
+    """Queries the addresses at which the service may run."""
 
     settings: Settings
     url: str | None = None
@@ -83,7 +93,7 @@ class RunningLook:
     deployment: Deployment | None = field(default=None, repr=False)
     """None: the stores cannot be opened here."""
 
-    async def __call__(self) -> Look:
+    async def __call__(self) -> ServiceState:
         """Return what was found; an address that does not answer is a finding as well."""
         urls = await self._urls()
         answers = [one for one in await asyncio.gather(*map(ask, urls)) if one is not None]
@@ -91,7 +101,7 @@ class RunningLook:
             start = await self._start_of(answer)
             if start is not None:
                 return self._compared(answer, start)
-        return Look([self._unknown(next(iter(answers), None), urls)])
+        return ServiceState([self._unknown(next(iter(answers), None), urls)])
 
     async def _urls(self) -> list[str]:
         if self.url is not None:
@@ -111,7 +121,7 @@ class RunningLook:
         return None
 
     def _unknown(self, answer: Answer | None, urls: Sequence[str]) -> Finding:
-        """Say that no front of this deployment answers."""
+        """Return the finding that no front of this deployment answers."""
         if answer is None:
             found = f"no service runs at {' or at '.join(urls)}"
             remedy = "start it: veristream up; or name where it runs: veristream doctor --url"
@@ -123,23 +133,23 @@ class RunningLook:
         else:
             found = f"the service at {answer.url} keeps its records elsewhere than {self.settings.data_dir}"
             remedy = "name its folder with --data-dir, or set the SERVICE_* variables it was started with"
-        return Finding(looked_at="service", ok=False, found=found, mend=remedy)
+        return Finding(looked_at="service", ok=False, found=found, fix=remedy)
 
-    def _compared(self, answer: Answer, start: Start) -> Look:
+    def _compared(self, answer: Answer, start: Start) -> ServiceState:
         findings = [_readiness(answer), _version(start)]
         if self.deployment is None or not start.marks:
-            return Look(findings)
+            return ServiceState(findings)
         marks = SettingMarks.under(self.deployment.root_key)
         name = "webhooks_allow_insecure"
         insecure = start.marks.get(variable(name)) == marks.of_value(name, value=True)
-        return Look([*findings, _settings(differences(self.settings, start, marks))], insecure)
+        return ServiceState([*findings, _settings(differences(self.settings, start, marks))], insecure)
 
 
 def _readiness(answer: Answer) -> Finding:
     if not answer.down:
         return Finding(looked_at="service", ok=True, found=f"ready at {answer.url}")
     found = f"not ready at {answer.url}: {'; '.join(answer.down)}"
-    return Finding(looked_at="service", ok=False, found=found, mend="see to what it names")
+    return Finding(looked_at="service", ok=False, found=found, fix="see the dependency it names")
 
 
 def _version(start: Start) -> Finding:
@@ -147,7 +157,7 @@ def _version(start: Start) -> Finding:
     if start.version == here:
         return Finding(looked_at="version", ok=True, found=here)
     found = f"the service runs {start.version}, installed here is {here}"
-    return Finding(looked_at="version", ok=False, found=found, mend="start the service again")
+    return Finding(looked_at="version", ok=False, found=found, fix="start the service again")
 
 
 def _settings(different: Sequence[str]) -> Finding:
@@ -155,11 +165,11 @@ def _settings(different: Sequence[str]) -> Finding:
         return Finding(looked_at="settings", ok=True, found="the service runs under those given here")
     remedy = "run this under the settings of the service, or start the service again under these"
     found = f"not those of the service: {'; '.join(different)}"
-    return Finding(looked_at="settings", ok=False, found=found, mend=remedy)
+    return Finding(looked_at="settings", ok=False, found=found, fix=remedy)
 
 
 def differences(settings: Settings, start: Start, marks: SettingMarks) -> list[str]:
-    """Say which settings the service runs under are not those given here, never a value.
+    """Name the settings in which the service differs from this environment, never a value.
 
     A setting that is given one time and has its default the other time is the same.
     """
@@ -202,13 +212,13 @@ async def ask(url: str) -> Answer | None:
             status, raw = answer.status, await answer.content.read(BODY_BYTES)
     except (ClientError, OSError, TimeoutError, ValueError):
         return None
-    told = _object(raw)
-    dependencies = told.get("dependencies")
+    body = _object(raw)
+    dependencies = body.get("dependencies")
     known = status in {HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE}
     if not known or not isinstance(dependencies, dict):
         return Answer(url, veristream=False)
     down = tuple(_down(dependencies.items()))
-    return Answer(url, veristream=True, start_id=told.get("start_id"), down=down)
+    return Answer(url, veristream=True, start_id=body.get("start_id"), down=down)
 
 
 def _down(dependencies: Iterable[tuple[str, Any]]) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""`veristream status`: whether the service is ready, what waits, and how much room is left, at one look."""
+"""Collect `veristream status`: readiness, backlogs and disk space."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from app.composition.stores import Deployment, now, open_existing
-from app.doctor.running_service import RunningLook
+from app.doctor.running_service import ServiceCheck
 from app.kafka.cluster import access_of
 from app.kafka.diagnostics import reach
 from app.observability.backlog import DiskUsage, ages_of, count_in_store
@@ -36,7 +36,7 @@ _WORDS: Final = {
 
 
 class Status(Frozen):
-    """What was found; everything counted is a number of the whole deployment, never of a tenant."""
+    """The collected status; every count is of the whole deployment, never of a tenant."""
 
     at: datetime
     ready: bool
@@ -57,7 +57,7 @@ class Status(Frozen):
 
 
 async def read_status(settings: Settings, url: str | None = None) -> Status:
-    """Look once; the service is asked at `url`, or else where it began to serve.
+    """Collect the status once; the service is queried at `url`, or at the address it started with.
 
     Raises:
         CannotStart: The stores cannot be opened.
@@ -67,7 +67,7 @@ async def read_status(settings: Settings, url: str | None = None) -> Status:
 
 
 async def watch(settings: Settings, url: str | None, every_s: float = WATCH_EVERY_S) -> None:
-    """Look again and again and draw what was found, until interrupted."""
+    """Collect and draw the status repeatedly, until interrupted."""
     async with open_existing(settings) as deployment:
         with Live(console=out, auto_refresh=False) as screen:
             while True:
@@ -76,7 +76,7 @@ async def watch(settings: Settings, url: str | None, every_s: float = WATCH_EVER
 
 
 async def _read(settings: Settings, deployment: Deployment, url: str | None) -> Status:
-    findings = (await RunningLook(settings, url, deployment)()).findings
+    findings = (await ServiceCheck(settings, url, deployment)()).findings
     service = next(one for one in findings if one.looked_at == "service")
     waiting, oldest_s = await count_in_store(deployment.stores, now())
     disks = DiskUsage(places_of(settings))

@@ -1,1 +1,1 @@
-"""The HTTP front: says who may ask what, turns requests into commands, and reads only the store."""
+"""The HTTP front: authorise calls, send commands, and read from the store."""

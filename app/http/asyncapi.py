@@ -1,4 +1,4 @@
-"""The description of the decision topic (AsyncAPI 3.0), made from models and the table of topics (G73)."""
+"""Build the AsyncAPI 3.0 description of the decision topic from models and topics (G73)."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""Which operation writes which audit action: a table of the description, made from the routes."""
+"""Table of audit actions by operation, for the OpenAPI description."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""The gate every call passes: who asks, may they, how often, and do the query parameters exist."""
+"""Authenticate and authorise every call, and check its rate limits and query parameters."""
 
 import hashlib
 import hmac
@@ -40,7 +40,7 @@ SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Admits calls or says why not."""
+    """Admits calls, or raises the reason not to."""
 
     ports: FrontPorts
     settings: FrontSettings
@@ -52,14 +52,14 @@ class Gate:
     """None: every tenant has the deployment's limits."""
 
     async def admit(self, call: Call, endpoint: Endpoint) -> None:
-        """Let the call pass, its caller known and its limits counted.
+        """Authenticate and authorise the call, and count its limits.
 
         Raises:
             NotFound: The platform's routes do not exist here.
             Unauthenticated: No usable credential; too many of them from one address are RATE_LIMITED.
             Refused: HEADER_DUPLICATED, API_KEY_NOT_ALLOWED, MFA_REQUIRED, PERMISSION_DENIED, ORIGIN_REFUSED,
                 RATE_LIMITED, FILTER_INVALID.
-            StoreUnavailable: Nobody can tell who it is for now.
+            StoreUnavailable: The store cannot be read for now.
         """
         refuse_duplicates(call.request)
         if endpoint.interface:
@@ -91,7 +91,7 @@ class Gate:
         raise Refused.because(ProblemCode.RATE_LIMITED, detail)
 
     def _require_tls(self, call: Call) -> None:
-        """Refuse what came over plain http to a service that is reached over https.
+        """Refuse plain http where the public address is https.
 
         It is not sent on to https: then nobody would notice that a credential travels in the clear.
         """
@@ -102,7 +102,7 @@ class Gate:
             raise Refused.because(ProblemCode.ORIGIN_REFUSED, message)
 
     async def _recognise(self, call: Call, endpoint: Endpoint) -> str:
-        """Find out who asks and whether they may; return whom the request counts against."""
+        """Authenticate the caller and check its rights; return the names its limits are counted under."""
         accepts = endpoint.access.accepts
         if Credential.OPERATOR_TOKEN in accepts:
             self._operator(call)

@@ -1,4 +1,4 @@
-"""Reading a body: bounded in bytes, time and memory, strict JSON, then the model with a pointer per error."""
+"""Read request bodies: bounded in bytes, time and memory, strict JSON, validated with a pointer per error."""
 
 import asyncio
 from collections import Counter
@@ -28,7 +28,7 @@ Body = TypeVar("Body", bound=BaseModel)
 
 
 class BodyBudget:
-    """How many bytes of bodies may be held at one time by the whole front, and by one tenant half of them.
+    """Bound on the bytes of bodies in memory: of the whole front, and half of it for one tenant.
 
     Callers that nobody knows yet, such as at a sign-in, share one half.
     """
@@ -36,7 +36,7 @@ class BodyBudget:
     def __init__(self, limit_bytes: int) -> None:
         self._left = limit_bytes
         self._most_of_one = limit_bytes // 2
-        self._held: Counter[TenantId | None] = Counter()
+        self._in_memory: Counter[TenantId | None] = Counter()
 
     def take(self, call: Call, count: int) -> None:
         """Reserve bytes for a call.
@@ -45,22 +45,22 @@ class BodyBudget:
             Overloaded: The others hold too much, or the tenant itself.
         """
         holder = call.holder
-        if count > self._left or self._held[holder] + count > self._most_of_one:
+        if count > self._left or self._in_memory[holder] + count > self._most_of_one:
             raise Overloaded
         self._left -= count
-        self._held[holder] += count
-        call.held_bytes += count
+        self._in_memory[holder] += count
+        call.body_bytes += count
 
     def give_back(self, call: Call) -> None:
         """Release all that a call had reserved."""
-        if not call.held_bytes:
+        if not call.body_bytes:
             return
         holder = call.holder
-        self._left += call.held_bytes
-        self._held[holder] -= call.held_bytes
-        if not self._held[holder]:
-            del self._held[holder]
-        call.held_bytes = 0
+        self._left += call.body_bytes
+        self._in_memory[holder] -= call.body_bytes
+        if not self._in_memory[holder]:
+            del self._in_memory[holder]
+        call.body_bytes = 0
 
 
 class BodyReader:
@@ -71,12 +71,12 @@ class BodyReader:
         self._timeout_s = timeout_s
 
     async def read(self, call: Call, model: type[Body]) -> Body:
-        """Return the body as the model says; where it says nothing, no body is as good as `{}`.
+        """Return the body as the model; where every field is optional, no body means `{}`.
 
         Raises:
             Refused: UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, MALFORMED_JSON (a body that does not arrive
                 in time included: the closed list knows no 408), or what the model refuses, place by place.
-            Overloaded: Too many bytes are held already.
+            Overloaded: Too many bytes are in memory already.
         """
         if not (model.model_fields or call.request.can_read_body):
             return model()
@@ -91,7 +91,7 @@ class BodyReader:
 
         Raises:
             Refused: PAYLOAD_TOO_LARGE, MALFORMED_JSON when it does not arrive in time.
-            Overloaded: Too many bytes are held already.
+            Overloaded: Too many bytes are in memory already.
         """
         return await self._receive(call)
 
@@ -128,7 +128,7 @@ def _require_json(request: web.Request) -> None:
 
 
 async def _invite(request: web.Request) -> None:
-    """Ask for the body when the caller waits to be asked; only now is it known to be wanted."""
+    """Send `100 Continue` if the client waits for it."""
     if request.headers.get("Expect", "").lower() == "100-continue" and request.version >= (1, 1):
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0
@@ -148,7 +148,7 @@ def _validated(raw: bytes, model: type[Body]) -> Body:
 
 
 def field_problem(error: ErrorDetails | Mapping[str, Any]) -> FieldProblem:
-    """Tell one complaint of a model as a place and a code; never the value that was given."""
+    """Return one validation error as a place and a code, never the value that was given."""
     kind = str(error["type"])
     code = ProblemCode(kind) if kind in ProblemCode.__members__ else ProblemCode.VALIDATION_FAILED
     message = str(error["msg"]).removeprefix("Value error, ")

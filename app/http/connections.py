@@ -1,4 +1,4 @@
-"""Which connections may stay: a cap in all and per address, idle ones make room, unread answers end."""
+"""Limit connections in sum and per address; close idle ones and those that do not read responses."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ LEAST_READ_BYTES: Final = 4096
 """What must leave for a client within the write timeout; at 30 s about the rate of a modem of 1990."""
 
 LOOKS: Final = 6
-"""How often per write timeout the answers under way are looked at, so that it is kept to a sixth."""
+"""How often per write timeout the answers under way are looked at, so that it is exact to a sixth."""
 
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("veristream.http")
@@ -22,7 +22,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger("veristream.http")
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """How many connections there may be and how long one may leave its answer unread."""
+    """Limits on the number of connections, and on the time for reading a response."""
 
     total: int
     per_address: int
@@ -46,7 +46,7 @@ class Connection(Protocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """How much of its answers waits for the client to read."""
+        """Bytes of responses that the client has not read yet."""
         ...
 
     def drop(self) -> None:
@@ -56,7 +56,7 @@ class Connection(Protocol):
 
 @dataclass(slots=True)
 class _Unread:
-    """How much of an answer was unsent when last enough of it had left."""
+    """How much of a response was unsent when the client last read enough of it."""
 
     unsent_bytes: int
     since: float
@@ -104,7 +104,7 @@ class Connections:
             self._trusted.discard(group)
 
     def drop_unread(self, now: float) -> int:
-        """Drop those whose clients did not read enough for the write timeout; return how many."""
+        """Close connections that read too little within the write timeout; return how many."""
         late = [one for one in self._group_of if self._is_late(one, now)]
         for connection in late:
             connection.drop()
@@ -157,7 +157,7 @@ def _group_of(address: Address) -> str:
 
 
 async def keep_dropping_unread(connections: Connections, write_timeout_s: float) -> None:
-    """Drop connections whose answers stay unread, until cancelled."""
+    """Close connections that do not read their responses, until cancelled."""
     loop = asyncio.get_running_loop()
     while True:
         await asyncio.sleep(write_timeout_s / LOOKS)

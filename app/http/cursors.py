@@ -1,4 +1,4 @@
-"""Cursors: a place in a list that only its own tenant, list and filters can go on from (G32, S73)."""
+"""Sign and check cursors, valid only for their tenant, list and filters (G32, S73)."""
 
 import binascii
 import hashlib
@@ -26,7 +26,7 @@ class Cursors:
         self._key = key
 
     def write(self, position: Position, scope: Mapping[str, str]) -> str:
-        """Return the cursor that goes on after a position; `scope` names list, tenant, mode and filters."""
+        """Return the cursor that continues after a position; `scope` names list, tenant, mode and filters."""
         microseconds = (position.created_at - _EPOCH) // timedelta(microseconds=1)
         place = microseconds.to_bytes(_TIME_BYTES, "big") + position.id.encode()
         return urlsafe_b64encode(self._mac(place, scope) + place).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""Writes refused acts to the audit log: one row a minute for each caller, address and reason (S1, S59).
+"""Write refused requests to the audit log, one row a minute for each caller, address and reason (S1, S59).
 
 A refusal costs a request nothing but a count: rows are written beside the requests, and at the end.
 """
@@ -31,10 +31,10 @@ EVERY_S: Final = 60.0
 """One row a minute says as much as a row for each refusal, and a flood of them cannot fill the log."""
 
 MOST_OF_A_TENANT: Final = 100
-"""Callers, addresses and reasons of one tenant told apart within a minute; the others share a row."""
+"""Callers, addresses and reasons of one tenant with rows of their own in a minute; the others share one."""
 
 MOST_TENANTS: Final = 1_000
-"""Tenants told apart within a minute; refusals of the others are counted in a row of the platform."""
+"""Tenants with rows of their own in a minute; refusals of the others are counted in one of the platform."""
 
 MOST_WAITING: Final = 1_000
 """Rows that wait for a store that is away, some 2 MB; the oldest are dropped and counted."""
@@ -57,7 +57,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger("veristream.http")
 
 @dataclass(frozen=True, slots=True)
 class _Who:
-    """Whose refusals are counted together."""
+    """The key under which refusals are counted."""
 
     actor_type: ActorType
     actor_id: str | None
@@ -68,7 +68,7 @@ class _Who:
 
 @dataclass(slots=True)
 class _Minute:
-    """The refusals of one who since the last writing."""
+    """The refusals under one key since the last write."""
 
     first_at: datetime
     last_at: datetime
@@ -78,7 +78,7 @@ class _Minute:
 
 
 _OTHERS: Final = _Who(ActorType.SYSTEM, None, None, ProblemCode.PERMISSION_DENIED, livemode=True)
-"""Stands for all that are not told apart."""
+"""All callers beyond the limit, which share a row."""
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class Denials:
     _unwritten: list[tuple[TenantId, AuditEvent]] = field(default_factory=list)
 
     def note(self, call: Call, error: Exception, code: ProblemCode) -> None:
-        """Count a refusal if it refused a caller what others may have (S1); never fails, never waits."""
+        """Count a refusal for lack of rights (S1); never fails, never waits."""
         whose = _whose(call, error, code)
         if whose is None:
             return
@@ -119,7 +119,7 @@ class Denials:
         return counted.setdefault(who, fresh)
 
     async def flush(self) -> None:
-        """Write what was counted; what the store does not take waits, as long as it is not too much."""
+        """Write the counted refusals; those the store does not take are retried, up to a bound."""
         counted, self._counted = self._counted, {}
         for tenant_id, minutes in counted.items():
             for who, minute in minutes.items():
@@ -130,7 +130,7 @@ class Denials:
                 await self.commit(act(tenant_id, row))
             except (StoreUnavailable, Conflict):
                 self._forget(self.most_waiting)
-                _log.warning("denials.waiting", rows=len(self._unwritten))
+                _log.warning("denials.write_failed", rows=len(self._unwritten))
                 return
             self._unwritten.pop(0)
 
@@ -177,7 +177,7 @@ class Denials:
 
 
 def _whose(call: Call, error: Exception, code: ProblemCode) -> tuple[TenantId, Actor] | None:
-    """Return in whose log the refusal belongs and who was refused; None when it is nobody's.
+    """Return the tenant of the audit row and the refused caller; None when there is no tenant.
 
     A 404 counts where an id was asked for, for it may be another tenant's (S1). A credential that nobody
     knows is nobody's act: those are throttled and logged by their address.

@@ -1,4 +1,4 @@
-"""A route as data: who may ask, what is read, what is answered; and a call, one request on its way."""
+"""A route as data: access, inputs and answers; and `Call`, the context of one request."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class Credential(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who is accepted; nobody named means everybody is."""
+    """Credentials that are accepted; none means that the route is public."""
 
     accepts: frozenset[Credential] = frozenset()
     scope: Scope | None = None
@@ -103,38 +103,38 @@ class Call:
     """What the answer carries beyond its own headers, whatever it will be."""
     begun: bool = False
     """Part of the answer has left; whatever goes wrong now can only cut it short."""
-    held_bytes: int = 0
+    body_bytes: int = 0
     """How much of the body budget it has taken."""
 
     @property
     def key_id(self) -> KeyId | None:
-        """The tenant key that asks, once it was found good."""
+        """The authenticated tenant key."""
         return self.tenant.key_id if self.tenant is not None else None
 
     @property
     def caller(self) -> TenantCaller:
-        """The tenant key that asks; only routes that admit nobody else may ask for it."""
+        """The authenticated tenant key; only for routes that admit no other credential."""
         if self.tenant is None:
             raise web.HTTPUnauthorized
         return self.tenant
 
     @property
     def person(self) -> ReviewerCaller:
-        """The reviewer that asks; only routes that admit nobody else may ask for it."""
+        """The signed-in reviewer; only for routes that admit no other credential."""
         if self.reviewer is None:
             raise web.HTTPUnauthorized
         return self.reviewer
 
     @property
     def subject_page(self) -> CaptureCaller:
-        """The page of a subject that asks; only routes that admit nobody else may ask for it."""
+        """The subject's page; only for routes that admit no other credential."""
         if self.capture is None:
             raise web.HTTPUnauthorized
         return self.capture
 
     @property
     def tenant_id(self) -> TenantId:
-        """Whose data is asked for, whoever asks; the credential alone decides."""
+        """The tenant of the request; the credential alone decides."""
         holder = self.holder
         if holder is None:
             raise web.HTTPUnauthorized
@@ -142,13 +142,13 @@ class Call:
 
     @property
     def holder(self) -> TenantId | None:
-        """The tenant whose share of the front's memory the body takes; None when nobody knows it yet."""
+        """The tenant whose share of the body memory is used; None before authentication."""
         asking = self.tenant or self.reviewer or self.capture
         return None if asking is None else asking.tenant_id
 
     @property
     def actor(self) -> Actor:
-        """Who acts, for the audit row."""
+        """The actor, for the audit row."""
         kind, actor_id = ActorType.OPERATOR, None
         if self.tenant is not None:
             kind, actor_id = ActorType.API_KEY, str(self.tenant.key_id)
@@ -162,7 +162,7 @@ class Call:
 
     @property
     def store_failure(self) -> ProblemCode:
-        """What an unreachable store is called on this route (interface section 7)."""
+        """The problem code of an unreachable store on this route (interface section 7)."""
         return self.endpoint.store_failure if self.endpoint else ProblemCode.STORE_UNAVAILABLE
 
     @property

@@ -1,4 +1,4 @@
-"""Examples for the description: requests and answers from `examples.json`, problems from their codes."""
+"""Examples of the OpenAPI description: bodies from `examples.json`, problems from their codes."""
 
 import json
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ _PLACES: Final[Mapping[ProblemCode, Json]] = {
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """What `examples.json` holds."""
+    """The contents of `examples.json`."""
 
     models: Mapping[str, Any]
     """By the name of the model in `components/schemas`."""

@@ -1,4 +1,4 @@
-"""Request headers that mean something here: the credential, the idempotency key, the caller's address."""
+"""Request headers: credential, idempotency key, caller's address, content negotiation and entity tags."""
 
 import re
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def idempotency_key(request: web.Request) -> str | None:
 
 
 def bearer(request: web.Request) -> str:
-    """Return what `Authorization: Bearer` carries (RFC 6750 section 2.1); no other place is looked at.
+    """Return the token of `Authorization: Bearer` (RFC 6750 section 2.1); no other place is read.
 
     Raises:
         Unauthenticated: There is none, or it is of another scheme or form.
@@ -59,12 +59,12 @@ def bearer(request: web.Request) -> str:
 
 
 def has_bearer(request: web.Request) -> bool:
-    """Tell whether an `Authorization` header was sent; it counts before any cookie."""
+    """Return whether an `Authorization` header was sent; it counts before any cookie."""
     return "Authorization" in request.headers
 
 
 def session_cookie(request: web.Request) -> str | None:
-    """Return the reviewer's session cookie; two of them are none, for nobody knows which one counts."""
+    """Return the reviewer's session cookie; None when there are two, for either could be forged."""
     return cookie_named(request, COOKIE)
 
 
@@ -110,9 +110,9 @@ def address_of(request: web.Request, trusted: Sequence[IPv4Network | IPv6Network
 
 
 def came_in_the_clear(request: web.Request, trusted: Sequence[IPv4Network | IPv6Network]) -> bool:
-    """Tell whether a trusted proxy says that its caller used plain http; nobody else is believed (S8, S49).
+    """Return whether a trusted proxy says that its caller used plain http (S8, S49).
 
-    Of several proxies the first one speaks of the caller.
+    Headers of other callers are ignored; of several proxies the first one counts.
     """
     if request.remote is None or not _is_trusted(request.remote, trusted):
         return False
@@ -133,3 +133,89 @@ def _parsed(address: str) -> IPv4Address | IPv6Address | None:
 
 def _refused(header: str, code: ProblemCode, message: str) -> Refused:
     return Refused.because(code, message, FieldProblem(code=code, message=message, header=header))
+
+
+def wanted(request: web.Request, offered: Sequence[str]) -> str:
+    """Return the preferred media type of the offered ones, the first one without an Accept header."""
+    return preferred(",".join(request.headers.getall("Accept", ("*/*",))), offered)
+
+
+def preferred(accept: str, offered: Sequence[str]) -> str:
+    """Return the offered type the caller likes best; the first one when nothing fits or all are equal."""
+    weights = [_weight(accept, media_type) for media_type in offered]
+    return offered[weights.index(max(weights))]
+
+
+def _weight(accept: str, media_type: str) -> float:
+    """Return the weight of the most specific range that covers the type."""
+    found: dict[str, float] = {}
+    for entry in accept.split(","):
+        name, *parameters = (part.strip().lower() for part in entry.split(";"))
+        found[name] = next((_quality(p[2:]) for p in parameters if p.startswith("q=")), 1.0)
+    group = media_type.partition("/")[0] + "/*"
+    return found.get(media_type, found.get(group, found.get("*/*", 0.0)))
+
+
+def _quality(given: str) -> float:
+    try:
+        return min(1.0, max(0.0, float(given)))
+    except ValueError:
+        return 0.0
+
+
+def language(request: web.Request, offered: Sequence[str]) -> str:
+    """Return which of the offered languages `Accept-Language` likes best, the first one when it likes none.
+
+    A dialect counts as its language: `fr-CA` is served by `fr`.
+    """
+    best, weight = offered[0], 0.0
+    for entry in ",".join(request.headers.getall("Accept-Language", ())).split(","):
+        name, *parameters = (part.strip().lower() for part in entry.split(";"))
+        code = name.partition("-")[0]
+        liked = next((_quality(p[2:]) for p in parameters if p.startswith("q=")), 1.0)
+        if code in offered and liked > weight:
+            best, weight = code, liked
+    return best
+
+
+_TAG: Final = re.compile(r'"([!#-~]{1,80})"')
+_IF_MATCH: Final = "If-Match"
+_BARE: Final = re.compile(r"[0-9]{1,9}")
+
+
+def etag(version: int | str) -> str:
+    """Return the strong entity tag of a version."""
+    return f'"{version}"'
+
+
+def if_match(request: web.Request, *, required: bool) -> int | None:
+    """Return the version the caller saw; None when any will do.
+
+    Raises:
+        Refused: PRECONDITION_REQUIRED when it must be named, PRECONDITION_FAILED when it is no version.
+    """
+    given = request.headers.get(_IF_MATCH, "").strip()
+    if not given:
+        if required:
+            raise _refused(
+                _IF_MATCH, ProblemCode.PRECONDITION_REQUIRED, "Say with If-Match which version you changed."
+            )
+        return None
+    if given == "*":
+        return None
+    quoted = _TAG.fullmatch(given)
+    version = quoted[1] if quoted else given
+    if _BARE.fullmatch(version) is None:
+        raise changed_since()
+    return int(version)
+
+
+def changed_since() -> Refused:
+    """Build the refusal of a change that was meant for another version."""
+    return _refused(_IF_MATCH, ProblemCode.PRECONDITION_FAILED, "It has another version now; read it again.")
+
+
+def is_unchanged(request: web.Request, tag: str) -> bool:
+    """Return whether the caller has this version already (`If-None-Match`)."""
+    given = [one.strip().removeprefix("W/") for one in request.headers.get("If-None-Match", "").split(",")]
+    return tag in given or given == ["*"]

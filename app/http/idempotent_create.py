@@ -1,4 +1,4 @@
-"""What every create route does alike: the id a request names, and whether it is the first of its key (G2)."""
+"""Idempotency of create routes: derive the id from the key, and detect replays (G2)."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ KEY_PROBLEMS: Final = (ProblemCode.IDEMPOTENCY_KEY_INVALID, ProblemCode.IDEMPOTE
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """How a create request is known."""
+    """The id and fingerprint of a create request."""
 
     id: str
     """Derived from tenant, mode, route and key; fresh without a key."""
@@ -60,7 +60,7 @@ def name_created(
     tenant_id: TenantId,
     livemode: bool = True,
 ) -> Naming:
-    """Return the id and fingerprint of what the request asks to create.
+    """Return the id and fingerprint of what the request creates.
 
     Raises:
         Refused: IDEMPOTENCY_KEY_INVALID.

@@ -1,4 +1,4 @@
-"""The front's port: bound before anything slower is begun, and left without turning a caller away."""
+"""Bind the front's port before slow start-up, and drain its connections at the end."""
 
 import asyncio
 import socket
@@ -7,7 +7,7 @@ from typing import Final
 
 from aiohttp import web
 
-from app.process.ports import taken
+from app.process.startup import taken
 from app.settings import Settings
 
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - the names, nothing is bound
@@ -39,28 +39,28 @@ def listening_url(host: str, port: int) -> str:
 
 
 class Leaving:
-    """Whether a front was told to stop: then it is not ready, and a connection ends with its next answer."""
+    """State of a front that stops: it is not ready, and closes each connection after its next response."""
 
     def __init__(self) -> None:
-        self.told = False
+        self.stopping = False
 
     async def probe(self) -> str | None:
-        """Say to `/readyz` that nobody should come here any more."""
-        return "it was told to stop" if self.told else None
+        """Return why the front is not ready for new callers; None while it is."""
+        return "it is stopping" if self.stopping else None
 
     async def sign(self, _: web.Request, response: web.StreamResponse) -> None:
-        """Let a connection end with this answer; its client then opens another, elsewhere."""
-        if self.told:
+        """Close the connection after this response while stopping; its client opens another one elsewhere."""
+        if self.stopping:
             response.force_close()
             response.headers["Connection"] = "close"
 
     async def __call__(self, runner: web.AppRunner, listening: socket.socket, drain_s: float) -> None:
-        """Be not ready for a while, so that whoever spreads requests notices; then take no more connections.
+        """Report not ready for a while, so that load balancers notice; then close the listening socket.
 
         Requests under way are left to the runner's cleanup. A connection the system had already taken for
         us is served, which closing the port alone would reset.
         """
-        self.told = True
+        self.stopping = True
         await asyncio.sleep(drain_s)
         listening.listen(0)  # the others who share the port get what comes now
         last = list(_accepted(listening))

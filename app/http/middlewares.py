@@ -1,4 +1,4 @@
-"""The outermost layer: every request gets an id, an answer, a log line without personal data, and a count."""
+"""The outermost middleware: request id, problem responses, access log without personal data, metrics."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -38,7 +38,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Sees every request come and go."""
+    """The outermost middleware: log, count and answer every request."""
 
     settings: FrontSettings
     standing: Mapping[str, str]
@@ -50,7 +50,7 @@ class Watch:
     denials: Denials
 
     async def answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer the request whatever happens, and tell about it."""
+        """Answer the request whatever happens, and log it."""
         call = Call(
             request=request,
             request_id=encode_id("req", self.fresh_uuid()),

@@ -1,4 +1,4 @@
-"""The description of the interface (OpenAPI 3.1), made from the route table and the models themselves."""
+"""Build the OpenAPI 3.1 description from the route table and the models."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -197,7 +197,7 @@ def _answer(endpoint: Endpoint, status: HTTPStatus) -> Json:
 
 
 def _media(answer: Answer) -> Iterable[tuple[str, Json]]:
-    """Tell each media type of an answer with its schema."""
+    """Return each media type of an answer with its schema."""
     if isinstance(answer.schema, Mapping):
         yield answer.media_type, dict(answer.schema)
     elif answer.schema is not None:

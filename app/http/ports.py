@@ -1,4 +1,4 @@
-"""What the front needs from the rest of the service, and how it is set up."""
+"""Dependencies and settings of the HTTP front."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,9 +11,8 @@ from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
 from app.configuration.rate_limits import RateLimits
-from app.intake.capture import CaptureIntake
-from app.intake.capture_tokens import CaptureTokens
-from app.intake.verifications import Gateway, Intake
+from app.intake.capture import CaptureIntake, CaptureTokens
+from app.intake.verifications import Intake, RequestReply
 from app.observability.health_probes import Probe
 from app.observability.metrics import Metrics
 from schemas.access import TenantCaller
@@ -27,27 +26,27 @@ from streams.webhooks.urls import USUAL_PORTS
 
 
 class Authenticator(Protocol):
-    """Knows the tenant keys."""
+    """Authenticates tenant keys."""
 
     async def __call__(self, presented: str, address: str | None) -> TenantCaller:
         """Return who presents the key from this address.
 
         Raises:
             Unauthenticated: The key is malformed, unknown, revoked, expired or used from elsewhere.
-            StoreUnavailable: Nobody can tell for now.
+            StoreUnavailable: The store cannot be read for now.
         """
         ...
 
 
 class CookieRecogniser(Protocol):
-    """Knows the reviewers' sessions."""
+    """Authenticates reviewers' sessions."""
 
     async def __call__(self, cookie: str) -> ReviewerCaller:
         """Return who presents the cookie.
 
         Raises:
             Unauthenticated: The session is unknown, over, or its member suspended.
-            StoreUnavailable: Nobody can tell for now.
+            StoreUnavailable: The store cannot be read for now.
         """
         ...
 
@@ -63,13 +62,13 @@ class FrontPorts:
     authenticate: Authenticator
     recognise_reviewer: CookieRecogniser
     recognise_capture: TokenRecogniser
-    gateway: Gateway
+    request_reply: RequestReply
     intake: Intake
     capture: CaptureIntake
     capture_tokens: CaptureTokens
     stores: Stores
     commit: Commit
-    """Commits a change of a use case that the front carries out itself, and tells the log."""
+    """Commits a change of a use case that the front carries out itself, and publishes its events."""
     people: People
     """What sign-in, second factors, passwords and members work with."""
     keys: TenantKeys
@@ -89,7 +88,7 @@ class FrontPorts:
 
 @dataclass(frozen=True, slots=True)
 class FrontSettings:
-    """How the front behaves."""
+    """Settings of the front."""
 
     base_url: str
     """How callers reach the front, without a trailing slash."""
@@ -112,7 +111,7 @@ class FrontSettings:
     body_timeout_s: float = 30.0
     """A body that has not arrived by then is given up (S48)."""
     body_budget_bytes: int = 512 * 1024 * 1024
-    """Bodies held at one time; over it 503 OVERLOADED (S62)."""
+    """Bytes of bodies in memory; over it 503 OVERLOADED (S62)."""
     probe_timeout_s: float = 2.0
     """A probe that has not answered by then counts as down."""
     start_id: str | None = None

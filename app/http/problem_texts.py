@@ -1,4 +1,4 @@
-"""What each problem code means and what a caller can do: titles of answers, text of `/problems/<code>`."""
+"""Titles and advice of each problem code, for responses and `/problems/<code>`."""
 
 from typing import Final
 
@@ -132,5 +132,5 @@ def kebab(code: ProblemCode) -> str:
 
 
 def problem_type(base_url: str, code: ProblemCode) -> str:
-    """Return the address that stands in `type` (G58)."""
+    """Return the URL in `type` (G58)."""
     return f"{base_url}/problems/{kebab(code)}"

@@ -1,4 +1,4 @@
-"""Which condition is answered how: error kinds to problem codes, and codes to problem answers (G58, G86)."""
+"""Map error kinds to problem codes, and codes to problem responses (G58, G86)."""
 
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -33,12 +33,12 @@ Code = ProblemCode
 
 _KINDS: Final[tuple[tuple[type[Exception], Code, str], ...]] = (
     (NotFound, Code.NOT_FOUND, "No such thing for this caller."),
-    (Erased, Code.NOT_FOUND, "The subject was erased; what was kept of it is gone."),
+    (Erased, Code.NOT_FOUND, "The subject was erased; what was stored of it is gone."),
     (Unauthenticated, Code.UNAUTHENTICATED, "No usable credentials were presented."),
     (Overloaded, Code.OVERLOADED, "Too much is under way; ask again in a moment."),
     (ImageUndecodable, Code.IMAGE_UNDECODABLE, "An image cannot be decoded."),
     (ImageNotEvaluable, Code.IMAGE_NOT_EVALUABLE, "An image cannot be evaluated."),
-    (Damaged, Code.STORE_FAILED, "Something that is kept cannot be read."),
+    (Damaged, Code.STORE_FAILED, "Something that is stored cannot be read."),
     (Conflict, Code.STORE_FAILED, "Something was changed by somebody else at the same time."),
     (HttpProcessingError, Code.MALFORMED_JSON, "The request is not well-formed HTTP."),
     (ClientPayloadError, Code.MALFORMED_JSON, "The body cannot be decoded as its headers say."),
@@ -77,9 +77,9 @@ class Problem(Frozen):
 
 
 def refusal_of(error: Exception, store_failure: ProblemCode, *, keyed: bool = False) -> Refusal | None:
-    """Return what the caller is told about an error; None when nobody foresaw it.
+    """Return the problem for an error; None when the error is unexpected.
 
-    `keyed` tells that the request may be sent again: its Idempotency-Key finds the first answer.
+    `keyed` means that the request may be sent again: its Idempotency-Key finds the first answer.
     """
     if isinstance(error, Refused):
         return error.refusal
@@ -94,7 +94,7 @@ def refusal_of(error: Exception, store_failure: ProblemCode, *, keyed: bool = Fa
 
 
 def _advice(pending: DecisionPending, *, keyed: bool) -> str:
-    """Return how the caller comes to the answer: only a request with a key may be sent again (R8)."""
+    """Return the advice to the caller: only a request with a key may be sent again (R8)."""
     if keyed:
         return "The decision is not there yet; send it again with the same Idempotency-Key."
     if pending.verification_id is not None:
@@ -104,7 +104,7 @@ def _advice(pending: DecisionPending, *, keyed: bool) -> str:
 
 
 def refused_fields(errors: Sequence[FieldProblem]) -> Refused:
-    """Build the error of several places; the shared code stands at the top, else VALIDATION_FAILED (G86)."""
+    """Build the error of several fields: their common code, else VALIDATION_FAILED (G86)."""
     codes = {error.code for error in errors}
     code = codes.pop() if len(codes) == 1 else ProblemCode.VALIDATION_FAILED
     detail = errors[0].message if len(errors) == 1 else f"{len(errors)} places of the request are not valid."
@@ -119,7 +119,7 @@ def problem_response(
 
 
 def _places(refusal: Refusal, status: HTTPStatus) -> tuple[FieldProblem, ...] | None:
-    """Return where the fault is; a 422 always says so, "" standing for the state of the thing (R11)."""
+    """Return the places of the fault; a 422 always has one, "" for the state of the resource (R11)."""
     if status == HTTPStatus.UNPROCESSABLE_ENTITY and not refusal.errors:
         return (FieldProblem(code=refusal.code, message=refusal.detail, pointer=""),)
     return refusal.errors or None

@@ -1,4 +1,4 @@
-"""The server beneath the routes: malformed HTTP is answered as a problem, connections are capped."""
+"""HTTP server protocol: answer malformed HTTP with a problem, and cap connections."""
 
 import asyncio
 import fcntl
@@ -37,7 +37,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger("veristream.http")
 
 @dataclass(frozen=True, slots=True)
 class ProtocolDependencies:
-    """What answering below the routes needs."""
+    """Dependencies of responses below the routes."""
 
     base_url: str
     standing: dict[str, str]
@@ -75,7 +75,7 @@ class FrontProtocol(web.RequestHandler):
         self._around = around
         self._connections = connections
         self._wire: asyncio.WriteTransport | None = None
-        """The transport until the connection is lost; `transport` is None once it was told to close."""
+        """The transport until the connection is lost; `transport` is None once it is closing."""
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -116,7 +116,7 @@ class FrontProtocol(web.RequestHandler):
         answer = bytearray(4)
         if self._wire is not None:
             plain = self._wire.get_extra_info("socket")
-            with suppress(OSError, ValueError):  # a system that does not tell; a socket that was closed
+            with suppress(OSError, ValueError):  # not offered by this system, or the socket is closed
                 fcntl.ioctl(plain.fileno(), termios.TIOCOUTQ, answer)
         return int.from_bytes(answer, sys.byteorder)
 

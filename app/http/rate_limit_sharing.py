@@ -1,12 +1,12 @@
-"""Fronts of one deployment tell one another over the log how many requests they admitted (S61).
+"""Share between the fronts of one deployment, over the log, how many requests each admitted (S61).
 
 What is promised of a limit of q requests in a window, with n fronts:
 
 - One front admits q in a window, exactly.
 - A caller whose requests are spread over n fronts is admitted q, and beyond it only what the others admitted
   in the last `INTERVAL_S` and the time a record takes: at a rate of r a second that is r x `INTERVAL_S`, and
-  for r = q/window at most q x (1 + n x `INTERVAL_S` / window). Whoever sends everything at once to all of
-  them is admitted n x q at most.
+  for r = q/window at most q x (1 + n x `INTERVAL_S` / window). A caller who sends everything to all of them
+  at once is admitted n x q at most.
 - Whatever was admitted over q is taken off the windows that follow, so that over many of them nobody is
   admitted more than q for each.
 - While the log is away each front counts by itself, as if it were alone; nothing waits for the log.
@@ -56,7 +56,7 @@ MOST_FRONTS: Final = 64
 
 
 class Admitted(Frozen):
-    """What one front admitted since its last record."""
+    """The requests one front admitted since its last record."""
 
     number: NonNegativeInt
     """Of the front's records; one that is not greater than the last was sent again, and counts nothing."""
@@ -98,7 +98,7 @@ class LimitSharing:
         """Records that were forged, repeated or unreadable."""
 
     async def __aenter__(self) -> Self:
-        """Begin to share; does not wait for the log."""
+        """Start sharing; does not wait for the log."""
         for task in self._tasks:
             task.start()
         return self
@@ -106,7 +106,7 @@ class LimitSharing:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop; what was not told yet stays untold."""
+        """Stop; counts that were not sent yet are dropped."""
         for task in self._tasks:
             await task.stop()
 
@@ -120,9 +120,9 @@ class LimitSharing:
             try:
                 await self._writer.write(*self._records(admitted))
                 failures = 0
-            except VeristreamError:  # told later it would count against another window
+            except VeristreamError:  # sent later it would count against another window
                 failures += 1
-                log.warning("rate_limits.not_shared", failures=failures)
+                log.warning("rate_limits.share_failed", failures=failures)
 
     def _records(self, admitted: dict[Counted, int]) -> Iterator[Outgoing]:
         counts = [(limit, whose, many) for (limit, whose), many in admitted.items()]
@@ -138,13 +138,13 @@ class LimitSharing:
                 await self._read()
             except (KafkaError, OSError) as error:
                 failures = 1 if self.listening.is_set() else failures + 1
-                log.warning("rate_limits.reader_lost", error=type(error).__name__, failures=failures)
+                log.warning("rate_limits.reader_disconnected", error=type(error).__name__, failures=failures)
             finally:
                 self.listening.clear()
             await asyncio.sleep(_pause_s(REOPEN_S, failures - 1))
 
     async def _read(self) -> None:
-        """Read from the end on; what was told while nobody listened belongs to windows gone by."""
+        """Read from the end on; older counts belong to windows that are over."""
         consumer = AIOKafkaConsumer(
             **self._access.client(),
             auto_offset_reset="latest",
@@ -170,18 +170,18 @@ class LimitSharing:
             return
         try:
             self._keys.check(delivery_of(record))
-            told = Admitted.from_bytes(record.value or b"")
+            admitted = Admitted.from_bytes(record.value or b"")
         except (Unauthentic, ValidationError):
             self.refused += 1
             return
-        if told.number <= self._last.get(name, -1):
+        if admitted.number <= self._last.get(name, -1):
             self.refused += 1
             return
-        self._last[name] = told.number
+        self._last[name] = admitted.number
         self._last.move_to_end(name)
         if len(self._last) > MOST_FRONTS:
             self._last.popitem(last=False)
-        counts = {(limit, whose): many for limit, whose, many in told.counts}
+        counts = {(limit, whose): many for limit, whose, many in admitted.counts}
         self._limiter.hear(counts, self._now())
 
 

@@ -1,6 +1,6 @@
-"""How often a key and a tenant may ask (G62, S61): a fixed window per limit, opened by its first request.
+"""Count requests per key and tenant in fixed windows, opened by their first request (G62, S61).
 
-Fronts of one deployment tell one another what they admitted (`app/http/rate_limit_sharing.py`); every
+Fronts of one deployment share what they admitted (`app/http/rate_limit_sharing.py`); every
 request is counted here, in this process, without waiting for anybody.
 """
 
@@ -29,7 +29,7 @@ LIVE_AND_TEST_APART: Final = "/test"
 
 
 class Standing(NamedTuple):
-    """How a caller stands with one limit after this request."""
+    """The state of one limit of a caller after this request."""
 
     name: str
     quota: int
@@ -55,7 +55,7 @@ class _Window:
     used: int = 0
     """Admitted since then, by every front that was heard of, and what an earlier window had too much."""
     unshared: int = 0
-    """Admitted here and not yet told to the other fronts."""
+    """Admitted here and not yet sent to the other fronts."""
 
     def limit_to(self, quota: int) -> None:
         """Take another quota at once; what was admitted under a higher one uses up this window only."""
@@ -71,7 +71,7 @@ class _Window:
 
 
 class RateLimiter:
-    """Counts admitted requests; knows nothing of tenants beyond the names it is given.
+    """Counts admitted requests by the names it is given.
 
     A request counts only if it is admitted. Alone, it admits exactly the quota in a window. Of several
     fronts each admits the quota less what it has heard of the others, so that they admit too much only
@@ -87,7 +87,7 @@ class RateLimiter:
     def count(
         self, asked: Iterable[Counted], now: float, quotas: Mapping[str, int] = NONE_OF_ITS_OWN
     ) -> list[Standing]:
-        """Count one request against several limits at a monotonic time in seconds; return how each stands.
+        """Count one request against several limits at a monotonic time in seconds; return their states.
 
         It is admitted, and counted, when none is exceeded. `quotas` stand before the deployment's, by name.
         """
@@ -112,7 +112,7 @@ class RateLimiter:
                 window.used = min(window.used + many, window.quota * MAX_DEBT)
 
     def take_unshared(self) -> dict[Counted, int]:
-        """Return what was admitted here since it was last asked, for the other fronts."""
+        """Return the counts since the last call, for the other fronts."""
         taken: dict[Counted, int] = {}
         for counted in self._unshared:
             window = self._windows.get(counted)

@@ -1,4 +1,4 @@
-"""Counts refused credentials by network address: over a limit their answer is 429, and each minute is logged.
+"""Count refused credentials by network address; over a limit the answer is 429.
 
 A good credential is never refused here, for many callers may share one address.
 """
@@ -34,18 +34,17 @@ class Rejections:
         self._max_addresses = max_addresses
 
     def count(self, address: str | None, most: int, now: float) -> int | None:
-        """Count a refused credential; return in how many seconds to come again when there were too many.
+        """Count a refused credential; return the seconds to wait when there were too many.
 
-        The first of a minute is logged at once, the others together once the minute is over and a credential
-        is refused again, of whatever address; going over the limit is logged too. `now` is monotonic, in
-        seconds.
+        The first of a minute is logged at once, the others in one line when the minute is over and any
+        credential is refused again; exceeding the limit is logged too. `now` is monotonic, in seconds.
         """
         network = network_of(address)
         self._forget(now)
         minute = self._minutes.get(network)
         if minute is None:
             minute = self._minutes[network] = _Minute(now)
-            self._tell(network, 1)
+            self._log(network, 1)
         else:
             minute.unlogged += 1
         minute.count += 1
@@ -63,7 +62,7 @@ class Rejections:
                 return
             del self._minutes[network]
             if oldest.unlogged:
-                self._tell(network, oldest.unlogged)
+                self._log(network, oldest.unlogged)
 
-    def _tell(self, network: str, count: int) -> None:
+    def _log(self, network: str, count: int) -> None:
         _log.warning("auth.rejected", address=network, count=count)

@@ -1,4 +1,4 @@
-"""Answers: JSON bodies and the headers every answer carries (S63)."""
+"""Build JSON responses with the headers every response carries (S63)."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ def standing_headers(base_url: str) -> Mapping[str, str]:
 
 
 def dress(response: web.StreamResponse, call: Call, standing: Mapping[str, str]) -> None:
-    """Give an answer its request id, what the call gathered, and the standing headers it lacks."""
+    """Give an answer its request id, the headers collected by the call, and the standing headers it lacks."""
     headers = response.headers
     headers["X-Request-Id"] = call.request_id
     for name, value in call.headers.items():

@@ -1,4 +1,4 @@
-"""The reviewer's cookie as it is sent, and what every sign-in route does alike (interface section 5, S8)."""
+"""Set and clear the reviewer's cookie, and shared steps of the sign-in routes (interface section 5, S8)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,7 +40,7 @@ def set_cookie(response: web.Response, value: str, base_url: str) -> web.Respons
 
 
 def add_device_cookie(response: web.Response, value: str, base_url: str) -> web.Response:
-    """Give the answer a device cookie beside the session's; the browser sends it to sign-in alone."""
+    """Set a device cookie, which the browser sends to sign-in alone."""
     secure = "; Secure" if is_secure(base_url) else ""
     lasts = f"Max-Age={int(DEVICE_LIFETIME.total_seconds())}"
     response.headers.add(
@@ -50,7 +50,7 @@ def add_device_cookie(response: web.Response, value: str, base_url: str) -> web.
 
 
 def forget_cookie(response: web.Response, base_url: str) -> web.Response:
-    """Let the browser forget the cookie and everything else of the service."""
+    """Clear the cookie and all site data in the browser."""
     response.headers["Set-Cookie"] = f"{COOKIE}=; Max-Age=0; {_attributes(base_url)}"
     response.headers["Clear-Site-Data"] = CLEAR_SITE
     return response
@@ -62,7 +62,7 @@ def _attributes(base_url: str) -> str:
 
 
 def refuse_foreign_page(call: Call, base_url: str) -> None:
-    """Refuse a request without a cookie that a browser says another site caused (sign-in as somebody else).
+    """Refuse a sign-in that a browser reports as cross-site (login CSRF).
 
     Raises:
         Refused: ORIGIN_REFUSED.
@@ -73,7 +73,7 @@ def refuse_foreign_page(call: Call, base_url: str) -> None:
 
 @contextmanager
 def counted(call: Call, ports: FrontPorts) -> Iterator[None]:
-    """Tell a caller over a limit of attempts how long to wait."""
+    """Answer a caller over a limit of attempts with how long to wait."""
     try:
         yield
     except TooManyAttempts as full:

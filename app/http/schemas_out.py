@@ -1,4 +1,4 @@
-"""How the schema of a model differs from what is written of it: what is None is left out of an answer."""
+"""Convert a model's schema to that of its responses: fields that are None are left out."""
 
 from typing import Any, Final
 
@@ -40,8 +40,8 @@ def as_answered(name: str, schema: Json) -> Json:
         if field in _TIMES and shown.get("type") == "string":
             shown["format"] = "date-time"
         properties[field] = shown
-    kept = {key: value for key, value in schema.items() if key not in {"additionalProperties", "title"}}
-    return {**kept, "properties": properties, "required": required}
+    rest = {key: value for key, value in schema.items() if key not in {"additionalProperties", "title"}}
+    return {**rest, "properties": properties, "required": required}
 
 
 def _without_null(schema: Json) -> Json:

@@ -1,4 +1,4 @@
-"""The application: every endpoint behind the gate and the watch; built, not started."""
+"""Build the aiohttp application: every endpoint behind authentication and the outermost middleware."""
 
 import time
 from collections.abc import Iterable
@@ -7,32 +7,29 @@ from aiohttp import web
 
 from app.http.auth import Gate
 from app.http.bodies import BodyBudget, BodyReader
-from app.http.case_texts import CaseTexts
 from app.http.connections import ConnectionLimits
 from app.http.cursors import Cursors
 from app.http.denials import DENIALS, Denials
 from app.http.endpoints import CALL, Endpoint
 from app.http.middlewares import Handler, Watch
 from app.http.ports import MAX_CONNECTIONS, FrontPorts, FrontSettings
-from app.http.presenters import Presenter
+from app.http.presenters import CaseTexts, Presenter
 from app.http.protocol import FrontRunner, ProtocolDependencies
 from app.http.rate_limits import RateLimiter
 from app.http.responses import standing_headers
 from app.http.routes.api_keys import KeyRoutes, key_endpoints
-from app.http.routes.asyncapi import asyncapi_endpoints
 from app.http.routes.audit import AuditRoutes, audit_endpoints
 from app.http.routes.capture import CaptureRoutes, capture_endpoints
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
 from app.http.routes.control import sign_in_endpoints
-from app.http.routes.description import with_description
+from app.http.routes.description import asyncapi_endpoints, with_description
 from app.http.routes.events import EventRoutes, event_endpoints
 from app.http.routes.evidence import EvidenceRoutes, evidence_endpoints
 from app.http.routes.explanations import ExplanationRoutes, explanation_endpoints
 from app.http.routes.flows.routes import FlowRoutes, flow_endpoints
 from app.http.routes.health import HealthRoutes, health_endpoints
 from app.http.routes.members import MemberRoutes, member_endpoints
-from app.http.routes.problems import problem_endpoints
-from app.http.routes.reference import reference_endpoints
+from app.http.routes.reference import problem_endpoints, reference_endpoints
 from app.http.routes.review_cases.routes import CaseRoutes, case_endpoints
 from app.http.routes.sessions.list import SessionListRoutes, session_list_endpoints
 from app.http.routes.sessions.routes import SessionRoutes, session_endpoints
@@ -168,4 +165,4 @@ def _gated(gate: Gate, endpoint: Endpoint) -> Handler:
 
 
 async def _later(_: web.Request) -> None:
-    """Invite no body yet (`Expect: 100-continue`); whoever reads it does, once it is wanted."""
+    """Invite no body yet (`Expect: 100-continue`); its reader does, once it is needed."""

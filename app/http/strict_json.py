@@ -1,4 +1,8 @@
-"""JSON as a stranger may send it: what the standard parser lets pass and a signed or hashed body must not."""
+"""Parse JSON strictly: refuse duplicate names, NaN, lone surrogates and deep nesting.
+
+orjson and msgspec accept duplicate names, 500 levels of nesting and any number of keys; duplicates cannot be
+found in what they return. They parse a small body in 1 microsecond instead of 12.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -58,7 +62,7 @@ def _malformed(detail: str) -> Refused:
 
 def _set_aside(raw: bytes) -> tuple[bytes, dict[str, str]]:
     """Return the text with a place for each long string, and the strings by their places."""
-    kept: list[bytes] = []
+    parts: list[bytes] = []
     aside: dict[str, str] = {}
     position, outside, strings = 0, 0, 0
     while (start := raw.find(b'"', position)) >= 0:
@@ -70,13 +74,13 @@ def _set_aside(raw: bytes) -> tuple[bytes, dict[str, str]]:
         if end - start > LONG_STRING_BYTES and raw.find(b"\\", start, end) < 0:
             place = f"{_PLACE}{len(aside)}"
             aside[place] = raw[start + 1 : end].decode()
-            kept += raw[position:start], json.dumps(place).encode()
+            parts += raw[position:start], json.dumps(place).encode()
         else:
-            kept.append(raw[position : end + 1])
+            parts.append(raw[position : end + 1])
         position = end + 1
     if outside + len(raw) - position > MAX_STRUCTURE_BYTES:
         raise _Refusing("The body has too many parts.")
-    return b"".join((*kept, raw[position:])), aside
+    return b"".join((*parts, raw[position:])), aside
 
 
 def _end_of_string(raw: bytes, begin: int) -> tuple[int, int]:
@@ -91,7 +95,7 @@ def _end_of_string(raw: bytes, begin: int) -> tuple[int, int]:
 
 
 def _is_even(text: bytes) -> bool:
-    """Tell whether an even number of backslashes ends the text, so that they escape only one another."""
+    """Return whether an even number of backslashes ends the text, so that they escape only one another."""
     return (len(text) - len(text.rstrip(b"\\"))) % 2 == 0
 
 
@@ -114,7 +118,7 @@ def _finite(text: str) -> float:
 
 
 def _checked(found: Any, aside: Mapping[str, str]) -> Any:
-    """Look at every part once, level by level, and put the long strings back."""
+    """Check every part, level by level, and insert the long strings again."""
     root = [found]
     level: list[Any] = [root]
     depth, keys = 0, 0
@@ -129,7 +133,7 @@ def _checked(found: Any, aside: Mapping[str, str]) -> Any:
 
 
 def _parts_of(part: Any, aside: Mapping[str, str]) -> Iterator[Any]:
-    """Look at the texts of one object or array, put its long ones back, and give what is nested in it."""
+    """Check the texts of one object or array, insert its long ones, and return its nested parts."""
     for place, one in part.items() if isinstance(part, dict) else enumerate(part):
         if isinstance(one, dict | list):
             yield one

@@ -1,4 +1,4 @@
-"""The limits tenants chose for themselves, as the gate needs them at each request (R14)."""
+"""Cache of the rate limits tenants chose (R14)."""
 
 import time
 from collections import OrderedDict
@@ -34,7 +34,7 @@ class _Known:
 
 @dataclass(slots=True)
 class TenantLimits:
-    """Knows what each tenant chose; a change bites in this front at once and elsewhere within `FRESH_S`."""
+    """Cache of tenants' limits; a change applies here at once and on other fronts within `FRESH_S`."""
 
     records: Records
     ceilings: RateLimits | None
@@ -52,15 +52,15 @@ class TenantLimits:
         try:
             chosen = (await read_settings(self.records, tenant_id)).rate_limits
         except StoreUnavailable:
-            log.warning("rate_limits.settings_unreadable", tenant_id=tenant_id)
+            log.warning("rate_limits.settings_read_failed", tenant_id=tenant_id)
             return known.quotas if known is not None else NONE_OF_ITS_OWN
-        told = self._known.get(tenant_id)
-        if told is not None and told is not known:  # while this was read, and so it is newer
-            return told.quotas
-        self.tell(tenant_id, chosen)
+        changed = self._known.get(tenant_id)
+        if changed is not None and changed is not known:  # while this was read, and so it is newer
+            return changed.quotas
+        self.remember(tenant_id, chosen)
         return self._known[tenant_id].quotas
 
-    def tell(self, tenant_id: TenantId, chosen: TenantRateLimits) -> None:
+    def remember(self, tenant_id: TenantId, chosen: TenantRateLimits) -> None:
         """Use what a tenant chose from now on."""
         self._known[tenant_id] = _Known(self.now(), self.effective(chosen, all_of_them=False))
         self._known.move_to_end(tenant_id)

@@ -1,1 +1,1 @@
-"""From a request with images to stored evidence and a command."""
+"""Store images as evidence and submit verifications."""

@@ -1,4 +1,4 @@
-"""Admits verifications that need models to the log: one fair queue over tenants, bounded by time."""
+"""Admit verifications that need models: a fair queue over tenants, bounded by time."""
 
 import asyncio
 import math
@@ -30,7 +30,7 @@ LOOK_EVERY_S: Final = 1.0
 """How often an overdue decision is looked for."""
 
 Decided = Callable[[], Awaitable[bool]]
-"""Tells whether a verification came to its end; raises `StoreUnavailable`."""
+"""Returns whether a verification has ended; raises `StoreUnavailable`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -44,7 +44,7 @@ class Place:
     waited_s: float
     """How long the request waited for it."""
     decided: Decided | None = None
-    """Tells when to give the place back, where the request is answered before its decision."""
+    """Called when the place is free again, where the request is answered before its decision."""
     goes_on: bool = False
     """Whether the decision is still to come when the request was answered well."""
 
@@ -76,7 +76,7 @@ class Admission:
     A tenant that has nothing waiting is not refused by the estimate, only after having waited so long.
 
     Each front counts, orders and measures its own requests. Two fronts on the same workers release twice
-    `places` together and both see the longer decisions; shares are fair within each front. Set `places`
+    `places` in common and both see the longer decisions; shares are fair within each front. Set `places`
     to the vision workers of the deployment over the number of its fronts. A capture session takes its place
     when it is handed in, and leaves it when it has its outcome.
     """
@@ -109,19 +109,19 @@ class Admission:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for a place."""
+        """The number of queued requests."""
         return sum(len(queue) for queue in self._queues.values())
 
     @property
     def released(self) -> int:
-        """How many verifications are under way, overdue ones included."""
+        """The number of verifications under way, overdue ones included."""
         return len(self._released)
 
     @asynccontextmanager
     async def place(
         self, tenant_id: TenantId, verification_id: VerificationId | None
     ) -> AsyncIterator[Place]:
-        """Wait for a place and give it back at the end, or when its overdue decision is there.
+        """Wait for a place; release it at the end, or when its late decision arrives.
 
         Without an id the place brings one, whose partition is free.
 
@@ -143,7 +143,7 @@ class Admission:
             self._give_back(place, measured=True)
 
     def has_released(self, verification_id: VerificationId) -> bool:
-        """Tell whether a verification has a place, so that a repeated request needs none."""
+        """Return whether a verification has a place, so that a repeated request needs none."""
         return any(place.verification_id == verification_id for place in self._released)
 
     async def aclose(self) -> None:
@@ -153,11 +153,11 @@ class Admission:
         await asyncio.gather(*self._overdue, return_exceptions=True)
 
     def free_partition(self, verification_id: VerificationId) -> bool:
-        """Tell whether no verification of this front is under way in the partition of an id."""
+        """Return whether no verification of this front is under way in the partition of an id."""
         return not self._busy or not self._busy[self._partition_of(verification_id)]
 
     def fresh_id(self) -> VerificationId:
-        """Draw an id, in a free partition if one comes up soon."""
+        """Draw an id, of an idle partition if one is found soon."""
         drawn = self._draw_id()
         for _ in range(DRAWS):
             if self.free_partition(drawn):
@@ -166,7 +166,7 @@ class Admission:
         return drawn
 
     def estimate_s(self, tenant_id: TenantId) -> float:
-        """Return how long a new request of a tenant would wait when no place is free for it."""
+        """Return the expected wait of a new request of a tenant when no place is free."""
         own = len(self._queues.get(tenant_id, ()))
         others = (len(queue) for name, queue in self._queues.items() if name != tenant_id)
         ahead = own + sum(min(count, own + 1) for count in others)
@@ -228,7 +228,7 @@ class Admission:
         return len(self._released) < most
 
     def _comes_first(self, tenant_id: TenantId) -> bool:
-        """Tell whether a tenant has no place, or fewer than another."""
+        """Return whether a tenant has no place, or fewer than another."""
         own = self._share[tenant_id]
         return not own or own < max(self._share.values())
 

@@ -1,4 +1,4 @@
-"""The body of `POST /v1/verifications`, the one form a request for a verification may have (G30)."""
+"""The request body of `POST /v1/verifications` (G30)."""
 
 import re
 from datetime import date, datetime

@@ -1,11 +1,14 @@
-"""From a captured image to kept evidence and what can be said of it at once; away from the event loop."""
+"""Store a captured image as evidence and check its quality at once, away from the event loop."""
 
 import asyncio
+import base64
 import hashlib
+import hmac
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 import structlog
@@ -15,8 +18,16 @@ from app.vision.forker import Forker
 from app.vision.pool import VisionPool
 from app.vision.pooled import PooledImageDecoder
 from schemas.enums import EvidenceKind
-from schemas.ids import EvidenceId, TenantId, derive_id
-from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, ProblemCode, Refused
+from schemas.ids import ALPHABET, EvidenceId, SessionId, TenantId, derive_id
+from schemas.people import CaptureCaller
+from schemas.problems import (
+    EngineFailed,
+    ImageNotEvaluable,
+    ImageUndecodable,
+    ProblemCode,
+    Refused,
+    Unauthenticated,
+)
 from schemas.reasons import ReasonCode
 from schemas.sessions import StoredSession
 from streams.ports.evidence import EvidenceDraft, EvidenceRow, EvidenceStore
@@ -40,8 +51,8 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """An image that is kept, not yet named by the session."""
+class StoredCapture:
+    """An image that is stored, not yet named by the session."""
 
     attempt: int
     evidence_id: EvidenceId
@@ -50,7 +61,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class CaptureIntake:
-    """Takes captured images in; the same image again is kept once."""
+    """Accepts captured images; the same image again is stored once."""
 
     evidence: EvidenceStore
     images: ImageGate
@@ -60,8 +71,8 @@ class CaptureIntake:
 
     async def keep(
         self, tenant_id: TenantId, stored: StoredSession, what: EvidenceKind, image: ReceivedImage
-    ) -> Kept:
-        """Keep an image for the attempt under way, and say what is wrong with it.
+    ) -> StoredCapture:
+        """Store an image of the present attempt, and return its quality faults.
 
         Raises:
             Refused: PAYLOAD_TOO_LARGE, IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE at its place.
@@ -87,7 +98,7 @@ class CaptureIntake:
             created_at=self.clock(),
         )
         await self.evidence.put([EvidenceDraft(draft, keepable.content)])
-        return Kept(attempt, evidence_id, reasons)
+        return StoredCapture(attempt, evidence_id, reasons)
 
     async def _judge(
         self, stored: StoredSession, what: EvidenceKind, image: ReceivedImage, keepable: StorableImage
@@ -107,14 +118,14 @@ class CaptureIntake:
             message = "There is nothing in the image to evaluate."
             raise Refused.at(image.pointer, ProblemCode.IMAGE_NOT_EVALUABLE, message) from None
         except (EngineFailed, TimeoutError):
-            log.warning("capture.unjudged", session_id=row.session_id)
+            log.warning("capture.check_failed", session_id=row.session_id)
             return ()
         return said_at_once(what, measured, min(picture.width, picture.height), self.thresholds)
 
 
 @asynccontextmanager
 async def open_image_pool(forker: Forker) -> AsyncIterator[VisionPool]:
-    """Give a front a child of its own, so that its images never wait for models."""
+    """Open a child process for the front, so that its images never wait for models."""
     pool = VisionPool(forker, 1, waiting=WAITING)
     try:
         yield pool
@@ -132,3 +143,45 @@ def build_capture_intake(
 def arrived(content: bytes) -> ReceivedImage:
     """Return an image that is the body itself."""
     return ReceivedImage(WHOLE_BODY, content, hashlib.sha256(content).hexdigest())
+
+
+_BODY: Final = f"[{ALPHABET}]{{26}}"
+_FORM: Final = re.compile(f"cap_({_BODY})({_BODY})([0-9]{{10}})_([A-Za-z0-9_-]{{43}})")
+"""Tenant, session, end (seconds since 1970), HMAC-SHA-256 over the three."""
+
+
+class CaptureTokens:
+    """Issue and verify stateless tokens; the same session always has the same token."""
+
+    def __init__(self, key: bytes, now: Callable[[], datetime]) -> None:
+        self._key = key
+        self._now = now
+
+    def issue(self, tenant_id: TenantId, session_id: SessionId, expires_at: datetime) -> str:
+        """Return the token of a session."""
+        body = _body(tenant_id) + _body(session_id) + f"{int(expires_at.timestamp()):010d}"
+        return f"cap_{body}_{self._sign(body)}"
+
+    def recognise(self, presented: str) -> CaptureCaller:
+        """Return the session a token is good for.
+
+        Raises:
+            Unauthenticated: It is malformed, forged or expired.
+        """
+        found = _FORM.fullmatch(presented)
+        if found is None:
+            raise Unauthenticated
+        tenant, session, ends, signature = found.groups()
+        if not hmac.compare_digest(signature, self._sign(tenant + session + ends)):
+            raise Unauthenticated
+        if self._now() >= datetime.fromtimestamp(int(ends), UTC):
+            raise Unauthenticated
+        return CaptureCaller(tenant_id=TenantId(f"ten_{tenant}"), session_id=SessionId(f"vs_{session}"))
+
+    def _sign(self, body: str) -> str:
+        mac = hmac.new(self._key, body.encode(), hashlib.sha256).digest()
+        return base64.urlsafe_b64encode(mac).rstrip(b"=").decode()
+
+
+def _body(identifier: str) -> str:
+    return identifier.partition("_")[2]

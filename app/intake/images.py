@@ -1,4 +1,4 @@
-"""Images as they arrive: strict base64 to bytes that may be kept, each complaint at its place in the body."""
+"""Decode images of a request: strict base64 to storable bytes; each error names its place in the body."""
 
 import asyncio
 import binascii
@@ -29,14 +29,14 @@ INLINE_BYTES: Final = 32 * 1024
 
 
 class ImageGate(Protocol):
-    """Looks at images without trusting them (`app.vision.pooled.PooledImageDecoder` is one)."""
+    """Checks untrusted images (`app.vision.pooled.PooledImageDecoder` implements it)."""
 
     def strip_upright(self, data: bytes) -> bytes | None:
         """Do as `strip_metadata`, or return None when that would mean to decode and turn the image."""
         ...
 
     async def strip_metadata(self, data: bytes) -> bytes:
-        """Check structure and limits, and return the copy that may be kept.
+        """Check structure and limits, and return the copy that may be stored.
 
         Raises:
             ImageUndecodable: Not one still JPEG, PNG or WebP within the limits.
@@ -58,7 +58,7 @@ class ReceivedImage:
 
 @dataclass(frozen=True, slots=True)
 class StorableImage:
-    """An image as it may be kept: upright, without metadata."""
+    """An image as it may be stored: upright, without metadata."""
 
     content: bytes
     media_type: str
@@ -84,7 +84,7 @@ def unpack_one(pointer: str, text: str) -> ReceivedImage:
 
 
 async def make_storable(gate: ImageGate, image: ReceivedImage) -> StorableImage:
-    """Return what may be kept of an image, turned if it must be; the event loop only ever reads a small one.
+    """Return what may be stored of an image, turned if it must be; a large one is read in a thread.
 
     Raises:
         Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE at its place.
@@ -92,12 +92,12 @@ async def make_storable(gate: ImageGate, image: ReceivedImage) -> StorableImage:
     """
     with _refused_at(image.pointer):
         if len(image.content) <= INLINE_BYTES:
-            kept = gate.strip_upright(image.content)
+            stored = gate.strip_upright(image.content)
         else:
-            kept = await asyncio.to_thread(gate.strip_upright, image.content)
-        if kept is None:
-            kept = await gate.strip_metadata(image.content)
-    return StorableImage(kept, _media_type(kept))
+            stored = await asyncio.to_thread(gate.strip_upright, image.content)
+        if stored is None:
+            stored = await gate.strip_metadata(image.content)
+    return StorableImage(stored, _media_type(stored))
 
 
 @contextmanager
@@ -143,7 +143,7 @@ def _decoded(text: str, start: int) -> Iterator[bytes]:
 
 
 def _is_canonical(text: str, start: int, content: bytes) -> bool:
-    """Tell whole groups of four whose spare bits are zero: one spelling for one image."""
+    """Return whether it is canonical base64 (whole groups of four, spare bits zero)."""
     last = content[-(len(content) % 3 or 3) :]
     return (len(text) - start) % 4 == 0 and text.endswith(binascii.b2a_base64(last, newline=False).decode())
 

@@ -1,4 +1,4 @@
-"""From a request for a verification to kept evidence, a command, and the record that answers it."""
+"""Submit a verification: store its evidence, send its command, and return the record that answers it."""
 
 import asyncio
 import hashlib
@@ -50,10 +50,10 @@ a hop to a thread and back 0.06 ms that every small request would pay."""
 Answer = TypeVar("Answer", bound=Event)
 
 
-class Gateway(Protocol):
-    """Puts a command into the log and waits for its answer."""
+class RequestReply(Protocol):
+    """Sends a command to the log and waits for its answer."""
 
-    async def ask(
+    async def request(
         self, topic: Topic, key: str, command: Command, answer_type: type[Answer], timeout_s: float, /
     ) -> Answer:
         """Return the answer; raises `Refused`, `DecisionPending`, `Overloaded` or `StoreUnavailable`."""
@@ -62,7 +62,7 @@ class Gateway(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Who asks, and under which names the request is known."""
+    """The caller and the identifiers of a request."""
 
     caller: TenantCaller
     request_id: str
@@ -81,9 +81,9 @@ class SubmitResult:
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """Takes a request in; what it keeps and sends is the same at every repetition of the request."""
+    """Submits verifications; a repeated request stores and sends the same."""
 
-    gateway: Gateway
+    request_reply: RequestReply
     records: Records
     evidence: EvidenceStore
     vault: Vault
@@ -192,7 +192,7 @@ class Intake:
         now: datetime,
         arrived: tuple[ReceivedImage, ReceivedImage],
     ) -> tuple[EvidenceDraft, EvidenceDraft]:
-        """Return document and selfie as they will be kept; the same request keeps them once."""
+        """Return document and selfie as they will be stored; the same request stores them once."""
         tenant_id, verification_id, _ = naming
 
         async def draft(image: ReceivedImage, kind: EvidenceKind) -> EvidenceDraft:
@@ -213,14 +213,14 @@ class Intake:
         return await draft(document, EvidenceKind.IMAGE), await draft(selfie, EvidenceKind.SELFIE)
 
     async def _forget(self, command: SubmitVerification) -> None:
-        """Remove the evidence of a command that is certainly in no log and that nobody can name again."""
+        """Remove the evidence of a command that is certainly not in the log and cannot be repeated."""
         with suppress(StoreUnavailable):
             await self.evidence.discard(
                 command.tenant_id, [command.document_evidence_id, command.selfie_evidence_id]
             )
 
     async def _ask(self, command: SubmitVerification, timeout_s: float) -> SubmitResult:
-        decided = await self.gateway.ask(
+        decided = await self.request_reply.request(
             Topic.VERIFICATION_COMMANDS,
             command.verification_id,
             command,
@@ -244,7 +244,7 @@ def fingerprint_of(body: SubmitBody, document: ReceivedImage, selfie: ReceivedIm
 
 
 def _derived_id(asked: RequestContext) -> VerificationId | None:
-    """Return the id that the request's key stands for, None without a key (G2)."""
+    """Return the id derived from the request's key, None without a key (G2)."""
     caller, key = asked.caller, asked.idempotency_key
     if key is None:
         return None

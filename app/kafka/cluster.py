@@ -1,4 +1,4 @@
-"""Where the log is: the embedded broker of the data folder, or a configured Kafka, and its topics."""
+"""Connect to the log, the embedded broker or a configured Kafka, and prepare its topics."""
 
 import asyncio
 import errno
@@ -18,8 +18,7 @@ from app.broker.server import Broker
 from app.broker.settings import Authentication, BrokerSettings
 from app.broker.users import OWNER, UserFiles, UsersUnusable
 from app.kafka.diagnostics import Unreachable, reach
-from app.process.ports import LOOPBACK, taken
-from app.process.startup import CannotStart
+from app.process.startup import LOOPBACK, CannotStart, taken
 from app.settings import Settings, SettingsRefused
 from schemas.problems import StoreUnavailable
 from schemas.topics import READABLE_DOWNSTREAM, Topic
@@ -37,7 +36,7 @@ PATIENCE_S: Final = 30.0
 
 _TRY_AGAIN_S: Final = 0.5
 _CERTAIN: Final = 2
-"""So many refusals in a row, and no waiting mends them; one could be a broker that is just ending."""
+"""So many refusals in a row, and waiting does not help; one could be a broker that is just ending."""
 
 
 @asynccontextmanager
@@ -100,14 +99,14 @@ def access_of(settings: Settings) -> LogAccess:
     if settings.kafka_bootstrap is not None:
         return _configured(settings, settings.kafka_bootstrap)
     remembered = settings.broker_dir / BROKER_ADDRESS_FILE
-    mend = f"start one with: veristream broker --data-dir {settings.data_dir}"
+    fix = f"start one with: veristream broker --data-dir {settings.data_dir}"
     try:
         address = remembered.read_text(encoding="ascii").strip()
         return LogAccess(address, sign_in=_owner(UserFiles(settings.broker_users_dir).owner_password()))
     except OSError as error:
-        raise CannotStart(f"no broker runs in {settings.broker_dir}; {mend}") from error
+        raise CannotStart(f"no broker runs in {settings.broker_dir}; {fix}") from error
     except UsersUnusable as error:
-        raise CannotStart(f"the broker cannot be signed in to: {error}; {mend}") from error
+        raise CannotStart(f"the broker cannot be signed in to: {error}; {fix}") from error
 
 
 def _configured(settings: Settings, bootstrap: str) -> LogAccess:
@@ -153,7 +152,9 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
             )
         return None
     if (ours is None) != (settings.kafka_tls_key_file is None):
-        raise SettingsRefused("SERVICE_KAFKA_TLS_CERT_FILE and SERVICE_KAFKA_TLS_KEY_FILE go together")
+        raise SettingsRefused(
+            "set both SERVICE_KAFKA_TLS_CERT_FILE and SERVICE_KAFKA_TLS_KEY_FILE, or neither"
+        )
     try:
         context = ssl.create_default_context(cafile=authority)
     except (OSError, ssl.SSLError) as error:
@@ -163,8 +164,8 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
             context.load_cert_chain(ours, settings.kafka_tls_key_file, password=lambda: "")
         except (OSError, ssl.SSLError) as error:
             files = "SERVICE_KAFKA_TLS_CERT_FILE and SERVICE_KAFKA_TLS_KEY_FILE"
-            mend = "give a certificate and its own key in PEM, the key without a passphrase"
-            raise SettingsRefused(f"{files} cannot be used ({type(error).__name__}); {mend}") from error
+            fix = "give a certificate and its own key in PEM, the key without a passphrase"
+            raise SettingsRefused(f"{files} cannot be used ({type(error).__name__}); {fix}") from error
     return context
 
 
@@ -194,13 +195,13 @@ async def prepare_topics(access: LogAccess, patience_s: float = PATIENCE_S) -> N
 def _why(access: LogAccess, error: StoreUnavailable) -> str:
     match error:
         case BrokersMissing():
-            mend = "start the others, or set SERVICE_KAFKA_REPLICATION_FACTOR lower"
-            return f"Kafka at {access.bootstrap} has too few brokers: {error}; {mend}"
+            fix = "start the others, or set SERVICE_KAFKA_REPLICATION_FACTOR lower"
+            return f"Kafka at {access.bootstrap} has too few brokers: {error}; {fix}"
         case Unreachable():
             return f"Kafka cannot be reached: {error}"
         case _:
-            mend = "if brokers run, look at what they advertise (advertised.listeners) and at their log"
-            return f"the topics cannot be prepared at {access.bootstrap}: {error}; {mend}"
+            fix = "if brokers run, look at what they advertise (advertised.listeners) and at their log"
+            return f"the topics cannot be prepared at {access.bootstrap}: {error}; {fix}"
 
 
 TABLES: Final[Mapping[str, Topic]] = {

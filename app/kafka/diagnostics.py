@@ -1,4 +1,4 @@
-"""Finds out whether the brokers can be spoken with, and if not, why and what mends it."""
+"""Diagnose why the brokers cannot be reached, and how to fix it."""
 
 import asyncio
 import socket
@@ -26,7 +26,7 @@ PROTOCOL: Final = "SERVICE_KAFKA_SECURITY_PROTOCOL"
 class Unreachable(StoreUnavailable):
     """No broker can be spoken with; the words name the cause and never a secret.
 
-    `certain`: waiting mends nothing, a setting does.
+    `certain`: waiting does not help, a setting does.
     """
 
     def __init__(self, cause: str, *, certain: bool = False) -> None:
@@ -66,8 +66,8 @@ async def _greet(access: LogAccess, address: str, timeout_s: float) -> int:
             return await _brokers_alive(access, host, port, timeout_s)
     except ssl.SSLCertVerificationError as error:
         why = f"{address} shows a certificate that is not accepted ({error.verify_message})"
-        mend = "set SERVICE_KAFKA_TLS_CA_FILE to the CA that signed it, and reach it by a name it holds"
-        raise Unreachable(f"{why}; {mend}", certain=True) from error
+        fix = "set SERVICE_KAFKA_TLS_CA_FILE to the CA that signed it, and reach it by a name it holds"
+        raise Unreachable(f"{why}; {fix}", certain=True) from error
     except (KafkaError, OSError, ValueError) as error:
         refusal = _refused_sign_in(access, address, error)
         raise refusal or await _silence(access, address, error, timeout_s) from error
@@ -87,20 +87,20 @@ def _refused_sign_in(access: LogAccess, address: str, error: Exception) -> Unrea
     name = access.sign_in.username if access.sign_in else ""
     match error:
         case SaslAuthenticationFailed():
-            mend = "check SERVICE_KAFKA_USERNAME and SERVICE_KAFKA_PASSWORD"
-            return Unreachable(f"{address} refuses the sign-in of {name}; {mend}", certain=True)
+            fix = "check SERVICE_KAFKA_USERNAME and SERVICE_KAFKA_PASSWORD"
+            return Unreachable(f"{address} refuses the sign-in of {name}; {fix}", certain=True)
         case UnsupportedSaslMechanismError():
-            mend = "set SERVICE_KAFKA_SASL_MECHANISM to one it knows"
+            fix = "set SERVICE_KAFKA_SASL_MECHANISM to one it knows"
             chosen = access.sign_in.mechanism if access.sign_in else ""
-            return Unreachable(f"{address} does not know the mechanism {chosen}; {mend}", certain=True)
+            return Unreachable(f"{address} does not know the mechanism {chosen}; {fix}", certain=True)
         case IllegalSaslStateError():
-            mend = f"set {PROTOCOL} to {'SSL' if access.tls else 'PLAINTEXT'}"
-            return Unreachable(f"{address} asks for no sign-in; {mend}", certain=True)
+            fix = f"set {PROTOCOL} to {'SSL' if access.tls else 'PLAINTEXT'}"
+            return Unreachable(f"{address} asks for no sign-in; {fix}", certain=True)
     return None
 
 
 async def _silence(access: LogAccess, address: str, error: Exception, timeout_s: float) -> Unreachable:
-    """Say why a broker did not greet; the usual reason is that it speaks another protocol."""
+    """Explain why a broker did not answer; usually it speaks another protocol."""
     host, port = split_address(address)
     match error:
         case socket.gaierror() | UnicodeError():
@@ -117,7 +117,7 @@ async def _silence(access: LogAccess, address: str, error: Exception, timeout_s:
 
 
 async def _other_protocol(access: LogAccess, address: str, timeout_s: float) -> str | None:
-    """Tell what a server speaks instead of what it is spoken to in, and the mend."""
+    """Return what a server speaks instead of the configured protocol, and how to fix it."""
     host, port = split_address(address)
     if access.tls is None and await _speaks_tls(host, port, timeout_s):
         return f"speaks TLS; set {PROTOCOL} to {'SASL_SSL' if access.sign_in else 'SSL or SASL_SSL'}"
@@ -127,8 +127,8 @@ async def _other_protocol(access: LogAccess, address: str, timeout_s: float) -> 
         plain = "SASL_PLAINTEXT" if access.sign_in else "PLAINTEXT or SASL_PLAINTEXT"
         return f"speaks no TLS; set {PROTOCOL} to {plain}"
     if access.sign_in is None:
-        mend = f"set {PROTOCOL} to SASL_PLAINTEXT, with SERVICE_KAFKA_USERNAME and SERVICE_KAFKA_PASSWORD"
-        return f"asks for a sign-in; {mend}"
+        fix = f"set {PROTOCOL} to SASL_PLAINTEXT, with SERVICE_KAFKA_USERNAME and SERVICE_KAFKA_PASSWORD"
+        return f"asks for a sign-in; {fix}"
     return None
 
 
@@ -150,7 +150,7 @@ async def _listens(host: str, port: int) -> bool:
 
 
 async def _speaks_tls(host: str, port: int, timeout_s: float) -> bool:
-    """Tell whether a server answers a TLS greeting, whoever its certificate says that it is."""
+    """Return whether a server answers a TLS greeting, whatever its certificate says."""
     try:
         async with asyncio.timeout(timeout_s):
             _, writer = await asyncio.open_connection(host, port, ssl=ssl.create_default_context())
@@ -163,7 +163,7 @@ async def _speaks_tls(host: str, port: int, timeout_s: float) -> bool:
 
 
 async def _speaks_plainly(host: str, port: int, timeout_s: float) -> bool:
-    """Tell whether a server answers Kafka's first question in the clear; that one needs no sign-in."""
+    """Return whether a server answers Kafka's first question in the clear; that one needs no sign-in."""
     connection: Any = None
     try:
         async with asyncio.timeout(timeout_s):
@@ -175,7 +175,7 @@ async def _speaks_plainly(host: str, port: int, timeout_s: float) -> bool:
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Return host and port of `host:port`; an IPv6 address stands in brackets.
+    """Return host and port of `host:port`; an IPv6 address is in brackets.
 
     Raises:
         Unreachable: It is not of that form.

@@ -1,4 +1,4 @@
-"""Asks the agents over the log: a command goes out, its own answer comes back."""
+"""Request and reply over Kafka: send a command to its topic and wait for the event that answers it."""
 
 import asyncio
 import itertools
@@ -29,19 +29,19 @@ from streams.runtime.tables import partitions_of
 log = structlog.get_logger(__name__)
 
 MOST_PENDING: Final = 2_000
-"""Questions waiting for their answers; over it the front is overloaded."""
+"""Pending requests; over it the front is overloaded."""
 
 REOPEN_S: Final = 1.0
-"""Between two attempts to read the answers again."""
+"""Between two attempts to read the replies again."""
 
 Answer = TypeVar("Answer", bound=Event)
 
 
-class Gateway:
-    """Asks and waits; an async context. An answer is never the only copy of a result: the store has it.
+class RequestReply:
+    """Sends commands and waits for their replies; an async context. The store has every result as well.
 
-    `instance` is the partition of answers it reads; of two gateways on one partition each passes over what
-    the other asked. `name` must differ for every process that ever asked.
+    `instance` is the partition of answers it reads; of two on one partition each skips the replies to
+    the other. `name` must differ for every process that ever sent a request.
     """
 
     def __init__(
@@ -66,19 +66,19 @@ class Gateway:
         self._pending: dict[str, asyncio.Future[Reply]] = {}
         self._position: int | None = None
         self._opened: Any = None
-        self._reader = BackgroundTask(self._read, "gateway", needed=True)
+        self._reader = BackgroundTask(self._read, "reply reader", needed=True)
         self.late_answers = 0
-        """Answers nobody waited for any more; for metrics."""
+        """Replies that came after their timeout; for metrics."""
         self.forged_answers = 0
-        """Answers no agent of ours wrote; for metrics."""
+        """Replies without a valid authentication; for metrics."""
 
     @property
     def pending(self) -> int:
-        """How many questions wait for their answers."""
+        """Number of pending requests."""
         return len(self._pending)
 
     async def __aenter__(self) -> Self:
-        """Begin to read answers.
+        """Begin to read replies.
 
         Raises:
             StoreUnavailable: No broker answers.
@@ -93,20 +93,20 @@ class Gateway:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop reading; who still waits is told that the decision is pending."""
+        """Stop reading; pending requests raise `DecisionPending`."""
         await self._reader.stop()
         self._give_up()
 
     async def release(self, grace_s: float) -> None:
-        """Let answers come in for a while longer, then tell who still waits that the decision is pending.
+        """Wait for replies for a while longer, then fail what is pending with `DecisionPending`.
 
-        Questions asked meanwhile are waited for as well.
+        Requests sent meanwhile are waited for as well.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
                 while self._pending:
                     await asyncio.wait(list(self._pending.values()))
-                    await asyncio.sleep(0)  # who has its answer takes its question away
+                    await asyncio.sleep(0)  # a caller with its reply removes its request
         self._give_up()
 
     def _give_up(self) -> None:
@@ -114,7 +114,7 @@ class Gateway:
             if not waiting.done():
                 waiting.set_exception(DecisionPending())
 
-    async def ask(
+    async def request(
         self, topic: Topic, key: str, command: Command, answer: type[Answer], timeout_s: float
     ) -> Answer:
         """Send the command under its key and return the event that answers it.
@@ -122,7 +122,7 @@ class Gateway:
         Raises:
             Refused: The command was refused; nothing was created.
             DecisionPending: It is in the log, and its answer did not come in time.
-            Overloaded: Too many questions wait already; the command was not sent.
+            Overloaded: Too many requests are pending; the command was not sent.
             StoreUnavailable: The log did not take the command in time; it may still come in.
         """
         if len(self._pending) >= self._most_pending:
@@ -157,7 +157,7 @@ class Gateway:
             try:
                 await self._pump(consumer)
             except (KafkaError, OSError) as error:
-                log.warning("gateway.reader_lost", error=type(error).__name__)
+                log.warning("reply_reader.disconnected", error=type(error).__name__)
             finally:
                 await consumer.stop()
             consumer = None
@@ -205,9 +205,9 @@ class Gateway:
             waiting.set_result(Reply.from_bytes(delivery.value or b""))
         except Unauthentic as reason:
             self.forged_answers += 1
-            log.error("gateway.answer_forged", reason=str(reason))  # noqa: TRY400  # says it all
+            log.error("reply.rejected", reason=str(reason))  # noqa: TRY400  # says it all
         except ValidationError:
-            log.error("gateway.answer_unreadable")  # noqa: TRY400  # the bytes may name a person
+            log.error("reply.decode_failed")  # noqa: TRY400  # the bytes may name a person
 
 
 def _read_answer(reply: Reply, answer: type[Answer]) -> Answer:

@@ -1,4 +1,4 @@
-"""Measures what piles up (events not sent, chains not sealed, dead letters) and the room on the disks."""
+"""Measure backlogs (unpublished events, unsealed audit rows, dead letters) and free disk space."""
 
 import asyncio
 import shutil
@@ -28,7 +28,7 @@ MOST_COUNTED: Final = 1_000
 
 
 async def count_in_store(stores: Stores, now: datetime) -> tuple[dict[str, int], float]:
-    """Return how many events and chains wait, and the age of the oldest event in seconds, 0 without any.
+    """Return the numbers of waiting events and chains, and the age of the oldest event in seconds.
 
     Raises:
         StoreUnavailable: Nothing could be counted.
@@ -47,9 +47,9 @@ def ages_of(waiting: Waiting, now: datetime) -> dict[str, float]:
 
 
 class Backlog:
-    """Counts what waits in the store and the log, in the one process whose task it is.
+    """Backlogs of the store and the log, measured by one process.
 
-    While the store or the broker is away the last values stay: `/readyz` and the count of failures tell.
+    While the store or the broker is away the last values stay: see `/readyz` and the count of failures.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Backlog:
 
     @property
     def figures(self) -> tuple[Figure, ...]:
-        """What it tells; never a tenant."""
+        """The metrics; none names a tenant."""
         return (
             Figure(
                 "veristream_backlog",
@@ -144,12 +144,12 @@ class DiskUsage:
                 if place in _FILES:
                     used[place] = sum(one.stat().st_size for one in _FILES[place](folder))
             except OSError as error:
-                log.warning("disk_usage.not_measured", place=place, error=error.strerror)
+                log.warning("disk_usage.measure_failed", place=place, error=error.strerror)
         return free, used
 
     @property
     def figures(self) -> tuple[Figure, ...]:
-        """What it tells."""
+        """The metrics."""
         return (
             Figure("veristream_disk_free_bytes", "Room left on the disk.", "place", lambda: self.free),
             Figure("veristream_disk_used_bytes", "Size of the files.", "place", lambda: self.used),

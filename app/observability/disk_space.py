@@ -1,4 +1,4 @@
-"""Tells whether the disks under a deployment's files take what is written, by the name of what lies there."""
+"""Check that the disks under a deployment's files accept writes, by the name of what is stored there."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ _BLOCK: Final = bytes(4096)
 
 
 class DiskProbe:
-    """Says what is full; looks in a thread.
+    """Report full disks; checks in a thread.
 
     It asks how much is free, and writes one block into a file without a name: a quota, a limit of the
     process or a disk that turned read-only leave room that cannot be used.

@@ -18,7 +18,7 @@ from streams.runtime.producer import LogWriter
 from streams.runtime.supervisor import Worker
 
 Probe = Callable[[], Awaitable[str | None]]
-"""Tells why a dependency cannot be used now; None when it can. It may not raise."""
+"""Return why a dependency cannot be used now; None when it can. It may not raise."""
 
 PROBE_S: Final = 2.0
 """A dependency that has not answered by then counts as down."""
@@ -71,7 +71,7 @@ class WriteProof:
 
 
 class StoreProbe:
-    """Tells whether the store reads and writes; a disk that is full reads very well."""
+    """Checks that the store reads and writes; a full disk would still read."""
 
     def __init__(self, stores: Stores, clock: Callable[[], float] = time.monotonic) -> None:
         self._stores = stores
@@ -88,7 +88,7 @@ class StoreProbe:
 
 
 class BrokerProbe:
-    """Tells whether the broker answers and, given the process's writer, takes records."""
+    """Checks that the broker answers and, given the process's writer, takes records."""
 
     def __init__(self, access: LogAccess, writer: LogWriter | None) -> None:
         self._access = access
@@ -111,7 +111,7 @@ class BrokerProbe:
 
 
 class CachedProbe:
-    """Asks a probe at most once a second; callers meanwhile get its last answer, or wait for the same one.
+    """Cache a probe's result for a second; concurrent callers share one call.
 
     `/readyz` is open to anybody, and a probe dials every broker, reads the store or writes to a disk.
     """
@@ -131,7 +131,7 @@ class CachedProbe:
         return await asyncio.shield(self._asking)
 
     async def _ask(self) -> str | None:
-        """Ask; an answer that is too late must not keep everybody waiting who asks after it."""
+        """Run a probe with a timeout, so that a late answer does not delay later callers."""
         cause: str | None = LATE
         try:
             with suppress(TimeoutError):
@@ -150,7 +150,7 @@ def probes_of(
     writer: LogWriter | None = None,
     places: Mapping[str, Path] | None = None,
 ) -> dict[str, Probe]:
-    """Return what `/readyz` asks: store, broker, disks, and the tasks and agents of this process."""
+    """Return the probes of `/readyz`: store, broker, disks, and this process's tasks and agents."""
 
     async def agents() -> str | None:
         if worker is None or not worker.ready:

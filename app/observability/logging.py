@@ -1,4 +1,4 @@
-"""Logs: one structured line per event without personal data."""
+"""Configure structured logs without personal data."""
 
 import io
 import logging
@@ -74,19 +74,19 @@ def _is_secret(key: str) -> bool:
 
 
 def add_tenant(_: WrappedLogger, __: str, event: Event) -> Event:
-    """Name the tenant whose record or request the line is about, unless the line names one."""
+    """Add the tenant of the record or request, unless the line has one."""
     tenant_id = tenant_in_work()
     if tenant_id is not None:
         event.setdefault("tenant_id", tenant_id)
     return event
 
 
-def tell_exception(_: WrappedLogger, __: str, event: Event) -> Event:
+def format_exception(_: WrappedLogger, __: str, event: Event) -> Event:
     """Write an exception as its kinds and places; never locals, and words only of errors about machines."""
     given = event.pop("exc_info", None)
     error = sys.exc_info()[1] if given is True else given[1] if isinstance(given, tuple) else given
     if isinstance(error, BaseException):
-        event["error"] = " <- ".join(_told(one) for one in _chain(error))
+        event["error"] = " <- ".join(_described(one) for one in _chain(error))
         event["trace"] = [
             f"{f.filename}:{f.lineno} {f.name}" for f in traceback.extract_tb(error.__traceback__)
         ]
@@ -126,7 +126,7 @@ def configure_logging(
         add_tenant,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        tell_exception,
+        format_exception,
         hide_secrets,
     ]
     renderer: Processor = (
@@ -164,6 +164,6 @@ def _chain(error: BaseException) -> list[BaseException]:
     return found
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     kind = type(error).__name__
     return f"{kind}: {error}" if isinstance(error, _SPEAKING) else kind

@@ -1,1 +1,1 @@
-"""What every process of the service needs: starting, stopping, and output for a person."""
+"""Start, stop and console output of every process."""

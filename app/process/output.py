@@ -1,4 +1,4 @@
-"""How the commands speak to a person (tables, progress) or to a program (`--json`)."""
+"""Print results for a person (tables, progress) or a program (`--json`)."""
 
 import json
 import sys
@@ -18,12 +18,12 @@ err = Console(stderr=True)
 
 
 def say_error(message: str) -> None:
-    """Say what is wrong, on stderr."""
+    """Print an error to stderr."""
     err.print(f"[bold red]error:[/] {escape(message)}", highlight=False, soft_wrap=True)
 
 
 def say_warning(message: str) -> None:
-    """Say on stderr what may be a mistake."""
+    """Print a warning to stderr."""
     err.print(f"warning: {message}", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -1,14 +1,19 @@
-"""Runs a role of the service from its start to the signal that ends it."""
+"""Run a role of the service: its ports, its start, and the signal that ends it."""
 
 import asyncio
 import ctypes
 import gc
 import importlib
 import importlib.util
+import os
 import signal
+import socket
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
+
+from app.settings import Settings
 
 READY_S: Final = 60.0
 """A start that takes longer has failed."""
@@ -29,7 +34,7 @@ anew as they fill would then leave holes in the heap that nothing fits into. asy
 """
 
 TRIM_BYTES: Final = 2 * 1024 * 1024
-"""Free memory at the end of the heap that is kept. With glibc's 128 KiB every receive into 256 KiB would grow
+"""Free memory that stays at the end of the heap. With glibc's 128 KiB every receive into 256 KiB would grow
 the heap and shrink it again: 18 microseconds instead of 2.4 for a message of 300 bytes over a socket pair."""
 
 _M_MMAP_THRESHOLD: Final = -3
@@ -41,7 +46,7 @@ _STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class CannotStart(Exception):
-    """A part cannot start; the message names the mend."""
+    """A part cannot start; the message says how to fix it."""
 
 
 def run(role: Coroutine[Any, Any, None]) -> None:
@@ -58,8 +63,8 @@ def run(role: Coroutine[Any, Any, None]) -> None:
 async def stoppable(role: Coroutine[Any, Any, None]) -> None:
     """Run a role; a SIGTERM or SIGINT while it starts cancels it, and what it opened is closed.
 
-    Once the role is ready the signal is what `until_told_to_stop` waits for. In either case a second one ends
-    the process the hard way.
+    Once the role is ready `wait_for_stop_signal` waits for the signal. In either case a second one ends the
+    process at once.
     """
     running = asyncio.ensure_future(role)
     with _first_signal(running.cancel) as signalled:
@@ -68,8 +73,8 @@ async def stoppable(role: Coroutine[Any, Any, None]) -> None:
         running.result()
 
 
-async def until_told_to_stop() -> None:
-    """Return at the first SIGTERM or SIGINT; a second one ends the process the hard way."""
+async def wait_for_stop_signal() -> None:
+    """Return at the first SIGTERM or SIGINT; a second one ends the process at once."""
     with _first_signal() as signalled:
         await signalled.wait()
 
@@ -97,7 +102,7 @@ def _first_signal(act: Callable[[], object] = lambda: None) -> Iterator[asyncio.
 
 
 def settle_memory() -> None:
-    """Set aside what start-up made, so that the collector no longer walks it, and give back what it freed.
+    """Freeze the objects of start-up for the garbage collector, and return freed memory to the system.
 
     Libraries and models leave several hundred thousand objects that live as long as the process;
     walking them took about a quarter of the time of a small request. Trying the models out frees several
@@ -112,3 +117,42 @@ def settle_memory() -> None:
         c_library.mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
         c_library.mallopt(_M_TRIM_THRESHOLD, TRIM_BYTES)
         c_library.malloc_trim(0)
+
+
+LOOPBACK: Final = "127.0.0.1"
+"""Where the embedded broker and the health port listen."""
+
+
+def refuse_taken_ports(settings: Settings, *, with_broker: bool) -> None:
+    """Check that the other ports a role was given are free, before anything is made or loaded.
+
+    Raises:
+        CannotStart: One is taken.
+    """
+    if with_broker and settings.kafka_bootstrap is None and settings.broker_port:
+        _require_free(settings.broker_port, "--broker-port")
+    if settings.health_port:
+        _require_free(settings.health_port, "--health-port")
+
+
+def _require_free(port: int, option: str) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            raise taken(port, LOOPBACK, option, error) from error
+
+
+def taken(port: int, host: str, option: str, error: OSError) -> CannotStart:
+    """Return the error for a port that cannot be bound; it says how to fix it."""
+    fix = f"stop what uses it, or choose another with {option} (0: a free one)"
+    return CannotStart(f"port {port} of {host} cannot be had ({os.strerror(error.errno or 0)}); {fix}")
+
+
+def installed_version() -> str:
+    """Return the version, or `unknown` in a source tree that was never installed."""
+    try:
+        return version("veristream")
+    except PackageNotFoundError:
+        return "unknown"

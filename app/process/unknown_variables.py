@@ -1,4 +1,4 @@
-"""Names the variables of the environment that look like settings of this service and are none (R12)."""
+"""Find environment variables that look like settings of this service and are none (R12)."""
 
 import difflib
 import os
@@ -29,7 +29,7 @@ def known_variables() -> tuple[str, ...]:
 
 
 def unknown_variables(names: Iterable[str] | None = None) -> Iterator[tuple[str, str]]:
-    """Return each variable that begins as ours do and is none, with the known one nearest to it.
+    """Return each unknown variable with the prefix of settings, with the nearest known name.
 
     Values are never looked at. Without `names`, those of this process's environment.
     """
@@ -43,7 +43,7 @@ def unknown_variables(names: Iterable[str] | None = None) -> Iterator[tuple[str,
 def warn_of_unknown_variables() -> None:
     """Log a warning for each; every role calls it when it starts."""
     for name, nearest in unknown_variables():
-        log.warning("settings.unknown_variable", variable=name, nearest=nearest)
+        log.warning("settings.variable_ignored", variable=name, nearest=nearest)
 
 
 def _is_part_of_an_object(upper: str) -> bool:

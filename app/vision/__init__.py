@@ -1,1 +1,1 @@
-"""Where pictures are seen: each module adapts one library to a port of `streams.vision_ports`."""
+"""Vision engines: each module adapts one library to a port of `streams.vision_ports`."""

@@ -1,4 +1,4 @@
-"""Opens every engine that sees, as configured, warm and in confined children."""
+"""Open the configured vision engines, warmed up, in confined child processes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ verification needs 1 ms of a child, a page 1.5 s."""
 
 
 class EngineChoice(Frozen):
-    """Which models see, and with how much room."""
+    """The configured models, and their resources."""
 
     faces: OperatorFaces | None = None
     """None: the default engine."""
@@ -56,7 +56,7 @@ async def open_engines(
 
     Raises:
         CannotFork: This system cannot confine children.
-        ForkerRefused: A model is missing, altered or not of its contract; the message names the mend.
+        ForkerRefused: A model is missing, altered or not of its contract; the message says how to fix it.
         EngineFailed: A model broke on its first run.
     """
     if forker is None:

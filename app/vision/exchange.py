@@ -1,4 +1,4 @@
-"""One question to a vision child and its answer, checked as what a stranger says is checked."""
+"""One request to a vision child and its answer, which is validated as untrusted input."""
 
 import asyncio
 import socket
@@ -21,12 +21,12 @@ _CONDITIONS: Final = {kind.__name__: kind for kind in (EngineFailed, ImageNotEva
 
 
 class ChildDied(Exception):
-    """The child ended, or says what no child says; the message is the cause."""
+    """The child ended or sent an invalid message; the error message is the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[R]):
-    """What a child said."""
+    """The answer of a child."""
 
     said: R | VeristreamError
     """What the job gives, or the condition it ended in."""
@@ -52,17 +52,17 @@ class Exchange(Generic[R]):
             EngineFailed: It is too long.
         """
         self._job = job
-        self._kept: list[SharedMemory] = []
+        self._retained: list[SharedMemory] = []
         described: dict[str, Any] = {}
         if picture is not None:
             memory, layout = shared(picture)
-            self._kept.append(memory)
+            self._retained.append(memory)
             described |= {"picture": layout, "picture_bytes": len(memory)}
         inline = file or b""
         if len(inline) > jobs.INLINE_BYTES:
             sent = SharedMemory(len(inline))
             sent[:] = inline
-            self._kept.append(sent)
+            self._retained.append(sent)
             described |= {"inline": False, "file_bytes": len(inline)}
             inline = b""
         self._room = None if job.gives is Gives.VALUE else SharedMemory(jobs.RESULT_BYTES)
@@ -79,7 +79,7 @@ class Exchange(Generic[R]):
         Raises:
             ChildDied: The child ended, or its answer is not one.
         """
-        fds = [memory.fd for memory in (*self._kept, self._room) if memory is not None]
+        fds = [memory.fd for memory in (*self._retained, self._room) if memory is not None]
         try:
             socket.send_fds(child.link, [self._packet], fds)
         except OSError as error:

@@ -1,6 +1,6 @@
-"""The forker's own process: `python -m app.vision.fork_server FD`. Loads the models, then forks on request.
+"""Entry point of the forker, `python -m app.vision.fork_server FD`: load the models, fork on request.
 
-It sees no pixels of strangers and runs no other thread. It ends when its control socket closes, and its
+It sees no untrusted pixels and runs no other thread. It ends when its control socket closes, and its
 children with it.
 """
 
@@ -100,7 +100,7 @@ def _obey(control: socket.socket, engines: Loaded) -> bool:
 
 
 def _live(descriptor: int, parent: int, engines: Loaded) -> None:
-    """Be a child: confined, one socket, until it closes. Never returns."""
+    """Run as a child: confined, one socket, until it closes. Never returns."""
     try:
         for fds in (range(3, descriptor), range(descriptor + 1, _FDS_END)):
             os.closerange(fds.start, fds.stop)

@@ -1,4 +1,4 @@
-"""The process that loads the models once and forks a child for each vision worker, seen from outside."""
+"""Control of the forker: the process that loads the models once and forks vision children."""
 
 import json
 import os
@@ -47,7 +47,7 @@ class CannotFork(VeristreamError):
 
 
 class ForkerRefused(VeristreamError):
-    """The forker could not load its models; the message names the mend."""
+    """The forker could not load its models; the message says how to fix it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Ended:
 
 
 class Greeting(Frozen):
-    """What the forker says when it is ready, or cannot be."""
+    """The forker's first message: ready, or why not."""
 
     refused: str = ""
     failed: str = ""
@@ -86,7 +86,7 @@ class Forker:
 
         Raises:
             CannotFork: This system cannot run them.
-            ForkerRefused: A model cannot be used; the message names the mend.
+            ForkerRefused: A model cannot be used; the message says how to fix it.
             EngineFailed: It broke while it warmed.
         """
         self._choice = choice
@@ -155,7 +155,7 @@ class Forker:
         return self._born(child)
 
     def _born(self, child: Child) -> Child:
-        """Wait until a new child is confined and says so."""
+        """Wait until a new child reports that it is confined."""
         child.link.settimeout(ANSWER_TIMEOUT_S)
         try:
             ready = child.link.recv(len(READY)) == READY
@@ -196,7 +196,7 @@ class Forker:
                 socket.send_fds(self._control, [packet], [end.fileno()])
             answer: dict[str, Any] = json.loads(self._control.recv(_MESSAGE_BYTES))
         except (OSError, ValueError) as error:
-            self.process.kill()  # its answers can no longer be told apart; the next fork starts it again
+            self.process.kill()  # its answers can no longer be matched; the next fork starts it again
             raise EngineFailed("the vision forker does not answer") from error
         return answer
 

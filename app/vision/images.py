@@ -1,4 +1,4 @@
-"""Request bytes to pixels: limits before decoding, one still upright RGB picture after, no metadata."""
+"""Decode request bytes to pixels: check limits first, return one upright RGB picture without metadata."""
 
 import hashlib
 import struct
@@ -65,7 +65,7 @@ _Rows = Callable[[int, int], Image.Image]
 
 @dataclass(frozen=True, slots=True)
 class ImageHeader:
-    """What can be told of an image without decoding it."""
+    """Facts of an image's header, without decoding."""
 
     format: ImageFormat
     width: int
@@ -104,7 +104,7 @@ def strip_metadata(data: bytes) -> bytes:
     """
     container = _parse(data)
     if container.orientation == 1:
-        return container.kept
+        return container.stripped
     return _write_jpeg(_decode(container).pixels, _QUALITY_STORED)
 
 
@@ -114,7 +114,7 @@ def strip_upright(data: bytes) -> bytes | None:
     Cheap enough for the event loop; raises as `check_header`.
     """
     container = _parse(data)
-    return container.kept if container.orientation == 1 else None
+    return container.stripped if container.orientation == 1 else None
 
 
 def decode(data: bytes) -> Picture:
@@ -125,7 +125,7 @@ def decode(data: bytes) -> Picture:
     Raises:
         ImageUndecodable: As `check_header`, or its pixels cannot be decoded.
         ImageNotEvaluable: As `check_header`.
-        MemoryError: There is too little memory to tell whether they can.
+        MemoryError: There is too little memory to find out.
     """
     return _decode(_parse(data))
 
@@ -138,7 +138,7 @@ def with_digest(picture: Picture) -> Picture:
 
 
 def measure_sharpness(picture: Picture, box: Box | None = None) -> Sharpness:
-    """Measure a picture, or one box of it, as it looks when the picture's longer side is 1000 px.
+    """Measure the sharpness of a picture, or of one box of it, scaled to 1000 px on its longer side.
 
     Raises:
         ImageNotEvaluable: The box lies outside the picture.
@@ -177,11 +177,11 @@ def _parse(data: bytes) -> Container:
         raise ImageUndecodable(f"an image of {width} x {height} pixels is too large")
     if min(width, height) < MIN_SHORTER_SIDE_PX:
         raise ImageNotEvaluable(f"an image of {width} x {height} pixels is too small")
-    return replace(container, kept=data) if container.kept == data else container
+    return replace(container, stripped=data) if container.stripped == data else container
 
 
 def _decode(container: Container) -> Picture:
-    """Decode what the parser kept, so no decoder ever sees a profile, a thumbnail or a comment."""
+    """Decode what the parser copied, so no decoder ever sees a profile, a thumbnail or a comment."""
     load = _load_webp if container.format is ImageFormat.WEBP else _load
     try:
         pixels = load(container, halve=container.width * container.height > MAX_WORK_PIXELS)
@@ -194,12 +194,12 @@ def _decode(container: Container) -> Picture:
 
 
 def _require_room(container: Container) -> None:
-    """Raise `MemoryError` unless a picture has room; the decoders do not tell its lack from damage."""
+    """Raise `MemoryError` unless a picture has room; the decoders report its lack as damage."""
     np.empty(max(_ROOM_BYTES_A_PIXEL * container.width * container.height, _ROOM_MIN_BYTES), np.uint8)
 
 
 def _load(container: Container, *, halve: bool) -> Pixels:
-    with Image.open(BytesIO(container.kept), formats=[container.format.value]) as image:
+    with Image.open(BytesIO(container.stripped), formats=[container.format.value]) as image:
         _require_size(container, image.size)
         if halve:
             image.draft("RGB", (container.width // 2, container.height // 2))
@@ -210,7 +210,7 @@ def _load(container: Container, *, halve: bool) -> Pixels:
 
 def _load_webp(container: Container, *, halve: bool) -> Pixels:
     """Decode with OpenCV: it holds a WebP once or twice, Pillow five times (500 MB at 25 MP)."""
-    decoded = cv2.imdecode(np.frombuffer(container.kept, np.uint8), cv2.IMREAD_UNCHANGED)
+    decoded = cv2.imdecode(np.frombuffer(container.stripped, np.uint8), cv2.IMREAD_UNCHANGED)
     if decoded is None:
         raise ValueError("nothing was decoded")
     height, width, channels = decoded.shape

@@ -1,6 +1,6 @@
-"""The closed list of what a vision child can be asked, and the messages that ask and answer.
+"""Jobs of a vision child, and their request and answer messages.
 
-The child has handled pixels of strangers, so nothing it says is more than plain values of a declared type:
+The child has handled untrusted pixels, so its answer is only plain values of a declared type:
 JSON that must validate, and bytes in memory whose size this side has fixed.
 """
 
@@ -33,7 +33,7 @@ _VECTOR_MAX: Final = 4096
 
 
 class Gives(StrEnum):
-    """What a job answers with."""
+    """The kinds of a job's answer."""
 
     VALUE = "value"
     """A plain value of the declared type."""
@@ -44,7 +44,7 @@ class Gives(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[R]):
-    """One thing a child can be asked, with what it may cost."""
+    """One kind of job, with its cost limits."""
 
     name: str
     cpu_s: int
@@ -80,14 +80,14 @@ EMBED: Final = Job("embed", 4, TypeAdapter(tuple[Face]), TypeAdapter(Vector))
 CHIP: Final[Job[bytes]] = Job("chip", 6, TypeAdapter(tuple[Face]), gives=Gives.FILE)
 """Answers the RGB pixels of the aligned face, a square, row after row."""
 PARALLAX: Final = Job("parallax", 6, TypeAdapter(tuple[Face]), TypeAdapter(float))
-"""The file is the chip of the other picture's face. The work is of fixed size, 8 ms; where a crowded machine
+"""The file is the chip of the other picture's face. The work is of fixed size, 8 ms; where a busy machine
 counts waiting as processor time, a limit near it would end honest requests."""
 PRINT_ROWS: Final = Job("print_rows", 4, result=TypeAdapter(int))
 LIVENESS: Final = Job("liveness", 4, TypeAdapter(tuple[Face]), TypeAdapter(float))
 
 
 class EngineFacts(Frozen):
-    """What is to be known of a loaded engine: its version and the thresholds that belong to it."""
+    """Version and thresholds of a loaded engine."""
 
     model_version: str
     pass_at: float
@@ -95,7 +95,7 @@ class EngineFacts(Frozen):
 
 
 class FaceFacts(EngineFacts):
-    """What is to be known of a face engine; vectors are compared on this side."""
+    """Version, thresholds and metric of a face engine; vectors are compared in this process."""
 
     copy_at: float
 
@@ -103,7 +103,7 @@ class FaceFacts(EngineFacts):
 
 
 class Facts(Frozen):
-    """What the forker loaded."""
+    """Facts of the loaded engines."""
 
     text_version: str
     faces: FaceFacts

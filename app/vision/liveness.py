@@ -1,4 +1,4 @@
-"""Passive liveness on one still picture: an operator's MiniFASNet pair; the weakest form there is.
+"""Passive liveness on one still picture: an operator's MiniFASNet pair; the weakest kind of liveness check.
 
 There is no default model. No attack presentation rate is known for these weights (ISO/IEC 30107-3), so no
 level of attack detection may be claimed for them.
@@ -33,13 +33,13 @@ _CLASSES: Final = 3
 _SHARE_MIN: Final = 0.25
 """A face under this share of the picture's shorter side is too small for the nets."""
 
-_UNTOLD: Final = 0.5
+_UNCERTAIN: Final = 0.5
 """The most a face too small can score: uncertain, never living."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoxShape:
-    """What turns a detector's box into the one the nets were trained with: same centre, other sides."""
+    """Conversion of a detector's box to the one the nets were trained with: same centre, other sides."""
 
     across: float
     down: float
@@ -106,11 +106,11 @@ class LivenessCore:
         score = float(np.mean(likelihoods))
         sides = face.box[2] - face.box[0], face.box[3] - face.box[1]
         small = min(sides) < _SHARE_MIN * min(picture.width, picture.height)
-        return min(score, _UNTOLD) if small else score
+        return min(score, _UNCERTAIN) if small else score
 
 
 class CoreLivenessEngine(LivenessEngine):
-    """A liveness core as `LivenessEngine`; it blocks and never waits."""
+    """A liveness core as `LivenessEngine`; it blocks."""
 
     def __init__(self, core: LivenessCore, files: LivenessFiles) -> None:
         self.model_version = files.model_version
@@ -139,7 +139,7 @@ def build_liveness_engine(files: LivenessFiles | None, shape: BoxShape) -> CoreL
     `YUNET_BOX` for an operator's.
 
     Raises:
-        ModelUnusable: A file is missing, altered or not of its contract; the message names the mend.
+        ModelUnusable: A file is missing, altered or not of its contract; the message says how to fix it.
     """
     if files is None:
         return None

@@ -1,4 +1,4 @@
-"""Loads and warms the engines of a choice, in the forker."""
+"""Load and warm up the configured engines, in the forker."""
 
 from app.vision.engines import EngineChoice
 from app.vision.faces.engine import build_face_engine
@@ -9,10 +9,10 @@ from app.vision.serving import Loaded
 
 
 def load(choice: EngineChoice) -> tuple[Loaded, Facts]:
-    """Load the models, try each of them once, and return them with what is to be known of them.
+    """Load the models, run each of them once, and return them with their facts.
 
     Raises:
-        ModelUnusable: A model is missing, altered or not of its contract; the message names the mend.
+        ModelUnusable: A model is missing, altered or not of its contract; the message says how to fix it.
         EngineFailed: A model broke on its first run.
     """
     text = RapidTextReader()

@@ -1,4 +1,4 @@
-"""Memory that this process and its vision children share: anonymous files of a size fixed at their birth."""
+"""Memory shared with vision children: anonymous files of fixed size."""
 
 import fcntl
 import mmap
@@ -17,7 +17,7 @@ _SEAL_FUTURE_WRITE: Final = 0x10
 
 
 class Layout(Frozen):
-    """Where the pixels of a picture, or of a view of one, lie in shared memory; in bytes."""
+    """Position of a picture's pixels in shared memory, in bytes."""
 
     offset: int
     shape: tuple[int, int, int]
@@ -50,12 +50,12 @@ class SharedMemory(mmap.mmap):
         return memory
 
     def forbid_writing(self) -> None:
-        """Let nobody map it for writing from now on; mappings there are stay as they are."""
+        """Forbid new writable mappings of the file; existing mappings stay."""
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, _SEAL_FUTURE_WRITE)
 
 
 def pixels_in(memory: mmap.mmap, layout: Layout) -> Pixels:
-    """Return the pixels that lie in the memory.
+    """Return the pixels in the memory.
 
     Raises:
         ValueError: The layout reaches out of it.
@@ -69,7 +69,7 @@ def packed(height: int, width: int) -> Layout:
 
 
 def shared(picture: Picture) -> tuple[SharedMemory, Layout]:
-    """Return where a picture lies in shared memory; one that does not is copied there."""
+    """Return the layout of a picture in shared memory; it is copied there if needed."""
     pixels = picture.pixels
     found = _memory_of(pixels)
     if found is None:

@@ -1,4 +1,4 @@
-"""Model files: read once, checked against their pinned SHA-256, opened from those same bytes."""
+"""Read model files once, check their pinned SHA-256, and open them from the same bytes."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ _REFUSALS: Final = (
 
 
 class ModelUnusable(VeristreamError):
-    """A model is missing, altered or not of its contract, so nothing may start on it; says the mend."""
+    """A model is missing, altered or not of its contract; the message says how to fix it."""
 
 
 class ModelFile(Frozen):
@@ -65,7 +65,7 @@ class ModelFile(Frozen):
 
 
 def read_pinned(path: Path, sha256: str) -> bytes:
-    """Return the bytes of a model file whose digest is the pinned one.
+    """Return the bytes of a model file after checking its digest.
 
     Raises:
         ModelUnusable: It cannot be read, is larger than `MODEL_BYTES_MAX`, or is another file.
@@ -74,14 +74,16 @@ def read_pinned(path: Path, sha256: str) -> bytes:
         with path.open("rb") as file:
             raw = file.read(MODEL_BYTES_MAX + 1)
     except OSError as error:
-        raise ModelUnusable(f"{path}: {error.strerror}; put the model file there or mend its path") from error
+        raise ModelUnusable(
+            f"{path}: {error.strerror}; put the model file there or correct its path"
+        ) from error
     if len(raw) > MODEL_BYTES_MAX:
         raise ModelUnusable(f"{path}: larger than {MODEL_BYTES_MAX >> 20} MB; point to the model itself")
     found = hashlib.sha256(raw).hexdigest()
     if found != sha256:
         raise ModelUnusable(
             f"{path}: SHA-256 is {found}, but {sha256} is pinned; restore that file, "
-            "or pin the new digest together with thresholds measured for it"
+            "or pin the new digest and thresholds measured for it"
         )
     return raw
 
@@ -108,7 +110,7 @@ class Network:
             raise ModelUnusable(f"{name}: onnxruntime refuses it; export it again: {error}") from error
 
     def require(self, inputs: Mapping[str | None, Shape], outputs: Mapping[str | None, Shape]) -> None:
-        """Check the declared names, types and shapes; the name None stands for any.
+        """Check the declared names, types and shapes; the name None matches any.
 
         Raises:
             ModelUnusable: The declaration is not of the contract.
@@ -137,7 +139,7 @@ class Network:
         return answers
 
     def probe(self, tensor: NDArray[Any], expected: Mapping[str | None, Shape]) -> None:
-        """Run once and check what really comes out.
+        """Run the model once and check its outputs.
 
         Raises:
             ModelUnusable: It breaks, answers something that is not a number, or another shape.
@@ -166,7 +168,7 @@ class Network:
 
 
 def _fits(declared: Sequence[int | str | None], wanted: Shape) -> bool:
-    """Tell whether a shape may be the wanted one; a symbolic axis may be anything."""
+    """Return whether a shape may be the wanted one; a symbolic axis may be anything."""
     return len(declared) == len(wanted) and all(
         axis is None or not isinstance(size, int) or size == axis
         for size, axis in zip(declared, wanted, strict=True)

@@ -1,4 +1,4 @@
-"""Text reading by rapidocr's detector and recogniser on onnxruntime; nothing is ever downloaded."""
+"""Read text with rapidocr's detector and recogniser on onnxruntime; no download ever happens."""
 
 import logging
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ class _Options(dict[str, Any]):
 
 
 class RapidTextReader(TextReader):
-    """`TextReader` over rapidocr where its models are; it blocks, never waits, and serves one thread."""
+    """`TextReader` over rapidocr in the process of the models; it blocks, and serves one thread."""
 
     def __init__(self, models: Path | None = None) -> None:
         """Check and load the models of the installed rapidocr, or of the folder given.
@@ -112,7 +112,7 @@ class _Eyes:
         self._codes = cv2.QRCodeDetector()
 
     def find(self, pixels: Pixels, detail: Detail) -> tuple[Quad, ...]:
-        """Search a copy of the asked size; the quads are in pixels of the picture itself."""
+        """Detect text in a copy of the given size; the quads are in pixels of the picture itself."""
         height, width = pixels.shape[:2]
         scale = min(_SHORTER_SIDE_PX[detail] / min(height, width), _LONGER_SIDE_MAX_PX / max(height, width))
         found = self._detector(cv2.cvtColor(_scaled(pixels, scale), cv2.COLOR_RGB2BGR)).boxes
@@ -122,8 +122,8 @@ class _Eyes:
         quads = [quad for quad in quads if 1 / MAX_ASPECT <= _aspect(quad) <= MAX_ASPECT]
         largest = sorted(range(len(quads)), key=lambda index: -_area(quads[index]))[:MAX_LINES]
         lengths = accumulate(max(1.0, _aspect(quads[index])) for index in largest)
-        kept = [index for index, total in zip(largest, lengths, strict=True) if total <= MAX_TEXT_LENGTH]
-        return tuple(quads[index] for index in sorted(kept))
+        chosen = [index for index, total in zip(largest, lengths, strict=True) if total <= MAX_TEXT_LENGTH]
+        return tuple(quads[index] for index in sorted(chosen))
 
     def read(self, pixels: Pixels, quads: Sequence[Quad]) -> tuple[TextLine, ...]:
         """Recognise each quad's line."""
@@ -153,7 +153,7 @@ class _Eyes:
 
 
 def count_finders(grey: NDArray[Any]) -> int:
-    """Return how many dark squares lie in a light one in a dark one, as ISO/IEC 18004 section 6.3.3 says.
+    """Count the finder patterns of QR codes (ISO/IEC 18004 section 6.3.3).
 
     Noise counts as too many.
     """
@@ -175,7 +175,7 @@ def count_finders(grey: NDArray[Any]) -> int:
 
 
 def _is_finder(outer: int, inner: int) -> bool:
-    """Tell whether a side of seven modules may hold one of three."""
+    """Return whether a side of seven modules may hold one of three."""
     return 1.7 * inner < outer < 4.5 * inner
 
 
@@ -241,3 +241,43 @@ def _crop(pixels: Pixels, quad: Quad) -> Pixels | None:
         size = max(2, round(length * _CROP_HEIGHT_PX / height)), _CROP_HEIGHT_PX
         crop = cv2.resize(crop, size, interpolation=cv2.INTER_AREA)
     return np.asarray(cv2.cvtColor(crop, cv2.COLOR_RGB2BGR), np.uint8)
+
+
+_SIDE: Final = 640
+"""Longer side of the copy looked at, pixels; the rows of a page that fills it are some 10 pixels high."""
+_HEIGHTS: Final = (4, 28)
+"""Pixels a row may be high."""
+_ASPECT_MIN: Final = 3.5
+"""A row is so many times as long as high, a word or a date at the least."""
+_FILLED_MIN: Final = 0.45
+"""Share of its box that a row fills; branches and hair fill less."""
+_GAP: Final = (11, 3)
+"""Pixels between letters that belong to one row, across and down."""
+_STROKE: Final = (9, 5)
+"""Pixels of what is dark between brighter surroundings, across and down: strokes of letters, not shadows."""
+
+
+def print_rows(picture: Picture) -> int:
+    """Return how many rows of dark print there seem to be, whichever quarter turn the picture has."""
+    scale = _SIDE / max(picture.width, picture.height)
+    size = max(16, round(picture.width * scale)), max(16, round(picture.height * scale))
+    small = cv2.resize(picture.pixels, size, interpolation=cv2.INTER_AREA)
+    grey = cv2.cvtColor(small, cv2.COLOR_RGB2GRAY)
+    lying = cv2.rotate(grey, cv2.ROTATE_90_CLOCKWISE)
+    return max(_rows(np.asarray(grey, np.uint8)), _rows(np.asarray(lying, np.uint8)))
+
+
+def _rows(grey: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> int:
+    strokes = cv2.morphologyEx(grey, cv2.MORPH_BLACKHAT, cv2.getStructuringElement(cv2.MORPH_RECT, _STROKE))
+    level, dark = cv2.threshold(strokes, 0, 255, cv2.THRESH_BINARY | cv2.THRESH_OTSU)
+    if level < _FAINT:
+        return 0
+    joined = cv2.morphologyEx(dark, cv2.MORPH_CLOSE, cv2.getStructuringElement(cv2.MORPH_RECT, _GAP))
+    _, _, stats, _ = cv2.connectedComponentsWithStats(joined)
+    width, height, filled = stats[1:, 2], stats[1:, 3], stats[1:, 4]
+    found = (height >= _HEIGHTS[0]) & (height <= _HEIGHTS[1]) & (width >= _ASPECT_MIN * height)
+    return int((found & (filled >= _FILLED_MIN * width * height)).sum())
+
+
+_FAINT: Final = 12
+"""Levels of grey by which print is darker than its paper at the least; below it is texture."""

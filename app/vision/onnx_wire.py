@@ -1,4 +1,8 @@
-"""The few ONNX protobuf messages this project writes and looks into (onnx.proto3, IR version 9)."""
+"""Write and read the few ONNX protobuf messages in use (onnx.proto3, IR version 9).
+
+The package onnx would add 25 MiB and an import of 0.2 s for these messages; only the tests use it. Converting
+dlib's embedder takes 0.2 s of processor time at the start, so no converted file is stored.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -58,7 +62,7 @@ class Graph:
         return output
 
     def to_bytes(self, source: bytes, answer: bytes) -> bytes:
-        """Return the model; `source` and `answer` come from `tensor`."""
+        """Serialise the model; `source` and `answer` come from `tensor`."""
         graph = b"".join(_text(1, node) for node in self._nodes) + _text(2, self._name)
         graph += b"".join(_text(5, constant) for constant in self._constants)
         graph += _text(11, source) + _text(12, answer)
@@ -75,7 +79,7 @@ def tensor(name: str, element: str, shape: Sequence[int | str]) -> bytes:
 
 
 def keeps_weights_elsewhere(model: bytes) -> bool:
-    """Tell whether any tensor of an ONNX model lies in another file.
+    """Return whether any tensor of an ONNX model is in another file.
 
     Raises:
         ValueError: The bytes are not a whole protobuf message.

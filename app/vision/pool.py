@@ -1,4 +1,4 @@
-"""The bounded pool of confined child processes in which all work on pixels of strangers runs."""
+"""Bounded pool of confined child processes in which all untrusted pixels are processed."""
 
 import asyncio
 import os
@@ -14,11 +14,26 @@ from prometheus_client import Histogram
 from app.vision import jobs
 from app.vision.exchange import ChildDied, Exchange, receive
 from app.vision.forker import Child, Ended, Forker
-from app.vision.job_times import job_times
 from app.vision.jobs import Job
 from schemas.problems import EngineFailed, Overloaded, VeristreamError
 from streams.runtime.fair_queue import TenantQueue
 from streams.vision_ports import TENANT, Picture, not_counted
+
+BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+"""Upper ends: decoding takes some milliseconds, reading a page up to its limit of processor seconds, and on a
+busy machine several times that."""
+
+
+def job_times() -> Histogram:
+    """Return a histogram by kind of job, in no registry yet; every pool given it observes its jobs."""
+    return Histogram(
+        "veristream_vision_job_seconds",
+        "Time a job of the models took in its child, without waiting for one.",
+        ["kind"],
+        buckets=BUCKETS_S,
+        registry=None,
+    )
+
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -47,7 +62,7 @@ log = structlog.get_logger(__name__)
 
 
 class VisionPool:
-    """Runs jobs in as many children as there are cores; each tenant has a queue, who used least comes first.
+    """Runs jobs in as many children as there are cores; each tenant has a queue, least use first.
 
     A child that takes more processor time, memory or time than its job may is killed and replaced. Who
     stops waiting for a job frees its place at once.
@@ -101,7 +116,7 @@ class VisionPool:
         """Return what the job gives; conditions of `schemas.problems` pass through.
 
         The time is none of the caller's deadline: it is bounded by the job's own processor time, so that a
-        crowded machine answers late.
+        busy machine answers late.
 
         Raises:
             Overloaded: The tenant's queue is full, or the pool is closed.
@@ -137,7 +152,7 @@ class VisionPool:
         return self.trouble()
 
     async def aclose(self) -> None:
-        """Refuse new work, drop what waits, and return when the running jobs have ended."""
+        """Refuse new work, drop queued jobs, and return when the running ones have ended."""
         self._closed = True
         self._queue.refuse(lambda: Overloaded("the vision pool is closed"))
         await self._still.wait()
@@ -179,7 +194,7 @@ class VisionPool:
 
     @contextmanager
     def _while_working(self, child: Child, limit: asyncio.Timeout, wall_s: float) -> Iterator[None]:
-        """Begin the limit anew whenever the child was seen to have worked since the last look.
+        """Extend the deadline as long as the child uses processor time.
 
         Its processor time has a limit of its own, so that only a child that does nothing runs out of time.
         """
@@ -227,7 +242,7 @@ class VisionPool:
             await self._end(child)
 
     async def _fork(self) -> Child:
-        """Make a child; one that comes when nobody waits for it any more is kept for the next job."""
+        """Fork a child; one that nobody waits for any more stays for the next job."""
         forking = asyncio.ensure_future(self._in_thread(self._forker.fork))
         try:
             child = await asyncio.shield(forking)
@@ -251,7 +266,7 @@ class VisionPool:
         return asyncio.get_running_loop().run_in_executor(self._forking, act, *args)
 
     async def _take_place(self) -> None:
-        """Wait for a turn: in order within a tenant, and the tenant first that has used least."""
+        """Wait for a turn: in order within a tenant, and first the tenant with the least use."""
         if self._closed:
             raise Overloaded("the vision pool is closed")
         if self.running < self.workers and not self._queue:
@@ -269,7 +284,7 @@ class VisionPool:
         self.running += 1
 
     def _free_place(self) -> None:
-        """Give the place to the tenant whose turn it is."""
+        """Pass the place to the tenant whose turn it is."""
         self.running -= 1
         self.finished += 1
         self.progress += 1

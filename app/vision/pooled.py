@@ -1,4 +1,4 @@
-"""The ports of `streams.vision_ports` over the pool: every pixel is looked at in a vision child."""
+"""Implement `streams.vision_ports` over the pool: every pixel is processed in a vision child."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -68,11 +68,11 @@ class PooledImageDecoder(ImageDecoder):
         return await self._pool.run(jobs.PRINT_ROWS, picture=picture)
 
     def strip_upright(self, data: bytes) -> bytes | None:
-        """Return the copy that may be kept if that takes no decoding, as `images.strip_upright`."""
+        """Return the copy that may be stored if that takes no decoding, as `images.strip_upright`."""
         return strip_upright(data)
 
     async def strip_metadata(self, data: bytes) -> bytes:
-        """Return the copy that may be kept, turned upright.
+        """Return the copy that may be stored, turned upright.
 
         Raises:
             ImageUndecodable: As `images.strip_metadata`, or turning it exceeds its limits.
@@ -117,7 +117,7 @@ class PooledDocumentReader:
     async def __call__(self, reader: TextReader, picture: Picture, today: date) -> DocumentFindings:
         """Return what was read.
 
-        A slip whose codes cannot be searched within their limit is one without a code: whoever draws a
+        A slip whose codes cannot be searched within their limit is one without a code: someone who draws a
         page that holds the search up could have left the code out.
 
         Raises:
@@ -130,7 +130,7 @@ class PooledDocumentReader:
         try:
             codes = await reader.read_codes(picture)
         except EngineFailed:
-            log.warning("document.codes_unread")
+            log.warning("document.codes_read_failed")
             return findings
         return replace(findings, code=compare_codes(findings.number, codes))
 

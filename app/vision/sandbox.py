@@ -1,4 +1,4 @@
-"""What a vision child may do and how much it may take; entered once, before it sees a pixel."""
+"""Confine a vision child before it receives pixels: system calls, files and resource limits."""
 
 import ctypes
 import os
@@ -47,7 +47,7 @@ def enter(parent: int) -> None:
 
 
 def allow_cpu(seconds: int) -> None:
-    """Let the kernel end this process when it has taken so many more processor seconds."""
+    """Limit this process to so many more seconds of processor time."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(resource.RLIMIT_CPU, (ceil(time.process_time()) + seconds, hard))
 

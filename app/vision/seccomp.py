@@ -1,4 +1,4 @@
-"""Leaves a process the few system calls that counting on given memory needs (seccomp(2), filter mode).
+"""Restrict a process to the few system calls that computing on given memory needs (seccomp(2)).
 
 No file can be opened, no socket made, no program run, no other process looked at or signalled: a decoder that
 an image has taken over finds neither the keys in the data folder nor anybody to send them to.

@@ -1,4 +1,4 @@
-"""What a vision child does with a message: one job on untrusted pixels, and a plain answer."""
+"""Serve requests in a vision child: one job on untrusted pixels, and a plain answer."""
 
 import math
 import mmap
@@ -16,7 +16,7 @@ from app.vision import images, jobs, sandbox
 from app.vision.faces.parallax import parallax
 from app.vision.jobs import Gives, Job, Reply, Request, framed, parted
 from app.vision.memory import packed, pixels_in
-from app.vision.print_rows import print_rows
+from app.vision.ocr import print_rows
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, VeristreamError
 from streams.verification.document_reader import read_findings
 from streams.verification.observations import DocumentFindings
@@ -59,7 +59,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A request whose parts are unpacked."""
+    """A request with its parts unpacked."""
 
     engines: Loaded
     picture: Picture | None
@@ -107,7 +107,7 @@ def serve(link: socket.socket, engines: Loaded) -> None:
 
 
 def finished(coroutine: Coroutine[Any, Any, R]) -> R:
-    """Return what a coroutine returns that never waits."""
+    """Return the result of a coroutine that never suspends."""
     try:
         coroutine.send(None)
     except StopIteration as stop:
@@ -117,7 +117,7 @@ def finished(coroutine: Coroutine[Any, Any, R]) -> R:
 
 
 def _answer(packet: bytes, fds: Sequence[int], engines: Loaded) -> tuple[Reply, bytes]:
-    """Carry one request out; whatever goes wrong becomes a named condition without the input's words."""
+    """Execute one request; any failure becomes a named condition without the input's contents."""
     try:
         head, rest = parted(packet)
         request = Request.model_validate_json(head)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.broker.server import Broker
-from app.kafka.request_reply import Gateway
+from app.kafka.request_reply import RequestReply
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.producer import LogWriter
 from tests.agents.support import KEYS, now, open_broker
@@ -27,9 +27,9 @@ async def writer(broker: Broker) -> AsyncIterator[LogWriter]:
 
 
 @pytest.fixture
-async def gateway(broker: Broker, writer: LogWriter) -> AsyncIterator[Gateway]:
+async def gateway(broker: Broker, writer: LogWriter) -> AsyncIterator[RequestReply]:
     """A gateway over the broker."""
-    async with Gateway(LogAccess(broker.address), writer, KEYS, name="front", now=now) as opened:
+    async with RequestReply(LogAccess(broker.address), writer, KEYS, name="front", now=now) as opened:
         yield opened
 
 

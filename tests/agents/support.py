@@ -19,7 +19,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-unt
 from app.adapters.security.crypto import RootKey
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings
-from app.kafka.request_reply import Gateway
+from app.kafka.request_reply import RequestReply
 from schemas.ids import EvidenceId, KeyId, SubjectId, TenantId, VerificationId, derive_id
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
@@ -83,11 +83,11 @@ def decided(command: SubmitVerification, *, replayed: bool = False) -> Verificat
     return VerificationDecided(verification_id=command.verification_id, replayed=replayed)
 
 
-async def ask(gateway: Gateway, name: str, timeout_s: float = 120) -> VerificationDecided:
+async def ask(gateway: RequestReply, name: str, timeout_s: float = 120) -> VerificationDecided:
     """Ask for the verification of that name to be decided."""
     command = submission(name)
     topic = Topic.VERIFICATION_COMMANDS
-    return await gateway.ask(topic, command.verification_id, command, VerificationDecided, timeout_s)
+    return await gateway.request(topic, command.verification_id, command, VerificationDecided, timeout_s)
 
 
 def quick_settings(bootstrap: str, directory: Path) -> StreamSettings:

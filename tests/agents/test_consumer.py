@@ -10,7 +10,7 @@ import pytest
 from faust.types import TP
 
 from app.broker.server import Broker
-from app.kafka.request_reply import Gateway
+from app.kafka.request_reply import RequestReply
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime.consumer import patched
 from streams.runtime.producer import LogWriter
@@ -61,7 +61,7 @@ async def seek(app: faust.App) -> None:
 
 
 async def test_seeking_while_records_are_delivered_skips_none(
-    broker: Broker, gateway: Gateway, app: faust.App, handler: Doorkeeper
+    broker: Broker, gateway: RequestReply, app: faust.App, handler: Doorkeeper
 ) -> None:
     handler.door.set()
     asking = [asyncio.create_task(ask(gateway, name)) for name in names("seek", COMMANDS)]
@@ -75,7 +75,7 @@ async def test_seeking_while_records_are_delivered_skips_none(
 
 
 async def test_a_seek_does_not_wait_for_full_buffers(
-    broker: Broker, gateway: Gateway, app: faust.App, handler: Doorkeeper
+    broker: Broker, gateway: RequestReply, app: faust.App, handler: Doorkeeper
 ) -> None:
     asking = [asyncio.create_task(ask(gateway, name)) for name in names("full", COMMANDS)]
     await full(app)
@@ -88,7 +88,7 @@ async def test_a_seek_does_not_wait_for_full_buffers(
 
 
 async def test_a_seek_that_is_given_up_skips_nothing(
-    broker: Broker, gateway: Gateway, app: faust.App, handler: Doorkeeper
+    broker: Broker, gateway: RequestReply, app: faust.App, handler: Doorkeeper
 ) -> None:
     """It had cut a batch short; the records that were left come again all the same."""
     asking = [asyncio.create_task(ask(gateway, name)) for name in names("given-up", COMMANDS)]
@@ -104,7 +104,11 @@ async def test_a_seek_that_is_given_up_skips_nothing(
 
 
 async def test_a_commit_during_a_seek_skips_nothing(
-    broker: Broker, gateway: Gateway, app: faust.App, handler: Doorkeeper, monkeypatch: pytest.MonkeyPatch
+    broker: Broker,
+    gateway: RequestReply,
+    app: faust.App,
+    handler: Doorkeeper,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first commit of a partition lands after the broker said that it has none."""
     asking = [asyncio.create_task(ask(gateway, name)) for name in names("commit", COMMANDS)]
@@ -130,7 +134,7 @@ async def test_a_commit_during_a_seek_skips_nothing(
 
 
 async def test_what_was_thrown_away_before_the_first_commit_comes_again(
-    broker: Broker, gateway: Gateway, app: faust.App, handler: Doorkeeper
+    broker: Broker, gateway: RequestReply, app: faust.App, handler: Doorkeeper
 ) -> None:
     """A rebalance empties the buffers; a partition without a commit has no place of its own to go back to."""
     asking = [asyncio.create_task(ask(gateway, name)) for name in names("fresh", COMMANDS)]
@@ -165,7 +169,7 @@ async def throw_away(app: faust.App) -> None:
 
 
 async def test_a_group_that_has_committed_nothing_begins_again_after_a_rebalance(
-    broker: Broker, writer: LogWriter, gateway: Gateway, handler: Doorkeeper, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, handler: Doorkeeper, tmp_path: Path
 ) -> None:
     def build() -> faust.App:
         return verification_app(writer, quick_settings(broker.address, tmp_path), lambda _: handler)

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from app.adapters.security.crypto import RootKey
 from app.broker.server import Broker
-from app.kafka.request_reply import Gateway
+from app.kafka.request_reply import RequestReply
 from schemas.problems import (
     DecisionPending,
     Overloaded,
@@ -90,7 +90,7 @@ async def worker(
 
 
 @pytest.mark.usefixtures("worker")
-async def test_many_questions_at_once_get_their_own_answers(gateway: Gateway) -> None:
+async def test_many_questions_at_once_get_their_own_answers(gateway: RequestReply) -> None:
     asked = names("many", 300)
 
     answers = await asyncio.gather(*(ask(gateway, name) for name in asked))
@@ -100,7 +100,7 @@ async def test_many_questions_at_once_get_their_own_answers(gateway: Gateway) ->
 
 
 @pytest.mark.usefixtures("worker")
-async def test_a_refusal_is_raised_in_its_own_words(gateway: Gateway) -> None:
+async def test_a_refusal_is_raised_in_its_own_words(gateway: RequestReply) -> None:
     with pytest.raises(Refused) as refused:
         await ask(gateway, "refused")
 
@@ -109,9 +109,11 @@ async def test_a_refusal_is_raised_in_its_own_words(gateway: Gateway) -> None:
 
 @pytest.mark.usefixtures("worker")
 async def test_two_fronts_do_not_take_each_others_answers(
-    broker: Broker, writer: LogWriter, gateway: Gateway
+    broker: Broker, writer: LogWriter, gateway: RequestReply
 ) -> None:
-    async with Gateway(LogAccess(broker.address), writer, KEYS, name="other", now=now, instance=1) as other:
+    async with RequestReply(
+        LogAccess(broker.address), writer, KEYS, name="other", now=now, instance=1
+    ) as other:
         await asyncio.gather(*(ask(front, "shared") for front in (gateway, other, gateway, other)))
 
         assert (gateway.late_answers, other.late_answers) == (0, 0)
@@ -122,7 +124,7 @@ async def test_an_unexpected_error_of_the_reader_costs_one_answer_and_no_other(
     broker: Broker, writer: LogWriter
 ) -> None:
     access = LogAccess(broker.address)
-    async with Gateway(access, writer, FaultyKeys(), name="faulty", now=now) as gateway:
+    async with RequestReply(access, writer, FaultyKeys(), name="faulty", now=now) as gateway:
         with pytest.raises(DecisionPending):
             await ask(gateway, "first", timeout_s=SENT_S)
 
@@ -135,7 +137,7 @@ async def test_a_late_answer_is_counted_and_dropped(
 ) -> None:
     """The front's clock is ahead here, so that the agent still answers after the front gave up."""
     handler.door.clear()
-    async with Gateway(
+    async with RequestReply(
         LogAccess(broker.address), writer, KEYS, name="ahead", now=lambda: now() + timedelta(hours=1)
     ) as gateway:
         with pytest.raises(DecisionPending):
@@ -151,7 +153,7 @@ async def test_more_questions_than_may_wait_are_sent_away(
     broker: Broker, writer: LogWriter, handler: Doorkeeper
 ) -> None:
     handler.door.clear()
-    async with Gateway(
+    async with RequestReply(
         LogAccess(broker.address), writer, KEYS, name="small", now=now, most_pending=2
     ) as gateway:
         waiting = [asyncio.create_task(ask(gateway, name)) for name in ("one", "two")]
@@ -164,7 +166,7 @@ async def test_more_questions_than_may_wait_are_sent_away(
 
 
 async def test_a_closing_gateway_leaves_the_decision_pending(broker: Broker, writer: LogWriter) -> None:
-    async with Gateway(LogAccess(broker.address), writer, KEYS, name="closing", now=now) as gateway:
+    async with RequestReply(LogAccess(broker.address), writer, KEYS, name="closing", now=now) as gateway:
         asking = asyncio.create_task(ask(gateway, "nobody-answers"))
         await asyncio.sleep(0)
 
@@ -172,7 +174,7 @@ async def test_a_closing_gateway_leaves_the_decision_pending(broker: Broker, wri
         await asking
 
 
-async def test_a_stop_tells_who_still_waits_after_the_grace(gateway: Gateway) -> None:
+async def test_a_stop_tells_who_still_waits_after_the_grace(gateway: RequestReply) -> None:
     waiting = asyncio.create_task(ask(gateway, "unanswered"))
     await asyncio.sleep(0)
 
@@ -182,7 +184,9 @@ async def test_a_stop_tells_who_still_waits_after_the_grace(gateway: Gateway) ->
         await waiting
 
 
-async def test_an_answer_that_cannot_be_read_is_not_an_answer(gateway: Gateway, writer: LogWriter) -> None:
+async def test_an_answer_that_cannot_be_read_is_not_an_answer(
+    gateway: RequestReply, writer: LogWriter
+) -> None:
     asking = asyncio.create_task(ask(gateway, "unreadable", timeout_s=SENT_S))
     await writer.write(Outgoing(Topic.REPLIES, b"front-0", b"{", partition=0))
 
@@ -200,7 +204,7 @@ async def test_a_question_asked_while_the_broker_restarts_is_answered(tmp_path: 
     async with open_broker(tmp_path / "broker") as first:
         port, address = first.port, first.address
         writer = await LogWriter(LogAccess(address), KEYS).__aenter__()
-        gateway = await Gateway(LogAccess(address), writer, KEYS, name="front", now=now).__aenter__()
+        gateway = await RequestReply(LogAccess(address), writer, KEYS, name="front", now=now).__aenter__()
         settings = quick_settings(address, tmp_path)
         worker = Worker(lambda: verification_app(writer, settings, lambda _: Doorkeeper()))
         worker.start()

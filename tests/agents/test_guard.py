@@ -11,7 +11,7 @@ import faust
 import pytest
 
 from app.broker.server import Broker
-from app.kafka.request_reply import Gateway
+from app.kafka.request_reply import RequestReply
 from schemas.base import Event
 from schemas.problems import Overloaded, ProblemCode, Refused, StoreUnavailable
 from schemas.topics import Topic
@@ -212,7 +212,7 @@ def test_poison_is_reported_by_places_and_kinds_alone(reason: str) -> None:
 
 
 async def test_every_poison_in_the_log_is_buried_once_and_the_records_after_it_are_answered(
-    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
 ) -> None:
     poison = [make() for make in POISON.values()] + [(KEY, b"x" * 900_000)]
     await writer.write(*(Outgoing(Topic.VERIFICATION_COMMANDS, k, v, partition=2) for k, v in poison))
@@ -242,7 +242,7 @@ async def test_what_is_too_long_for_a_dead_letter_is_cut(broker: Broker, guard: 
 
 
 async def test_a_handler_cut_short_by_a_stop_gets_its_record_again(
-    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
 ) -> None:
     begun = asyncio.Event()
 
@@ -265,7 +265,7 @@ async def test_a_handler_cut_short_by_a_stop_gets_its_record_again(
 
 
 async def test_a_record_its_guard_broke_on_is_not_committed_over(
-    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
 ) -> None:
     """Records after it in its partition are answered; after a restart it comes again, and they as replays."""
     handled: list[str] = []

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.broker.server import Broker
-from app.kafka.request_reply import Gateway
+from app.kafka.request_reply import RequestReply
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime.kafka_client_config import LogAccess
@@ -27,7 +27,7 @@ COMMANDS = 5
 
 
 async def test_records_wait_until_they_are_settled(
-    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
 ) -> None:
     door = asyncio.Event()
 
@@ -57,7 +57,7 @@ async def test_records_wait_until_they_are_settled(
 
 
 async def test_what_was_settled_is_not_waited_for(
-    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
 ) -> None:
     """The oldest command is the first that is not settled, whatever stands before it."""
     door, first = asyncio.Event(), next(iter(names("since", 1)))

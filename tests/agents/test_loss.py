@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from app.broker.server import Broker
-from app.kafka.request_reply import Gateway
+from app.kafka.request_reply import RequestReply
 from schemas.ids import AuditEventId, TenantId
 from schemas.topics import Topic
 from streams.runtime.event_publisher import seal_record
@@ -30,7 +30,7 @@ async def progress(store: Path, count: int) -> None:
 
 
 async def test_every_command_is_answered_once_while_workers_stop_die_and_join(
-    broker: Broker, gateway: Gateway, store: Path
+    broker: Broker, gateway: RequestReply, store: Path
 ) -> None:
     """Duplicates are answered as replays, and the group ends with nothing uncommitted."""
     expected = names("loss", COMMANDS)

@@ -10,7 +10,7 @@ import pytest
 from faust.types import TP
 
 from app.broker.server import Broker
-from app.kafka.request_reply import Gateway
+from app.kafka.request_reply import RequestReply
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime import supervisor as worker_module
 from streams.runtime.producer import LogWriter
@@ -58,7 +58,7 @@ class SlowEngine:
 async def test_records_that_wait_long_for_moving_engines_cause_no_restart(
     broker: Broker,
     writer: LogWriter,
-    gateway: Gateway,
+    gateway: RequestReply,
     tmp_path: Path,
 ) -> None:
     """Each record takes the engine three times the patience of the supervisor, beside its neighbours."""
@@ -78,7 +78,7 @@ async def test_records_that_wait_long_for_moving_engines_cause_no_restart(
 async def test_a_handler_that_stands_still_with_its_engines_is_restarted(
     broker: Broker,
     writer: LogWriter,
-    gateway: Gateway,
+    gateway: RequestReply,
     tmp_path: Path,
 ) -> None:
     finished = 7  # jobs of before: a count that does not grow is no progress
@@ -98,7 +98,7 @@ async def test_a_handler_that_stands_still_with_its_engines_is_restarted(
 async def test_a_restart_ends_every_handler_of_the_app_before_it(
     broker: Broker,
     writer: LogWriter,
-    gateway: Gateway,
+    gateway: RequestReply,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

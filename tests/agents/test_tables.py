@@ -7,7 +7,7 @@ from pathlib import Path
 import faust
 
 from app.broker.server import Broker
-from app.kafka.request_reply import Gateway
+from app.kafka.request_reply import RequestReply
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime.agents import attach
@@ -62,7 +62,7 @@ class Bounded:
 
 
 async def test_what_an_actor_remembers_survives_a_restart_and_stays_within_its_bound(
-    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
 ) -> None:
     build = Bounded(writer, broker.address, tmp_path)
     asked = list(names("table", 120))
@@ -84,7 +84,7 @@ async def test_what_an_actor_remembers_survives_a_restart_and_stays_within_its_b
 
 
 async def test_what_is_remembered_again_is_young_again(
-    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
 ) -> None:
     build = Bounded(writer, broker.address, tmp_path)
 
@@ -98,7 +98,7 @@ async def test_what_is_remembered_again_is_young_again(
 
 
 async def test_what_is_settled_is_committed_while_the_load_goes_on(
-    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
 ) -> None:
     """Every command writes to the table here, so the producer never comes to rest."""
     over = asyncio.Event()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from app.broker.server import Broker
-from app.kafka.request_reply import Gateway
+from app.kafka.request_reply import RequestReply
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime.producer import LogWriter, Outgoing, partition_of
@@ -187,7 +187,7 @@ def of_one_partition(prefix: str, count: int) -> list[str]:
 
 
 async def test_a_slow_command_delays_none_of_its_partition_and_comes_again_after_a_stop(
-    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
 ) -> None:
     """What was answered behind it comes again as well, for its offset could not be committed."""
     slow, *others = of_one_partition("window", 30)
@@ -217,7 +217,7 @@ async def test_a_slow_command_delays_none_of_its_partition_and_comes_again_after
 
 
 async def test_commands_of_one_key_are_handled_one_after_another_beside_those_of_others(
-    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
 ) -> None:
     """None ends before two keys of the partition were at work at once."""
     at_work: Counter[str] = Counter()

@@ -11,7 +11,7 @@ import faust
 from faust.types import TP
 
 from app.broker.server import Broker
-from app.kafka.request_reply import Gateway
+from app.kafka.request_reply import RequestReply
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime.kafka_client_config import LogAccess
@@ -35,7 +35,7 @@ async def decide(command: SubmitVerification) -> VerificationDecided:
 
 
 async def test_an_app_that_crashed_is_built_anew(
-    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
 ) -> None:
     built: list[faust.App] = []
 
@@ -54,7 +54,7 @@ async def test_an_app_that_crashed_is_built_anew(
 
 
 async def test_an_app_that_cannot_be_built_after_a_crash_is_built_a_second_later(
-    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
 ) -> None:
     built: list[faust.App | None] = []
 
@@ -78,7 +78,7 @@ async def test_an_app_that_cannot_be_built_after_a_crash_is_built_a_second_later
 
 
 async def test_the_longest_session_timeout_of_the_settings_can_be_chosen(
-    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
 ) -> None:
     settings = replace(quick_settings(broker.address, tmp_path), session_timeout_s=300.0)
 
@@ -87,7 +87,7 @@ async def test_the_longest_session_timeout_of_the_settings_can_be_chosen(
 
 
 async def test_an_app_that_stands_still_for_no_reason_is_built_anew(
-    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
 ) -> None:
     built: list[faust.App] = []
 
@@ -109,7 +109,7 @@ async def test_an_app_that_stands_still_for_no_reason_is_built_anew(
 
 
 async def test_an_app_whose_rebalance_does_not_end_is_built_anew(
-    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
 ) -> None:
     built: list[faust.App] = []
 
@@ -151,7 +151,7 @@ async def test_a_worker_without_a_broker_waits_for_one(tmp_path: Path) -> None:
 
 
 async def test_a_record_that_waits_for_its_store_makes_the_worker_unhealthy_and_is_waited_for(
-    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path
 ) -> None:
     door = asyncio.Event()
 

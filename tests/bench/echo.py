@@ -23,7 +23,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-
 
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings
-from app.process.startup import until_told_to_stop
+from app.process.startup import wait_for_stop_signal
 from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.kafka_client_config import LogAccess
 from tests.bench.library_calls import EVENTS, LibraryCalls
@@ -121,7 +121,7 @@ async def serve(folder: Path, *, laden: bool) -> None:
         await site.start()
         sys.stdout.write(f"echo is ready: http://127.0.0.1:{runner.addresses[0][1]}\n")
         sys.stdout.flush()
-        await until_told_to_stop()
+        await wait_for_stop_signal()
         reader.cancel()
         await runner.cleanup()
         await consumer.stop()

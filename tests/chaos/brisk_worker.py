@@ -9,10 +9,10 @@ from typing import Final
 
 from app.composition.stores import open_deployment
 from app.composition.webhooks import WebhookPace
-from app.composition.wiring import open_worker
+from app.composition.worker import open_worker
 from app.kafka.cluster import access_of, prepare_topics
 from app.observability.logging import configure_logging
-from app.process.startup import until_told_to_stop
+from app.process.startup import wait_for_stop_signal
 from app.settings import read_settings
 from streams.runtime.producer import LogWriter
 from streams.webhooks.rules import Pace
@@ -50,4 +50,4 @@ async def _work(data_dir: Path) -> None:
         ):
             sys.stdout.write("worker is ready: brisk\n")
             sys.stdout.flush()
-            await until_told_to_stop()
+            await wait_for_stop_signal()

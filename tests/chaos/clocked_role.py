@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from app.__main__ import main
-from app.composition import stores, wiring
+from app.composition import front, stores, worker
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -15,7 +15,7 @@ def run(arguments: Sequence[str]) -> None:
     file, *rest = arguments
     time.tzset()
     ahead = _ahead(stores.now, Path(file))
-    for module in (stores, wiring):
+    for module in (stores, front, worker):
         vars(module)["now"] = ahead
     sys.argv = ["veristream", *rest]
     main()

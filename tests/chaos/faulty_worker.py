@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from app.composition.stores import Deployment, open_deployment
-from app.composition.wiring import open_worker
+from app.composition.worker import open_worker
 from app.kafka.cluster import access_of, prepare_topics
 from app.observability.logging import configure_logging
-from app.process.startup import until_told_to_stop
+from app.process.startup import wait_for_stop_signal
 from app.settings import read_settings
 from schemas.problems import StoreUnavailable
 from streams.ports.stores import Stores
@@ -34,7 +34,7 @@ async def main(data_dir: Path, wrap_stores: WrapStores, wrap_writer: WrapWriter)
         ):
             sys.stdout.write("worker is ready: crashing\n")
             sys.stdout.flush()
-            await until_told_to_stop()
+            await wait_for_stop_signal()
 
 
 def run(arguments: Sequence[str]) -> None:

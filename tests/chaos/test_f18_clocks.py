@@ -10,7 +10,7 @@ import pytest
 
 from app.adapters.memory.stores import open_memory_stores
 from app.adapters.security.crypto import RootKey
-from app.kafka.request_reply import Gateway
+from app.kafka.request_reply import RequestReply
 from schemas.topics import Topic
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.outbox_relay import OutboxRelay
@@ -56,7 +56,7 @@ async def test_an_answer_arrives_whatever_the_clocks_of_front_and_worker_say(
         settings = quick_settings(broker.address, tmp_path)
         async with (
             running_worker(lambda: verification_app(writer, settings, lambda _: decide)),
-            Gateway(LogAccess(broker.address), writer, KEYS, name="front", now=clock) as gateway,
+            RequestReply(LogAccess(broker.address), writer, KEYS, name="front", now=clock) as gateway,
         ):
             await ask(gateway, "answered", timeout_s=120)
 

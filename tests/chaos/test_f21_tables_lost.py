@@ -15,9 +15,9 @@ from prometheus_client import CollectorRegistry
 from typing_extensions import override
 
 from app.broker.server import Broker
-from app.http.health_port import serving_health
+from app.http.routes.health import serving_health
 from app.kafka.cluster import TABLES
-from app.kafka.request_reply import Gateway
+from app.kafka.request_reply import RequestReply
 from app.observability.health_probes import probes_of
 from schemas.ids import SubjectId, VerificationId, derive_id
 from schemas.topics import Topic
@@ -91,12 +91,12 @@ class Actors:
 
 
 @asynccontextmanager
-async def scene(folder: Path) -> AsyncIterator[tuple[Broker, Gateway, Actors]]:
+async def scene(folder: Path) -> AsyncIterator[tuple[Broker, RequestReply, Actors]]:
     """A broker, a front's gateway, and actors whose worker the test runs."""
     async with (
         open_broker(folder / "broker") as broker,
         LogWriter(LogAccess(broker.address), KEYS) as writer,
-        Gateway(LogAccess(broker.address), writer, KEYS, name="front", now=now) as gateway,
+        RequestReply(LogAccess(broker.address), writer, KEYS, name="front", now=now) as gateway,
     ):
         yield broker, gateway, Actors(Stage(), writer, broker.address, folder / "local")
 
@@ -115,11 +115,11 @@ async def submitted(stage: Stage, count: int) -> list[SubmitVerification]:
     ]
 
 
-async def ask_all(gateway: Gateway, asked: list[SubmitVerification]) -> list[VerificationDecided]:
+async def ask_all(gateway: RequestReply, asked: list[SubmitVerification]) -> list[VerificationDecided]:
     """Ask for all of them at once."""
     topic = Topic.VERIFICATION_COMMANDS
     return await asyncio.gather(
-        *(gateway.ask(topic, one.verification_id, one, VerificationDecided, 120) for one in asked)
+        *(gateway.request(topic, one.verification_id, one, VerificationDecided, 120) for one in asked)
     )
 
 

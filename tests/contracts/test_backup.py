@@ -32,12 +32,12 @@ from app.backup import restoring, taking
 from app.backup.manifest import MANIFEST_FILE
 from app.backup.moment import pinned
 from app.backup.restoring import activate_restored, restore_backup, verify_backup
-from app.backup.segments_at import HeldLog, whole_bytes
+from app.backup.segments_at import LogSnapshot, whole_bytes
 from app.backup.taking import take_backup
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings
-from app.cli.actions import roles
-from app.cli.actions.backup import backup
+from app.cli import roles
+from app.cli.backup import take
 from app.composition.restore_marker import read_mark
 from app.composition.stores import open_deployment
 from app.process.startup import CannotStart
@@ -76,7 +76,7 @@ class Deployed:
 
 
 def silent(_: str) -> None:
-    """Tell nobody how far the work is."""
+    """Report nobody how far the work is."""
 
 
 @pytest.fixture(scope="module")
@@ -224,7 +224,7 @@ def test_a_second_backup_does_not_overwrite_the_first(deployed: Deployed) -> Non
 
 def test_a_folder_that_is_no_deployment_is_not_backed_up(tmp_path: Path) -> None:
     with pytest.raises(CannotStart, match="veristream up"):
-        backup(Settings(data_dir=tmp_path / "none"), tmp_path / "backup", as_json=True)
+        take(Settings(data_dir=tmp_path / "none"), tmp_path / "backup", as_json=True)
 
     assert entries(tmp_path) == []
 
@@ -322,9 +322,9 @@ async def test_a_restored_folder_starts_no_role_that_sends_or_consumes(
     settings = keyed(deployed, tmp_path / "target")
     await asyncio.to_thread(restore_backup, settings, deployed.backup, silent)
     starts: dict[str, Callable[[], Awaitable[None]]] = {
-        "up": lambda: roles.up(settings),
-        "front": lambda: roles.front(settings),
-        "worker": lambda: roles.worker(settings, ("webhooks", "deliveries")),
+        "up": lambda: roles.run_all(settings),
+        "front": lambda: roles.run_front(settings),
+        "worker": lambda: roles.run_worker(settings, ("webhooks", "deliveries")),
     }
     start = starts[role]
 
@@ -368,7 +368,7 @@ def test_a_segment_that_compaction_replaces_stays_what_it_was(tmp_path: Path) ->
     first.write_bytes(b"closed")
     first.with_suffix(".index").write_bytes(b"index")
     last.write_bytes(b"not a batch")
-    segments = HeldLog([tmp_path])
+    segments = LogSnapshot([tmp_path])
     segments.refresh()
     (tmp_path / "draft").write_bytes(b"compacted")
     (tmp_path / "draft").replace(first)

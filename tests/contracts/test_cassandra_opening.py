@@ -18,10 +18,10 @@ from app.adapters.cassandra.stores import open_cassandra_stores
 from app.adapters.security.at_rest import SealingJournal
 from app.adapters.security.crypto import RootKey, RootKeyRefused
 from app.adapters.shared.open_errors import SchemaRefused, StoreRefused
-from app.cli.actions.migrate import migrate as migrate_store
+from app.cli.migrate import migrate_store
 from app.composition.cassandra import address_of
 from app.composition.stores import open_deployment
-from app.doctor.cassandra import look_at_cassandra
+from app.doctor.checks import check_cassandra
 from app.process.startup import CannotStart
 from app.settings import Settings
 from schemas.problems import StoreUnavailable
@@ -174,7 +174,7 @@ async def test_processes_that_start_a_new_store_at_once_agree_on_the_folder(
 async def test_the_doctor_says_what_it_sees_of_a_migrated_keyspace(
     cassandra: CassandraServer, first_migration: Migrated
 ) -> None:
-    (finding,) = await look_at_cassandra(chosen(cassandra, first_migration.keyspace))
+    (finding,) = await check_cassandra(chosen(cassandra, first_migration.keyspace))
 
     assert finding.ok
     assert f"1 of 1 nodes up, schema {NEWEST}, copies: 1" in finding.found
@@ -185,13 +185,13 @@ async def test_the_doctor_names_the_mend_of_a_keyspace_that_was_not_migrated(
 ) -> None:
     await make_keyspace(cassandra, keyspace)
 
-    (finding,) = await look_at_cassandra(chosen(cassandra, keyspace))
+    (finding,) = await check_cassandra(chosen(cassandra, keyspace))
 
-    assert (finding.ok, finding.mend) == (False, "run: veristream migrate")
+    assert (finding.ok, finding.fix) == (False, "run: veristream migrate")
 
 
 async def test_the_doctor_says_nothing_of_a_cassandra_nobody_configured() -> None:
-    assert await look_at_cassandra(Settings()) == []
+    assert await check_cassandra(Settings()) == []
 
 
 def chosen(cassandra: CassandraServer, keyspace: str) -> Settings:

@@ -275,7 +275,7 @@ async def test_a_defect_in_one_job_leaves_nobody_waiting(
         assert any(isinstance(answer, StoreUnavailable) for answer in answers)
         await stores.journal.commit(CHANGE)
         await stores.records.get(ACME, RecordKind.VERIFICATION, VERIFICATION)
-    assert "met a defect" in caplog.text
+    assert "batch thread of the store failed" in caplog.text
 
 
 async def test_an_unexpected_error_while_a_write_is_prepared_reaches_the_caller(
@@ -291,7 +291,7 @@ async def test_an_unexpected_error_while_a_write_is_prepared_reaches_the_caller(
             async with asyncio.timeout(60):
                 await stage_and_write(defective)
         assert (await stores.journal.commit(CHANGE)).won
-    assert "met a defect" in caplog.text
+    assert "batch thread of the store failed" in caplog.text
 
 
 async def test_a_defect_while_images_are_sealed_reaches_the_asker(folder: Path) -> None:

@@ -16,8 +16,7 @@ from app.adapters.sqlite import search as sqlite_search
 from app.adapters.sqlite import search_index
 from app.adapters.sqlite.search import Search
 from app.adapters.sqlite.stores import open_sqlite_stores
-from app.http.filters import Page
-from app.http.listing import page_of, place_of
+from app.http.listing import Page, page_of, place_of
 from streams.ports.records import Change, Position, Record, RecordKind
 from streams.ports.stores import Stores
 from tests.builders import ACME, NOW

@@ -11,7 +11,7 @@ import pytest
 from app.adapters.files.blobs import BlobFiles
 from app.adapters.security.crypto import Purpose, RootKey
 from app.doctor.invariants.log_state import MEMORY, LogState
-from app.doctor.invariants.store_state import Held
+from app.doctor.invariants.store_state import StoreState
 from schemas.audit import SealAudit
 from schemas.enums import DecisionOutcome, VerificationStatus
 from schemas.ids import AuditEventId, VerificationId, derive_id
@@ -70,7 +70,7 @@ class World:
         self._offset += 1
         raw_key = None if key is None else key.encode()
         delivery = signed(Delivery(topic, 0, self._offset, raw_key, value, {CORRELATION: cid.encode()}))
-        self.log_state.meet(delivery, at)
+        self.log_state.add(delivery, at)
         return delivery
 
     def send(self, name: str, **changes: Any) -> tuple[SubmitVerification, Delivery]:
@@ -83,16 +83,16 @@ class World:
 
     async def judge(self) -> list[str]:
         """Hold everything against everything."""
-        store_state = Held(
+        store_state = StoreState(
             stores=self.stage.stores,
             audit_key=AUDIT_KEY,
             due_before=LATER,
-            kept_since=NOW - timedelta(days=1),
+            retained_since=NOW - timedelta(days=1),
             needles=rules.hidden(["ERIKSSON"]),
         )
         await store_state.walk_records(ACME)
-        await store_state.hold_against_commands(self.log_state)
-        await store_state.hold_against_events(self.log_state)
+        await store_state.compare_with_commands(self.log_state)
+        await store_state.compare_with_events(self.log_state)
         await store_state.walk_audit(ACME)
         found = [*self.log_state.violations, *store_state.violations]
         return sorted({f"{v.invariant} {v.about}: {v.found}" for v in found})
@@ -177,9 +177,10 @@ async def test_i1_a_remembered_refusal_is_an_end(world: World) -> None:
 
 async def test_i1_a_dead_letter_is_an_end(world: World) -> None:
     _, sent = world.send("buried")
-    letter = dead_letter(sent, "handler raised KeyError", NOW)
-    world.log_state.meet(
-        signed(Delivery(letter.topic, 0, 1, letter.key, letter.value, dict(letter.headers))), NOW
+    buried = dead_letter(sent, "handler raised KeyError", NOW)
+    world.log_state.add(
+        signed(Delivery(buried.topic, 0, 1, buried.key, buried.value, dict(buried.headers))),
+        NOW,
     )
 
     assert await world.judge() == []
@@ -262,7 +263,7 @@ async def test_i4_an_event_of_a_decision_nobody_recorded(world: World) -> None:
     world.append(Topic.DECISIONS, "key", stray.to_bytes())
 
     assert await world.judge() == [
-        f"I4 {derive_id('ver', 'stray')}: is told in the decision topic and has no record"
+        f"I4 {derive_id('ver', 'stray')}: is in the decision topic and has no record"
     ]
 
 
@@ -380,7 +381,7 @@ async def test_i8_blobs_without_a_row_and_twice(world: World, tmp_path: Path) ->
     known, unknown = world.command.selfie_evidence_id, derive_id("evd", "unknown")
     for evidence_id in (known, known, unknown):
         blobs.write(ACME, evidence_id, b"sealed")  # type: ignore[arg-type]  # an evidence id
-    store_state = Held(world.stage.stores, AUDIT_KEY, LATER, NOW)
+    store_state = StoreState(world.stage.stores, AUDIT_KEY, LATER, NOW)
 
     await store_state.walk_blobs(blobs, datetime.now(NOW.tzinfo) + timedelta(hours=1))
 
@@ -400,8 +401,8 @@ async def test_i9_a_planted_value_in_any_topic(world: World, topic: str) -> None
 
 
 async def test_i9_a_planted_value_in_a_header_or_a_key(world: World) -> None:
-    world.log_state.meet(Delivery(Topic.AUDIT, 0, 1, b"eriksson", b"", {}), NOW)
-    world.log_state.meet(Delivery(Topic.AUDIT, 0, 2, b"", b"", {"name": b"ERIKSSON"}), NOW)
+    world.log_state.add(Delivery(Topic.AUDIT, 0, 1, b"eriksson", b"", {}), NOW)
+    world.log_state.add(Delivery(Topic.AUDIT, 0, 2, b"", b"", {"name": b"ERIKSSON"}), NOW)
 
     assert starts(await world.judge(), f"I9 {Topic.AUDIT}/0@1", f"I9 {Topic.AUDIT}/0@2")
 

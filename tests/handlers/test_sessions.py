@@ -3,7 +3,7 @@
 import pytest
 
 from app.adapters.security.crypto import Purpose, RootKey
-from app.doctor.invariants.store_state import Held
+from app.doctor.invariants.store_state import StoreState
 from schemas.enums import EvidenceKind, FlowType, SessionStatus
 from schemas.ids import SessionId, derive_id
 from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
@@ -331,11 +331,11 @@ async def test_a_selfie_without_a_face_leaves_the_known_portrait_where_it_is() -
 
 async def test_the_checker_finds_nothing_wrong_with_a_hosted_verification(stage: SessionStage) -> None:
     await stage.run()
-    store_state = Held(
+    store_state = StoreState(
         stores=stage.stores,
         audit_key=RootKey(b"r" * 32).derive(Purpose.AUDIT_CHAIN),
         due_before=stage.now,
-        kept_since=stage.now,
+        retained_since=stage.now,
     )
 
     await store_state.walk_records(ACME)

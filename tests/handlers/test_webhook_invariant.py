@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.doctor.invariants.deliveries import walk_deliveries
-from app.doctor.invariants.store_state import Held
+from app.doctor.invariants.store_state import StoreState
 from schemas.audit import Actor, AuditAction
 from schemas.events import DecisionEvent
 from schemas.ids import EndpointId
@@ -32,11 +32,11 @@ class World:
     async def look(self) -> list[tuple[str, str]]:
         """What the checker finds, an hour later."""
         later = self.stage.now + timedelta(hours=1)
-        store_state = Held(
+        store_state = StoreState(
             stores=self.stage.stores,
             audit_key=bytes(32),
             due_before=later - timedelta(minutes=1),
-            kept_since=self.stage.now - timedelta(days=30),
+            retained_since=self.stage.now - timedelta(days=30),
         )
         await walk_deliveries(store_state, ACME)
         assert store_state.looked_at[Invariant.I4] > 0

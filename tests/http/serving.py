@@ -7,7 +7,7 @@ import sys
 from pydantic import SecretStr
 
 from app.observability.logging import configure_logging
-from app.process.startup import until_told_to_stop
+from app.process.startup import wait_for_stop_signal
 from streams.catalog.handler import Catalogue
 from tests.http.session_steps import open_page, publish_flow
 from tests.http.support import TEST, build_body, now, open_front
@@ -31,7 +31,7 @@ async def serve() -> None:
         said = {"url": front.url, "key": TEST, "cookies": cookies, "operator": TOKEN, "capture": capture}
         sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()
-        await until_told_to_stop()
+        await wait_for_stop_signal()
 
 
 if __name__ == "__main__":

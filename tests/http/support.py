@@ -26,8 +26,7 @@ from app.http.ports import Authenticator, FrontPorts, FrontSettings
 from app.http.rate_limits import RateLimiter
 from app.http.server import create_app, make_runner
 from app.intake.admission import Admission
-from app.intake.capture import build_capture_intake
-from app.intake.capture_tokens import CaptureTokens
+from app.intake.capture import CaptureTokens, build_capture_intake
 from app.intake.verifications import Intake
 from app.observability.health_probes import Probe
 from app.observability.metrics import build_metrics
@@ -180,7 +179,7 @@ class DirectGateway:
         self.asked: list[Any] = []
         self.failing: Exception | None = None
 
-    async def ask(
+    async def request(
         self, topic: Topic, key: str, command: Command, answer_type: type[Answer], timeout_s: float, /
     ) -> Answer:
         """Carry the command out."""
@@ -416,7 +415,7 @@ class Sending:
 
     def _send(self, topic: Topic, key: str, command: Command) -> None:
         assert self.gateway is not None
-        task = asyncio.create_task(self.gateway.ask(topic, key, command, Event, 20.0))
+        task = asyncio.create_task(self.gateway.request(topic, key, command, Event, 20.0))
         self._under_way.add(task)
 
     async def settle(self) -> None:
@@ -473,7 +472,7 @@ def _ports(
     registry, tokens = CollectorRegistry(), CaptureTokens(PEPPER, people.clock)
     images = PooledImageDecoder(pool)
     intake = Intake(
-        gateway=gateway,
+        request_reply=gateway,
         records=stores.records,
         evidence=stores.evidence,
         vault=stores.vault,
@@ -486,7 +485,7 @@ def _ports(
         authenticate=keys,
         recognise_reviewer=RecogniseReviewer(stores.records, stores.journal, PEPPER, people.clock),
         recognise_capture=tokens.recognise,
-        gateway=gateway,
+        request_reply=gateway,
         intake=intake,
         capture=build_capture_intake(stores.evidence, images, now),
         capture_tokens=tokens,

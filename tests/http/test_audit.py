@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from app.http.cursors import Cursors
-from app.http.negotiation import preferred
+from app.http.headers import preferred
 from app.http.routes.audit import cells, csv_lines
 from schemas.audit import AuditAction, AuditEvent, AuditFilter
 from schemas.base import rfc3339

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.http.cursors import Cursors
-from app.http.filters import Paging
+from app.http.listing import Paging
 from schemas.problems import ProblemCode, Refused
 from streams.ports.records import Position
 from tests.http.support import FOREIGN, LIVE, PATH, Front, build_body

@@ -33,7 +33,7 @@ async def pending(front: Front, idempotency_key: str | None = None) -> Response:
 async def arrive(front: Front) -> None:
     """Let what was asked last be decided."""
     command = front.gateway.asked[-1]
-    await front.gateway.ask(
+    await front.gateway.request(
         Topic.VERIFICATION_COMMANDS, command.verification_id, command, VerificationDecided, 10.0
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from app.cli.actions import reviewers, tenants
+from app.cli import reviewers, tenants
 from app.http.bodies import BodyBudget
 from app.http.examples import read_examples
 from app.http.server import endpoints_of

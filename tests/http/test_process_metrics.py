@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import pytest
 from aiohttp import ClientSession
 
-from app.http.health_port import serving_health
-from app.observability.process_metrics import process_registry, watching_loop
-from app.vision.job_times import job_times
+from app.http.routes.health import serving_health
+from app.observability.metrics import process_registry, watching_loop
+from app.vision.pool import job_times
 from schemas.topics import Topic
 from streams.runtime.supervisor import Figure
 

@@ -102,7 +102,7 @@ async def test_of_two_subjects_under_one_key_the_decided_one_rests_on_its_own_ev
     won = (await front.submit(build_body("sim:approved@second"), idempotency_key="order-1")).json
     late = front.gateway.asked[0]  # of the first subject, with the same images, and second in the log
     with pytest.raises(Refused):
-        await front.gateway.ask(
+        await front.gateway.request(
             Topic.VERIFICATION_COMMANDS, late.verification_id, late, VerificationDecided, 10.0
         )
 

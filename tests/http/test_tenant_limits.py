@@ -171,7 +171,7 @@ async def test_what_was_published_while_the_store_was_read_is_newer() -> None:
     limits = TenantLimits(slow.records, DEPLOYMENT, Clock())
     reading = asyncio.create_task(limits.of(ACME))
     await read.wait()
-    limits.tell(ACME, TenantRateLimits(key=3))
+    limits.remember(ACME, TenantRateLimits(key=3))
     go_on.set()
 
     assert await reading == {"key": 3}

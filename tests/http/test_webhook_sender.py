@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from app.adapters.webhooks.address_guard import SystemNames
-from app.adapters.webhooks.sender import KEPT_MOST, WAIT_MOST_S, open_sender, strict_tls, wait_of
+from app.adapters.webhooks.sender import STORED_BODY_BYTES, WAIT_MOST_S, open_sender, strict_tls, wait_of
 from schemas.webhooks import FailureKind
 from streams.webhooks.ports import Answer
 from tests.engines.certificates import Authority
@@ -120,7 +120,7 @@ async def test_the_beginning_of_its_text_is_kept() -> None:
     async with receiving(answering("500 No", body="é".encode() * 4000)) as receiver:
         answer = await post(receiver.url)
 
-    assert answer.text == "é" * (KEPT_MOST // 2)
+    assert answer.text == "é" * (STORED_BODY_BYTES // 2)
 
 
 async def test_bytes_that_are_no_text_are_replaced() -> None:
@@ -141,7 +141,7 @@ async def test_nothing_is_inflated() -> None:
 
     assert answer.text is not None
     assert answer.text.startswith("\x1f\ufffd\x08")
-    assert len(answer.text) <= KEPT_MOST
+    assert len(answer.text) <= STORED_BODY_BYTES
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ async def test_an_endless_body_is_left_after_64_kilobytes(first: bytes) -> None:
     async with receiving(repeating(b"HTTP/1.1 500 No\r\n" + first + b"\r\n", piece)) as receiver:
         answer = await post(receiver.url)
 
-    assert (answer.status, answer.text) == (500, "x" * KEPT_MOST)
+    assert (answer.status, answer.text) == (500, "x" * STORED_BODY_BYTES)
 
 
 async def test_a_body_that_drips_ends_with_the_attempt_and_the_status_counts() -> None:

@@ -19,11 +19,10 @@ from typing import Any, Final, Protocol, Self
 from aiohttp import ClientResponse, ClientSession, ClientTimeout
 from PIL import Image, ImageFilter
 
-from app.adapters.files.data_dir import DATABASE_FILE, ROOT_KEY_FILE
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import DATABASE_FILE, ROOT_KEY_FILE, make_private
 from app.adapters.security.crypto import load_root_key
 from app.adapters.sqlite.engine import prepare
-from app.cli.actions.tenants import create_key, create_tenant
+from app.cli.tenants import create_key, create_tenant
 from app.demo.run import packaged_portrait, take_selfie
 from app.demo.specimens import Alterations, PassportSpecimen, draw_passport, to_jpeg
 from app.settings import Settings

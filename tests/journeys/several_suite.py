@@ -57,7 +57,7 @@ class SeveralProcesses:
                 if status == 503:
                     break
 
-            assert body["dependencies"]["front"] == {"status": "down", "cause": "it was told to stop"}
+            assert body["dependencies"]["front"] == {"status": "down", "cause": "it is stopping"}
             assert header["Connection"] == "close"
             assert await slow == (201, "")
             assert await front.process.wait() == 0

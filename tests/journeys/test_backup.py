@@ -15,8 +15,7 @@ from aiohttp import ClientSession
 from PIL import Image
 from typing_extensions import override
 
-from app.adapters.files.data_dir import ROOT_KEY_FILE
-from app.adapters.files.private_files import open_to_others
+from app.adapters.files.data_dir import ROOT_KEY_FILE, open_to_others
 from app.composition.restore_marker import read_mark
 from tests.chaos.load import Load, open_client
 from tests.chaos.verdict import BOUND_S

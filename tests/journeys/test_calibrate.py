@@ -18,9 +18,9 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
+from app.calibration import run as commands
 from app.calibration.pairs import CalibrationRefused, Pair
 from app.calibration.photographs import NO_FACE, Comparison, Photograph
-from app.cli.actions import calibrate as commands
 from app.cli.main import app
 from app.process.output import err, say_error
 from app.vision.faces.core import FaceCore

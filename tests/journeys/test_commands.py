@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from app.cli.actions.lists import list_keys, list_reviewers, list_tenants
-from app.cli.actions.reviewers import name_from
+from app.cli.lists import list_keys, list_reviewers, list_tenants
 from app.cli.main import app as cli
+from app.cli.reviewers import name_from
 from app.composition.stores import open_deployment
 from app.composition.wiring import running_all
 from app.demo.access import FILE, FOLDER, make_access, reset

@@ -13,10 +13,9 @@ from pydantic import SecretStr
 
 from app.composition.start_audit import SettingMarks, write_front_start
 from app.composition.stores import Deployment, open_deployment
-from app.doctor.findings import Finding
-from app.doctor.invariants.check import Look, Report, say_report
-from app.doctor.running_service import RunningLook, address_of
-from app.process.version import installed_version
+from app.doctor.invariants.check import InvariantCheck, Report, print_report
+from app.doctor.running_service import Finding, ServiceCheck, address_of
+from app.process.startup import installed_version
 from app.settings import Settings
 from streams.invariants.rules import COUNTED, MEANING, Invariant, Violation
 from tests.http.support import open_front
@@ -42,7 +41,7 @@ async def running(deployment: Deployment, **given: Any) -> AsyncIterator[str]:
 async def look(deployment: Deployment, url: str, **given: Any) -> tuple[dict[str, Finding], bool | None]:
     """What the doctor finds about the service at an address, under these settings."""
     settings = Settings(data_dir=Path("here"), port=2, **given)
-    found = await RunningLook(settings, url, deployment)()
+    found = await ServiceCheck(settings, url, deployment)()
     return {one.looked_at: one for one in found.findings}, found.insecure_receivers
 
 
@@ -92,7 +91,7 @@ async def test_where_no_service_runs_the_address_is_said(deployment: Deployment)
     assert list(found) == ["service"]
     assert (found["service"].ok, insecure) == (False, None)
     assert found["service"].found == f"no service runs at {free}"
-    assert "veristream up" in (found["service"].mend or "")
+    assert "veristream up" in (found["service"].fix or "")
 
 
 async def test_without_an_address_both_the_last_start_and_these_settings_are_asked(
@@ -100,7 +99,7 @@ async def test_without_an_address_both_the_last_start_and_these_settings_are_ask
 ) -> None:
     async with running(deployment):
         settings = Settings(host="0.0.0.0", port=2)  # noqa: S104 - nothing is bound
-        (found,) = (await RunningLook(settings, None, deployment)()).findings
+        (found,) = (await ServiceCheck(settings, None, deployment)()).findings
 
     assert address_of(settings) == "http://127.0.0.1:2"
     assert found.found == "no service runs at http://127.0.0.1:1 or at http://127.0.0.1:2"
@@ -111,7 +110,7 @@ async def test_a_service_over_another_store_is_distinguished(deployment: Deploym
         found, _ = await look(deployment, url)
 
     assert "keeps its records elsewhere than here" in found["service"].found
-    assert "--data-dir" in (found["service"].mend or "")
+    assert "--data-dir" in (found["service"].fix or "")
 
 
 async def test_what_is_not_veristream_is_not_taken_for_it(deployment: Deployment) -> None:
@@ -130,7 +129,7 @@ async def test_what_is_not_veristream_is_not_taken_for_it(deployment: Deployment
 
 def test_each_invariant_is_said_in_words_with_what_was_counted(capsys: pytest.CaptureFixture[str]) -> None:
     looks = [
-        Look(
+        InvariantCheck(
             invariant=invariant,
             meaning=MEANING[invariant],
             counted=COUNTED[invariant],
@@ -141,7 +140,7 @@ def test_each_invariant_is_said_in_words_with_what_was_counted(capsys: pytest.Ca
     ]
     broken = Violation(invariant=Invariant.I5, about="ver_1", found="went from [APPROVED] to REJECTED")
 
-    say_report(Report(looks=tuple(looks), violations=(broken,)))
+    print_report(Report(looks=tuple(looks), violations=(broken,)))
 
     output = capsys.readouterr().out
     assert [invariant for invariant in Invariant if MEANING[invariant] not in output] == []

@@ -9,9 +9,9 @@ import structlog
 import typer
 from typer.testing import CliRunner
 
-from app.cli.actions.migrate import migrate
-from app.cli.actions.tenants import create_tenant
 from app.cli.main import app
+from app.cli.migrate import migrate_store
+from app.cli.tenants import create_tenant
 from app.composition.existing_deployment import require_deployment
 from app.process.startup import CannotStart
 from app.process.unknown_variables import known_variables, unknown_variables, warn_of_unknown_variables
@@ -87,7 +87,7 @@ async def test_r12_the_exit_status_is_2_and_the_message_names_the_folder_that_wa
 
 async def test_r12_an_empty_folder_holds_no_deployment(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path)
-    for refused in (create_tenant(settings, "Acme"), migrate(settings)):
+    for refused in (create_tenant(settings, "Acme"), migrate_store(settings)):
         with pytest.raises(CannotStart, match="veristream up"):
             await refused
 
@@ -140,7 +140,7 @@ def test_r12_a_start_logs_the_name_and_never_the_value(monkeypatch: pytest.Monke
 
     assert logged == [
         {
-            "event": "settings.unknown_variable", "log_level": "warning", "variable": "SERVICE_ROOT_KEYS",
+            "event": "settings.variable_ignored", "log_level": "warning", "variable": "SERVICE_ROOT_KEYS",
             "nearest": "SERVICE_ROOT_KEY",
         }
     ]  # fmt: skip

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from app.cli.actions.lists import key_row, reviewer_row
+from app.cli.lists import key_row, reviewer_row
 from app.cli.main import app
-from app.process.version import installed_version
+from app.process.startup import installed_version
 from schemas.people import Reviewer, Role
 from tests.builders import ACME, NOW, build_api_key
 from tests.journeys.service import begin_deployment

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from app.cli.actions.webhook_resend import resend
-from app.cli.actions.webhooks import service_url
+from app.cli.webhook_resend import resend
+from app.cli.webhooks import service_url
 from app.composition.stores import new_id, now, open_deployment
 from app.demo.receiver import fault_of
 from app.doctor.checks import _receivers
@@ -342,7 +342,7 @@ def test_the_doctor_names_insecure_receivers_and_the_mend() -> None:
     found = {allowed: _receivers(Settings(webhooks_allow_insecure=allowed)) for allowed in (True, False)}
 
     assert (found[True].ok, found[False].ok) == (False, True)
-    assert "unset SERVICE_WEBHOOKS_ALLOW_INSECURE" in (found[True].mend or "")
+    assert "unset SERVICE_WEBHOOKS_ALLOW_INSECURE" in (found[True].fix or "")
 
 
 SECRET_BYTES = secret_bytes(SECRET)

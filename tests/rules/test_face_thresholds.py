@@ -8,7 +8,7 @@ import pytest
 from app.calibration.error_rates import Band, Comparisons
 from app.calibration.photographs import Photograph
 from app.calibration.report import Report, make_report
-from app.calibration.report_text import say_report
+from app.calibration.report_text import print_report
 from app.composition.engines import choice_of
 from app.process.output import out
 from app.settings import SettingsRefused, read_settings
@@ -43,7 +43,7 @@ def report(accept_at: float, reject_above: float, *, default_engine: bool = True
 def said(answer: Report) -> str:
     """What is printed of a report."""
     with out.capture() as printed:
-        say_report(answer)
+        print_report(answer)
     return printed.get()
 
 

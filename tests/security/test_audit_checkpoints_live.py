@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app.adapters.files.data_dir import CHECKPOINTS_FOLDER
 from app.composition.stores import Deployment, open_deployment
-from app.composition.wiring import open_worker
+from app.composition.worker import open_worker
 from app.doctor.audit_chains import AuditReport, verify_audit
 from app.kafka.cluster import open_broker, prepare_topics
 from app.settings import Settings

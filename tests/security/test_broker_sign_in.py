@@ -252,7 +252,7 @@ async def test_one_who_does_not_sign_in_is_disconnected(tmp_path: Path) -> None:
 async def test_many_who_do_not_sign_in_keep_nobody_out(tmp_path: Path) -> None:
     """The oldest of them have to go at once, long before their time to sign in is over."""
     async with (
-        guarded_broker(tmp_path, max_strangers=5, deadline_s=600.0) as guarded,
+        guarded_broker(tmp_path, max_unauthenticated=5, deadline_s=600.0) as guarded,
         AsyncExitStack() as stack,
     ):
         signed_in = await stack.enter_async_context(guarded.talk("billing"))

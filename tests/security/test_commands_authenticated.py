@@ -278,8 +278,8 @@ async def test_forged_and_buried_records_are_never_sent_again(scene: Scene) -> N
     conclusion = next(
         one for one in await scene.genuine(Topic.REVIEW_COMMANDS) if b'"conclude"' in (one.value or b"")
     )
-    letter = dead_letter(conclusion, "handler raised KeyError", datetime.now(UTC))
-    invented = Delivery(letter.topic, 0, 0, letter.key, letter.value, dict(letter.headers))
+    buried = dead_letter(conclusion, "handler raised KeyError", datetime.now(UTC))
+    invented = Delivery(buried.topic, 0, 0, buried.key, buried.value, dict(buried.headers))
     nonsense = replace(invented, headers={"dead-partition": b"\xff", "dead-topic": b"?"})
     await scene.intruder.write(invented, nonsense)
     commands = [len(await deliveries_in(scene.fleet.profile.access, topic)) for topic in ACTED_ON]

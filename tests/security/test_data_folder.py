@@ -16,7 +16,7 @@ from app.adapters.files.data_dir import (
     STREAMS_FOLDER,
 )
 from app.composition.stores import open_deployment
-from app.doctor.checks import examine
+from app.doctor.checks import run_checks
 from app.settings import Settings
 from schemas.ids import EvidenceId, derive_id
 from tests.agents.support import until
@@ -93,11 +93,11 @@ async def test_13_the_doctor_names_what_is_open_to_others(tmp_path: Path) -> Non
     settings.data_dir.mkdir()
     settings.data_dir.chmod(0o755)  # a folder that was there stays as it is
 
-    (found,) = [one for one in await examine(settings) if one.looked_at == "data folder"]
+    (found,) = [one for one in await run_checks(settings) if one.looked_at == "data folder"]
     settings.data_dir.chmod(0o700)
-    (closed,) = [one for one in await examine(settings) if one.looked_at == "data folder"]
+    (closed,) = [one for one in await run_checks(settings) if one.looked_at == "data folder"]
 
     assert (found.ok, str(settings.data_dir) in found.found) == (False, True)
-    assert found.mend is not None
-    assert "chmod" in found.mend
+    assert found.fix is not None
+    assert "chmod" in found.fix
     assert closed.ok

@@ -13,8 +13,8 @@ from aiohttp import ClientSession
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
-from app.composition.wiring import _metrics_by_token
-from app.http.health_port import serving_health
+from app.composition.front import _metrics_by_token
+from app.http.routes.health import serving_health
 from app.settings import Settings, SettingsRefused
 from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.kafka_client_config import LogAccess

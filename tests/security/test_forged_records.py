@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.kafka.request_reply import Gateway
+from app.kafka.request_reply import RequestReply
 from schemas.people import Reviewer, Role
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
@@ -59,7 +59,7 @@ async def test_a_forged_answer_is_not_believed_and_the_true_one_still_is(tmp_pat
         access = LogAccess(broker.address)
         async with (
             LogWriter(access, KEYS) as writer,
-            Gateway(access, writer, KEYS, name="front", now=now) as gateway,
+            RequestReply(access, writer, KEYS, name="front", now=now) as gateway,
             open_intruder(access) as intruder,
             running_worker(
                 lambda: verification_app(
@@ -90,9 +90,9 @@ async def test_a_dead_letter_copied_among_the_dead_letters_is_redriven_once(tmp_
         access = LogAccess(broker.address)
         async with LogWriter(access, KEYS) as writer, open_intruder(access) as intruder:
             await writer.write(dead_letter(sound, "handler raised KeyError", now()))
-            [letter] = await everything_in(broker.address, Topic.DEAD_LETTERS)
+            [buried] = await everything_in(broker.address, Topic.DEAD_LETTERS)
             first = await redrive(access, KEYS, writer)
-            await intruder.write(delivery_of(letter), delivery_of(letter))
+            await intruder.write(delivery_of(buried), delivery_of(buried))
 
             assert (first, await redrive(access, KEYS, writer)) == (Redriven(1, 0), Redriven(0, 2))
 
@@ -120,7 +120,7 @@ async def test_what_an_intruder_puts_into_an_agents_memory_is_forgotten(tmp_path
         access = LogAccess(broker.address)
         async with (
             LogWriter(access, KEYS) as writer,
-            Gateway(access, writer, KEYS, name="front", now=now) as gateway,
+            RequestReply(access, writer, KEYS, name="front", now=now) as gateway,
             open_intruder(access) as intruder,
         ):
             changelog = changelog_of(GROUP, TABLE)
@@ -179,7 +179,7 @@ async def test_a_reviewer_who_lost_the_right_meanwhile_concludes_nothing(change:
     async with open_front() as front:
         _, case = await open_case(front)
         reviewer = await front.sign_in(Role.REVIEWER)
-        ask_agents = front.ports.gateway.ask
+        ask_agents = front.ports.request_reply.request
 
         async def later(topic: Topic, key: str, command: Any, *more: Any, **named: Any) -> Any:
             record = await front.stores.records.get(ACME, RecordKind.REVIEWER, command.reviewer_id)
@@ -188,7 +188,7 @@ async def test_a_reviewer_who_lost_the_right_meanwhile_concludes_nothing(change:
             await front.stores.journal.commit(Change(ACME, (after,)))
             return await ask_agents(topic, key, command, *more, **named)
 
-        vars(front.ports.gateway)["ask"] = later
+        vars(front.ports.request_reply)["request"] = later
         result = await conclude(reviewer, case)
         shown = await front.ask("GET", case)
 

@@ -84,7 +84,7 @@ async def test_subscriptions_of_many_groups_are_not_kept_without_end(tmp_path: P
             errors = [
                 (await talk.ask(joining(f"g{number}", bytes(1_900_000)))).error_code for number in range(40)
             ]
-        buffered = sum(group.held_bytes for group in broker._groups._groups.values())
+        buffered = sum(group.memory_bytes for group in broker._groups._groups.values())
 
     assert errors[0] is ErrorCode.none
     assert errors[-1] is ErrorCode.group_max_size_reached

@@ -3,7 +3,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from app.vision.faces.core import FACES_MAX, Effort, FaceCore, Sighting
+from app.vision.faces.core import FACES_MAX, Detection, Effort, FaceCore
 from app.vision.faces.dlib_engine import DlibEmbedder, load_embedder, weights_folder
 from streams.vision_ports import Face, Picture, Pixels
 
@@ -24,12 +24,12 @@ class ScriptedDetector:
     strong = 0.5
     weakest = 0.2
 
-    def __init__(self, script: Mapping[Effort, Sequence[Sighting]]) -> None:
+    def __init__(self, script: Mapping[Effort, Sequence[Detection]]) -> None:
         self._script = script
         self.asked: list[Effort] = []
         self.left_out: list[int] = []
 
-    def detect(self, pixels: Pixels, side: int, above: int = 0) -> list[Sighting]:
+    def detect(self, pixels: Pixels, side: int, above: int = 0) -> list[Detection]:
         """Tell the turn by the shape of the picture."""
         effort = Effort(side, 0 if pixels.shape[1] > pixels.shape[0] else 90)
         self.asked.append(effort)
@@ -37,9 +37,9 @@ class ScriptedDetector:
         return list(self._script.get(effort, ()))
 
 
-def sighting(score: float, *, upright: bool = True, side: float = 10.0) -> Sighting:
+def sighting(score: float, *, upright: bool = True, side: float = 10.0) -> Detection:
     """A face of some size at the corner."""
-    return Sighting(Face((0.0, 0.0, side, side), score, ()), upright)
+    return Detection(Face((0.0, 0.0, side, side), score, ()), upright)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def sighting(score: float, *, upright: bool = True, side: float = 10.0) -> Sight
     ],
 )
 def test_the_search_ends_at_the_right_face(
-    embedder: DlibEmbedder, script: Mapping[Effort, Sequence[Sighting]], turn: int, score: float
+    embedder: DlibEmbedder, script: Mapping[Effort, Sequence[Detection]], turn: int, score: float
 ) -> None:
     (face,) = FaceCore(ScriptedDetector(script), embedder).find(PICTURE)
 

@@ -4,8 +4,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from app.vision import jobs
-from app.vision.job_times import job_times
-from app.vision.pool import VisionPool
+from app.vision.pool import VisionPool, job_times
 from schemas.problems import ImageUndecodable
 from tests.children import shared_forker
 

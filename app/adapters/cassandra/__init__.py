@@ -1,1 +1,1 @@
-"""The store of many nodes: Apache Cassandra for what is looked up, a shared folder for large evidence."""
+"""Stores over Apache Cassandra, with large evidence in a shared folder."""

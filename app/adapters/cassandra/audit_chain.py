@@ -1,7 +1,7 @@
-"""The links of a tenant's chain, and its head, which moves by compare and set and carries its outbox.
+"""Links and head of a tenant's audit chain; the head moves by compare-and-set and carries its outbox.
 
 The links that move the head are first of all part of the head, in the same lightweight transaction; only
-then do they get rows of their own, and the rows they seal learn their place. Whoever finds links left in
+then do they get rows of their own, and the rows they seal learn their place. Who finds links left in
 the head writes them out before anything else, so a crash leaves neither a hole nor a row half sealed.
 """
 
@@ -49,7 +49,7 @@ _AT: Final = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class KeptLink:
+class StoredLink:
     """A link and which row it seals."""
 
     key: RowKey
@@ -99,7 +99,9 @@ class Chains:
                     found.append(ChainHead(tenant_id=tenant_id, position=link.position, hash=link.hash))
         return found
 
-    async def move(self, tenant_id: TenantId, standing: ChainLink | None, links: Sequence[KeptLink]) -> bool:
+    async def move(
+        self, tenant_id: TenantId, standing: ChainLink | None, links: Sequence[StoredLink]
+    ) -> bool:
         """Move the head along the links and write them; False, and nothing written, when it moved before."""
         last = links[-1].link
         sealer = self._draw()
@@ -113,14 +115,14 @@ class Chains:
         return True
 
     async def goes_on(self, tenant_id: TenantId, head: ChainLink | None) -> bool:
-        """Tell whether there are links behind the head, as there are when it was set back."""
+        """Return whether there are links behind the head, as there are when it was set back."""
         position = 0 if head is None else head.position
         return bool(await self._session.execute(_BEHIND, (tenant_id, _bucket(position + 1), position, 1)))
 
-    async def walk(self, tenant_id: TenantId, after: int, limit: int) -> Sequence[KeptLink]:
+    async def walk(self, tenant_id: TenantId, after: int, limit: int) -> Sequence[StoredLink]:
         """Return at most `limit` links behind the position, in order, whatever the head is worth."""
         end = await self._end(tenant_id)
-        found: list[KeptLink] = []
+        found: list[StoredLink] = []
         bucket = _bucket(after + 1)
         while len(found) < limit:
             rows = await self._session.execute(_BEHIND, (tenant_id, bucket, after, limit - len(found)))
@@ -130,7 +132,7 @@ class Chains:
             bucket += len(found) < limit
         return found
 
-    async def find(self, tenant_id: TenantId, positions: Iterable[int]) -> dict[int, KeptLink]:
+    async def find(self, tenant_id: TenantId, positions: Iterable[int]) -> dict[int, StoredLink]:
         """Return the links at those of the positions that have one."""
         buckets: dict[int, list[int]] = {}
         for position in dict.fromkeys(positions):
@@ -138,7 +140,7 @@ class Chains:
         answers = await asyncio.gather(
             *(self._session.execute(_AT, (tenant_id, bucket, named)) for bucket, named in buckets.items())
         )
-        return {kept.link.position: kept for rows in answers for kept in map(_to_link, rows)}
+        return {one.link.position: one for rows in answers for one in map(_to_link, rows)}
 
     async def _end(self, tenant_id: TenantId) -> int:
         """Return the bucket of the head; a head that nobody sealed promises nothing."""
@@ -155,23 +157,21 @@ class Chains:
     def _is_genuine(self, tenant_id: TenantId, head: Head) -> bool:
         return is_head(head.link, head.seal, chain_key(self._key, tenant_id))
 
-    async def _write_out(self, tenant_id: TenantId, head: ChainLink, links: Sequence[KeptLink]) -> None:
-        """Give links rows of their own, tell the rows their place, and empty the outbox of the head."""
-        await self._write([(_bucket(kept.link.position), _link_write(tenant_id, kept)) for kept in links])
-        await self._write(
-            [((kept.key.livemode, kept.key.day), _place_write(tenant_id, kept)) for kept in links]
-        )
+    async def _write_out(self, tenant_id: TenantId, head: ChainLink, links: Sequence[StoredLink]) -> None:
+        """Give links rows of their own, write positions into the rows, and empty the outbox of the head."""
+        await self._write([(_bucket(one.link.position), _link_write(tenant_id, one)) for one in links])
+        await self._write([((one.key.livemode, one.key.day), _place_write(tenant_id, one)) for one in links])
         attempt = Attempt((_EMPTY, (tenant_id, head.hash)), (_STANDING, (tenant_id,)), {"outbox": None})
-        await self._session.lwt(attempt)  # lost: whoever moved the head on had emptied it
+        await self._session.lwt(attempt)  # lost: the process that moved the head had emptied it
 
     async def _write(self, writes: Sequence[tuple[object, Write]]) -> None:
-        """Write what lies in one partition together, which needs no log of batches."""
+        """Write one partition per batch, which needs no batch log."""
         parts: dict[object, list[Write]] = {}
         for part, write in writes:
             parts.setdefault(part, []).append(write)
-        for together in parts.values():
-            for start in range(0, len(together), WRITTEN_AT_ONCE):
-                await self._session.batch(together[start : start + WRITTEN_AT_ONCE])
+        for group in parts.values():
+            for start in range(0, len(group), WRITTEN_AT_ONCE):
+                await self._session.batch(group[start : start + WRITTEN_AT_ONCE])
 
 
 def _to_head(columns: Sequence[Any]) -> Head | None:
@@ -186,28 +186,26 @@ def _bucket(position: int) -> int:
     return (position - 1) // BUCKET
 
 
-def _link_write(tenant_id: TenantId, kept: KeptLink) -> Write:
-    key, link = kept.key, kept.link
+def _link_write(tenant_id: TenantId, one: StoredLink) -> Write:
+    key, link = one.key, one.link
     place = (tenant_id, _bucket(link.position), link.position)
     return _LINK, (*place, key.event_id, key.created_at, key.livemode, link.prev_hash, link.hash)
 
 
-def _place_write(tenant_id: TenantId, kept: KeptLink) -> Write:
-    key = kept.key
-    return _PLACE, (kept.link.position, tenant_id, key.livemode, key.day, key.created_at, key.event_id)
+def _place_write(tenant_id: TenantId, one: StoredLink) -> Write:
+    key = one.key
+    return _PLACE, (one.link.position, tenant_id, key.livemode, key.day, key.created_at, key.event_id)
 
 
-def _to_link(row: Sequence[Any]) -> KeptLink:
+def _to_link(row: Sequence[Any]) -> StoredLink:
     """Return the link of the columns; altered ones give a link that no check accepts."""
     position, event_id, created_at, livemode, prev_hash, own = row
     key = RowKey(created_at or 0, AuditEventId(event_id or ""), bool(livemode))
-    return KeptLink(key, ChainLink(position=position, prev_hash=str(prev_hash), hash=str(own)))
+    return StoredLink(key, ChainLink(position=position, prev_hash=str(prev_hash), hash=str(own)))
 
 
-def _to_outbox(links: Sequence[KeptLink]) -> str:
-    rows = [
-        [kept.link.position, *_key_columns(kept.key), kept.link.prev_hash, kept.link.hash] for kept in links
-    ]
+def _to_outbox(links: Sequence[StoredLink]) -> str:
+    rows = [[one.link.position, *_key_columns(one.key), one.link.prev_hash, one.link.hash] for one in links]
     return json.dumps(rows, separators=(",", ":"))
 
 
@@ -215,7 +213,7 @@ def _key_columns(key: RowKey) -> tuple[str, int, bool]:
     return key.event_id, key.created_at, key.livemode
 
 
-def _from_outbox(head: Head) -> Sequence[KeptLink]:
+def _from_outbox(head: Head) -> Sequence[StoredLink]:
     """Return the links in the head.
 
     Raises:

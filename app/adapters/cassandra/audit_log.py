@@ -1,4 +1,4 @@
-"""The audit log in Cassandra: pages by day, a queue of rows to seal, and a chain whose head moves alone."""
+"""Audit log in Cassandra: pages by day, a queue of rows to seal, and a hash chain."""
 
 from collections.abc import Callable, Sequence
 from secrets import token_hex
@@ -6,10 +6,10 @@ from typing import Final
 
 from typing_extensions import override
 
-from app.adapters.cassandra.audit_chain import Chains, KeptLink
+from app.adapters.cassandra.audit_chain import Chains, StoredLink
 from app.adapters.cassandra.audit_pages import find_page, find_rows
 from app.adapters.cassandra.audit_queue import READ_AT_ONCE, Hint, WaitingRows
-from app.adapters.cassandra.audit_rows import KeptRow, RowKey
+from app.adapters.cassandra.audit_rows import RowKey, StoredRow
 from app.adapters.cassandra.session import Session
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.checkpoints import ChainHead
@@ -26,7 +26,7 @@ def _draw_sealer() -> str:
 
 
 class CassandraAuditLog(AuditLog):
-    """Rows are written by the journal (`audit_statements`); `draw` tells one attempt to seal from another."""
+    """Rows are written by the journal (`audit_statements`); `draw` distinguishes attempts to seal."""
 
     def __init__(self, session: Session, key: bytes, draw: Callable[[], str] = _draw_sealer) -> None:
         self._session = session
@@ -48,7 +48,7 @@ class CassandraAuditLog(AuditLog):
 
     @override
     async def unsealed(self, tenant_id: TenantId, limit: int) -> Sequence[AuditEvent]:
-        found: dict[RowKey, KeptRow] = {}
+        found: dict[RowKey, StoredRow] = {}
         if limit <= 0:
             return []
         async for hints in self._waiting.read(tenant_id, min(limit, READ_AT_ONCE)):
@@ -89,35 +89,35 @@ class CassandraAuditLog(AuditLog):
 
     async def _join(
         self, tenant_id: TenantId, rows: Sequence[tuple[AuditEventId, ChainLink]], hints: Sequence[Hint]
-    ) -> Sequence[KeptLink] | None:
+    ) -> Sequence[StoredLink] | None:
         """Return the links with the keys of their rows; None when a row does not wait."""
-        kept = await find_rows(self._session, tenant_id, [hint.key for hint in hints])
-        waiting = {key.event_id: key for key, row in kept.items() if row.position is None}
+        stored = await find_rows(self._session, tenant_id, [hint.key for hint in hints])
+        waiting = {key.event_id: key for key, row in stored.items() if row.position is None}
         if any(event_id not in waiting for event_id, _ in rows):
             return None
-        return [KeptLink(waiting[event_id], link) for event_id, link in rows]
+        return [StoredLink(waiting[event_id], link) for event_id, link in rows]
 
     @override
     async def walk(self, tenant_id: TenantId, after: int, limit: int) -> Sequence[SealedRow]:
         links = await self._chains.walk(tenant_id, after, limit)
-        rows = await find_rows(self._session, tenant_id, [kept.key for kept in links])
-        return [SealedRow(_event_of(rows.get(kept.key)), kept.link) for kept in links]
+        rows = await find_rows(self._session, tenant_id, [stored.key for stored in links])
+        return [SealedRow(_event_of(rows.get(stored.key)), stored.link) for stored in links]
 
 
-def _own_link(row: KeptRow, links: dict[int, KeptLink]) -> ChainLink | None:
+def _own_link(row: StoredRow, links: dict[int, StoredLink]) -> ChainLink | None:
     """Return the row's link when the chain agrees that it is sealed there."""
-    kept = links.get(row.position) if row.position is not None else None
-    return kept.link if kept is not None and kept.key == row.key else None
+    stored = links.get(row.position) if row.position is not None else None
+    return stored.link if stored is not None and stored.key == row.key else None
 
 
-def _in_order(hints: Sequence[Hint], rows: dict[RowKey, KeptRow]) -> Sequence[tuple[RowKey, KeptRow]]:
+def _in_order(hints: Sequence[Hint], rows: dict[RowKey, StoredRow]) -> Sequence[tuple[RowKey, StoredRow]]:
     return [(hint.key, rows[hint.key]) for hint in hints if hint.key in rows]
 
 
-def _is_spent(hint: Hint, rows: dict[RowKey, KeptRow]) -> bool:
-    """Tell whether the row was sealed; one that is not there yet is about to be written."""
+def _is_spent(hint: Hint, rows: dict[RowKey, StoredRow]) -> bool:
+    """Return whether the row was sealed; one that is not there yet is about to be written."""
     return hint.key in rows and rows[hint.key].position is not None
 
 
-def _event_of(row: KeptRow | None) -> AuditEvent | None:
+def _event_of(row: StoredRow | None) -> AuditEvent | None:
     return None if row is None else row.to_event_or_none()

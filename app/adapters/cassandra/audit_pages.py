@@ -1,4 +1,4 @@
-"""Pages of the audit log, newest first: day by day, from the places that leave the fewest rows to look at.
+"""Read pages of the audit log, newest first: day by day, from the index with the fewest candidates.
 
 What a page costs is bounded by what it may have to look at: one read a day that has rows at all (a few
 days at once, more the longer nothing is found), and the rows listed under the one value that is looked
@@ -18,8 +18,8 @@ from app.adapters.cassandra.audit_rows import (
     COLUMNS,
     DAY_MS,
     WHOLE,
-    KeptRow,
     RowKey,
+    StoredRow,
 )
 from app.adapters.cassandra.session import Session, Statement
 from app.adapters.shared.columns import BEYOND, to_millis
@@ -72,7 +72,7 @@ class _Listing:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What is asked, as lists to merge and bounds."""
+    """The query of a page, as lists to merge and bounds."""
 
     tenant_id: TenantId
     chosen: AuditFilter
@@ -88,7 +88,7 @@ class _Question:
         return self.listings[0].name not in AT_ONCE
 
 
-async def find_rows(session: Session, tenant_id: TenantId, keys: Iterable[RowKey]) -> dict[RowKey, KeptRow]:
+async def find_rows(session: Session, tenant_id: TenantId, keys: Iterable[RowKey]) -> dict[RowKey, StoredRow]:
     """Return those of the rows that are there."""
     parts: dict[tuple[bool, int], list[RowKey]] = {}
     for key in dict.fromkeys(keys):
@@ -99,13 +99,13 @@ async def find_rows(session: Session, tenant_id: TenantId, keys: Iterable[RowKey
         for start in range(0, len(named), NAMED_AT_ONCE)
     ]
     answers = await asyncio.gather(*(session.execute(*one) for one in asked))
-    rows = [KeptRow(columns) for answer in answers for columns in answer]
+    rows = [StoredRow(columns) for answer in answers for columns in answer]
     return {row.key: row for row in rows if row.is_row}
 
 
 async def find_page(
     session: Session, tenant_id: TenantId, chosen: AuditFilter, limit: int, before: Position | None
-) -> Sequence[KeptRow]:
+) -> Sequence[StoredRow]:
     """Return at most `limit` rows that the filter chooses, newest first.
 
     Raises:
@@ -124,7 +124,7 @@ async def find_page(
 
 
 def _listings(chosen: AuditFilter) -> list[_Listing]:
-    """Return the lists that together hold every row sought: of the field that leaves the fewest."""
+    """Return the lists that contain every row sought: those of the field that leaves the fewest."""
     modes = (True, False) if chosen.livemode is None else (chosen.livemode,)
     values: Sequence[str]
     for name in (*AT_ONCE, *BY_DAY):
@@ -143,20 +143,20 @@ class _Reader:
     def __init__(self, session: Session, question: _Question) -> None:
         self._session = session
         self._asked = question
-        self._seen: dict[RowKey, KeptRow] = {}
+        self._seen: dict[RowKey, StoredRow] = {}
 
-    async def read(self) -> Sequence[KeptRow]:
+    async def read(self) -> Sequence[StoredRow]:
         """Go back in time, more days at once the longer nothing is found, until the page is full."""
-        found: list[KeptRow] = []
-        together = 1
+        found: list[StoredRow] = []
+        at_once = 1
         async for days in self._days():
             waiting = list(days)
             while waiting and len(found) < self._asked.limit:
-                group, waiting = waiting[:together], waiting[together:]
+                group, waiting = waiting[:at_once], waiting[at_once:]
                 need = self._asked.limit - len(found)
                 for rows in await asyncio.gather(*(self._read_day(day, need) for day in group)):
                     found += rows
-                together = min(2 * together, DAYS_AT_ONCE)
+                at_once = min(2 * at_once, DAYS_AT_ONCE)
             if len(found) >= self._asked.limit:
                 break
         return found[: self._asked.limit]
@@ -179,9 +179,9 @@ class _Reader:
             yield sorted({day for days in lists for day in days if day >= reached}, reverse=True)
             newest = reached - 1
 
-    async def _read_day(self, day: int, need: int) -> Sequence[KeptRow]:
+    async def _read_day(self, day: int, need: int) -> Sequence[StoredRow]:
         """Return at most `need` rows of the day."""
-        found: list[KeptRow] = []
+        found: list[StoredRow] = []
         below, most = self._asked.below, max(need, LOOKED_AT)
         while True:
             lists = [self._read_list(listing, day, below, most) for listing in self._asked.listings]
@@ -201,11 +201,11 @@ class _Reader:
             named = (self._asked.tenant_id, listing.livemode, listing.name, listing.value, day)
             return [RowKey(*columns) for columns in await self._session.execute(_PLACES, (*named, *bounds))]
         whole = (self._asked.tenant_id, listing.livemode, day)
-        rows = [KeptRow(columns) for columns in await self._session.execute(_ROWS, (*whole, *bounds))]
+        rows = [StoredRow(columns) for columns in await self._session.execute(_ROWS, (*whole, *bounds))]
         self._seen.update((row.key, row) for row in rows if row.is_row)
         return [row.key for row in rows]
 
-    async def _choose(self, keys: Sequence[RowKey]) -> Sequence[KeptRow]:
+    async def _choose(self, keys: Sequence[RowKey]) -> Sequence[StoredRow]:
         """Return the rows under the keys that the filter lets through, in their order."""
         unseen = [key for key in keys if key not in self._seen]
         if self._asked.listings[0].name is not None:

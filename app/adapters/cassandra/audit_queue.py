@@ -1,7 +1,7 @@
-"""Audit rows that wait to be sealed: a queue for each tenant, in slots of time.
+"""Queue of audit rows to seal: one for each tenant, in time slots.
 
 A row of the queue is only a hint; whether a row was sealed is said by the row itself. So it does no harm
-when a hint is written twice, comes back, or outlives a crash: whoever meets it takes it away.
+when a hint is written twice, comes back, or outlives a crash: its reader removes it.
 
 The queue of `waiting` has slots of time too, and stays apart: here the coordinator dates a hint, so that
 hints stand in the order of the commits, a hint carries the key of its row, and the slots of all tenants are
@@ -29,7 +29,7 @@ REMOVED_AT_ONCE: Final = 100
 
 SETTLED_US: Final = 120_000_000
 """How long after its last use an empty slot is struck off the list, in microseconds: long enough for a batch
-that was under way to arrive, with clocks that differ. Whoever commits later puts the slot on the list again,
+that was under way to arrive, with clocks that differ. A later commit puts the slot on the list again,
 and a newer entry survives, because only the one that was seen is struck off."""
 
 _SLOTS: Final = Statement("SELECT slot FROM audit_slots WHERE shard = ? AND tenant = ?")

@@ -1,4 +1,4 @@
-"""An audit row as the statements that write it and as the columns that hold it. Pure.
+"""Convert audit rows to statements and from columns. Pure.
 
 The row itself stands in one place, so an altered column is an altered row; every other table only says
 where it stands.
@@ -44,7 +44,7 @@ COLUMNS: Final = (
     "created_at, event_id, livemode, action, actor_type, actor_id, subject_id, correlation_id, decision_id, "
     "context, detail, position"
 )
-"""What makes an event, and the place in the chain it was sealed at, in the order `KeptRow` reads them."""
+"""What makes an event, and the place in the chain it was sealed at, in the order `StoredRow` reads them."""
 
 _ROW: Final = Statement("""
 INSERT INTO audit (tenant, livemode, day, created_at, event_id, action, actor_type, actor_id, subject_id,
@@ -62,7 +62,7 @@ _Write: TypeAlias = tuple[Statement, tuple[object, ...]]
 
 
 class RowKey(NamedTuple):
-    """Where a row of a tenant stands; rows of one mode sort as their keys do."""
+    """The position of a tenant's row; rows of one mode sort by their keys."""
 
     created_at: int
     """Milliseconds since 1970."""
@@ -133,7 +133,7 @@ def _to_columns(event: AuditEvent) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRow:
+class StoredRow:
     """A row as it stands in its table."""
 
     columns: Sequence[Any]
@@ -141,7 +141,7 @@ class KeptRow:
 
     @property
     def key(self) -> RowKey:
-        """Where it stands."""
+        """Its position."""
         return RowKey(*self.columns[:3])
 
     @property
@@ -177,10 +177,10 @@ class KeptRow:
 def _read(columns: Sequence[Any], sealed: ChainLink | None) -> AuditEvent:
     created_at, event_id, livemode, action, actor_type, actor_id, subject_id = columns[:7]
     correlation_id, decision_id, context, detail = columns[7:11]
-    kept = json.loads(context)["context"]
-    kept.pop(CHAIN, None)  # only a link that stands in the chain is shown
+    stored = json.loads(context)["context"]
+    stored.pop(CHAIN, None)  # only a link that stands in the chain is shown
     if sealed is not None:
-        kept[CHAIN] = sealed.model_dump()
+        stored[CHAIN] = sealed.model_dump()
     return AuditEvent(
         event_id=event_id,
         action=action,
@@ -189,7 +189,7 @@ def _read(columns: Sequence[Any], sealed: ChainLink | None) -> AuditEvent:
         subject_id=subject_id,
         correlation_id=correlation_id,
         decision_id=decision_id,
-        context=kept,
+        context=stored,
         detail=detail,
         created_at=from_millis(created_at),
         livemode=livemode,

@@ -1,7 +1,7 @@
-"""What a change says beside its deciding record, kept in that record's row until it is written everywhere.
+"""The rest of a change, stored in its deciding record's row until it is written everywhere.
 
 The row is decided by one lightweight transaction, outbox and all. From then on the change stands, and
-whoever finds its outbox unsettled writes the rest of it: always the first writer's, never a later one's.
+who finds its outbox unsettled writes the rest of it: always the first writer's, never a later one's.
 All of it may be written again by anybody, at any time.
 """
 
@@ -86,7 +86,7 @@ class Outbox(Frozen):
     """All of a change but its deciding record."""
 
     attempt: UUID
-    """Tells this change's write of the record from any other's."""
+    """Distinguishes this change's write of the record from any other's."""
     committed_at: int
     """Microseconds since 1970; what is committed later by one process has a later one."""
     tenant_id: TenantId

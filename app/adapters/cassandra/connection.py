@@ -1,4 +1,4 @@
-"""Opening and closing the session: addresses, credentials and TLS; what is wrong is said with its mend."""
+"""Open and close the session: addresses, credentials and TLS; errors say how to fix them."""
 
 import asyncio
 import ssl
@@ -35,12 +35,12 @@ RECONNECT_S: Final = (0.2, 5.0)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Address:
-    """Where Cassandra is and who we are to it."""
+    """Contact points, credentials and TLS of the cluster."""
 
     contact_points: Sequence[tuple[str, int]]
     local_dc: str
     port: int = 9042
-    """Where the nodes that these tell of are reached."""
+    """Where the nodes that these report are reached."""
     username: str | None = None
     password: str | None = None
     tls: ssl.SSLContext | None = None
@@ -100,7 +100,7 @@ def _connect(address: Address, keyspace: str | None) -> tuple[Any, Any]:
     return cluster, driver
 
 
-_NAMES: Final = "mend SERVICE_CASSANDRA_CONTACT_POINTS (host or host:port, separated by commas)"
+_NAMES: Final = "correct SERVICE_CASSANDRA_CONTACT_POINTS (host or host:port, separated by commas)"
 
 
 def _cluster(address: Address) -> Any:
@@ -136,17 +136,17 @@ def _causes(error: Any) -> list[BaseException]:
 
 
 def _explain(error: BaseException, address: Address, keyspace: str | None) -> VeristreamError:
-    """Return what is wrong and how to mend it; no credentials in it."""
+    """Return what is wrong and how to fix it; no credentials in it."""
     causes = _causes(error) if isinstance(error, NoHostAvailable) else [error]
     if any(isinstance(cause, AuthenticationFailed) for cause in causes):
-        mend = "mend SERVICE_CASSANDRA_USERNAME and SERVICE_CASSANDRA_PASSWORD"
-        return StoreRefused(f"Cassandra at {address} does not accept the credentials; {mend}")
+        fix = "correct SERVICE_CASSANDRA_USERNAME and SERVICE_CASSANDRA_PASSWORD"
+        return StoreRefused(f"Cassandra at {address} does not accept the credentials; {fix}")
     if any(isinstance(cause, InvalidRequest) for cause in causes):
         return StoreRefused(f"Cassandra has no keyspace {keyspace}; make it with: veristream migrate")
     tls = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
     if tls is not None:
-        mend = "mend SERVICE_CASSANDRA_TLS and its _CA_FILE, _CERT_FILE and _KEY_FILE"
-        return StoreRefused(f"Cassandra at {address} and we do not agree on TLS ({tls.reason}); {mend}")
+        fix = "correct SERVICE_CASSANDRA_TLS and its _CA_FILE, _CERT_FILE and _KEY_FILE"
+        return StoreRefused(f"Cassandra at {address} and we do not agree on TLS ({tls.reason}); {fix}")
     kinds = ", ".join(sorted({type(cause).__name__ for cause in causes})) or type(error).__name__
-    mend = "start it, or mend SERVICE_CASSANDRA_CONTACT_POINTS and SERVICE_CASSANDRA_TLS"
-    return StoreUnavailable(f"no Cassandra answers at {address} ({kinds}); {mend}")
+    fix = "start it, or correct SERVICE_CASSANDRA_CONTACT_POINTS and SERVICE_CASSANDRA_TLS"
+    return StoreUnavailable(f"no Cassandra answers at {address} ({kinds}); {fix}")

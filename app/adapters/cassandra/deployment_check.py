@@ -1,4 +1,4 @@
-"""Whether key, store and evidence folder belong together: looked at before anything is opened."""
+"""Check that key, store and evidence folder are of one deployment, before anything is opened."""
 
 import asyncio
 import hmac
@@ -9,7 +9,7 @@ from typing import Final
 
 from app.adapters.cassandra.keyspace import keep_setting, read_setting
 from app.adapters.cassandra.session import Session
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import make_private
 from app.adapters.security.crypto import Keys, Purpose, RootKeyRefused
 from app.adapters.shared.open_errors import StoreRefused
 

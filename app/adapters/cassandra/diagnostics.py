@@ -1,4 +1,4 @@
-"""What an operator should know of a Cassandra before relying on it."""
+"""Inspect a Cassandra cluster: nodes, replication, schema and clocks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _COPIES: Final = Statement("SELECT replication FROM system_schema.keyspaces WHER
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was seen."""
+    """The state of the cluster and the keyspace."""
 
     release: str
     nodes_up: int
@@ -26,13 +26,13 @@ class Seen:
     """In our data centre."""
     schema: int
     copies: int
-    """Kept in our data centre; 0 when the keyspace keeps none there."""
+    """Replicas in our data centre; 0 when the keyspace has none there."""
     clock_ahead_s: float
     """How far the node's clock is ahead of ours."""
 
 
 async def look_at(address: Address, keyspace: str) -> Seen:
-    """Look at the cluster and the keyspace.
+    """Inspect the cluster and the keyspace.
 
     Raises:
         StoreUnavailable, StoreRefused: See `open_session`.

@@ -1,4 +1,4 @@
-"""The parts of the driver that are used here: it ships no types, so they are `Any` in this one place."""
+"""The parts of the driver in use; it ships no types, so they are `Any` in this one module."""
 
 from typing import Any, Final
 

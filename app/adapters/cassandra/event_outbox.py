@@ -1,4 +1,4 @@
-"""Events that still have to be published, and the mark that they did."""
+"""Outbox of events that are not yet published."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -22,17 +22,17 @@ _EMITTED: Final = Statement("UPDATE events SET emitted = true WHERE id = ?")
 
 
 class Emitting:
-    """What `Journal` promises of events, for the journal of one process."""
+    """The event outbox of the journal of one process, as `Journal` defines it."""
 
-    def __init__(self, session: Session, placing: FeedPositions, micros: Callable[[], int]) -> None:
+    def __init__(self, session: Session, positions: FeedPositions, micros: Callable[[], int]) -> None:
         self._session = session
-        self._placing = placing
+        self._positions = positions
         self._micros = micros
         self._coming: dict[EventId, asyncio.Future[None]] = {}
 
     @contextmanager
     def coming(self, events: Sequence[DecisionEvent]) -> Iterator[None]:
-        """Let `mark` wait for events whose commit is under way in this process."""
+        """Make `mark` wait for events whose commit is under way in this process."""
         done = asyncio.get_running_loop().create_future()
         self._coming.update((event.id, done) for event in events)
         try:
@@ -69,11 +69,11 @@ class Emitting:
                 await asyncio.wait([self._coming[event_id]])
         rows = await self._rows(event_ids)
         waiting = [DecisionEvent.from_bytes(body) for _, body, _, emitted in rows if body and not emitted]
-        await self._placing.settle(waiting)
+        await self._positions.settle(waiting)
         hints = [Hint(waits_at, event_id) for event_id, _, waits_at, _ in rows if waits_at is not None]
         await self._write([(_EMITTED, (hint.id,)) for hint in hints])
         await self._write(done_writes(EVENTS, hints))
-        self._placing.forget(event_ids)
+        self._positions.forget(event_ids)
 
     async def _rows(self, event_ids: Sequence[str]) -> list[Sequence[Any]]:
         starts = range(0, len(event_ids), EVENTS_AT_ONCE)

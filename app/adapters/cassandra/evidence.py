@@ -1,4 +1,4 @@
-"""Evidence in Cassandra: what is known of it in rows, its content always in sealed files beside them.
+"""Evidence store in Cassandra: metadata in rows, contents in sealed files.
 
 The files must lie where every process of the service reaches them. A file is written and flushed before
 the row that names it, and removed after it; what an interruption leaves over, the sweeper finds.
@@ -36,13 +36,13 @@ _ATTEMPTS: Final = 5
 """A put is outrun at most once by each piece of it that another keeps first."""
 
 SWEPT_AT_ONCE: Final = 100
-"""Files whose rows are looked up together."""
+"""Files whose rows are looked up at once."""
 
 _Result = TypeVar("_Result")
 
 
 class CassandraEvidenceStore(EvidenceStore):
-    """What is put together belongs to one tenant, and appears at once: its rows share a partition.
+    """What is stored in one call belongs to one tenant, and appears at once: its rows share a partition.
 
     An id belongs to one verification (it derives from it). Two who put the same id at once under
     different verifications are both answered; one content counts.
@@ -56,7 +56,7 @@ class CassandraEvidenceStore(EvidenceStore):
     @override
     async def put(self, drafts: Sequence[EvidenceDraft]) -> None:
         if len({draft.row.tenant_id for draft in drafts}) > 1:
-            raise ValueError("evidence that is put together is one tenant's")
+            raise ValueError("evidence that is stored in one call is one tenant's")
         keys = {owner: await self._keys.claim(*owner) for owner in dict.fromkeys(map(_owner, drafts))}
         fresh = await self._without_kept({draft.row.evidence_id: draft for draft in reversed(drafts)})
         if not fresh:
@@ -67,7 +67,7 @@ class CassandraEvidenceStore(EvidenceStore):
         await self._remove([piece.file for piece in pieces if piece not in kept])
 
     async def _without_kept(self, drafts: dict[EvidenceId, EvidenceDraft]) -> Sequence[EvidenceDraft]:
-        """Return the drafts of what is not kept yet."""
+        """Return the drafts of what is not stored yet."""
         found = await asyncio.gather(
             *(self._place(d.row.tenant_id, d.row.evidence_id) for d in drafts.values())
         )

@@ -1,4 +1,4 @@
-"""What is known of evidence, as statements and columns. Pure.
+"""Convert evidence metadata to statements and from columns. Pure.
 
 A piece of evidence lives in the partition of its home, the verification of what it was put with; a row of
 its own says under which home to look. The row of the home comes first and may lead to nothing.
@@ -23,7 +23,7 @@ _COLUMNS: Final = (
 )
 
 HOME: Final = Statement("SELECT home FROM evidence_homes WHERE tenant = ? AND evidence_id = ?")
-"""Where to look for a piece; never taken back, so that no put can be told where to look in vain."""
+"""Where to look for a piece; never removed, so that no writer finds an outdated one."""
 
 FILE: Final = Statement("SELECT file FROM evidence WHERE tenant = ? AND home = ? AND evidence_id = ?")
 """What names the blob of a piece."""
@@ -43,7 +43,7 @@ _DELETE: Final = Statement(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a piece of evidence lies, whatever else its row says."""
+    """The partition of a piece of evidence."""
 
     tenant_id: TenantId
     home: str
@@ -59,7 +59,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A piece of evidence as it is kept."""
+    """A piece of evidence as it is stored."""
 
     row: EvidenceRow
     home: str
@@ -73,7 +73,7 @@ def _insert(count: int) -> Statement:
 
 
 def insertion(pieces: Sequence[Kept]) -> Attempt:
-    """Return what keeps the pieces, all of one home; nothing is kept when one of them is kept already."""
+    """Return what stores the pieces, all of one home; nothing is stored when one of them exists already."""
     first = pieces[0]
     values = [value for piece in pieces for value in _to_columns(piece)]
     standing: Write = _AT_HOME, (first.row.tenant_id, first.home)

@@ -1,4 +1,4 @@
-"""How requests are made: which replicas must answer, how long one waits, what is tried again unasked."""
+"""Execution profiles of the driver: consistency, timeouts and retries."""
 
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from app.adapters.cassandra.driver import (
 )
 
 PLAIN: Final = "plain"
-"""Reads and writes at LOCAL_QUORUM; what was written is read by whoever asks next."""
+"""Reads and writes at LOCAL_QUORUM; what was written is visible to the next read."""
 
 LIGHTWEIGHT: Final = "lightweight"
 """Compare and set: Paxos at LOCAL_SERIAL, the write itself at LOCAL_QUORUM; the driver never repeats it."""

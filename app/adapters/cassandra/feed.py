@@ -1,4 +1,4 @@
-"""The feed of events by day, read in the order of the places that `feed_positions` takes."""
+"""Event feed by day, in the order of positions assigned by `feed_positions`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -67,7 +67,7 @@ class CassandraEventFeed(EventFeed):
     async def _walk(
         self, feed: tuple[TenantId, bool], behind: tuple[int, str], latest: int, limit: int
     ) -> AsyncIterator[Sequence[Row]]:
-        """Yield rows behind a place and up to a moment, oldest first, at most `limit` together."""
+        """Yield rows behind a position and up to a moment, oldest first, at most `limit` at once."""
         at_once = min(limit, ROWS_AT_ONCE)
         first, last = behind[0] // DAY_MICROS, latest // DAY_MICROS
         async for days in self._session.pages(_DAYS, (*feed, first, last)):

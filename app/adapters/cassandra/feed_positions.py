@@ -1,9 +1,9 @@
-"""Places in the feed: taken when an event is written, and taken anew while nobody knows that it came in time.
+"""Assign feed positions: at the write of an event, and again until the write is known to be in time.
 
 A reader sees places that are older than `SETTLE_S`, and goes on behind the last it was given; what appears
 behind that one is never met. So a place counts as settled only once its row was answered for within half
 of that time, by the store's own clock; the other half is for clocks of nodes that differ. A batch that took
-longer, or whose writer died, may come to be written late, or is replayed by Cassandra itself. Its event then
+longer, or whose writer died, may be written late, or is replayed by Cassandra itself. Its event then
 has a row nobody may have met, and is given another, as often as needed: it stays in the queue of events that
 have to be published until one is settled (`Emitting.mark`), so a death in between changes nothing.
 
@@ -90,7 +90,7 @@ class FeedPositions:
         )
 
     def answered(self, taken: ReservedPositions) -> None:
-        """Say that all of it was answered for just now."""
+        """Record that all of it was answered for just now."""
         if len(self._days) + len(self._settled) > MOST_KNOWN:
             self._days.clear()
             self._settled.clear()

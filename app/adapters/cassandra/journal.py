@@ -1,4 +1,4 @@
-"""Changes committed by one lightweight transaction each, then written everywhere from its outbox."""
+"""Commit changes: one lightweight transaction each, then writes from its outbox."""
 
 import asyncio
 import time
@@ -112,7 +112,7 @@ class CassandraJournal(Journal):
         record = Companion.of(deciding, before[0]).to_record()
         settled = await self._session.lwt(_attempt(record, outbox.attempt, outbox.to_bytes()))
         if settled.applied:
-            await self._tell(record, outbox)
+            await self._write_outbox(record, outbox)
             return Committed(record, won=True)
         return await self._lost(deciding, settled)
 
@@ -144,12 +144,12 @@ class CassandraJournal(Journal):
     async def _settle(self, standing: _Standing) -> None:
         """Write what the first writer of this version may have left unwritten."""
         if standing.outbox is not None:
-            await self._tell(standing.record, Outbox.from_bytes(standing.outbox))
+            await self._write_outbox(standing.record, Outbox.from_bytes(standing.outbox))
 
-    async def _tell(self, deciding: Record, outbox: Outbox) -> None:
+    async def _write_outbox(self, deciding: Record, outbox: Outbox) -> None:
         """Write the rest of a change that stands: its companions, then all other rows in a logged batch."""
-        told = await asyncio.gather(*(self._accompany(one, outbox.attempt) for one in outbox.companions))
-        listed = [one for one, stands in zip(outbox.companions, told, strict=True) if stands]
+        settled = await asyncio.gather(*(self._accompany(one, outbox.attempt) for one in outbox.companions))
+        listed = [one for one, stands in zip(outbox.companions, settled, strict=True) if stands]
         months = self._new_months([deciding, *(one.to_record() for one in listed)])
         taken = await self._placing.take(outbox.events)
         writes = [*map(month_write, months), *taken.writes, *outbox.writes(deciding, listed)]
@@ -210,8 +210,8 @@ def _to_standing(rows: Sequence[Mapping[str, Any]]) -> _Standing | None:
     if 0 not in parts:
         return None
     record = from_named(parts[0])
-    told = 1 in parts and parts[1]["settled"] >= record.version
-    return _Standing(record, None if told else parts[0]["outbox"])
+    settled = 1 in parts and parts[1]["settled"] >= record.version
+    return _Standing(record, None if settled else parts[0]["outbox"])
 
 
 def _attempt(record: Record, attempt: UUID, outbox: bytes | None) -> Attempt:

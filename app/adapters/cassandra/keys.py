@@ -1,4 +1,4 @@
-"""Subjects' wrapped keys in Cassandra, each row written by lightweight transactions only, and the vault."""
+"""Wrapped subject keys in Cassandra, written by lightweight transactions only, and the vault."""
 
 import base64
 import binascii
@@ -32,7 +32,7 @@ VALUE_KIND: Final = "VALUE"
 
 
 class SubjectKeys:
-    """The keys of all subjects; of two that are made at once for one subject the first kept counts."""
+    """The keys of all subjects; of two that are made at once for one subject the first stored counts."""
 
     def __init__(self, session: Session, ring: KeyRing) -> None:
         self._session = session
@@ -72,7 +72,7 @@ class SubjectKeys:
     async def destroy(self, tenant_id: TenantId, subject_id: SubjectId) -> None:
         """Overwrite the key for good; there is no other way from a key to a key.
 
-        The holder is listed first: whoever asked for the list before keeps nothing that only this key opened,
+        The holder is listed first: who read the list before caches nothing that only this key opened,
         whenever this process dies. It may be listed twice, by processes that destroy its key at once.
         """
         rows = await self._session.execute(_SELECT, (tenant_id, subject_id))
@@ -105,7 +105,7 @@ class SubjectKeys:
 class CassandraVault(Vault):
     """Seals in the event loop with a remembered key; otherwise the key's row is one read away.
 
-    A destroyed key is overwritten at once for whoever reads; Cassandra drops its old bytes from the disk
+    A destroyed key is overwritten at once for every reader; Cassandra drops its old bytes from the disk
     when it next compacts the table.
     """
 

@@ -1,4 +1,4 @@
-"""The keyspace brought to the newest version, by one process at a time; and a look at which one it has."""
+"""Migrate the keyspace to the newest version, one process at a time, and read its version."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ _GIVE_BACK: Final = Statement("DELETE FROM settings WHERE name = ? IF value = ?"
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """What a migration did."""
+    """The result of a migration."""
 
     keyspace: str
     before: int
@@ -66,10 +66,10 @@ async def migrate(address: Address, keyspace: str, replication: Mapping[str, int
         async with open_session(address, keyspace) as session:
             return await _make_tables(session, keyspace)
     except Unauthorized as error:
-        mend = (
+        fix = (
             f"grant its role CREATE, ALTER, SELECT and MODIFY on keyspace {keyspace}, or migrate with another"
         )
-        raise StoreRefused(f"Cassandra does not let us: {mend}") from error
+        raise StoreRefused(f"Cassandra does not let us: {fix}") from error
 
 
 async def _make_keyspace(session: Session, keyspace: str, replication: Mapping[str, int]) -> None:
@@ -85,7 +85,7 @@ async def _make_tables(session: Session, keyspace: str) -> Migrated:
     if before == NEWEST:
         return Migrated(keyspace, before, before)
     async with _lock(session):
-        standing = await schema_version(session)  # whoever had the lock before may have done it all
+        standing = await schema_version(session)  # the previous owner of the lock may have done it all
         for version, script in enumerate(MIGRATIONS, OLDEST):
             if version <= standing:
                 continue
@@ -132,7 +132,7 @@ async def _set_version(session: Session, old: int, new: int) -> None:
 
 @asynccontextmanager
 async def _lock(session: Session) -> AsyncIterator[None]:
-    """Be the only one that migrates; waits for whoever does."""
+    """Lock migration for this process; waits while another one migrates."""
     token = secrets.token_bytes(16)
     attempt = Attempt((_TAKE, (_LOCK, token, LOCK_S)), (_READ, (_LOCK,)), {"value": token})
     try:
@@ -150,12 +150,12 @@ async def _lock(session: Session) -> AsyncIterator[None]:
 
 
 async def read_setting(session: Session, name: str) -> bytes | None:
-    """Return what is kept under the name."""
+    """Return the value stored under the name."""
     rows = await session.execute(_READ, (name,), serial=True)
     return rows[0][1] if rows else None
 
 
 async def keep_setting(session: Session, name: str, value: bytes) -> bytes:
-    """Keep the value under the name unless something is kept there; return what is kept now."""
+    """Store the value under the name unless there is one; return the stored value."""
     settled = await session.lwt(Attempt((_KEEP, (name, value)), (_READ, (name,)), {"value": value}))
     return value if settled.applied else bytes(settled.rows[0]["value"])

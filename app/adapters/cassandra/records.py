@@ -1,4 +1,4 @@
-"""Records as rows, and the questions for them: by key, and by the places they are listed under."""
+"""Records in Cassandra: read by key, and in pages by index."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -124,7 +124,7 @@ def month_write(month: Month) -> Write:
 
 
 class CassandraRecords(Records):
-    """One read for a record; for a page the months, the places in them, and the records together."""
+    """One read for a record; for a page the months, the positions in them, and the records at once."""
 
     def __init__(self, session: Session, finish: Callable[[RecordKey], Awaitable[None]]) -> None:
         self._session = session
@@ -134,7 +134,7 @@ class CassandraRecords(Records):
     async def get(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
         """Return it once all of its change is written: its writer may have died after the record.
 
-        Whoever acts on the record, a command delivered again above all, takes the whole change for done.
+        A reader of the record, such as a command delivered again, takes the whole change for done.
         """
         key = (tenant_id, kind.value, record_id)
         rows = {row[-3]: row for row in await self._session.execute(_GET, key)}

@@ -1,4 +1,4 @@
-"""The tables of the keyspace, each made for the questions it answers, and how a keyspace gets them.
+"""Tables of the keyspace, each designed for its queries, and their migrations.
 
 Times are whole numbers: microseconds since 1970 where a column says so, else milliseconds. Rows of
 `records`, `audit_heads`, `subject_keys`, `erasures`, `evidence` and `settings` are written by lightweight
@@ -20,10 +20,10 @@ is not replayed by Cassandra after as long; by then only a replay of the change,
 
 _RECORDS: Final = (
     # part 0: a record by (tenant, kind, id), written by lightweight transactions only. searched is the text
-    # of which a fragment finds it. first_body is null while the body is still the first one; `attempt` tells
-    # who wrote this version; `outbox` is what else the change that wrote it says, for whoever finds that it
-    # was not told. created_at in microseconds.
-    # part 1: `settled`, the last version whose outbox was told; the only column written by plain writes.
+    # of which a fragment finds it. first_body is null while the body is still the first one; `attempt` says
+    # who wrote this version; `outbox` has the other rows of the change that wrote it, for recovery when
+    # they were not written. created_at in microseconds.
+    # part 1: `settled`, the last version whose outbox was written; the only column written by plain writes.
     """
     CREATE TABLE IF NOT EXISTS records (
         tenant text, kind text, id text, part tinyint,
@@ -78,7 +78,7 @@ _EVENTS: Final = (
         tenant text, livemode boolean, day bigint, PRIMARY KEY ((tenant, livemode), day)
     )""",
     # What waits to be done, oldest first: `queue` "events", or any other. A row is only a hint, what is done
-    # is known elsewhere. Each slot of 15 seconds is a partition, so the graves of what was done lie in
+    # is known elsewhere. Each slot of 15 seconds is a partition, so the tombstones of what was done are in
     # partitions that are read no more; at 1,000 a second a slot has 15,000. waits_at in microseconds.
     f"""
     CREATE TABLE IF NOT EXISTS waiting (
@@ -109,7 +109,7 @@ _AUDIT: Final = (
         tenant text, livemode boolean, day bigint, PRIMARY KEY ((tenant, livemode), day)
     ) WITH CLUSTERING ORDER BY (day DESC)""",
     # Where the rows with one value in one field stand, newest first: of a subject, decision or correlation
-    # all together (day 0), of an actor, action or kind of actor by day.
+    # all at once (day 0), of an actor, action or kind of actor by day.
     """
     CREATE TABLE IF NOT EXISTS audit_places (
         tenant text, livemode boolean, name text, value text, day bigint, created_at bigint, event_id text,
@@ -148,9 +148,9 @@ _EVIDENCE: Final = (
     CREATE TABLE IF NOT EXISTS subject_keys (
         tenant text, subject_id text, wrapped blob, PRIMARY KEY ((tenant, subject_id))
     )""",
-    # What is known of a piece of evidence. What is put together has one home, the verification of its first
-    # piece, and so one partition: all of it appears at once. file tells its blob from what an interrupted put
-    # left behind. created_at in microseconds.
+    # What is known of a piece of evidence. What is stored in one call has one home, the verification
+    # of its first piece, and so one partition: all of it appears at once. file tells its blob from what
+    # an interrupted put left behind. created_at in microseconds.
     """
     CREATE TABLE IF NOT EXISTS evidence (
         tenant text, home text, evidence_id text,
@@ -220,7 +220,7 @@ TABLES: Final = (
     "evidence",
     "evidence_homes",
 )
-"""All tables, for whoever empties or counts them."""
+"""All tables, to empty or count them."""
 
 _LATEST: Final = 1 << 62
 """Microseconds; far beyond every clock."""

@@ -1,8 +1,8 @@
-"""Where records lie that a fragment of their text finds: under every run of up to three bytes of it.
+"""Index to find records by a fragment of their text: every run of up to three bytes.
 
 Such a row is written once, with its record, and says nothing that changes: under which index a record is
 listed now is looked up elsewhere. Two ways lead to a page, through what lies under a rare run of the
-fragment, and through everything listed under the index; whoever arrives first has all of it.
+fragment, and through everything listed under the index; the first reader has all of it.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What time it is at the store, so that nothing rests on the clocks of the processes around it."""
+"""The clock of the store, so that nothing depends on the clocks of the processes."""
 
 import time
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class Reading:
 
 
 class StoreClock:
-    """Asks the store now and then, and counts from its answer."""
+    """Reads the store's clock from time to time, and counts from its answer."""
 
     def __init__(self, session: Session, ticks: Callable[[], float] = ticks) -> None:
         self._session = session
@@ -48,7 +48,7 @@ class StoreClock:
         """Return the time.
 
         Raises:
-            StoreUnavailable: The store does not tell.
+            StoreUnavailable: The store does not answer.
         """
         if self.ticks() - self._asked > ASKED_EVERY_S or self._known.doubt_s > ROUGH_S:
             await self._ask()

@@ -1,4 +1,4 @@
-"""Requests to Cassandra from the event loop: prepared once, bounded, and told in the words of the ports."""
+"""Requests to Cassandra from the event loop: prepared once, bounded, errors mapped to those of the ports."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ Row: TypeAlias = tuple[Any, ...]
 """The selected columns, in their order."""
 
 IN_FLIGHT: Final = 512
-"""Requests under way at once; whoever comes later waits. Far below the 32,768 streams of a connection."""
+"""Requests under way at once; later ones wait. Far below the 32,768 streams of a connection."""
 
 WAIT_S: Final = 4.0
 """How long a request waits for its turn before the store counts as unavailable, in seconds."""
@@ -74,7 +74,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """How a lightweight transaction ended."""
+    """The result of a lightweight transaction."""
 
     applied: bool
     rows: Sequence[Mapping[str, Any]] = ()
@@ -134,7 +134,7 @@ class Session:
     async def batch(self, writes: Sequence[Write]) -> None:
         """Write all of it or nothing in the end (LOGGED); every write must be idempotent.
 
-        After `StoreUnavailable` it may still come to be written.
+        After `StoreUnavailable` it may still be written later.
         """
         if not writes:
             return
@@ -142,16 +142,16 @@ class Session:
         if len(bound) == 1:
             await self._ask(bound[0], PLAIN, tries=TRIES)
             return
-        together = BatchStatement(LOGGED, consistency_level=ConsistencyLevel.LOCAL_QUORUM)
+        batch_statement = BatchStatement(LOGGED, consistency_level=ConsistencyLevel.LOCAL_QUORUM)
         for statement in bound:
-            together.add(statement)
-        await self._ask(together, PLAIN, tries=TRIES)
+            batch_statement.add(statement)
+        await self._ask(batch_statement, PLAIN, tries=TRIES)
 
     async def lwt(self, attempt: Attempt) -> Settled:
         """Compare and set; while the outcome is unknown it is tried again, and what stands then decides.
 
         So `applied` is never a guess: it is what the server said, or this attempt's own values were
-        found standing at LOCAL_SERIAL. After `StoreUnavailable` it may still come to be applied.
+        found standing at LOCAL_SERIAL. After `StoreUnavailable` it may still be applied later.
         """
         bound = await self._bind(attempt.write)
         doubt: BaseException | None = None
@@ -162,7 +162,7 @@ class Session:
                 answer, *_ = (await self._send(bound, LIGHTWEIGHT)).rows  # a batch answers once for each row
             except AWAY as error:
                 if isinstance(error, REFUSED if doubt else NEVER_SENT):
-                    raise _told(error) from error
+                    raise _as_port_error(error) from error
                 doubt = error
                 await asyncio.sleep(pause_s * random.SystemRandom().random())
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
@@ -171,14 +171,14 @@ class Session:
                 return Settled(applied=True)
             rows = await self._standing(attempt)
             return Settled(applied=doubt is not None and _is_own(attempt, rows), rows=rows)
-        raise _told(doubt) from doubt
+        raise _as_port_error(doubt) from doubt
 
     async def define(self, cql: str) -> None:
         """Change the schema, and return once all nodes agree on it."""
         try:
             await asyncio.to_thread(self.driver.execute, cql, timeout=DEFINE_S, execution_profile=PLAIN)
         except AWAY as error:
-            raise _told(error) from error
+            raise _as_port_error(error) from error
 
     async def _standing(self, attempt: Attempt) -> Sequence[Mapping[str, Any]]:
         bound = await self._bind(attempt.standing)
@@ -201,7 +201,7 @@ class Session:
         try:
             ready = await asyncio.to_thread(self.driver.prepare, statement.cql)
         except AWAY as error:
-            raise _told(error) from error
+            raise _as_port_error(error) from error
         self._ready[statement] = ready
         return ready
 
@@ -212,7 +212,7 @@ class Session:
                 return await self._send(query, profile, after)
             except AWAY as error:
                 if tries <= 0 or isinstance(error, NEVER_SENT):
-                    raise _told(error) from error
+                    raise _as_port_error(error) from error
 
     async def _send(self, query: Any, profile: str, after: bytes | None = None) -> _Page:
         """Send once; the turn ends when the driver is done with it, not when nobody waits any more."""
@@ -258,7 +258,7 @@ class Session:
     def _settle(self, waiting: "asyncio.Future[_Page]", outcome: _Page | BaseException) -> None:
         self.turns.release()
         if waiting.done():
-            return  # whoever asked was cancelled
+            return  # the caller was cancelled
         if isinstance(outcome, BaseException):
             waiting.set_exception(outcome)
         else:
@@ -269,7 +269,7 @@ def _is_own(attempt: Attempt, rows: Sequence[Mapping[str, Any]]) -> bool:
     return any(all(row.get(name) == value for name, value in attempt.own.items()) for row in rows)
 
 
-def _told(error: BaseException | None) -> BaseException:
+def _as_port_error(error: BaseException | None) -> BaseException:
     """Return the error in the words of the ports; a refused statement is a defect and stays what it is."""
     if isinstance(error, REFUSED):
         return error

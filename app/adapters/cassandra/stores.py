@@ -1,4 +1,4 @@
-"""The stores of many nodes, opened together over one keyspace and one folder of evidence."""
+"""Open the stores of many nodes over one keyspace and one folder of evidence."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

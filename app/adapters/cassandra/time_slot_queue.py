@@ -1,4 +1,4 @@
-"""What waits to be done, oldest first: hints in slots of time, so that what is done is not read over again.
+"""Queue of hints in time slots, oldest first, so that finished slots are not read again.
 
 A hint says that something may wait; whether it does is known elsewhere. So a hint may be written again,
 may be left behind, and may come back, and nothing is done twice for it.
@@ -54,7 +54,7 @@ def done_writes(queue: str, hints: Sequence[Hint]) -> list[Write]:
 
 
 async def oldest(session: Session, queue: str, at_once: int) -> AsyncIterator[list[Hint]]:
-    """Yield all hints of a queue, oldest first, at most `at_once` together."""
+    """Yield all hints of a queue, oldest first, at most `at_once` in a batch."""
     async for page in session.pages(_SLOTS, (queue,)):
         for (slot,) in page:
             parameters: tuple[object, ...] = (queue, slot)
@@ -76,6 +76,6 @@ async def cut_empty_slots(session: Session, queue: str, now_micros: int) -> None
     if not old:
         return
     found = await asyncio.gather(*(session.execute(_FIRST, (queue, slot, 1)) for slot in old))
-    kept = [slot for slot, rows in zip(old, found, strict=True) if rows]
-    bound = kept[0] if kept else old[-1] + 1
+    remaining = [slot for slot, rows in zip(old, found, strict=True) if rows]
+    bound = remaining[0] if remaining else old[-1] + 1
     await session.execute(_CUT, (too_late, queue, bound))

@@ -1,1 +1,1 @@
-"""The search among the faces of approved subjects."""
+"""Search among the faces of approved subjects."""

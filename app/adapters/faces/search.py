@@ -1,4 +1,4 @@
-"""The search among approved faces in the memory of one process, in step with the store at every question.
+"""Search among approved faces in memory, synchronised with the store before every query.
 
 A tenant's faces of one mode are read when they are first asked for. Then, before every search, what became
 approved is read from the newest approved verifications, which shows every answered commit at once, and from
@@ -37,10 +37,10 @@ MOST_FACES: Final = 100_000
 """Faces of one tenant and mode that are compared, the newest: `tests.bench.duplicate_faces` measures them."""
 
 MOST_IN_MEMORY: Final = 200_000
-"""Faces of all tenants together; those of whoever asked longest ago are forgotten when there are more."""
+"""Faces of all tenants in sum; over it those of the least recently used tenant are dropped."""
 
 READ_AT_ONCE: Final = 128
-"""Records read and opened together while all are read; some tens of milliseconds of the event loop."""
+"""Records read and opened at once while all are read; some tens of milliseconds of the event loop."""
 
 NEWEST_AT_ONCE: Final = 16
 """Records looked at before a search; further ones while they are as young as `LATE`."""
@@ -57,7 +57,7 @@ IDLE_S: Final = 600.0
 """So many seconds after a question faces are forgotten: none outlives its erasure in memory for longer."""
 
 _MARK: Final = b'"sealed_face"'
-"""In the record of every verification whose face is kept, whatever else is in it."""
+"""In the record of every verification whose face is stored, whatever else is in it."""
 
 _Key: TypeAlias = tuple[TenantId, bool, str]
 """Tenant, mode, engine."""
@@ -67,7 +67,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Face:
-    """A kept face, opened."""
+    """A stored face, decrypted."""
 
     verification_id: VerificationId
     subject: int
@@ -76,7 +76,7 @@ class _Face:
 
 
 @dataclass(slots=True)
-class _Held:
+class _FaceSet:
     """The faces of one tenant, mode and engine, and up to where the store was followed."""
 
     key: _Key
@@ -120,97 +120,106 @@ class InMemoryFaceSearch(FaceSearch):
         self._most = most
         self._most_in_memory = most_in_memory
         self._idle_s = idle_s
-        self._held: OrderedDict[_Key, _Held] = OrderedDict()
+        self._sets: OrderedDict[_Key, _FaceSet] = OrderedDict()
         self._turns: dict[_Key, asyncio.Lock] = {}
 
     @override
     async def nearest(self, query: FaceQuery) -> Neighbours:
         key = (query.tenant_id, query.livemode, query.model_version)
         async with self._turns.setdefault(key, asyncio.Lock()):
-            held = self._held.get(key) or await self._read_all(key, query)
-            self._remember(held)
-            await self._follow(held)
-            held.vectors.remove_before(to_millis(query.since))
+            face_set = self._sets.get(key) or await self._read_all(key, query)
+            self._remember(face_set)
+            await self._follow(face_set)
+            face_set.vectors.remove_before(to_millis(query.since))
             subject = _number_of(query.subject_id)
-            compared, found = await asyncio.to_thread(held.vectors.nearest, query.face, other_than=subject)
+            compared, found = await asyncio.to_thread(
+                face_set.vectors.nearest, query.face, other_than=subject
+            )
         if found is None:
             return Neighbours(compared, None)
         return Neighbours(compared, Neighbour(VerificationId(found[0]), found[1]))
 
     @override
     def forget(self, tenant_id: TenantId) -> None:
-        for key in [key for key in self._held if key[0] == tenant_id]:
+        for key in [key for key in self._sets if key[0] == tenant_id]:
             self._forget(key)
 
     @property
     def faces(self) -> int:
-        """How many faces are in memory."""
-        return sum(len(held.vectors) for held in self._held.values())
+        """The number of faces in memory."""
+        return sum(len(face_set.vectors) for face_set in self._sets.values())
 
-    def _remember(self, held: _Held) -> None:
-        if held.idle is not None:
-            held.idle.cancel()
-        held.idle = asyncio.get_running_loop().call_later(self._idle_s, self._forget, held.key)
-        self._held[held.key] = held
-        self._held.move_to_end(held.key)
-        while self.faces > self._most_in_memory and len(self._held) > 1:
-            self._forget(next(iter(self._held)))
+    def _remember(self, face_set: _FaceSet) -> None:
+        if face_set.idle is not None:
+            face_set.idle.cancel()
+        face_set.idle = asyncio.get_running_loop().call_later(self._idle_s, self._forget, face_set.key)
+        self._sets[face_set.key] = face_set
+        self._sets.move_to_end(face_set.key)
+        while self.faces > self._most_in_memory and len(self._sets) > 1:
+            self._forget(next(iter(self._sets)))
 
     def _forget(self, key: _Key) -> None:
-        held = self._held.pop(key, None)
-        if held is not None and held.idle is not None:
-            held.idle.cancel()
+        face_set = self._sets.pop(key, None)
+        if face_set is not None and face_set.idle is not None:
+            face_set.idle.cancel()
 
-    async def _read_all(self, key: _Key, query: FaceQuery) -> _Held:
+    async def _read_all(self, key: _Key, query: FaceQuery) -> _FaceSet:
         """Read the newest faces; the feed is followed from a moment before."""
         tenant_id, livemode, _ = key
         place = await self._stores.feed.place_at(tenant_id, livemode=livemode, moment=query.at - CLOCKS)
-        held = _Held(key, place, FaceVectors(query.face.size, self._most))
+        face_set = _FaceSet(key, place, FaceVectors(query.face.size, self._most))
         async for page in self._approved(key, READ_AT_ONCE, query.since):
-            held.put(await self._open_all(key, page))
-            if held.vectors.full:
-                log.warning("faces.most_reached", tenant_id=tenant_id, most=self._most)
+            face_set.put(await self._open_all(key, page))
+            if face_set.vectors.full:
+                log.warning("faces.limit_reached", tenant_id=tenant_id, most=self._most)
                 break
-        return held
+        return face_set
 
-    async def _follow(self, held: _Held) -> None:
-        await self._follow_newest(held)
-        await self._follow_feed(held)
-        while subjects := await self._erased(held):
-            held.drop(subjects)
+    async def _follow(self, face_set: _FaceSet) -> None:
+        await self._follow_newest(face_set)
+        await self._follow_feed(face_set)
+        while subjects := await self._erased(face_set):
+            face_set.drop(subjects)
 
-    async def _erased(self, held: _Held) -> Sequence[SubjectId]:
-        return await self._stores.vault.erased(held.key[0], after=held.erasures, limit=EVENTS_AT_ONCE)
+    async def _erased(self, face_set: _FaceSet) -> Sequence[SubjectId]:
+        return await self._stores.vault.erased(face_set.key[0], after=face_set.erasures, limit=EVENTS_AT_ONCE)
 
-    async def _follow_newest(self, held: _Held) -> None:
-        async for page in self._approved(held.key, NEWEST_AT_ONCE, None):
-            held.put(await self._open_all(held.key, [one for one in page if one.id not in held.vectors]))
+    async def _follow_newest(self, face_set: _FaceSet) -> None:
+        async for page in self._approved(face_set.key, NEWEST_AT_ONCE, None):
+            face_set.put(
+                await self._open_all(face_set.key, [one for one in page if one.id not in face_set.vectors])
+            )
 
-    async def _follow_feed(self, held: _Held) -> None:
-        tenant_id, livemode, _ = held.key
+    async def _follow_feed(self, face_set: _FaceSet) -> None:
+        tenant_id, livemode, _ = face_set.key
         full = True
         while full:
             page = await self._stores.feed.page(
-                tenant_id, livemode=livemode, after=held.place, limit=EVENTS_AT_ONCE
+                tenant_id, livemode=livemode, after=face_set.place, limit=EVENTS_AT_ONCE
             )
             full = len(page) == EVENTS_AT_ONCE
-            told = [fed.event for fed in page if fed.event.type in _DECIDING]
+            decisions = [fed.event for fed in page if fed.event.type in _DECIDING]
             await self._renew(
-                held,
-                {one.data.verification_id or "": one.type is EventType.VERIFICATION_APPROVED for one in told},
+                face_set,
+                {
+                    one.data.verification_id or "": one.type is EventType.VERIFICATION_APPROVED
+                    for one in decisions
+                },
             )
             if page:
-                held.place = page[-1].place
+                face_set.place = page[-1].place
 
-    async def _renew(self, held: _Held, approved: dict[str, bool]) -> None:
-        """Read anew what was approved, and drop what no longer is."""
-        unknown = [one for one, stands in approved.items() if stands and one not in held.vectors]
+    async def _renew(self, face_set: _FaceSet, approved: dict[str, bool]) -> None:
+        """Read again what was approved, and remove what is not approved any more."""
+        unknown = [one for one, stands in approved.items() if stands and one not in face_set.vectors]
         for one in (one for one, stands in approved.items() if not stands):
-            held.vectors.remove(one)
+            face_set.vectors.remove(one)
         for start in range(0, len(unknown), READ_AT_ONCE):
             wanted = unknown[start : start + READ_AT_ONCE]
-            found = await asyncio.gather(*(self._find(held.key[0], one) for one in wanted))
-            held.put(await self._open_all(held.key, [record for record in found if record is not None]))
+            found = await asyncio.gather(*(self._find(face_set.key[0], one) for one in wanted))
+            face_set.put(
+                await self._open_all(face_set.key, [record for record in found if record is not None])
+            )
 
     async def _find(self, tenant_id: TenantId, verification_id: str) -> Record | None:
         try:
@@ -241,7 +250,7 @@ class InMemoryFaceSearch(FaceSearch):
         return await asyncio.gather(*(self._open(key, record) for record in records if _MARK in record.body))
 
     async def _open(self, key: _Key, record: Record) -> _Face | None:
-        """Return the face of an approved verification; None when there is none that the engine knows."""
+        """Return the face of an approved verification; None when it has none of this engine."""
         stored = StoredVerification.from_bytes(record.body)
         shown, sealed = stored.verification, stored.sealed_face
         if shown.status is not VerificationStatus.APPROVED or sealed is None:
@@ -253,7 +262,7 @@ class InMemoryFaceSearch(FaceSearch):
         except Erased:
             return None
         except Damaged:
-            log.warning("faces.damaged", tenant_id=record.tenant_id, verification_id=record.id)
+            log.warning("faces.record_damaged", tenant_id=record.tenant_id, verification_id=record.id)
             return None
         if version != key[2]:
             return None
@@ -262,7 +271,7 @@ class InMemoryFaceSearch(FaceSearch):
 
 
 _DECIDING: Final = frozenset(EVENT_OF.values())
-"""Events that tell what a verification stands as."""
+"""Events that change the status of a verification."""
 
 
 def _number_of(subject_id: str) -> int:

@@ -1,4 +1,4 @@
-"""Face vectors side by side in memory, each compared with the one that is asked about."""
+"""Table of face vectors in memory, compared all at once with a query."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _NEVER: Final = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Rows of the table; a free row holds zeros, is nobody's and infinitely far from everything."""
+    """Rows of the table; a free row holds zeros and is infinitely far from every query."""
 
     vectors: NDArray[np.float32]
     squares: NDArray[np.float32]
@@ -50,7 +50,7 @@ class _Block:
 
 
 class FaceVectors:
-    """A table of faces by name; one that was removed is overwritten with zeros at once.
+    """A table of face vectors by name; removed ones are overwritten with zeros.
 
     Not for several threads at a time. Subjects are numbers (1 to 2^64 - 1), moments milliseconds.
     """
@@ -73,7 +73,7 @@ class FaceVectors:
 
     @property
     def full(self) -> bool:
-        """Whether a newer face takes the place of the oldest."""
+        """Whether a newer face replaces the oldest."""
         return len(self) >= self._most
 
     def put(self, name: str, face: Embedding, *, subject: int, created_at: int) -> None:

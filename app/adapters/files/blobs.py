@@ -1,4 +1,4 @@
-"""Sealed evidence as files: written once under a fresh name, counted only once the metadata names it.
+"""Store sealed evidence as files, written once under fresh names; metadata names the valid ones.
 
 A file is complete and flushed before the row that names it is committed, and nothing reads a file
 that no row names; so there is neither a half-written nor an overwritten piece of evidence, and no
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import make_private
 from app.adapters.security.crypto import sync_folder
 from schemas.ids import ID_PATTERN, PLATFORM, EvidenceId, TenantId
 
@@ -28,7 +28,7 @@ _SHELVES: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class BlobName:
-    """Which file: `token` tells it from other attempts to put the same evidence."""
+    """Name of one file: `token` distinguishes attempts to store the same evidence."""
 
     tenant_id: TenantId
     evidence_id: EvidenceId
@@ -69,7 +69,7 @@ class BlobFiles:
         return self.path(name).read_bytes()
 
     def remove(self, name: BlobName) -> None:
-        """Remove the file; one that is gone already is fine."""
+        """Remove the file; a missing one is no error."""
         self.path(name).unlink(missing_ok=True)
 
     def written_before(self, moment: datetime) -> Iterator[BlobName]:
@@ -81,7 +81,7 @@ class BlobFiles:
                     yield BlobName(TenantId(path.parent.name), EvidenceId(evidence_id), token)
 
     def path(self, name: BlobName) -> Path:
-        """Return where the file lies."""
+        """Return the path of the file."""
         if name.tenant_id != PLATFORM and not _ID.fullmatch(name.tenant_id):
             raise ValueError("a tenant id has another form")
         if not _ID.fullmatch(name.evidence_id) or not name.token.isalnum():

@@ -1,4 +1,4 @@
-"""Checkpoints of the audit log as files that are only appended to: one a month, one line a checkpoint."""
+"""Append-only files of audit checkpoints: one a month, one line for each checkpoint."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import make_private
 from app.adapters.security.crypto import sync_folder
 from schemas.checkpoints import Checkpoint
 from schemas.problems import StoreUnavailable

@@ -1,4 +1,4 @@
-"""Counts evaluations that began and did not end, in files that outlive a process that is killed."""
+"""Count evaluations that began and did not end, in files that survive a killed process."""
 
 import asyncio
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""Every store port in memory, for tests and trials."""
+"""Every store port in memory, for tests."""

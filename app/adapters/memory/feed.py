@@ -1,4 +1,4 @@
-"""The feed in memory: events in the order of their commits, each with the moment it became visible."""
+"""Event feed in memory: events in the order of their commits."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from streams.ports.events import EventFeed, FedEvent
 
 @dataclass(slots=True)
 class FeedShelf:
-    """What became visible, and when, in milliseconds since 1970; the moments never fall."""
+    """Published events with their times in milliseconds since 1970, in ascending order."""
 
     millis: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     rows: list[tuple[int, DecisionEvent]] = field(default_factory=list)
@@ -29,7 +29,7 @@ class FeedShelf:
 
 
 class MemoryEventFeed(EventFeed):
-    """Looks through everything; a place is the moment and the number of the row, counted from 1."""
+    """Event feed by linear scan; a position is a moment and the number of the row, counted from 1."""
 
     def __init__(self, shelf: FeedShelf) -> None:
         self._shelf = shelf

@@ -1,4 +1,4 @@
-"""Every store port in memory: for tests and trials; nothing survives the process."""
+"""Every store port in memory, for tests; nothing outlives the process."""
 
 import base64
 import binascii
@@ -28,7 +28,7 @@ _VALUE_KIND = "VALUE"
 
 @dataclass(slots=True)
 class Shelves:
-    """What the stores of one process hold; a test may look in, or break something."""
+    """The contents of the stores of one process; tests may read or change them."""
 
     records: dict[tuple[TenantId, RecordKind, str], Record] = field(default_factory=dict)
     events: dict[EventId, DecisionEvent] = field(default_factory=dict)
@@ -44,15 +44,15 @@ class Shelves:
 
 def open_memory_stores(keys: Keys, shelves: Shelves | None = None) -> Stores:
     """Return stores over the shelves, or over new ones."""
-    kept = shelves or Shelves()
+    shared = shelves or Shelves()
     ring = KeyRing(keys)
     return Stores(
-        journal=MemoryJournal(kept),
-        records=MemoryRecords(kept),
-        audit_log=MemoryAuditLog(kept, chain_key_of(keys)),
-        evidence=MemoryEvidenceStore(kept, ring),
-        vault=MemoryVault(kept, ring),
-        feed=MemoryEventFeed(kept.feed),
+        journal=MemoryJournal(shared),
+        records=MemoryRecords(shared),
+        audit_log=MemoryAuditLog(shared, chain_key_of(keys)),
+        evidence=MemoryEvidenceStore(shared, ring),
+        vault=MemoryVault(shared, ring),
+        feed=MemoryEventFeed(shared.feed),
     )
 
 
@@ -60,7 +60,7 @@ class MemoryJournal(Journal):
     """Checks every record of a change before it writes the first."""
 
     def __init__(self, shelves: Shelves) -> None:
-        self._kept = shelves
+        self._shelves = shelves
 
     @override
     async def commit(self, change: Change) -> Committed:
@@ -69,22 +69,22 @@ class MemoryJournal(Journal):
         next_ones = [self._next(record) for record in change.records]
         deciding = change.records[0]
         if next_ones[0] is None:
-            return Committed(self._kept.records[_key(deciding)], won=False)
+            return Committed(self._shelves.records[_key(deciding)], won=False)
         for record in next_ones:
             if record is not None:
-                self._kept.records[_key(record)] = record
-        rows = self._kept.audit.setdefault(change.tenant_id, {})
+                self._shelves.records[_key(record)] = record
+        rows = self._shelves.audit.setdefault(change.tenant_id, {})
         for row in change.audit:
             rows.setdefault(row.event_id, _as_stored(row))
         for event in change.events:
-            if event.id not in self._kept.events:
-                self._kept.events[event.id] = event
-                self._kept.feed.add(event)
-        return Committed(self._kept.records[_key(deciding)], won=True)
+            if event.id not in self._shelves.events:
+                self._shelves.events[event.id] = event
+                self._shelves.feed.add(event)
+        return Committed(self._shelves.records[_key(deciding)], won=True)
 
     def _next(self, record: Record) -> Record | None:
-        """Return the record as it will stand, None when it stays as it is."""
-        standing = self._kept.records.get(_key(record))
+        """Return the record as it will be stored, None when it does not change."""
+        standing = self._shelves.records.get(_key(record))
         if record.version == 1:
             return replace(record, first_body=record.body) if standing is None else None
         if standing is None:
@@ -97,12 +97,12 @@ class MemoryJournal(Journal):
 
     @override
     async def pending_events(self, limit: int) -> Sequence[DecisionEvent]:
-        waiting = [event for event in self._kept.events.values() if event.id not in self._kept.emitted]
+        waiting = [event for event in self._shelves.events.values() if event.id not in self._shelves.emitted]
         return waiting[:limit]
 
     @override
     async def mark_emitted(self, event_ids: Sequence[EventId]) -> None:
-        self._kept.emitted.update(event_id for event_id in event_ids if event_id in self._kept.events)
+        self._shelves.emitted.update(event_id for event_id in event_ids if event_id in self._shelves.events)
 
     @override
     async def touch(self) -> None:
@@ -110,7 +110,7 @@ class MemoryJournal(Journal):
 
 
 def _as_stored(row: AuditEvent) -> AuditEvent:
-    """Return the row as JSON brings it back, without a link nobody sealed."""
+    """Return the row as JSON gives it back, without an unsealed link."""
     context = {name: value for name, value in row.context.items() if name != CHAIN}
     return AuditEvent.from_bytes(row.model_copy(update={"context": context}).to_bytes())
 
@@ -120,15 +120,15 @@ def _key(record: Record) -> tuple[TenantId, RecordKind, str]:
 
 
 class MemoryRecords(Records):
-    """Looks through everything; fine for the few records of a test."""
+    """Records by linear scan; for the few records of a test."""
 
     def __init__(self, shelves: Shelves) -> None:
-        self._kept = shelves
+        self._shelves = shelves
 
     @override
     async def get(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
         try:
-            return self._kept.records[tenant_id, kind, record_id]
+            return self._shelves.records[tenant_id, kind, record_id]
         except KeyError as error:
             raise NotFound(record_id) from error
 
@@ -163,7 +163,7 @@ class MemoryRecords(Records):
     ) -> list[Record]:
         found = [
             record
-            for (owner, of_kind, _), record in self._kept.records.items()
+            for (owner, of_kind, _), record in self._shelves.records.items()
             if (owner, of_kind) == (tenant_id, kind) and index in record.indexes
         ]
         found.sort(key=lambda record: (record.created_at, record.id), reverse=True)
@@ -178,31 +178,31 @@ class MemoryAuditLog(AuditLog):
     """Dictionaries keep the order of commits."""
 
     def __init__(self, shelves: Shelves, key: bytes) -> None:
-        self._kept = shelves
+        self._shelves = shelves
         self._key = key
 
     @override
     async def page(
         self, tenant_id: TenantId, chosen: AuditFilter, *, limit: int, before: Position | None = None
     ) -> Sequence[AuditEvent]:
-        rows = [row for row in self._kept.audit.get(tenant_id, {}).values() if is_chosen(row, chosen)]
+        rows = [row for row in self._shelves.audit.get(tenant_id, {}).values() if is_chosen(row, chosen)]
         rows.sort(key=lambda row: (row.created_at, row.event_id), reverse=True)
         later = [row for row in rows if _is_before(row.created_at, row.event_id, before)][:limit]
         return [self._with_link(tenant_id, row) for row in later]
 
     def _with_link(self, tenant_id: TenantId, row: AuditEvent) -> AuditEvent:
-        link = self._kept.links.get(tenant_id, {}).get(row.event_id)
+        link = self._shelves.links.get(tenant_id, {}).get(row.event_id)
         if link is None:
             return row
         return row.model_copy(update={"context": {**row.context, CHAIN: link.model_dump()}})
 
     def _waiting(self, tenant_id: TenantId) -> Iterator[AuditEvent]:
-        links = self._kept.links.get(tenant_id, {})
-        return (row for row in self._kept.audit.get(tenant_id, {}).values() if row.event_id not in links)
+        links = self._shelves.links.get(tenant_id, {})
+        return (row for row in self._shelves.audit.get(tenant_id, {}).values() if row.event_id not in links)
 
     @override
     async def unsealed_tenants(self) -> Sequence[TenantId]:
-        return [tenant_id for tenant_id in self._kept.audit if any(self._waiting(tenant_id))]
+        return [tenant_id for tenant_id in self._shelves.audit if any(self._waiting(tenant_id))]
 
     @override
     async def unsealed(self, tenant_id: TenantId, limit: int) -> Sequence[AuditEvent]:
@@ -210,9 +210,9 @@ class MemoryAuditLog(AuditLog):
 
     @override
     async def head(self, tenant_id: TenantId) -> ChainLink | None:
-        if tenant_id not in self._kept.heads:
+        if tenant_id not in self._shelves.heads:
             return None
-        head, seal = self._kept.heads[tenant_id]
+        head, seal = self._shelves.heads[tenant_id]
         if not is_head(head, seal, chain_key(self._key, tenant_id)):
             raise Damaged("the head of the audit chain was not sealed here")
         return head
@@ -221,7 +221,7 @@ class MemoryAuditLog(AuditLog):
     async def heads(self) -> Sequence[ChainHead]:
         return [
             ChainHead(tenant_id=tenant_id, position=head.position, hash=head.hash)
-            for tenant_id, (head, seal) in self._kept.heads.items()
+            for tenant_id, (head, seal) in self._shelves.heads.items()
             if is_head(head, seal, chain_key(self._key, tenant_id))
         ]
 
@@ -234,39 +234,39 @@ class MemoryAuditLog(AuditLog):
         standing = (0, first.prev_hash) if head is None else (head.position, head.hash)
         if standing != (first.position - 1, first.prev_hash):
             return False
-        links = self._kept.links.setdefault(tenant_id, {})
-        known = self._kept.audit.get(tenant_id, {})
+        links = self._shelves.links.setdefault(tenant_id, {})
+        known = self._shelves.audit.get(tenant_id, {})
         if any(event_id in links or event_id not in known for event_id, _ in rows):
             raise Damaged("a row is unknown or in the chain already")
         links.update(rows)
-        self._kept.heads[tenant_id] = (last, seal_head(last, chain_key(self._key, tenant_id)))
+        self._shelves.heads[tenant_id] = (last, seal_head(last, chain_key(self._key, tenant_id)))
         return True
 
     @override
     async def walk(self, tenant_id: TenantId, after: int, limit: int) -> Sequence[SealedRow]:
-        rows = self._kept.audit.get(tenant_id, {})
-        links = sorted(self._kept.links.get(tenant_id, {}).items(), key=lambda pair: pair[1].position)
+        rows = self._shelves.audit.get(tenant_id, {})
+        links = sorted(self._shelves.links.get(tenant_id, {}).items(), key=lambda pair: pair[1].position)
         walked = [SealedRow(rows.get(event_id), link) for event_id, link in links if link.position > after]
         return walked[:limit]
 
 
 class MemoryVault(Vault):
-    """Seals like the other vaults do; only the wrapped keys lie in a dictionary."""
+    """Vault whose wrapped keys are in a dictionary."""
 
     def __init__(self, shelves: Shelves, ring: KeyRing) -> None:
-        self._kept = shelves
+        self._shelves = shelves
         self._ring = ring
 
     @override
     async def seal(self, tenant_id: TenantId, subject_id: SubjectId, label: str, plain: bytes) -> str:
-        key = _key_of(self._kept, self._ring, tenant_id, subject_id)
+        key = _key_of(self._shelves, self._ring, tenant_id, subject_id)
         return base64.b64encode(key.seal(label, _VALUE_KIND, plain)).decode()
 
     @override
     async def open(self, tenant_id: TenantId, subject_id: SubjectId, label: str, sealed: str) -> bytes:
-        if (tenant_id, subject_id) not in self._kept.keys:
+        if (tenant_id, subject_id) not in self._shelves.keys:
             raise Damaged("the subject has no key")
-        key = _key_of(self._kept, self._ring, tenant_id, subject_id)
+        key = _key_of(self._shelves, self._ring, tenant_id, subject_id)
         try:
             raw = base64.b64decode(sealed, validate=True)
         except (binascii.Error, ValueError) as error:
@@ -275,14 +275,14 @@ class MemoryVault(Vault):
 
     @override
     async def destroy(self, tenant_id: TenantId, subject_id: SubjectId) -> None:
-        if self._kept.keys.get((tenant_id, subject_id)) != TOMBSTONE:
-            self._kept.erasures.setdefault(tenant_id, []).append(subject_id)
-        self._kept.keys[tenant_id, subject_id] = TOMBSTONE
+        if self._shelves.keys.get((tenant_id, subject_id)) != TOMBSTONE:
+            self._shelves.erasures.setdefault(tenant_id, []).append(subject_id)
+        self._shelves.keys[tenant_id, subject_id] = TOMBSTONE
         self._ring.bury(tenant_id, subject_id)
 
     @override
     async def erased(self, tenant_id: TenantId, *, after: int, limit: int) -> Sequence[SubjectId]:
-        return self._kept.erasures.get(tenant_id, [])[after:][: max(limit, 0)]
+        return self._shelves.erasures.get(tenant_id, [])[after:][: max(limit, 0)]
 
 
 def _key_of(shelves: Shelves, ring: KeyRing, tenant_id: TenantId, subject_id: SubjectId) -> SubjectKey:
@@ -297,37 +297,37 @@ class MemoryEvidenceStore(EvidenceStore):
     """Sealed content in a dictionary."""
 
     def __init__(self, shelves: Shelves, ring: KeyRing) -> None:
-        self._kept = shelves
+        self._shelves = shelves
         self._ring = ring
 
     @override
     async def put(self, drafts: Sequence[EvidenceDraft]) -> None:
         sealed: dict[tuple[TenantId, EvidenceId], tuple[EvidenceRow, bytes]] = {}
         for row, content in ((draft.row, draft.content) for draft in drafts):
-            key = _key_of(self._kept, self._ring, row.tenant_id, row.subject_id)
+            key = _key_of(self._shelves, self._ring, row.tenant_id, row.subject_id)
             value = key.seal(row.evidence_id, row.kind.value, content)
             sealed.setdefault((row.tenant_id, row.evidence_id), (row, value))
-        for owner, kept in sealed.items():
-            self._kept.evidence.setdefault(owner, kept)
+        for owner, shared in sealed.items():
+            self._shelves.evidence.setdefault(owner, shared)
 
     @override
     async def get(self, tenant_id: TenantId, evidence_id: EvidenceId) -> bytes:
         row = await self.describe(tenant_id, evidence_id)
-        _, sealed = self._kept.evidence[tenant_id, evidence_id]
-        key = _key_of(self._kept, self._ring, tenant_id, row.subject_id)
+        _, sealed = self._shelves.evidence[tenant_id, evidence_id]
+        key = _key_of(self._shelves, self._ring, tenant_id, row.subject_id)
         return key.open(evidence_id, row.kind.value, sealed)
 
     @override
     async def describe(self, tenant_id: TenantId, evidence_id: EvidenceId) -> EvidenceRow:
         try:
-            return self._kept.evidence[tenant_id, evidence_id][0]
+            return self._shelves.evidence[tenant_id, evidence_id][0]
         except KeyError as error:
             raise NotFound(evidence_id) from error
 
     @override
     async def discard(self, tenant_id: TenantId, evidence_ids: Sequence[EvidenceId]) -> None:
         for evidence_id in evidence_ids:
-            self._kept.evidence.pop((tenant_id, evidence_id), None)
+            self._shelves.evidence.pop((tenant_id, evidence_id), None)
 
     @override
     async def sweep_orphans(self, older_than: datetime) -> int:

@@ -1,4 +1,4 @@
-"""Personal values sealed before a store writes them: members, webhook endpoints, addresses in audit rows.
+"""Encrypt personal values before a store writes them: members, webhook endpoints, addresses of audit rows.
 
 The stores get bodies and addresses they cannot read, so neither a copy of their files nor a look into their
 tables shows any. Sealing is deterministic (AES-SIV, RFC 5297): a change that is committed again must be the
@@ -39,10 +39,10 @@ SEALED_KINDS: Final[Mapping[RecordKind, Purpose]] = MappingProxyType(
 """Records whose whole body is sealed, and under which key: a sender of webhooks needs only the second."""
 
 MOST_CIPHERS: Final = 4_096
-"""Ciphers kept in memory, one per tenant and key; all are forgotten when there would be more."""
+"""Ciphers in memory, one per tenant and key; all are forgotten when there would be more."""
 
 _HASH_BYTES: Final = 18
-"""144 bits: no two values of a tenant meet."""
+"""144 bits: no two values of a tenant collide."""
 
 _SIV_BYTES: Final = 64
 """AES-256-SIV takes two AES-256 keys."""
@@ -84,7 +84,7 @@ class AtRest:
         return replace(change, records=records, audit=rows)
 
     def index(self, tenant_id: TenantId, pair: tuple[str, str]) -> tuple[str, str]:
-        """Return the index as the store knows it."""
+        """Return the index as it is stored."""
         name, value = pair
         if name not in HASHED_INDEXES or value.startswith(_HASH_MARK):
             return pair
@@ -93,7 +93,7 @@ class AtRest:
         return name, _HASH_MARK + base64.urlsafe_b64encode(hashed[:_HASH_BYTES]).decode()
 
     def record_id(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> str:
-        """Return the id of a record as the store knows it."""
+        """Return the id of a record as it is stored."""
         mode, bar, value = record_id.partition("|")
         if kind not in HASHED_IDS or value.startswith(_HASH_MARK):
             return record_id
@@ -118,9 +118,9 @@ class AtRest:
         return replace(record, body=body, first_body=first)
 
     def open_row(self, tenant_id: TenantId, row: AuditEvent) -> AuditEvent:
-        """Return the row with its address in the clear; one that was altered stays as it is.
+        """Return the row with its address decrypted; an altered row is returned as it is.
 
-        It is then no row that the chain knows, which is told by whoever verifies the chain.
+        It is then no row that the chain knows, which verifying the chain reports.
         """
         sealed = row.context.get(_IP)
         if not isinstance(sealed, str) or not sealed.startswith(_MARK.decode()):
@@ -217,7 +217,7 @@ class SealingJournal(Journal):
 
 
 class OpeningRecords(Records):
-    """Opens what it finds; `HASHED_INDEXES` of a record that was found stay as the store knows them."""
+    """Records that are decrypted when read; `HASHED_INDEXES` stay as stored."""
 
     def __init__(self, inner: Records, at_rest: AtRest) -> None:
         self.inner = inner

@@ -18,8 +18,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import SecretStr
 
-from app.adapters.files.data_dir import SEALED_UNDER_ROOT_KEY
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import SEALED_UNDER_ROOT_KEY, make_private
 from app.configuration.placeholders import fault_of_bytes
 from schemas.problems import VeristreamError
 from schemas.topics import Topic
@@ -43,7 +42,7 @@ class RootKeyRefused(VeristreamError):
 
 
 class Purpose(StrEnum):
-    """What a derived key is for; each gets its own key."""
+    """The purposes of derived keys; each has its own key."""
 
     KEY_WRAPPING = "key-wrapping"
     API_KEY_PEPPER = "api-key-pepper"
@@ -60,13 +59,13 @@ class Purpose(StrEnum):
     SEALED_ENDPOINTS = "at-rest/endpoints"
     """Webhook endpoints' records in the store."""
     SEALED_PICTURES = "at-rest/pictures"
-    """For whom a picture was kept first, and keyed hashes of pictures' digests."""
+    """For whom a picture was stored first, and keyed hashes of pictures' digests."""
     SEALED_ADDRESSES = "at-rest/addresses"
     """Network addresses in audit rows."""
     SUBJECT_INDEXES = "at-rest/subject-indexes"
     """Keyed hashes of subject ids under which records are listed."""
     KEY_CHECK = "key-check"
-    """Kept beside the data in the clear, so that a wrong root key is refused at start."""
+    """Stored beside the data in the clear, so that a wrong root key is refused at start."""
     SENDER = "sender"
     """What the sender of webhooks is given instead of the root key; see `SenderKey`."""
     SETTING_MARKS = "setting-marks"
@@ -86,8 +85,8 @@ SENDER_LABELS: Final = frozenset({
         Topic.DECISIONS, Topic.WEBHOOK_DELIVERIES, Topic.AUDIT, Topic.DEAD_LETTERS
     )),
 })  # fmt: skip
-"""Keys the sender derives: it opens endpoints' secrets, reads events and wishes to deliver, writes wishes,
-events about endpoints, wishes to seal their rows, and what it could not handle. Nothing else."""
+"""Keys the sender derives: it opens endpoints' secrets, reads events and delivery commands, writes delivery
+commands, events about endpoints, commands to seal their rows, and dead letters. Nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ class RootKey:
 
 @dataclass(frozen=True, slots=True)
 class SenderKey:
-    """What a process that only sends webhooks holds: derives its own keys, and leads to no other."""
+    """The key of a process that only sends webhooks: derives its own keys, and leads to no other."""
 
     secret: bytes = field(repr=False)
 
@@ -189,7 +188,7 @@ def _parse(text: str, source: str) -> RootKey:
 
 
 def _drawn(secret: bytes, source: str) -> RootKey:
-    """Return the key, unless anybody could name it: zeros, a repeated pattern, a counter, a placeholder."""
+    """Return the key unless it is guessable: zeros, a repeated pattern, a counter, a placeholder."""
     fault = fault_of_bytes(secret)
     if fault is not None:
         make = "make one with: openssl rand -base64 32"
@@ -198,16 +197,16 @@ def _drawn(secret: bytes, source: str) -> RootKey:
 
 
 def _refuse_new_key_beside_data(path: Path) -> None:
-    kept = [name for name in SEALED_UNDER_ROOT_KEY if (path.parent / name).exists()]
-    if kept and not path.exists():  # a process that starts just now makes the key before the data
+    sealed = [name for name in SEALED_UNDER_ROOT_KEY if (path.parent / name).exists()]
+    if sealed and not path.exists():  # a process that starts just now makes the key before the data
         raise RootKeyRefused(
-            f"{path} is missing, but {path.parent} holds {' and '.join(kept)} sealed under it: "
+            f"{path} is missing, but {path.parent} holds {' and '.join(sealed)} sealed under it: "
             "put the key back or configure SERVICE_ROOT_KEY"
         )
 
 
 def _create(path: Path, secret: bytes) -> None:
-    """Write the key where nobody sees half of it; a file that appeared meanwhile stays."""
+    """Write the key atomically; an existing file stays."""
     make_private(path.parent)
     draft = path.with_name(f"{path.name}.{uuid4().hex}.new")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

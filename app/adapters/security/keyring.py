@@ -1,4 +1,4 @@
-"""The data key of each subject: wrapped by the root key where it is kept, unwrapped only here."""
+"""Data keys of subjects: stored wrapped by the root key, unwrapped and cached only here."""
 
 import os
 import threading
@@ -21,7 +21,7 @@ TOMBSTONE: Final = bytes(len(ENVELOPE) + NONCE_BYTES + KEY_BYTES + _TAG_BYTES)
 """Stands where a wrapped key stood; of the same length, so that the key is overwritten in place."""
 
 CAPACITY: Final = 4096
-"""Unwrapped keys kept in memory; about 2 MB."""
+"""Unwrapped keys in memory; about 2 MB."""
 
 FRESH_S: Final = 1.0
 """How long, in seconds, a remembered key is used without looking at its row: so late another process
@@ -70,7 +70,7 @@ class KeyRing:
         self._fresh_s = fresh_s
         self._clock = clock
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[TenantId, SubjectId], _Remembered] = OrderedDict()
+        self._cache: OrderedDict[tuple[TenantId, SubjectId], _Remembered] = OrderedDict()
 
     def _wrapping(self, subject_id: SubjectId) -> AESGCM:
         """Return what wraps a holder's key; raises `KeyUnavailable` where this process may open none such."""
@@ -82,13 +82,13 @@ class KeyRing:
         return wrapping
 
     def make(self, tenant_id: TenantId, subject_id: SubjectId) -> SubjectKey:
-        """Return a new key; it counts only once its wrapped form is kept, the first one kept wins."""
+        """Return a new key; it counts only once its wrapped form is stored, the first one stored wins."""
         secret = os.urandom(KEY_BYTES)
         wrapped = seal(self._wrapping(subject_id), secret, bind(tenant_id, subject_id))
         return SubjectKey(tenant_id, subject_id, wrapped, AESGCM(secret))
 
     def unwrap(self, tenant_id: TenantId, subject_id: SubjectId, wrapped: bytes) -> SubjectKey:
-        """Return the key that is kept now, and remember it.
+        """Return the key that is stored now, and cache it.
 
         Raises:
             Erased: The key was destroyed.
@@ -98,7 +98,7 @@ class KeyRing:
             self.bury(tenant_id, subject_id)
             raise Erased(subject_id)
         with self._lock:
-            known = self._kept.get((tenant_id, subject_id))
+            known = self._cache.get((tenant_id, subject_id))
         if known is not None and known.key is not None and known.key.wrapped == wrapped:
             key = known.key
         else:
@@ -108,13 +108,13 @@ class KeyRing:
         return key
 
     def recall(self, tenant_id: TenantId, subject_id: SubjectId) -> SubjectKey | None:
-        """Return the key when its row was seen a moment ago; None: look at the row.
+        """Return the cached key if its row was read a moment ago, else None.
 
         Raises:
             Erased: This process knows that the key was destroyed.
         """
         with self._lock:
-            known = self._kept.get((tenant_id, subject_id))
+            known = self._cache.get((tenant_id, subject_id))
         if known is None:
             return None
         if known.key is None:
@@ -122,7 +122,7 @@ class KeyRing:
         return known.key if self._clock() - known.seen_at < self._fresh_s else None
 
     def remember(self, key: SubjectKey) -> None:
-        """Keep a key whose row was just seen; a key known to be destroyed stays destroyed."""
+        """Cache a key whose row was just read; a key known to be destroyed stays destroyed."""
         self._keep((key.tenant_id, key.subject_id), key)
 
     def bury(self, tenant_id: TenantId, subject_id: SubjectId) -> None:
@@ -131,9 +131,9 @@ class KeyRing:
 
     def _keep(self, owner: tuple[TenantId, SubjectId], key: SubjectKey | None) -> None:
         with self._lock:
-            known = self._kept.get(owner)
+            known = self._cache.get(owner)
             if known is None or known.key is not None:
-                self._kept[owner] = _Remembered(key, self._clock())
-            self._kept.move_to_end(owner)
-            while len(self._kept) > self._capacity:
-                self._kept.popitem(last=False)
+                self._cache[owner] = _Remembered(key, self._clock())
+            self._cache.move_to_end(owner)
+            while len(self._cache) > self._capacity:
+                self._cache.popitem(last=False)

@@ -1,4 +1,4 @@
-"""Argon2id in a few threads of its own: a hash takes some 20 ms and 19 MiB, and never the event loop."""
+"""Hash passwords with Argon2id in a thread pool: a hash takes about 20 ms and 19 MiB."""
 
 import asyncio
 import base64
@@ -41,7 +41,7 @@ WAITING: Final = 32
 
 
 class Argon2Passwords(Passwords):
-    """Hashes in a bounded pool; over its bound a caller is told so instead of waiting."""
+    """Hashes in a bounded pool; over its bound it raises instead of waiting."""
 
     def __init__(
         self, parameters: Parameters = PARAMETERS, *, workers: int | None = None, waiting: int = WAITING

@@ -1,1 +1,1 @@
-"""What several adapters share: columns, trigrams, feed positions, errors at opening."""
+"""Code that several adapters share: columns, trigrams, feed positions, errors at opening."""

@@ -1,4 +1,4 @@
-"""How values stand in columns: times as whole numbers, index pairs as JSON."""
+"""Convert values to columns: times as integers, index pairs as JSON."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Places in the feed as text: a moment, and what tells those of one moment apart."""
+"""Positions in the feed as text: a moment, and a number for events of the same moment."""
 
 import re
 from typing import Final
@@ -26,7 +26,7 @@ def read_place(place: str) -> tuple[int, str]:
 
 
 def read_numbered(place: str) -> tuple[int, int]:
-    """Return the moment and the number of a place whose rest is a number; raises what `read_place` does."""
+    """Return the moment and the number of a numbered position; raises as `read_place` does."""
     moment, rest = read_place(place)
     number = int(rest or 0)
     if number >= 1 << 63:

@@ -1,4 +1,4 @@
-"""Why a store does not let itself be opened, whatever the reason lies in; each message names the mend."""
+"""Errors that refuse to open a store; each message says how to fix it."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""A text in pieces by which its fragments are found: the three bytes from each place in it."""
+"""Split a text into trigrams of bytes, by which its fragments are found."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ LENGTH: Final = 3
 ASKED: Final = 32
 """Grams of a fragment that are looked at at most, to find its rare ones.
 
-Many, because one that nobody has ends a search at once: where common pieces meet, what lies over that place
+Many, because one that nobody has ends a search at once: where common pieces adjoin, what lies over that place
 is often rare.
 """
 
@@ -23,7 +23,7 @@ def grams_of(text: str) -> frozenset[str]:
 
 
 def runs_of(text: str) -> frozenset[str]:
-    """Return every run of up to three bytes, for a store that cannot look for what only begins a gram."""
+    """Return every run of up to three bytes, for a store without prefix search."""
     raw = text.encode().hex()
     lengths = range(2, 2 * LENGTH + 1, 2)
     return frozenset(

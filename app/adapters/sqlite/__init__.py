@@ -1,1 +1,1 @@
-"""The store of one node: SQLite for what is looked up, files for blobs; several processes may share it."""
+"""Stores over SQLite on one node; several processes may share the file."""

@@ -1,4 +1,4 @@
-"""The audit log in SQLite: every question has its index, and sealing is one transaction."""
+"""Audit log in SQLite: every query has an index, and sealing is one transaction."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -66,7 +66,7 @@ def page_statement(equals: tuple[str, ...], *, bounded: bool) -> str:
 
 
 def _branches(chosen: AuditFilter) -> Iterator[dict[str, Any]]:
-    """Return the equalities whose answers together are what is asked: one per action, else one per mode."""
+    """Return the equalities whose answers make up the result: one per action, else one per mode."""
     fixed = chosen.model_dump(
         mode="json", exclude_none=True, exclude={"action", "since", "until", "livemode"}
     )

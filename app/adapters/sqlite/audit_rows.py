@@ -1,4 +1,4 @@
-"""An audit row as columns: nothing is kept twice, so an altered column is an altered row."""
+"""Convert audit rows to columns and back; no value is stored twice, so altered columns are altered rows."""
 
 import json
 import sqlite3
@@ -76,10 +76,10 @@ def _read(row: Sequence[Any], sealed: ChainLink | None) -> AuditEvent:
     context, detail, created_at, livemode = row[7:11]
     if any(isinstance(value, bytes) for value in row[:11]):
         raise TypeError("a column has another type than was written")
-    kept = json.loads(context)["context"]
-    kept.pop(CHAIN, None)  # only a link that stands in the chain is shown
+    stored = json.loads(context)["context"]
+    stored.pop(CHAIN, None)  # only a link that stands in the chain is shown
     if sealed is not None:
-        kept[CHAIN] = sealed.model_dump()
+        stored[CHAIN] = sealed.model_dump()
     return AuditEvent(
         event_id=row[0],
         action=row[1],
@@ -88,7 +88,7 @@ def _read(row: Sequence[Any], sealed: ChainLink | None) -> AuditEvent:
         subject_id=row[4],
         correlation_id=row[5],
         decision_id=row[6],
-        context=kept,
+        context=stored,
         detail=detail,
         created_at=from_millis(created_at),
         livemode=_MODES[livemode],

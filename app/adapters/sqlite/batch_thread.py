@@ -1,4 +1,4 @@
-"""One thread that runs whatever waits together, so that a crowd of callers pays for one change of threads."""
+"""A thread that runs queued jobs in batches, so that concurrent callers share one change of threads."""
 
 import asyncio
 import threading
@@ -14,12 +14,12 @@ from schemas.problems import StoreUnavailable
 Work = TypeVar("Work")
 
 BATCH: Final = 128
-"""Jobs run together at most, so that the first of them does not wait long."""
+"""Jobs in a batch at most, so that the first of them does not wait long."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingJob(Generic[Work]):
-    """A job and whoever waits for it."""
+    """A job and the future of its caller."""
 
     job: Work
     future: asyncio.Future[Any]
@@ -27,7 +27,7 @@ class PendingJob(Generic[Work]):
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """How a job ended."""
+    """The result of a job."""
 
     future: asyncio.Future[Any]
     answer: Any = None
@@ -35,11 +35,11 @@ class JobResult:
 
 
 RunBatch = Callable[[Sequence[PendingJob[Work]]], list[JobResult]]
-"""Runs a batch on the lane's thread; what it raises is a defect that ends the batch."""
+"""Run a batch on the thread; an exception is a defect and fails the batch."""
 
 
 class BatchThread(Generic[Work]):
-    """A queue with its thread; used from one event loop, which is told of a whole batch at once."""
+    """A queue with its thread; used from one event loop, which is woken once per batch."""
 
     def __init__(self, name: str, loop: asyncio.AbstractEventLoop, run: RunBatch[Work]) -> None:
         self._loop = loop
@@ -49,10 +49,10 @@ class BatchThread(Generic[Work]):
         self._queue: deque[PendingJob[Work]] = deque()
         self._draining = False
         self.thread = ThreadPoolExecutor(1, name)
-        """For what must run on the lane's thread and belongs to no batch."""
+        """For what must run on the thread and belongs to no batch."""
 
     def submit(self, job: Work) -> asyncio.Future[Any]:
-        """Let the job run with whatever else waits, and return its answer to come."""
+        """Queue a job for the next batch, and return the future of its result."""
         future: asyncio.Future[Any] = self._loop.create_future()
         if not self._arriving:
             self._loop.call_soon(self.dispatch)
@@ -65,7 +65,7 @@ class BatchThread(Generic[Work]):
         self.enqueue(*arriving)
 
     def enqueue(self, *waiting: PendingJob[Work]) -> None:
-        """Let jobs run for somebody who waits already; from any thread."""
+        """Queue jobs whose callers already wait; from any thread."""
         with self._lock:
             self._queue.extend(waiting)
             if self._draining or not waiting:
@@ -77,7 +77,7 @@ class BatchThread(Generic[Work]):
             self._abandon("the store is closed")
 
     def settle(self, outcomes: Sequence[JobResult]) -> None:
-        """Tell whoever waits; from any thread."""
+        """Resolve the futures of the callers; from any thread."""
         self._loop.call_soon_threadsafe(_resolve, outcomes)
 
     def report_defect(self, future: asyncio.Future[Any], done: ThreadFuture[None]) -> None:
@@ -107,7 +107,7 @@ class BatchThread(Generic[Work]):
                 self._abandon("a job of this batch is defective", batch)
 
     def _abandon(self, why: str, batch: Sequence[PendingJob[Work]] = ()) -> None:
-        """Let nobody wait for ever, and leave the queue to whoever comes next."""
+        """Fail the waiting jobs and release the queue, so that no caller waits for ever."""
         with self._lock:
             batch = [*batch, *self._queue]
             self._queue.clear()
@@ -118,14 +118,14 @@ class BatchThread(Generic[Work]):
     def _report_defect(self, drained: ThreadFuture[None]) -> None:
         error = drained.exception()
         if error is not None:
-            context = {"message": "a lane of the store met a defect", "exception": error}
+            context = {"message": "a batch thread of the store failed", "exception": error}
             self._loop.call_soon_threadsafe(self._loop.call_exception_handler, context)
 
 
 def _resolve(outcomes: Sequence[JobResult]) -> None:
     for outcome in outcomes:
         if outcome.future.done():
-            continue  # whoever asked has gone
+            continue  # the caller was cancelled
         if outcome.error is None:
             outcome.future.set_result(outcome.answer)
         else:

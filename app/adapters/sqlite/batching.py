@@ -1,7 +1,7 @@
-"""Jobs of one kind run as one, so that a batch costs a few statements however many wait in it.
+"""Run jobs of one kind as one, so that a batch costs a few statements whatever its size.
 
 The interpreter lock changes hands at every step of a statement; beside a busy event loop that costs
-far more than the step itself. So jobs are gathered by kind, and their rows go into one statement.
+far more than the step itself. So jobs are grouped by kind, and their rows go into one statement.
 """
 
 import sqlite3
@@ -27,7 +27,7 @@ ROWS: Final = 256
 """Rows in one statement at most: with 13 columns well below SQLite's limit of 32,766 variables."""
 
 STATEMENTS: Final = 512
-"""Statements kept ready, as text here and prepared by each connection: one for each power of two of rows."""
+"""Statements cached as text here and prepared by each connection: one for each power of two of rows."""
 
 _VALUES: Final = "VALUES ("
 
@@ -36,7 +36,7 @@ class BatchJob(ABC, Generic[Answer]):
     """A job that runs with all others of its kind that wait."""
 
     touches: ClassVar[str]
-    """What its rows are about; among kinds that touch the same, the order of asking is kept."""
+    """What its rows are about; among kinds that touch the same, the order of submission is preserved."""
 
     @classmethod
     @abstractmethod
@@ -52,7 +52,7 @@ AnyJob: TypeAlias = Job[Answer] | BatchJob[Answer]
 
 @dataclass(slots=True)
 class _Group:
-    """What runs as one; only a group of jobs that are `BatchJob` gets more than one."""
+    """Jobs that run as one; only jobs that are `BatchJob` are grouped."""
 
     run: Callable[[sqlite3.Connection, Sequence[Any]], Sequence[Any]]
     members: list[PendingJob[AnyJob[Any]]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a batch of changes comes to, decided in order beside what stands; no statement is run here."""
+"""Compute the result of a batch of changes, decided in order against stored rows; runs no statement."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ class Ledger:
     """Only what was changed."""
 
     def apply(self, change: Change) -> Committed:
-        """Let the change win or lose; see `Change` for the rule.
+        """Apply the change, or return that it lost; see `Change` for the rule.
 
         Raises:
             Conflict: Nothing of the change counts.

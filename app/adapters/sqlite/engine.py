@@ -1,4 +1,4 @@
-"""Threads around SQLite: a writer that commits whoever waits together, a lane of look-ups, and readers."""
+"""Threads around SQLite: a writer that commits in batches, a batch thread for look-ups, and readers."""
 
 import asyncio
 import os
@@ -61,7 +61,7 @@ class Engine:
         return self._writer.submit(job)
 
     def find(self, job: AnyJob[Answer]) -> asyncio.Future[Answer]:
-        """Run a job of microseconds, such as a read by key, together with whatever else is looked up."""
+        """Run a job of microseconds, such as a read by key, in a batch with other look-ups."""
         return self._finder.submit(job)
 
     def read(self, job: Job[Answer]) -> asyncio.Future[Answer]:
@@ -80,7 +80,7 @@ class Engine:
         await self._loop.run_in_executor(self._writer.thread, self._fold)
 
     async def aclose(self) -> None:
-        """Finish what was asked and close the file; whoever asks later finds the store unavailable."""
+        """Finish what is queued and close the file; later calls raise `StoreUnavailable`."""
         self._finder.dispatch()
         self._writer.dispatch()
         await asyncio.to_thread(self._close)
@@ -104,7 +104,7 @@ class Engine:
         try:
             return job(self._reader())
         except (sqlite3.Error, OSError) as error:
-            raise _told(error) from error
+            raise _as_port_error(error) from error
 
     def _reader(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
@@ -116,19 +116,19 @@ class Engine:
         return connection
 
     def _find(self, batch: Sequence[PendingJob[AnyJob[Any]]]) -> list[JobResult]:
-        """Look everything up at once; a file that cannot be read is waited for once, not by each alone."""
+        """Run all look-ups of a batch; an unreadable file fails them at once, not one by one."""
         try:
             return list(run_groups(self._reader(), batch))
         except _CARRIED as error:
             if len(batch) == 1 or isinstance(error, sqlite3.OperationalError):
-                return [JobResult(waiting.future, error=_told(error)) for waiting in batch]
+                return [JobResult(waiting.future, error=_as_port_error(error)) for waiting in batch]
         return [outcome for waiting in batch for outcome in self._find([waiting])]
 
     def _stage(self, stage: Job[AnyJob[Answer]], future: asyncio.Future[Answer]) -> None:
         try:
             job = stage(self._reader())
         except _CARRIED as error:
-            self._writer.settle([JobResult(future, error=_told(error))])
+            self._writer.settle([JobResult(future, error=_as_port_error(error))])
         else:
             self._writer.enqueue(PendingJob(job, future))
 
@@ -138,13 +138,13 @@ class Engine:
         No savepoints: they copy every page that a job touches, and jobs seldom raise.
         """
         try:
-            return self._commit_together(batch)
+            return self._commit_batch(batch)
         except _CARRIED as error:
             if len(batch) == 1 or isinstance(error, sqlite3.OperationalError):
-                return [JobResult(waiting.future, error=_told(error)) for waiting in batch]
+                return [JobResult(waiting.future, error=_as_port_error(error)) for waiting in batch]
         return [outcome for waiting in batch for outcome in self._commit([waiting])]
 
-    def _commit_together(self, batch: Sequence[PendingJob[AnyJob[Any]]]) -> list[JobResult]:
+    def _commit_batch(self, batch: Sequence[PendingJob[AnyJob[Any]]]) -> list[JobResult]:
         run = self._connection.execute
         try:
             run("BEGIN IMMEDIATE")
@@ -156,7 +156,7 @@ class Engine:
         return outcomes
 
 
-def _told(error: BaseException) -> BaseException:
+def _as_port_error(error: BaseException) -> BaseException:
     """Return the error in the words of the ports."""
     if isinstance(error, sqlite3.Error | OSError):
         unavailable = StoreUnavailable(str(error))

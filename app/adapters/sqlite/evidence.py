@@ -1,4 +1,4 @@
-"""Evidence in SQLite: its metadata, its subject's key, and small contents; larger ones are sealed files."""
+"""Evidence store in SQLite: metadata, subject keys and small contents; larger contents are sealed files."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from streams.ports.errors import Damaged
 from streams.ports.evidence import EvidenceDraft, EvidenceRow, EvidenceStore
 
 _ATTEMPTS: Final = 3
-"""A subject gets its first key once; whoever was outrun seals again under the winner's."""
+"""A subject gets its first key once; the loser of a race seals again under the winner's."""
 
 _Content: TypeAlias = bytes | Job[bytes]
 """What was asked for, or how to read it from its file on a thread for reads that take long."""

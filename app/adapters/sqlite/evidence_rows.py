@@ -1,4 +1,4 @@
-"""A piece of evidence as a row, with its content beside it or in a file."""
+"""Rows of evidence, with the content beside them or in a file."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ Piece: TypeAlias = tuple[EvidenceRow, bytes | BlobName]
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A piece of evidence as it is kept."""
+    """A piece of evidence as it is stored."""
 
     row: EvidenceRow
     content: bytes | BlobName | None
@@ -47,7 +47,7 @@ class Whole:
 
 
 def insert(connection: sqlite3.Connection, pieces: Sequence[Piece]) -> bool:
-    """Write the rows with their contents or files; False when the id of one is kept already."""
+    """Write the rows with their contents or files; False when the id of one is stored already."""
     return write_rows(connection, _INSERT, [_to_columns(*piece) for piece in pieces]) == len(pieces)
 
 
@@ -88,7 +88,7 @@ def describe(connection: sqlite3.Connection, tenant_id: TenantId, evidence_id: E
 
 
 def find_whole(connection: sqlite3.Connection, keys: Sequence[EvidenceKey]) -> dict[EvidenceKey, Whole]:
-    """Return what is kept under those of the keys that are there."""
+    """Return the rows of those keys that exist."""
     return {
         (found[0], found[1]): Whole(_to_row(found[:8]), _to_content(found), found[10])
         for found in read_rows(connection, _WHOLE, keys)

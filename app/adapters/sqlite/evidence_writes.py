@@ -1,4 +1,4 @@
-"""Drafts of evidence on their way into the store: large ones become files first, then all become rows."""
+"""Write evidence: large contents become files first, then all rows are inserted."""
 
 import asyncio
 import sqlite3
@@ -29,12 +29,12 @@ class Outrun(VeristreamError):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """How a put ended."""
+    """The result of a put."""
 
     keys: Sequence[SubjectKey]
-    """To be remembered now that they are kept."""
+    """To be cached now that they are stored."""
     complete: bool
-    """False: some piece was kept already, so its new file may be spare."""
+    """False: some piece was stored already, so its new file may be spare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Put(BatchJob[Kept]):
         self._contents: list[bytes | BlobName] = []
 
     def submit(self, engine: Engine) -> "asyncio.Future[Kept]":
-        """Let the engine keep the drafts: all in one transaction when they are small, else files first.
+        """Submit the drafts: in one transaction when they are small, else after writing files.
 
         Raises:
             Erased: A subject was erased.
@@ -68,7 +68,7 @@ class Put(BatchJob[Kept]):
 
     @property
     def files(self) -> list[BlobName]:
-        """What was written beside the database."""
+        """Files written beside the database."""
         return [content for content in self._contents if isinstance(content, BlobName)]
 
     def clear(self, reader: sqlite3.Connection) -> int:

@@ -1,4 +1,4 @@
-"""The feed over the events of the database: the order of commits is its order, for they come one by one."""
+"""Event feed in SQLite: commits are sequential, so their order is the feed's."""
 
 import sqlite3
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Changes committed in one transaction each, and the records they leave."""
+"""Commit changes, one transaction each, and read the records they wrote."""
 
 import sqlite3
 import time

@@ -1,4 +1,4 @@
-"""Subjects' wrapped keys in SQLite, and the vault over them."""
+"""Wrapped subject keys in SQLite, and the vault."""
 
 import base64
 import binascii
@@ -55,7 +55,7 @@ def read_key(
 
 
 class KeptKeys:
-    """The keys that count for subjects: those kept already, else the ones made now; in a transaction."""
+    """The keys that count for subjects: those stored already, else the ones made now; in a transaction."""
 
     def __init__(self, connection: sqlite3.Connection, ring: KeyRing, wanted: Iterable[SubjectKey]) -> None:
         self._keys: dict[Owner, SubjectKey] = {}

@@ -1,4 +1,4 @@
-"""The tables of the store, each made for the queries it serves, and how an older file is brought up."""
+"""Tables of the store, each designed for its queries, and migrations of older files."""
 
 import sqlite3
 from typing import Final
@@ -51,7 +51,7 @@ CREATE TABLE events (
 -- A tenant's events of one mode in commit order, from a moment on.
 CREATE INDEX events_fed ON events (tenant, livemode, seen_at);
 
--- Events that still have to leave the house, oldest first; emptied by emitting, so it stays small.
+-- Events that are not yet published, oldest first; emptied by publishing, so it stays small.
 CREATE TABLE events_waiting (seq INTEGER PRIMARY KEY);
 CREATE TRIGGER events_wait AFTER INSERT ON events
     BEGIN INSERT INTO events_waiting VALUES (new.seq); END;
@@ -90,7 +90,7 @@ CREATE TRIGGER audit_chain_is_not_deleted BEFORE DELETE ON audit_chain
     BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END;
 
 -- Rows outside their chain, in commit order; emptied by sealing, so it stays small. No trigger fills it:
--- a row that somebody slips into `audit` must not come to be sealed.
+-- a row that somebody slips into `audit` must not be sealed.
 CREATE TABLE audit_waiting (
     tenant TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (tenant, seq)
 ) WITHOUT ROWID;

@@ -1,4 +1,4 @@
-"""Records found by a fragment of their text: a look at the newest, and what the index tells of the others.
+"""Find records by a fragment of their text: the newest directly, the others by the index.
 
 A page ends as soon as it is full; only what was created within one millisecond is put in order afterwards.
 
@@ -20,7 +20,7 @@ from schemas.ids import TenantId
 from streams.ports.records import Position, RecordKind
 
 AT_FIRST: Final = 1
-"""The records of so many gatherings are looked through first, then of more as time allows."""
+"""Batches of indexed records that are searched first, then more as time allows."""
 
 GROWTH: Final = 4
 """At most so many times as many as before."""
@@ -34,16 +34,16 @@ FILLING_S: Final = 0.02
 _TICK_S: Final = 1e-6
 
 _TIMES_RARE: Final = 4
-"""So many times the gatherings that came after `_RARE` of the rarest token are looked through as well."""
+"""So many times the batches that came after `_RARE` of the rarest token are looked through as well."""
 
 _RARE: Final = 16
-"""Of so many newest records under a gram the oldest tells how common it is."""
+"""Of so many newest records under a gram the oldest shows how common it is."""
 
 _SO_RARE: Final = 50
 """A gram that is so many times rarer than the commonest of its fragment is looked through by itself."""
 
 _AS_COMMON: Final = 4
-"""A gram that is not even so many times rarer tells no more than the others."""
+"""A gram that is not even so many times rarer narrows no more than the others."""
 
 _LAST_ID: Final = "~"
 """Behind every id."""
@@ -92,7 +92,7 @@ class Search:
         """Return the columns of the records, and before which nothing was looked at though they are few."""
         if self.limit < 1:
             return (), None
-        connection.execute("BEGIN")  # so that nothing is gathered between two looks
+        connection.execute("BEGIN")  # so that nothing is indexed between two reads
         try:
             rows, first = self._ask(connection, 0, self._newest(), self.limit)
             if len(rows) == self.limit:  # its millisecond may hold more; no place says which comes first
@@ -149,27 +149,27 @@ class Search:
         listed = [] if head == value else [index_token(tenant, kind, name, value)]
         spread = dict(read_rows(connection, _SPREAD, [(token,) for token in (*tokens, *listed)]))
         reach = {token: gathered - (found or 0) for token, found in spread.items()}
-        telling = [*_telling(tokens, reach), *listed]
-        rarest = max(telling, key=lambda token: reach[token])
+        selective = [*_most_selective(tokens, reach), *listed]
+        rarest = max(selective, key=lambda token: reach[token])
         if spread[rarest] is None:
-            return _Wanted(" AND ".join(telling), 0)
+            return _Wanted(" AND ".join(selective), 0)
         (since,) = connection.execute(_SINCE, (spread[rarest],)).fetchone()
-        asked = " AND ".join(f"({token} OR {MARK})" for token in telling)
+        asked = " AND ".join(f"({token} OR {MARK})" for token in selective)
         return _Wanted(asked, AT_FIRST + _TIMES_RARE * since)
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What the index is asked for."""
+    """The query to the index."""
 
     matched: str
     """It may name a few records too many, never too few."""
     at_first: int
-    """Of so many gatherings at first, the more the rarer it is; 0: of all, for there are but a few."""
+    """Batches to search at first, the more the rarer it is; 0: of all, for there are but a few."""
 
 
 class _Pace:
-    """How long a question has taken, and the last part of it."""
+    """The duration of a query so far, and of its last part."""
 
     def __init__(self) -> None:
         self._began = self._lap = time.monotonic()
@@ -187,7 +187,7 @@ class _Pace:
 
 
 def _gathered_before(connection: sqlite3.Connection, place: int, gatherings: int) -> int:
-    """Return from where on records were gathered the last so many times before a place; 0: not so many.
+    """Return the position at which the last so many batches before a position begin; 0: not so many.
 
     It is where a millisecond begins, for the records of one are in no order of places.
     """
@@ -200,11 +200,11 @@ def _end_of(first: int) -> Position:
     return Position(from_micros((first >> WITHIN_BITS) * 1_000 - 1), _LAST_ID)
 
 
-def _telling(tokens: list[str], reach: Mapping[str, int]) -> list[str]:
-    """Return the few tokens that tell most, by how far back the newest records under each reach.
+def _most_selective(tokens: list[str], reach: Mapping[str, int]) -> list[str]:
+    """Return the few most selective tokens, by how far back the newest records under each reach.
 
     Rare ones are enough. Else the rarest and both ends of the fragment, which are far apart: what is common
-    to either may still never stand together. To read a common list costs more than to compare some texts.
+    to either may still have no record in common. To read a common list costs more than to compare some texts.
     """
     ends = [tokens[0], tokens[-1]]
     if len(tokens) <= len(ends):

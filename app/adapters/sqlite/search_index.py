@@ -1,11 +1,14 @@
-"""The index by which a fragment finds records: how it follows what is written.
+"""Full-text index of record fragments, and how it follows writes.
 
 A record's place among all that can be sought is the millisecond of its creation and a number within it. So
 the newest come first in the order the index lies in.
 
 The index takes many records at once, for that costs a tenth of taking each by itself. What waits for it, some
-hundreds of all tenants together, is found by looking at each. Most sessions have ended by the time they are
-gathered, so the index need not follow their moves.
+hundreds in sum of all tenants, is found by looking at each. Most sessions have ended by the time they are
+indexed, so the index need not follow their moves.
+
+FTS5's own trigram tokenizer would keep one list per trigram for all tenants; a token here begins with a hash
+of tenant and mode, so a query reads the records of one tenant only.
 """
 
 import hashlib
@@ -36,7 +39,7 @@ WITHIN_BITS: Final = 20
 _INDEXES_KNOWN: Final = 4_096
 
 MARK: Final = "mark"
-"""A token of the first record of each gathering: where FTS5 sees whether it has gone too far.
+"""A token of the first record of each batch: where FTS5 sees whether it has gone too far.
 
 Looking for records that are under two tokens it minds no bound before it has found one.
 """
@@ -82,7 +85,7 @@ def place_new(connection: sqlite3.Connection, ledger: Ledger) -> Mapping[RecordK
 
 
 def keep_in_step(connection: sqlite3.Connection, ledger: Ledger, places: Mapping[RecordKey, int]) -> None:
-    """Let the index follow the ledger, whose records are written; `places` are those of the new ones."""
+    """Update the index from the ledger, whose records are written; `places` are those of the new ones."""
     moved = list(_moved(ledger))
     if not places and not moved:
         return

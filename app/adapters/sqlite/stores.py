@@ -1,4 +1,4 @@
-"""The stores of one node, opened together over one data folder."""
+"""Open the stores of one node over one data folder."""
 
 import asyncio
 import hmac
@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 from app.adapters.files.blobs import BlobFiles
-from app.adapters.files.data_dir import BLOBS_FOLDER, DATABASE_FILE
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import BLOBS_FOLDER, DATABASE_FILE, make_private
 from app.adapters.security.crypto import Keys, Purpose, RootKeyRefused, chain_key_of
 from app.adapters.security.keyring import KeyRing
 from app.adapters.sqlite.audit_log import SqliteAuditLog

@@ -1,4 +1,4 @@
-"""What stands between a receiver's name and a connection to it: every address is judged at every attempt.
+"""Block webhook connections to private addresses: every resolved address is checked at every attempt.
 
 A name is looked up anew each time and refused whole if any of its addresses may not be called; where a socket
 is made its address is judged once more, whatever led there (S34, S35).
@@ -50,7 +50,7 @@ class AddressGuard:
         return address
 
     def open_socket(self, info: tuple[Any, ...]) -> socket.socket:
-        """Return a socket for this entry of `getaddrinfo`; the last look before a connection is made.
+        """Return a socket for this entry of `getaddrinfo` after checking its address again.
 
         Raises:
             AddressRefused: Nothing may be sent there, or it is no TCP connection.
@@ -64,7 +64,7 @@ class AddressGuard:
 
 
 def _is_own(address: IPv4Address | IPv6Address) -> bool:
-    """Tell whether this machine has the address: then it is where a packet to it would come from."""
+    """Return whether the address is one of this machine."""
     family = socket.AF_INET6 if address.version == 6 else socket.AF_INET  # noqa: PLR2004 - of IP
     with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as asked:
         asked.connect((str(address), _DISCARD_PORT))
@@ -73,7 +73,7 @@ def _is_own(address: IPv4Address | IPv6Address) -> bool:
 
 
 class GuardedResolver(AbstractResolver):
-    """Looks a name up at each attempt; one address that may not be called refuses the name."""
+    """Resolver that looks up a name at each attempt, and refuses it if any address is blocked."""
 
     def __init__(self, look_up: LookUp, guard: AddressGuard) -> None:
         self._look_up, self._guard = look_up, guard
@@ -103,7 +103,7 @@ class GuardedResolver(AbstractResolver):
 
 
 class SystemNames:
-    """Asks the system for the addresses of names, on threads of their own.
+    """Resolve names by the system, in threads.
 
     A name server that does not answer holds its thread for as long as the system waits; such threads hold up
     neither other work nor the end of the process, and there are never more than `most` of them.
@@ -123,7 +123,7 @@ class SystemNames:
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Sequence[str]] = loop.create_future()
 
-        def told(found: Sequence[str] | OSError) -> None:
+        def resolved(found: Sequence[str] | OSError) -> None:
             self._under_way -= 1
             if answered.done():
                 return
@@ -135,7 +135,7 @@ class SystemNames:
         def ask() -> None:
             found = _addresses_of(host)
             with suppress(RuntimeError):  # the loop has ended, nobody waits
-                loop.call_soon_threadsafe(told, found)
+                loop.call_soon_threadsafe(resolved, found)
 
         self._under_way += 1
         Thread(target=ask, name="webhook-name", daemon=True).start()

@@ -1,4 +1,4 @@
-"""Posts webhooks over aiohttp: one request, bounded in time and size, that reaches public receivers only."""
+"""Send webhooks with aiohttp: one request, bounded in time and size, to public addresses only."""
 
 import codecs
 import re
@@ -43,7 +43,7 @@ from streams.webhooks.urls import USUAL_PORTS, receiver_url
 log = structlog.get_logger("veristream")
 
 CONNECT_S: Final = 5.0
-"""For the name, the connection and TLS together (G55)."""
+"""For name resolution, connection and TLS in sum (G55)."""
 
 TOTAL_S: Final = 15.0
 """For one attempt, the reading of its answer included (G55)."""
@@ -51,15 +51,15 @@ TOTAL_S: Final = 15.0
 READ_MOST: Final = 64 << 10
 """Bytes of an answer that are read before the connection is closed."""
 
-KEPT_MOST: Final = 4 << 10
-"""Bytes of an answer that are kept (G38)."""
+STORED_BODY_BYTES: Final = 4 << 10
+"""Bytes of an answer that are stored (G38)."""
 
 HEADERS_MOST: Final = 128
 LINE_MOST: Final = 8190
 """Bytes of a status line or header; with `HEADERS_MOST` an answer's head is never above a megabyte."""
 
 WAIT_MOST_S: Final = 1e9
-"""Longer waits are told as this one."""
+"""Longer waits are reported as this one."""
 
 _KINDS: Final[tuple[tuple[type[BaseException], FailureKind], ...]] = (
     (AddressRefused, FailureKind.ADDRESS_REFUSED),
@@ -96,7 +96,7 @@ async def open_sender(
 
     `insecure` allows http, this machine's loopback and any port; without it `ports` are allowed. `tls` stands
     for the system's authorities where a test has its own. No environment variable about proxies is read, no
-    cookie kept, no connection used twice.
+    cookie stored, no connection used twice.
     """
     guard = AddressGuard(insecure=insecure)
     connector = TCPConnector(
@@ -135,7 +135,7 @@ def strict_tls() -> ssl.SSLContext:
 
 @dataclass(slots=True)
 class _Heard:
-    """What a receiver has said so far; it counts even if the rest never comes."""
+    """What was received of a response so far; it counts even if the rest never arrives."""
 
     status: int | None = None
     retry_after: str | None = None
@@ -174,7 +174,7 @@ class AiohttpSender(WebhookSender):
         except Exception as error:  # noqa: BLE001 - whatever a receiver makes a library raise is its answer
             failure = failure_of(error)
             if failure is FailureKind.BAD_ANSWER and heard.status is None:
-                log.info("webhook.answer_unreadable", host=URL(url).host, kind=type(error).__name__)
+                log.info("webhook.response_decode_failed", host=URL(url).host, kind=type(error).__name__)
         latency_ms = round((loop.time() - began) * 1000)
         return _answer(heard, failure, latency_ms, self._clock)
 
@@ -199,7 +199,7 @@ async def _read(response: ClientResponse, into: bytearray) -> None:
 
 
 def failure_of(error: BaseException) -> FailureKind:
-    """Return what an error means for the one whose receiver it is."""
+    """Return the delivery failure that an error stands for."""
     found = list(_causes(error))
     broken = (ConnectionResetError, ConnectionAbortedError)
     if isinstance(error, ClientConnectorError) and isinstance(error.os_error, broken):
@@ -234,11 +234,11 @@ def _first_text(body: bytearray) -> str | None:
     if not body:
         return None
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    return decoder.decode(bytes(body[:KEPT_MOST]), final=len(body) <= KEPT_MOST)
+    return decoder.decode(bytes(body[:STORED_BODY_BYTES]), final=len(body) <= STORED_BODY_BYTES)
 
 
 def wait_of(retry_after: str | None, clock: Clock) -> float | None:
-    """Return the seconds from now that `Retry-After` asks for; None when it names none (RFC 9110 10.2.3)."""
+    """Return the seconds of `Retry-After`; None when there are none (RFC 9110 10.2.3)."""
     text = (retry_after or "").strip()
     if re.fullmatch(r"[0-9]+", text):
         return float(text) if len(text) < len(f"{WAIT_MOST_S:.0f}") else WAIT_MOST_S

@@ -1,1 +1,1 @@
-"""How each Kafka request is answered: one small function per API, no sockets and no files."""
+"""Handlers of Kafka requests: one function for each API, no sockets and no files."""

@@ -1,4 +1,4 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete: how far a group has read."""
+"""OffsetCommit, OffsetFetch and OffsetDelete."""
 
 from collections.abc import Iterable, Mapping
 
@@ -39,7 +39,7 @@ Key = tuple[str, int]
 
 
 async def offset_commit(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse:
-    """Keep the offsets that can be kept; each partition is answered on its own."""
+    """Store the offsets that are valid; each partition has its own error code."""
     errors: dict[Key, ErrorCode] = {
         (topic.name, part.partition_index): _fault(call, topic.name, part)
         for topic in request.topics
@@ -104,7 +104,7 @@ def _answer(request: OffsetCommitRequest, errors: Mapping[Key, ErrorCode]) -> Of
 
 
 def offset_fetch(call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """Tell what one group committed, for the partitions asked for or for all."""
+    """Return the committed offsets of one group, for the requested partitions or for all."""
     error, wanted = _visible(call, request.group_id, request.topics)
     topics = (
         OffsetFetchResponseTopic(

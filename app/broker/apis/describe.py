@@ -1,4 +1,4 @@
-"""What tools ask: ListGroups, DescribeGroups, DeleteGroups and the configurations of topics."""
+"""ListGroups, DescribeGroups, DeleteGroups, DescribeConfigs and AlterConfigs."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -52,7 +52,7 @@ _CLASSIC: Final = "classic"
 
 
 def list_groups(call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
-    """Name all groups in the states and of the types asked for; this broker knows classic ones."""
+    """List groups by the requested states and types; only classic groups exist."""
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     groups = [
@@ -74,7 +74,7 @@ def list_groups(call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
 
 
 def describe_groups(call: Call, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    """Show the members of groups; an unknown group is Dead, as Kafka says."""
+    """Describe the members of groups; an unknown group is Dead, as in Kafka."""
     groups = tuple(
         _described(call.node.groups, name)
         if call.access.may_use(name)

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: how much of the disk each partition takes."""
+"""DescribeLogDirs: sizes of partitions on disk."""
 
 import shutil
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from app.broker.wire import NO_THROTTLE
 
 
 def describe_log_dirs(call: Call, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    """Show the sizes of the partitions asked for, or of all; unknown ones are left out, as Kafka does."""
+    """Return the sizes of the requested or all partitions; unknown ones are left out, as in Kafka."""
     directory = call.node.settings.directory
     if request.topics is None:
         sizes = [_sizes(topic, range(len(topic.partitions))) for topic in call.node.topics]
@@ -58,7 +58,7 @@ def _sizes(topic: Topic, partitions: Iterable[int]) -> DescribeLogDirsTopic:
 
 
 def _volume(directory: Path) -> tuple[int, int]:
-    """The size of the volume and what is free of it, or -1 where the system does not say."""
+    """The size and free space of the volume, or -1 where the system does not report it."""
     try:
         usage = shutil.disk_usage(directory)
     except OSError:

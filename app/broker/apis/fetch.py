@@ -1,4 +1,4 @@
-"""Fetch: read what is there, or wait until enough is (long polling)."""
+"""Fetch: read records, or wait until there are enough (long polling)."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from kio.schema.errors import ErrorCode
 from kio.schema.fetch.v12.request import FetchPartition, FetchRequest
 from kio.schema.fetch.v12.response import EpochEndOffset, LeaderIdAndEpoch, SnapshotId
 
+from app.broker.flusher import Wakeups
 from app.broker.log import PartitionLog
 from app.broker.node import Call, Node
-from app.broker.wakeups import Wakeups
 from app.broker.wire import NO_THROTTLE
 
 MAX_READER_FETCH_BYTES: Final = 1024 * 1024
-"""One answer to a user who may only read: what it does not take from its sockets is kept in memory."""
+"""One answer to a user who may only read: what it does not read from its sockets stays in memory."""
 
 _NO_DIVERGENCE: Final = EpochEndOffset()
 _SAME_LEADER: Final = LeaderIdAndEpoch()
@@ -46,7 +46,7 @@ class FetchedTopic(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """The answer to a Fetch request; session 0 says that this broker keeps no fetch sessions (KIP-227)."""
+    """The response to a Fetch request; session 0: fetch sessions are not supported (KIP-227)."""
 
     responses: tuple[FetchedTopic, ...]
     error_code: ErrorCode = ErrorCode.none
@@ -65,7 +65,7 @@ class _Wanted(NamedTuple):
 
 
 def fetch(call: Call, request: FetchRequest) -> object:
-    """Answer at once with an error, with `min_bytes`, or without a wait; else when one of them comes true."""
+    """Answer at once on an error, with `min_bytes` or without a wait; else as soon as one applies."""
     if getattr(request, "session_id", 0):
         return Fetched((), ErrorCode.fetch_session_id_not_found)
     wanted = [_wanted(call, topic.topic, part) for topic in request.topics for part in topic.partitions]
@@ -160,7 +160,7 @@ class LongPoll:
                 self._finish(answer)
 
     def finish(self) -> None:
-        """Answer with what there is: the time is up, or the client asks for something else already."""
+        """Answer with the records at hand: the time is up, or the client sent its next request."""
         self._finish(_read(self._wanted, self._max_bytes)[0])
 
     def _finish(self, answer: Fetched) -> None:

@@ -1,4 +1,4 @@
-"""JoinGroup, SyncGroup, Heartbeat, LeaveGroup: the consumer group protocol on the wire."""
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
 
 import asyncio
 
@@ -32,12 +32,14 @@ def _now() -> float:
 
 
 async def join_group(call: Call, request: JoinGroupRequest) -> JoinGroupResponse:
-    """Wait for the next generation and tell the member its part in it."""
+    """Wait for the next generation and return it to the member."""
     try:
         call.check_group(request.group_id)
-        wish = _wish(call, request)
-        call.node.groups.check_room(call.access, request.group_id, wish.nbytes, newcomer=not wish.member_id)
-        joined = await call.node.groups.group(request.group_id).join(wish, _now())
+        joining = _join_request(call, request)
+        call.node.groups.check_room(
+            call.access, request.group_id, joining.nbytes, newcomer=not joining.member_id
+        )
+        joined = await call.node.groups.group(request.group_id).join(joining, _now())
     except MemberIdRequired as required:
         return _not_joined(required.code, required.member_id)
     except Refused as refused:
@@ -45,7 +47,7 @@ async def join_group(call: Call, request: JoinGroupRequest) -> JoinGroupResponse
     return _joined(joined)
 
 
-def _wish(call: Call, request: JoinGroupRequest) -> JoinRequest:
+def _join_request(call: Call, request: JoinGroupRequest) -> JoinRequest:
     session_s = request.session_timeout.total_seconds()
     if not 0 < session_s <= MAX_SESSION_S:
         raise Refused(ErrorCode.invalid_session_timeout)
@@ -93,7 +95,7 @@ def _not_joined(error: ErrorCode, member_id: str) -> JoinGroupResponse:
 
 
 async def sync_group(call: Call, request: SyncGroupRequest) -> SyncGroupResponse:
-    """Wait for the leader's word on who reads what."""
+    """Wait for the leader's assignment and return the member's part."""
     given = {item.member_id: item.assignment for item in request.assignments}
     try:
         call.check_group(request.group_id)
@@ -132,13 +134,13 @@ def heartbeat(call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
 
 
 def leave_group(call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse:
-    """Let one member go."""
+    """Remove one member."""
     error = _leave(call, request.group_id, request.member_id, None)
     return LeaveGroupResponse(throttle_time=NO_THROTTLE, error_code=error)
 
 
-def leave_group_together(call: Call, request: leaving.LeaveGroupRequest) -> left.LeaveGroupResponse:
-    """Let several members go, static ones by their names (KIP-345)."""
+def leave_group_many(call: Call, request: leaving.LeaveGroupRequest) -> left.LeaveGroupResponse:
+    """Remove several members, static ones by their instance ids (KIP-345)."""
     members = tuple(
         left.MemberResponse(
             member_id=member.member_id,

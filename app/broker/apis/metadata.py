@@ -1,4 +1,4 @@
-"""Metadata, DescribeCluster, FindCoordinator: who serves what. On one node the answer is always: this one."""
+"""Metadata, DescribeCluster and FindCoordinator; on one node the answer is always this one."""
 
 import uuid
 
@@ -29,7 +29,7 @@ _GROUP_KEY = 0
 
 
 async def metadata(call: Call, request: MetadataRequest) -> MetadataResponse:
-    """Describe the topics asked for, making unknown ones when both sides allow it."""
+    """Describe the requested topics; create unknown ones when both sides allow it."""
     everything = request.topics is None or (call.version == 0 and not request.topics)
     if everything:
         topics = [_described(topic) for topic in call.node.topics if call.access.may_read(topic.name)]
@@ -101,7 +101,7 @@ def describe_cluster(call: Call, _request: DescribeClusterRequest) -> DescribeCl
 
 
 def find_coordinator(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """Name this node for groups; transactions have no coordinator here, and the answer says so."""
+    """Return this node for groups; transactions are not supported."""
     error, message = _coordinates(call, request.key_type, request.key)
     return FindCoordinatorResponse(
         throttle_time=NO_THROTTLE,

@@ -1,4 +1,4 @@
-"""ListOffsets and OffsetForLeaderEpoch: where a partition begins, ends, or was at a time."""
+"""ListOffsets and OffsetForLeaderEpoch."""
 
 from typing import Final
 
@@ -25,7 +25,7 @@ LATEST: Final = -1
 """Asks for the offset after the last visible record."""
 
 EARLIEST: Final = -2
-"""Asks for the oldest offset kept."""
+"""Requests the log start offset."""
 
 NEWEST_TIMESTAMP: Final = -3
 """Asks for the record with the greatest timestamp (KIP-734)."""

@@ -1,4 +1,4 @@
-"""Produce: append one batch per partition and answer when it is as durable as the settings promise."""
+"""Produce: append one batch per partition, and answer when it is durable."""
 
 import asyncio
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from app.broker.wire import NO_THROTTLE
 
 @dataclass(frozen=True, slots=True)
 class ProducedPartition:
-    """Where a batch went, or why not; the field names are the wire's."""
+    """The result of a batch: its offset or error; the field names are the wire's."""
 
     index: int
     error_code: ErrorCode
@@ -45,7 +45,7 @@ Durable = list[tuple[asyncio.Future[None], tuple[str, int]]]
 
 
 def produce(call: Call, request: ProduceRequest) -> object:
-    """Append; with acks 0 there is no answer, and a failure closes nothing (the client cannot be told)."""
+    """Append; with acks 0 there is no response, and a failure does not close the connection."""
     durable: Durable = []
     topics = []
     for topic in request.topic_data:
@@ -93,14 +93,14 @@ async def _when_durable(answer: Produced, durable: Durable) -> Produced:
 
 
 def _with_failures(answer: Produced, failed: dict[tuple[str, int], Refused]) -> Produced:
-    def told(topic: str, part: ProducedPartition) -> ProducedPartition:
+    def with_hint(topic: str, part: ProducedPartition) -> ProducedPartition:
         refused = failed.get((topic, part.index))
         if refused is None:
             return part
         return ProducedPartition(part.index, refused.code, error_message=refused.message)
 
     topics = (
-        topic._replace(partition_responses=tuple(told(topic.name, p) for p in topic.partition_responses))
+        topic._replace(partition_responses=tuple(with_hint(topic.name, p) for p in topic.partition_responses))
         for topic in answer.responses
     )
     return answer._replace(responses=tuple(topics))

@@ -1,4 +1,4 @@
-"""What a user who may only read is answered by the APIs that change or show more, in Kafka's own errors."""
+"""Error responses to read-only users for the APIs that change or reveal more."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final

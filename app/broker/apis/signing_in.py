@@ -1,4 +1,4 @@
-"""SaslHandshake and SaslAuthenticate: what a client sends before anything else (KIP-43, KIP-152)."""
+"""SaslHandshake and SaslAuthenticate (KIP-43, KIP-152)."""
 
 from collections.abc import Coroutine
 from typing import Any, Final, NamedTuple
@@ -41,7 +41,7 @@ class Authenticated(NamedTuple):
 
 
 def sasl_handshake(call: Call, request: SaslHandshakeRequest) -> Handshake:
-    """Agree on a mechanism; once signed in, or where nobody need sign in, it is too late for that."""
+    """Choose a mechanism; refused after the sign-in, and where none is required."""
     sign_in = call.sign_in
     if sign_in is None or sign_in.access is not None or sign_in.begun:
         return Handshake(ErrorCode.illegal_sasl_state)
@@ -54,7 +54,7 @@ def sasl_handshake(call: Call, request: SaslHandshakeRequest) -> Handshake:
 def sasl_authenticate(
     call: Call, request: SaslAuthenticateRequest
 ) -> Authenticated | Coroutine[Any, Any, Authenticated]:
-    """Carry one message of the mechanism; a refusal comes late, and the connection ends."""
+    """Process one message of the mechanism; a failure is answered late and closes the connection."""
     sign_in = call.sign_in
     if sign_in is None or sign_in.access is not None or not sign_in.begun:
         return Authenticated(ErrorCode.illegal_sasl_state, "SaslHandshake comes first, and once")
@@ -64,7 +64,7 @@ def sasl_authenticate(
         log.warning("broker.sign_in_refused", client=call.client_host)
         return _refused(sign_in)
     except UsersUnusable as error:
-        log.error("broker.users_unusable", error=str(error))  # noqa: TRY400 - the message says all
+        log.error("broker.users_read_failed", error=str(error))  # noqa: TRY400 - the message says all
         return _refused(sign_in)
 
 

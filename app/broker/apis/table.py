@@ -1,4 +1,4 @@
-"""Which APIs are served in which versions (the Java clients' baseline is Kafka 2.1, KIP-896)."""
+"""Table of the supported APIs and versions (the Java clients' baseline is Kafka 2.1, KIP-896)."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConf
 from kio.schema.init_producer_id.v4.request import InitProducerIdRequest
 from kio.schema.join_group.v9.request import JoinGroupRequest
 from kio.schema.leave_group.v2.request import LeaveGroupRequest
-from kio.schema.leave_group.v5 import request as leave_together
+from kio.schema.leave_group.v5 import request as leave_many
 from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.list_offsets.v7.request import ListOffsetsRequest
 from kio.schema.metadata.v12.request import MetadataRequest
@@ -40,7 +40,7 @@ from app.broker.apis.describe import (
 )
 from app.broker.apis.disk import describe_log_dirs
 from app.broker.apis.fetch import fetch
-from app.broker.apis.groups import heartbeat, join_group, leave_group, leave_group_together, sync_group
+from app.broker.apis.groups import heartbeat, join_group, leave_group, leave_group_many, sync_group
 from app.broker.apis.metadata import describe_cluster, find_coordinator, find_coordinators, metadata
 from app.broker.apis.offsets import list_offsets, offsets_for_epochs
 from app.broker.apis.produce import produce
@@ -68,7 +68,7 @@ APIS = (
     Api(11, 0, 9, join_group, JoinGroupRequest),
     Api(12, 0, 4, heartbeat, HeartbeatRequest),
     Api(13, 0, 2, leave_group, LeaveGroupRequest),
-    Api(13, 3, 5, leave_group_together, leave_together.LeaveGroupRequest),
+    Api(13, 3, 5, leave_group_many, leave_many.LeaveGroupRequest),
     Api(14, 0, 5, sync_group, SyncGroupRequest),
     Api(15, 0, 5, describe_groups, DescribeGroupsRequest),
     Api(16, 0, 5, list_groups, ListGroupsRequest),

@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions and the configurations of topics."""
+"""CreateTopics, DeleteTopics and CreatePartitions."""
 
 from kio.schema.create_partitions.v3 import request as growth
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
@@ -21,7 +21,7 @@ REPLICAS = 1
 
 
 async def create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    """Make each topic or say why not; a request naming a topic twice makes it once."""
+    """Create topics, or return an error for each; a topic named twice is created once."""
     topics = [await _create(call.node, topic, dry=request.validate_only) for topic in request.topics]
     return CreateTopicsResponse(throttle_time=NO_THROTTLE, topics=tuple(topics))
 

@@ -1,4 +1,4 @@
-"""ApiVersions and InitProducerId: what is spoken here, and who is speaking."""
+"""ApiVersions and InitProducerId."""
 
 from datetime import timedelta
 from typing import NamedTuple

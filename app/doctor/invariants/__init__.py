@@ -1,1 +1,1 @@
-"""`veristream doctor --invariants`: checks the log and the stores against the invariants."""
+"""Check the log and the stores against the invariants."""

@@ -1,4 +1,4 @@
-"""Looks through a deployment while it runs: which invariants were looked at, and what violates them."""
+"""Check every invariant of a running deployment and report violations."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -11,11 +11,10 @@ from rich.markup import escape
 
 from app.adapters.files.blobs import BlobFiles
 from app.adapters.security.crypto import Purpose
-from app.composition.stores import Deployment, now, open_existing
-from app.composition.tenants import every_tenant
+from app.composition.stores import Deployment, every_tenant, now, open_existing
 from app.doctor.invariants.deliveries import walk_deliveries
 from app.doctor.invariants.log_state import LogState
-from app.doctor.invariants.store_state import TELLS_FOR_MS, Held
+from app.doctor.invariants.store_state import DECISIONS_RETENTION_MS, StoreState
 from app.doctor.invariants.topic_reader import read_topics
 from app.kafka.cluster import access_of
 from app.process.output import out, say_json
@@ -40,7 +39,7 @@ _MARGIN: Final = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to look for beyond what is always looked for."""
+    """Options of the check: canaries, log files, and the age of due commands."""
 
     due_after: timedelta = timedelta(seconds=60)
     """What is younger may still be under way."""
@@ -50,8 +49,8 @@ class Question:
     """Log files and saved metrics in which they are looked for as well."""
 
 
-class Look(Frozen):
-    """How an invariant fared."""
+class InvariantCheck(Frozen):
+    """The result of one invariant."""
 
     invariant: Invariant
     meaning: str
@@ -66,28 +65,28 @@ class Look(Frozen):
 
 
 class Report(Frozen):
-    """What was looked at and what should not be."""
+    """What was checked, and the violations."""
 
-    looks: tuple[Look, ...]
+    looks: tuple[InvariantCheck, ...]
     violations: tuple[Violation, ...]
 
 
-def examine_and_say(settings: Settings, asked: Question, *, as_json: bool) -> int:
-    """Look at every invariant and print the report; returns the exit status.
+def check_and_print(settings: Settings, asked: Question, *, as_json: bool) -> int:
+    """Check every invariant and print the report; return the exit status.
 
     Raises:
         CannotStart: Store or broker cannot be reached.
     """
-    report = asyncio.run(examine_deployment(settings, asked))
+    report = asyncio.run(check_deployment(settings, asked))
     if as_json:
         say_json(report.model_dump(mode="json"))
     else:
-        say_report(report)
+        print_report(report)
     return 1 if report.violations else 0
 
 
-async def examine_deployment(settings: Settings, asked: Question) -> Report:
-    """Open the deployment's stores and look at every invariant.
+async def check_deployment(settings: Settings, asked: Question) -> Report:
+    """Open the deployment's stores and check every invariant.
 
     Raises:
         CannotStart: Store or broker cannot be reached.
@@ -95,43 +94,45 @@ async def examine_deployment(settings: Settings, asked: Question) -> Report:
     access = access_of(settings)
     async with open_existing(settings) as deployment:
         try:
-            return await examine_invariants(deployment, access, blobs_dir_of(settings), asked)
+            return await check_invariants(deployment, access, blobs_dir_of(settings), asked)
         except StoreUnavailable as error:
             raise CannotStart(f"{error}; see: veristream doctor --data-dir {settings.data_dir}") from error
 
 
-async def examine_invariants(
+async def check_invariants(
     deployment: Deployment, access: LogAccess, blobs_dir: Path, asked: Question
 ) -> Report:
-    """Look at every invariant; safe while the service runs, and reads only.
+    """Check every invariant; read-only, safe while the service runs.
 
     Raises:
         StoreUnavailable: Store or broker are away.
     """
     moment, needles = now(), rules.hidden(asked.canaries)
-    told = LogState(deployment.record_keys, needles)
-    held = Held(
+    log_state = LogState(deployment.record_keys, needles)
+    store_state = StoreState(
         stores=deployment.stores,
         audit_key=deployment.root_key.derive(Purpose.AUDIT_CHAIN),
         due_before=moment - asked.due_after,
-        kept_since=moment - timedelta(milliseconds=TELLS_FOR_MS) + _MARGIN,
+        retained_since=moment - timedelta(milliseconds=DECISIONS_RETENTION_MS) + _MARGIN,
         needles=needles,
     )
-    await read_topics(access, lambda name: _ours(name) and name != Topic.DECISIONS, told.meet)
+    await read_topics(access, lambda name: _ours(name) and name != Topic.DECISIONS, log_state.add)
     tenants = await every_tenant(deployment)
     for tenant_id in tenants:
-        await held.walk_records(tenant_id)
-    await held.hold_against_commands(told)
-    await read_topics(access, lambda name: name == Topic.DECISIONS, told.meet)  # after what it must tell of
-    await held.hold_against_events(told)
+        await store_state.walk_records(tenant_id)
+    await store_state.compare_with_commands(log_state)
+    await read_topics(
+        access, lambda name: name == Topic.DECISIONS, log_state.add
+    )  # after the records its events must match
+    await store_state.compare_with_events(log_state)
     for tenant_id in tenants:
-        await walk_deliveries(held, tenant_id)
+        await walk_deliveries(store_state, tenant_id)
     for tenant_id in [PLATFORM, *tenants]:
-        await held.walk_audit(tenant_id)
-    await held.walk_blobs(BlobFiles(blobs_dir), moment - SWEPT_AFTER)
+        await store_state.walk_audit(tenant_id)
+    await store_state.walk_blobs(BlobFiles(blobs_dir), moment - SWEPT_AFTER)
     spilt = await asyncio.to_thread(lambda: list(_search(needles, asked.logs)))
-    held.looked_at[Invariant.I9] += len(needles) * (told.records + len(asked.logs))
-    return _report(held, [*told.violations, *held.violations, *spilt])
+    store_state.looked_at[Invariant.I9] += len(needles) * (log_state.records + len(asked.logs))
+    return _report(store_state, [*log_state.violations, *store_state.violations, *spilt])
 
 
 def _ours(name: str) -> bool:
@@ -139,7 +140,7 @@ def _ours(name: str) -> bool:
 
 
 def _search(needles: Sequence[Sequence[bytes]], logs: Sequence[Path]) -> Iterator[Violation]:
-    """Look for planted values in files, of any size."""
+    """Search files of any size for planted values."""
     longest = max((len(form) for forms in needles for form in forms), default=0)
     for path in logs:
         found: dict[str, Violation] = {}
@@ -151,13 +152,13 @@ def _search(needles: Sequence[Sequence[bytes]], logs: Sequence[Path]) -> Iterato
         yield from found.values()
 
 
-def _report(held: Held, violations: Sequence[Violation]) -> Report:
+def _report(store_state: StoreState, violations: Sequence[Violation]) -> Report:
     looks = [
-        Look(
+        InvariantCheck(
             invariant=invariant,
             meaning=MEANING[invariant],
             counted=COUNTED[invariant],
-            looked_at=held.looked_at[invariant],
+            looked_at=store_state.looked_at[invariant],
             violations=sum(violation.invariant is invariant for violation in violations),
             not_built=NOT_BUILT.get(invariant),
         )
@@ -166,7 +167,7 @@ def _report(held: Held, violations: Sequence[Violation]) -> Report:
     return Report(looks=tuple(looks), violations=tuple(violations))
 
 
-def say_report(report: Report) -> None:
+def print_report(report: Report) -> None:
     """Print each invariant in words with what was counted, then one line for each violation."""
     for look in report.looks:
         out.print(
@@ -181,13 +182,13 @@ def say_report(report: Report) -> None:
     out.print(said, style="bold", highlight=False)
 
 
-def _verdict(look: Look) -> str:
+def _verdict(look: InvariantCheck) -> str:
     if look.violations:
         return "[bold red]BROKEN[/]     "
     return "[green]holds[/]      " if look.looked_at else "not checked"
 
 
-def _counted(look: Look) -> str:
+def _counted(look: InvariantCheck) -> str:
     checked = f"{look.looked_at} {look.counted}" if look.looked_at else f"no {look.counted}"
     if look.invariant is Invariant.I9 and not look.looked_at:
         checked = "no value was given to look for: --canary"

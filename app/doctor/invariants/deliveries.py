@@ -1,11 +1,11 @@
-"""Walks a tenant's feed of events and holds it against the deliveries to its endpoints (I4)."""
+"""Compare a tenant's event feed with the deliveries to its endpoints (I4)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from app.doctor.invariants.store_state import Held
+from app.doctor.invariants.store_state import StoreState
 from schemas.audit import AuditAction, AuditFilter
 from schemas.events import DecisionEvent
 from schemas.ids import TenantId
@@ -36,25 +36,27 @@ class _InForce:
     failing: bool
 
 
-async def walk_deliveries(held: Held, tenant_id: TenantId) -> None:
-    """Say which events of the tenant lack a delivery to an endpoint, or have one that is not right."""
+async def walk_deliveries(store_state: StoreState, tenant_id: TenantId) -> None:
+    """Find events of the tenant whose delivery to an endpoint is missing or wrong."""
     for livemode in (True, False):
-        endpoints = await _endpoints(held.stores, tenant_id, livemode=livemode)
+        endpoints = await _endpoints(store_state.stores, tenant_id, livemode=livemode)
         if not endpoints:
             continue
         place = ""
-        while page := await held.stores.feed.page(tenant_id, livemode=livemode, after=place, limit=PAGE):
+        while page := await store_state.stores.feed.page(
+            tenant_id, livemode=livemode, after=place, limit=PAGE
+        ):
             for fed in page:
-                await _judge(held, fed.event, endpoints)
+                await _judge(store_state, fed.event, endpoints)
             place = page[-1].place
 
 
-async def _judge(held: Held, event: DecisionEvent, endpoints: Sequence[_InForce]) -> None:
-    for one in _concerned(event, endpoints, held.due_before):
-        held.looked_at.update((Invariant.I4, Invariant.I6))
-        stored = await _delivery(held.stores, event, one.endpoint)
-        held.violations += publishing.judge_delivery(
-            event, one.endpoint, stored, held.due_before, failing=one.failing
+async def _judge(store_state: StoreState, event: DecisionEvent, endpoints: Sequence[_InForce]) -> None:
+    for one in _concerned(event, endpoints, store_state.due_before):
+        store_state.looked_at.update((Invariant.I4, Invariant.I6))
+        stored = await _delivery(store_state.stores, event, one.endpoint)
+        store_state.violations += publishing.judge_delivery(
+            event, one.endpoint, stored, store_state.due_before, failing=one.failing
         )
 
 
@@ -85,7 +87,7 @@ async def _endpoints(stores: Stores, tenant_id: TenantId, *, livemode: bool) -> 
 
 
 async def _since(stores: Stores, stored: StoredEndpoint) -> datetime:
-    """Return since when the endpoint asks for what it asks for, as its audit rows tell."""
+    """Return since when the endpoint has its present settings, from its audit rows."""
     chosen = AuditFilter(subject_id=stored.endpoint.endpoint_id, action="webhook.")
     rows = await stores.audit_log.page(stored.tenant_id, chosen, limit=PAGE)
     changes = [row.created_at for row in rows if row.action in _CHANGED]

@@ -1,4 +1,4 @@
-"""What the log tells: the commands and what became of them, the events, and what should not stand there."""
+"""Collect from the log the commands, their answers, the events, and records that should not be in it."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -38,20 +38,20 @@ Place = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A command that lies in the log."""
+    """A command in the log."""
 
     place: Place
     tenant_id: TenantId
     verification_id: VerificationId
     document: EvidenceId
-    """An image that was kept for it."""
+    """An image that was stored for it."""
     correlation_id: str
     at: datetime
 
 
 @dataclass(slots=True)
 class LogState:
-    """Takes every record of the log once, in any order, and keeps what the judging needs."""
+    """The state of each command in the log; built from its records, each read once, in any order."""
 
     keys: RecordKeys
     needles: Sequence[Sequence[bytes]] = ()
@@ -59,19 +59,19 @@ class LogState:
     commands: dict[VerificationId, list[Sent]] = field(default_factory=dict)
     poison: dict[Place, datetime] = field(default_factory=dict)
     """Records of the commands' topic that hold no command of ours, with the time they were written."""
-    graves: Counter[Place] = field(default_factory=Counter)
+    dead_letters: Counter[Place] = field(default_factory=Counter)
     refused: set[str] = field(default_factory=set)
     """Correlation ids of commands that were answered with a refusal."""
     remembered_refusals: set[VerificationId] = field(default_factory=set)
     answered: set[VerificationId] = field(default_factory=set)
-    """Verifications that were told as decided to whoever asked."""
+    """Verifications whose decision was sent as a reply."""
     events: dict[EventId, set[bytes]] = field(default_factory=dict)
     decided: dict[VerificationId, TenantId] = field(default_factory=dict)
-    """Verifications the decision topic speaks of."""
+    """Verifications with an event in the decision topic."""
     violations: list[Violation] = field(default_factory=list)
 
-    def meet(self, delivery: Delivery, written_at: datetime) -> None:
-        """Take one record in."""
+    def add(self, delivery: Delivery, written_at: datetime) -> None:
+        """Add one record of the log."""
         self.records += 1
         place = (delivery.topic, delivery.partition, delivery.offset)
         self.violations += rules.judge_canaries(
@@ -79,19 +79,19 @@ class LogState:
         )
         match delivery.topic:
             case Topic.VERIFICATION_COMMANDS:
-                self._meet_command(delivery, place, written_at)
+                self._add_command(delivery, place, written_at)
             case Topic.DECISIONS:
-                self._meet_event(delivery, place)
+                self._add_event(delivery, place)
             case Topic.REPLIES:
-                self._meet_reply(delivery, place)
+                self._add_reply(delivery, place)
             case Topic.DEAD_LETTERS:
-                self._meet_letter(delivery, place)
+                self._add_dead_letter(delivery, place)
             case name if name == MEMORY:
-                self._meet_memo(delivery)
+                self._add_memory(delivery)
             case _:
                 pass
 
-    def _meet_command(self, delivery: Delivery, place: Place, written_at: datetime) -> None:
+    def _add_command(self, delivery: Delivery, place: Place, written_at: datetime) -> None:
         try:
             self.keys.check(delivery)
             command = read(delivery, _CONTRACT)
@@ -108,7 +108,7 @@ class LogState:
         )
         self.commands.setdefault(command.verification_id, []).append(sent)
 
-    def _meet_event(self, delivery: Delivery, place: Place) -> None:
+    def _add_event(self, delivery: Delivery, place: Place) -> None:
         try:
             self.keys.check(delivery)
             event = DecisionEvent.from_bytes(delivery.value or b"")
@@ -120,10 +120,10 @@ class LogState:
             verification_id = VerificationId(event.data.verification_id)
             other = self.decided.setdefault(verification_id, event.tenant_id)
             if other != event.tenant_id:
-                self._wrong(Invariant.I6, place, "tells one tenant's verification to another")
+                self._wrong(Invariant.I6, place, "names one tenant's verification to another")
         self.violations += rules.judge_tenant(event.tenant_id, _at(place), delivery.value or b"")
 
-    def _meet_reply(self, delivery: Delivery, place: Place) -> None:
+    def _add_reply(self, delivery: Delivery, place: Place) -> None:
         if delivery.key == CLOCK_KEY:
             return
         try:
@@ -136,15 +136,15 @@ class LogState:
         except (Unauthentic, ValidationError):
             self._wrong(Invariant.I7, place, "holds no answer")
 
-    def _meet_letter(self, delivery: Delivery, place: Place) -> None:
+    def _add_dead_letter(self, delivery: Delivery, place: Place) -> None:
         letter = unearth(delivery, self.keys, redriven=False)
         if letter.record_id is None:
             self._wrong(Invariant.I1, place, "holds no dead letter")
             return
         dead = letter.delivery
-        self.graves[dead.topic, dead.partition, dead.offset] += 1
+        self.dead_letters[dead.topic, dead.partition, dead.offset] += 1
 
-    def _meet_memo(self, delivery: Delivery) -> None:
+    def _add_memory(self, delivery: Delivery) -> None:
         verification_id = VerificationId((delivery.key or b"").decode(errors="replace"))
         self.remembered_refusals.discard(verification_id)
         if delivery.value is None:
@@ -165,19 +165,19 @@ class LogState:
     def _wrong(self, invariant: Invariant, place: Place, found: str) -> None:
         self.violations.append(Violation(invariant=invariant, about=_at(place), found=found))
 
-    def unburied(self, due_before: datetime) -> Iterator[Violation]:
-        """Say which records that hold no command were never buried."""
+    def without_dead_letter(self, due_before: datetime) -> Iterator[Violation]:
+        """Yield a violation for each unreadable record of the commands' topic without a dead letter."""
         for place, written_at in self.poison.items():
-            if written_at <= due_before and not self.graves[place]:
-                found = "holds no command and was never buried"
+            if written_at <= due_before and not self.dead_letters[place]:
+                found = "holds no command and has no dead letter"
                 yield Violation(invariant=Invariant.I1, about=_at(place), found=found)
 
     def ended(self, sent: Sent) -> bool:
-        """Tell whether the log says that a command ended without a decision."""
+        """Return whether a command ended in a refusal or a dead letter."""
         return (
             sent.correlation_id in self.refused
             or sent.verification_id in self.remembered_refusals
-            or self.graves[sent.place] > 0
+            or self.dead_letters[sent.place] > 0
         )
 
 
@@ -197,6 +197,6 @@ def moment(timestamp_ms: int) -> datetime:
 
 
 def _brought(command: SubmitVerification) -> EvidenceId:
-    """Return an image that came with the command; a BIOMETRIC run's document is another verification's."""
+    """Return an image stored for the command; a BIOMETRIC run's document is another verification's."""
     biometric = command.flow_type is FlowType.BIOMETRIC
     return command.selfie_evidence_id if biometric else command.document_evidence_id

@@ -1,4 +1,4 @@
-"""What the stores hold of each tenant, walked through the ports and held against the log and itself."""
+"""Read everything stored of each tenant through the ports, and compare it with the log and with itself."""
 
 import asyncio
 from collections import Counter
@@ -33,19 +33,19 @@ AT_ONCE: Final = 10
 AUDIT_PAGE: Final = 173
 """Rows asked for at a time; no round number, so that pages do not end where batches do."""
 
-TELLS_FOR_MS: Final = next(spec.retention_ms for spec in TOPICS if spec.topic is Topic.DECISIONS)
-"""How long the decision topic keeps what it was told."""
+DECISIONS_RETENTION_MS: Final = next(spec.retention_ms for spec in TOPICS if spec.topic is Topic.DECISIONS)
+"""Retention of the decision topic."""
 
 
 @dataclass(slots=True)
-class Held:
-    """Walks one deployment's stores; what is younger than `due_before` may still be under way."""
+class StoreState:
+    """The stored state of one deployment; what is younger than `due_before` may still be under way."""
 
     stores: Stores
     audit_key: bytes
     due_before: datetime
-    kept_since: datetime
-    """What is older may have left the decision topic."""
+    retained_since: datetime
+    """Events older than this may have left the decision topic."""
     needles: tuple[tuple[bytes, ...], ...] = ()
     violations: list[Violation] = field(default_factory=list)
     looked_at: Counter[Invariant] = field(default_factory=Counter)
@@ -54,11 +54,11 @@ class Held:
     """References to evidence whose subject was erased, which is as it should be."""
 
     async def walk_records(self, tenant_id: TenantId) -> None:
-        """Take in every verification of the tenant and what it refers to."""
+        """Check every verification of the tenant and what it refers to."""
         async for page in self._pages(tenant_id):
             for start in range(0, len(page), AT_ONCE):
                 records = page[start : start + AT_ONCE]
-                await asyncio.gather(*(self._meet(tenant_id, record) for record in records))
+                await asyncio.gather(*(self._check_record(tenant_id, record) for record in records))
 
     async def _pages(self, tenant_id: TenantId) -> AsyncIterator[Sequence[Record]]:
         for livemode in (True, False):
@@ -73,7 +73,7 @@ class Held:
                 yield page
                 before = Position(page[-1].created_at, page[-1].id)
 
-    async def _meet(self, tenant_id: TenantId, record: Record) -> None:
+    async def _check_record(self, tenant_id: TenantId, record: Record) -> None:
         try:
             stored = first_stored(record)
         except ValidationError:
@@ -83,12 +83,12 @@ class Held:
         self.looked_at.update((Invariant.I5, Invariant.I6))
         self.violations += rules.judge_record(tenant_id, record, stored)
         self.violations += rules.judge_canaries(self.needles, record.id, record.body, record.first_body)
-        await self._meet_session(tenant_id, record, stored)
-        await self._meet_case(tenant_id, stored)
+        await self._check_session(tenant_id, record, stored)
+        await self._check_case(tenant_id, stored)
         for evidence in stored.verification.evidence:
-            await self._meet_evidence(tenant_id, stored, evidence.id)
+            await self._check_evidence(tenant_id, stored, evidence.id)
 
-    async def _meet_session(self, tenant_id: TenantId, record: Record, first: StoredVerification) -> None:
+    async def _check_session(self, tenant_id: TenantId, record: Record, first: StoredVerification) -> None:
         now = StoredVerification.from_bytes(record.body)
         self.looked_at[Invariant.I7] += 1
         try:
@@ -98,7 +98,7 @@ class Held:
             session = None
         self.violations += rules.judge_session(now, session)
 
-    async def _meet_case(self, tenant_id: TenantId, stored: StoredVerification) -> None:
+    async def _check_case(self, tenant_id: TenantId, stored: StoredVerification) -> None:
         case_id = rules.case_expected(stored, tenant_id)
         if case_id is None:
             return
@@ -107,7 +107,7 @@ class Held:
         except NotFound:
             self._wrong(Invariant.I7, case_id, "the review case of a verification cannot be read")
 
-    async def _meet_evidence(
+    async def _check_evidence(
         self, tenant_id: TenantId, stored: StoredVerification, evidence_id: EvidenceId
     ) -> None:
         self.looked_at[Invariant.I8] += 1
@@ -127,7 +127,7 @@ class Held:
             self._wrong(Invariant.I8, about, f"does not open: {damage}")
 
     async def walk_audit(self, tenant_id: TenantId) -> None:
-        """Walk the tenant's pages and its chain, and hold the rows against the decisions."""
+        """Read the tenant's audit pages and its chain, and compare the rows with the decisions."""
         sealed = await self._sealed(tenant_id)
         try:
             rows = [row async for row in self._rows(tenant_id)]
@@ -171,20 +171,20 @@ class Held:
             row = "" if report.event_id is None else f": {report.event_id}"
             self._wrong(Invariant.I3, tenant_id, f"its audit chain is broken, {report.fault}{place}{row}")
 
-    async def hold_against_commands(self, told: LogState) -> None:
-        """Say which commands of the log came to no end, and which answers cannot be read."""
-        for verification_id, sent in told.commands.items():
+    async def compare_with_commands(self, log_state: LogState) -> None:
+        """Find commands of the log without an outcome, and answers without a stored record."""
+        for verification_id, sent in log_state.commands.items():
             self.looked_at[Invariant.I1] += 1
             undecided = [one for one in sent if not await self._is_decided(one)]
-            if undecided and verification_id in told.answered:
+            if undecided and verification_id in log_state.answered:
                 self._wrong(Invariant.I7, verification_id, "was answered as decided and has no record")
-            lost = [one for one in undecided if one.at <= self.due_before and not told.ended(one)]
+            lost = [one for one in undecided if one.at <= self.due_before and not log_state.ended(one)]
             if lost and not await self._is_discarded(lost[0]):
                 at = "/".join(map(str, lost[0].place[:2])) + f"@{lost[0].place[2]}"
                 found = f"sent at {at}: no decision, no refusal, no dead letter"
                 self._wrong(Invariant.I1, verification_id, found)
-        self.looked_at[Invariant.I7] += len(told.answered)
-        self.violations += told.unburied(self.due_before)
+        self.looked_at[Invariant.I7] += len(log_state.answered)
+        self.violations += log_state.without_dead_letter(self.due_before)
 
     async def _is_decided(self, sent: Sent) -> bool:
         if (sent.tenant_id, sent.verification_id) in self.decided:
@@ -195,30 +195,30 @@ class Held:
             )
         except NotFound:
             return False
-        await self._meet(sent.tenant_id, record)  # written since the walk, or on no page
+        await self._check_record(sent.tenant_id, record)  # written since the walk, or on no page
         return True
 
     async def _is_discarded(self, sent: Sent) -> bool:
-        """Tell whether the images of a command were removed, as a refusal does."""
+        """Return whether the images of a command were removed, as a refusal does."""
         try:
             await self.stores.evidence.describe(sent.tenant_id, sent.document)
         except NotFound:
             return True
         return False
 
-    async def hold_against_events(self, told: LogState) -> None:
-        """Say which decisions the decision topic does not tell, or tells wrongly, or tells of nobody's."""
+    async def compare_with_events(self, log_state: LogState) -> None:
+        """Find decisions whose event is missing or wrong, and events without a stored verification."""
         for (tenant_id, _), stored in self.decided.items():
             created_at = stored.verification.created_at
-            if self.kept_since <= created_at <= self.due_before:
+            if self.retained_since <= created_at <= self.due_before:
                 self.looked_at[Invariant.I4] += 1
-                self.violations += publishing.judge_events(tenant_id, stored, told.events)
-        self.violations += publishing.judge_repeats(told.events)
-        for verification_id, tenant_id in told.decided.items():
+                self.violations += publishing.judge_events(tenant_id, stored, log_state.events)
+        self.violations += publishing.judge_repeats(log_state.events)
+        for verification_id, tenant_id in log_state.decided.items():
             if (tenant_id, verification_id) not in self.decided and not await self._is_there(
                 tenant_id, verification_id
             ):
-                self._wrong(Invariant.I4, verification_id, "is told in the decision topic and has no record")
+                self._wrong(Invariant.I4, verification_id, "is in the decision topic and has no record")
 
     async def _is_there(self, tenant_id: TenantId, verification_id: VerificationId) -> bool:
         try:
@@ -228,7 +228,7 @@ class Held:
         return True
 
     async def walk_blobs(self, blobs: BlobFiles, older_than: datetime) -> None:
-        """Say which files of evidence no row names, or stand there twice."""
+        """Find files of evidence that no row names, or that exist twice."""
         names = await asyncio.to_thread(lambda: list(blobs.written_before(older_than)))
         files = Counter((name.tenant_id, name.evidence_id) for name in names)
         for (tenant_id, evidence_id), count in files.items():

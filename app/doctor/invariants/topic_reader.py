@@ -1,4 +1,4 @@
-"""Reads whole topics, from their oldest record to the end they had when the reading began."""
+"""Read whole topics, from the log start offset to the end offset at the beginning of the read."""
 
 from collections.abc import Callable, Collection
 from datetime import datetime
@@ -16,12 +16,12 @@ from streams.runtime.topics import open_admin
 
 _WAIT_MS: Final = 500
 
-Meet = Callable[[Delivery, datetime], None]
+Receive = Callable[[Delivery, datetime], None]
 """Takes a record and the time it was written."""
 
 
-async def read_topics(access: LogAccess, chosen: Callable[[str], bool], meet: Meet) -> None:
-    """Let every record of the chosen topics be met; reads in no group and commits nothing.
+async def read_topics(access: LogAccess, chosen: Callable[[str], bool], receive: Receive) -> None:
+    """Pass every record of the chosen topics to a function; uses no group and commits nothing.
 
     Raises:
         StoreUnavailable: No broker answers.
@@ -33,7 +33,7 @@ async def read_topics(access: LogAccess, chosen: Callable[[str], bool], meet: Me
     try:
         await reader.start()
         reader.assign(parts)
-        await _read(reader, parts, meet)
+        await _read(reader, parts, receive)
     except (KafkaError, OSError) as error:
         raise StoreUnavailable("no broker answers") from error
     finally:
@@ -51,7 +51,7 @@ async def _partitions(access: LogAccess, chosen: Callable[[str], bool]) -> list[
     ]
 
 
-async def _read(reader: Any, parts: Collection[Any], meet: Meet) -> None:
+async def _read(reader: Any, parts: Collection[Any], receive: Receive) -> None:
     ends = await reader.end_offsets(parts)
     starts = await reader.beginning_offsets(parts)
     for part in parts:
@@ -62,5 +62,5 @@ async def _read(reader: Any, parts: Collection[Any], meet: Meet) -> None:
         for part, records in batches.items():
             for record in records:
                 if record.offset < ends[part]:
-                    meet(delivery_of(record), moment(record.timestamp))
+                    receive(delivery_of(record), moment(record.timestamp))
         unread = {part for part in unread if await reader.position(part) < ends[part]}

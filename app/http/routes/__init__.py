@@ -1,1 +1,1 @@
-"""One module per family of routes; a handler names who, what and one call, nothing more."""
+"""One module for each family of routes; a handler authorises, reads and makes one call."""

@@ -13,8 +13,8 @@ from pydantic_core import PydanticCustomError
 from app.http.bodies import BodyReader
 from app.http.cursors import Cursors
 from app.http.endpoints import Answer, Call, Endpoint, Handler, reviewer
-from app.http.filters import LIVEMODE, Paging, modes, parse_moment
 from app.http.idempotent_create import REPLAYED, created_or_replayed, name_created
+from app.http.listing import LIVEMODE, Paging, modes, parse_moment
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer, json_list
 from app.http.routes.control_sessions import IDEMPOTENCY
@@ -86,7 +86,7 @@ class CreateKeyBody(Frozen):
     allowed_cidrs: Annotated[tuple[Network, ...], Field(max_length=50)] = ()
     """From where it may be used; empty: from anywhere."""
 
-    def wish(self) -> NewKey:
+    def new_key(self) -> NewKey:
         """Return what is asked for."""
         scopes, networks = tuple(dict.fromkeys(self.scopes)), tuple(dict.fromkeys(self.allowed_cidrs))
         return NewKey(self.name, self.livemode, scopes, self.expires_at, networks)
@@ -126,7 +126,7 @@ class KeyRoutes:
             "key", call, body, self.ports.fresh_uuid, tenant_id=call.tenant_id, livemode=body.livemode
         )
         request = RequestName(named.id, named.fingerprint)
-        made = await self.ports.keys.create(call.tenant_id, body.wish(), request, call.actor)
+        made = await self.ports.keys.create(call.tenant_id, body.new_key(), request, call.actor)
         if made.text is None:
             return self._issued(made, headers={REPLAYED: "true"})
         return self._issued(made, HTTPStatus.CREATED)

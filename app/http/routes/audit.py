@@ -12,8 +12,8 @@ from aiohttp import web
 
 from app.http.cursors import Cursors
 from app.http.endpoints import OPERATOR, Access, Answer, Call, Credential, Endpoint, Parameter
-from app.http.filters import LIVEMODE, Page, Paging, modes, moment, refused_filter, text, word
-from app.http.negotiation import wanted
+from app.http.headers import wanted
+from app.http.listing import LIVEMODE, Page, Paging, modes, moment, refused_filter, text, word
 from app.http.ports import FrontPorts
 from app.http.responses import JSON, dress, json_list
 from schemas.audit import AuditAction, AuditEvent, AuditFilter
@@ -139,7 +139,7 @@ class AuditRoutes:
         return response
 
     async def _write_export(self, call: Call, tenant_id: TenantId, chosen: AuditFilter) -> None:
-        """Write down who took which rows out (S59)."""
+        """Write the audit row of an export (S59)."""
         row = write_row(
             derive_id("aud", encode_id("exp", self.ports.fresh_uuid())),
             AuditAction.AUDIT_EXPORTED,

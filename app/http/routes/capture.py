@@ -72,7 +72,7 @@ _RESULTS: Final[Mapping[SessionStatus, tuple[_Outcome, str]]] = MappingProxyType
         SessionStatus.REJECTED: ("NOT_VERIFIED", "Your identity could not be verified."),
     }
 )
-"""Three ways to end, in plain words; the reasons are the tenant's to tell."""
+"""The three outcomes in plain words; the tenant alone explains its reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class CaptureRoutes:
     bodies: BodyReader
 
     async def look(self, call: Call) -> web.Response:
-        """Answer how the session stands."""
+        """Return the state of the session."""
         return _answered(await self._view(call, await self._stored(call)))
 
     async def consent(self, call: Call) -> web.Response:
@@ -94,7 +94,7 @@ class CaptureRoutes:
         if body.notice_version != version:
             message = f"The notice has the version {version}; show that one."
             raise Refused.at("/notice_version", ProblemCode.VALIDATION_FAILED, message)
-        wish = StartSession(
+        command = StartSession(
             tenant_id=page.tenant_id,
             session_id=page.session_id,
             actor=actor,
@@ -103,7 +103,7 @@ class CaptureRoutes:
             notice_version=body.notice_version,
             locale=LOCALE,
         )
-        await self._ask(wish)
+        await self._request(command)
         return await self.look(call)
 
     async def document(self, call: Call) -> web.Response:
@@ -118,19 +118,19 @@ class CaptureRoutes:
         page, stored = call.subject_page, await self._stored(call)
         rules.require_capturing(stored, what)  # before a body of megabytes is read
         image = await self._image(call)
-        kept = await self.ports.capture.keep(page.tenant_id, stored, what, image)
-        wish = AddCapture(
+        capture = await self.ports.capture.keep(page.tenant_id, stored, what, image)
+        command = AddCapture(
             tenant_id=page.tenant_id,
             session_id=page.session_id,
             actor=await self._actor(call),
             requested_at=self.ports.clock(),
-            attempt=kept.attempt,
+            attempt=capture.attempt,
             what=what,
-            evidence_id=kept.evidence_id,
-            reasons=kept.reasons,
+            evidence_id=capture.evidence_id,
+            reasons=capture.reasons,
         )
-        await self._ask(wish)
-        return _answered(_seen(kept.reasons))
+        await self._request(command)
+        return _answered(_seen(capture.reasons))
 
     async def _image(self, call: Call) -> ReceivedImage:
         kind = call.request.content_type
@@ -159,7 +159,7 @@ class CaptureRoutes:
         sealed = await self.ports.stores.vault.seal(
             page.tenant_id, stored.session.subject_id, submission_label(run), plain
         )
-        wish = SubmitSession(
+        command = SubmitSession(
             tenant_id=page.tenant_id,
             session_id=page.session_id,
             actor=await self._actor(call),
@@ -167,21 +167,21 @@ class CaptureRoutes:
             attempt=attempt,
             sealed_submission=sealed,
         )
-        await self._hand_in(call, wish, stored, run)
+        await self._hand_in(call, command, stored, run)
         return _answered(await self._view(call, await self._stored(call)), HTTPStatus.ACCEPTED)
 
     async def _hand_in(
-        self, call: Call, wish: SubmitSession, stored: StoredSession, run: VerificationId
+        self, call: Call, command: SubmitSession, stored: StoredSession, run: VerificationId
     ) -> None:
         """Hand a session in, at its tenant's turn if models are needed; its place is left at the outcome."""
         row, admission = stored.session, self.ports.intake.admission
         sandbox = scenario_for(row.subject_id, livemode=row.livemode) is not None
         if sandbox or row.status in rules.UNDER_WAY or admission.has_released(run):
-            await self._ask(wish)
+            await self._request(command)
             return
         async with admission.place(call.tenant_id, run) as place:
             place.decided = partial(self._has_outcome, call)
-            await self._ask(wish)
+            await self._request(command)
             place.goes_on = True
 
     async def _has_outcome(self, call: Call) -> bool:
@@ -204,9 +204,11 @@ class CaptureRoutes:
     async def _actor(self, call: Call) -> SentActor:
         return await seal_actor(self.ports.stores.vault, call.tenant_id, call.actor)
 
-    async def _ask(self, wish: SessionCommandBase) -> SessionChanged:
+    async def _request(self, command: SessionCommandBase) -> SessionChanged:
         topic = Topic.SESSION_COMMANDS
-        return await self.ports.gateway.ask(topic, wish.session_id, wish, SessionChanged, ANSWER_S)
+        return await self.ports.request_reply.request(
+            topic, command.session_id, command, SessionChanged, ANSWER_S
+        )
 
 
 def _view(stored: StoredSession, notice: Notice) -> CaptureView:
@@ -254,7 +256,9 @@ _KEEPING: Final = (
     ProblemCode.IMAGE_NOT_EVALUABLE,
 )
 _LANGUAGE: Final = {"Content-Language": "The language of the texts; `locale` says it too."}
-_KEPT: Final = Answer("Kept; better take it again when it was not accepted.", CaptureSeen, headers=_LANGUAGE)
+_STORED: Final = Answer(
+    "Kept; better take it again when it was not accepted.", CaptureSeen, headers=_LANGUAGE
+)
 _RAW: Final = (
     "In place of JSON the body may be the image itself, sent as `image/jpeg`, `image/png`, `image/webp` or "
     "`application/octet-stream`."
@@ -301,7 +305,7 @@ def _put(what: str, handler: Handler, summary: str) -> Endpoint:
         path=f"{PATH}/{what}",
         handler=handler,
         summary=summary,
-        answers={HTTPStatus.OK: _KEPT},
+        answers={HTTPStatus.OK: _STORED},
         family="Capture",
         access=CAPTURE,
         body=CaptureImageBody,

@@ -12,10 +12,9 @@ from pydantic_core import PydanticCustomError
 
 from app.http.bodies import BodyReader
 from app.http.endpoints import OPERATOR, Answer, Call, Endpoint, Handler, Parameter
-from app.http.headers import idempotency_key
+from app.http.headers import changed_since, etag, idempotency_key, if_match, is_unchanged
 from app.http.idempotent_create import LOCATION, REPLAYED, created_at, created_or_replayed, fingerprint_of
 from app.http.ports import FrontPorts
-from app.http.preconditions import changed_since, etag, if_match, is_unchanged
 from app.http.responses import json_answer
 from app.http.routes.flows.bodies import Country
 from app.http.routes.reference import KNOWN_CALLER
@@ -94,10 +93,10 @@ class CatalogRoutes:
         """Answer what a flow may name; the same catalogue has the same entity tag."""
         body = _listed([entry for entry in await self.catalogue.all() if entry.enabled])
         tag = etag(hashlib.sha256(body).hexdigest()[:32])
-        kept = {"ETag": tag, "Cache-Control": "private, max-age=60"}
+        headers = {"ETag": tag, "Cache-Control": "private, max-age=60"}
         if is_unchanged(call.request, tag):
-            return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=kept)
-        return json_answer(body, headers=kept)
+            return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+        return json_answer(body, headers=headers)
 
     async def read(self, call: Call) -> web.Response:
         """Answer one entry."""
@@ -124,12 +123,12 @@ class CatalogRoutes:
         return await self._changed(call, body.given(), AuditAction.CATALOG_UPDATED, seen)
 
     async def enable(self, call: Call) -> web.Response:
-        """Let flows name the entry."""
+        """Allow flows to use the entry."""
         seen = if_match(call.request, required=False)
         return await self._changed(call, {"enabled": True}, AuditAction.CATALOG_ENABLED, seen)
 
     async def disable(self, call: Call) -> web.Response:
-        """Let no flow name the entry from now on; published revisions keep their copy."""
+        """Forbid new use of the entry; published revisions keep their copy."""
         seen = if_match(call.request, required=False)
         return await self._changed(call, {"enabled": False}, AuditAction.CATALOG_DISABLED, seen)
 

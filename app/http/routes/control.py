@@ -1,4 +1,4 @@
-"""Everything a reviewer needs to get in: sessions, second factor and password, put together."""
+"""Sign-in routes of reviewers: sessions, second factor and password."""
 
 from app.http.bodies import BodyReader
 from app.http.endpoints import Endpoint

@@ -61,7 +61,7 @@ class VerifyBody(Frozen):
         return self
 
     def presented(self) -> Presented:
-        """Return the one that was given."""
+        """Return the given factor."""
         if self.code is not None:
             return Presented(FactorMethod.TOTP, self.code)
         return Presented(FactorMethod.RECOVERY_CODE, self.recovery_code or "")
@@ -82,7 +82,7 @@ class FactorRoutes:
     base_url: str
 
     async def read(self, call: Call) -> web.Response:
-        """Answer how the caller stands with the factor."""
+        """Return the caller's state of the second factor."""
         return json_answer((await second_factor.standing(self.ports.people, call.person)).to_bytes())
 
     async def verify(self, call: Call) -> web.Response:

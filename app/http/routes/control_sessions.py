@@ -77,7 +77,7 @@ class SessionRoutes:
         return set_cookie(response, answer.cookie, self.base_url)
 
     async def read_current(self, call: Call) -> web.Response:
-        """Answer the session that asks."""
+        """Return the session of the caller."""
         people = self.ports.people
         return json_answer(show(people, *await session_of(people, call.person)).to_bytes())
 

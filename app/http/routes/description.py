@@ -1,18 +1,20 @@
-"""`/v1/openapi.json`: the description of the interface as it is served (G67)."""
+"""`/v1/openapi.json` and `/v1/asyncapi.json`: the descriptions of the interface and the decision topic."""
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from http import HTTPStatus
 
 from aiohttp import web
 
+from app.http.asyncapi import describe_decisions
 from app.http.endpoints import Answer, Call, Endpoint
 from app.http.openapi import describe
 from app.http.responses import json_answer
 
 
 def with_description(endpoints: Sequence[Endpoint], base_url: str) -> tuple[Endpoint, ...]:
-    """Return the routes and the one that describes them all, itself included."""
+    """Return the routes and the one that describes them all, including itself."""
 
     async def read(_: Call) -> web.Response:
         return json_answer(document)
@@ -29,3 +31,27 @@ def with_description(endpoints: Sequence[Endpoint], base_url: str) -> tuple[Endp
     described = [one for one in everything if one.described]
     document = json.dumps(describe(described, base_url), ensure_ascii=False).encode()
     return everything
+
+
+def asyncapi_endpoints() -> tuple[Endpoint, ...]:
+    """Return the route as data; its answer never changes while the process lives."""
+    document = _document()
+
+    async def read(_: Call) -> web.Response:
+        return json_answer(document)
+
+    return (
+        Endpoint(
+            method="GET",
+            path="/v1/asyncapi.json",
+            handler=read,
+            summary="Read the description of the decision topic",
+            family="Reference",
+            answers={HTTPStatus.OK: Answer("An AsyncAPI 3.0 document.", {"type": "object"})},
+        ),
+    )
+
+
+@cache
+def _document() -> bytes:
+    return json.dumps(describe_decisions(), ensure_ascii=False).encode()

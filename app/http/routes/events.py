@@ -10,7 +10,7 @@ from aiohttp import web
 
 from app.http.cursors import Cursors
 from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Parameter
-from app.http.filters import Paging, refused_filter, text
+from app.http.listing import Paging, refused_filter, text
 from app.http.ports import FrontPorts
 from app.http.responses import json_list
 from schemas.base import Frozen
@@ -23,7 +23,7 @@ from streams.ports.records import Position
 
 PATH: Final = "/v1/events"
 PAGING: Final = Paging(usual=100, most=500)
-KEPT: Final = timedelta(days=30)
+RETENTION: Final = timedelta(days=30)
 
 LOOKED_THROUGH: Final = 500
 """Events read at once where only some types are wanted."""
@@ -55,7 +55,7 @@ class Wanted:
     after: EventId | None
 
     def admits(self, event: DecisionEvent) -> bool:
-        """Tell whether an event is meant; the one to go on after may stand in the feed twice."""
+        """Return whether an event is meant; the one to continue after may be in the feed twice."""
         return (not self.types or event.type in self.types) and event.id != self.after
 
     @property
@@ -110,7 +110,7 @@ class EventRoutes:
         return self.cursors.write(Position(_EPOCH, place), wanted.scope)
 
     async def _start(self, call: Call, wanted: Wanted) -> str:
-        """Return the place to begin behind: a cursor's, else an event's, else that of 30 days ago.
+        """Return the position to begin after: of a cursor, an event, or 30 days ago.
 
         Raises:
             Refused: CURSOR_INVALID, or FILTER_INVALID for an event this tenant and mode does not have.
@@ -119,7 +119,7 @@ class EventRoutes:
         if cursor is not None:
             return self.cursors.read(cursor, wanted.scope).id
         if wanted.after is None:
-            moment = self.ports.clock() - KEPT
+            moment = self.ports.clock() - RETENTION
             return await self._feed.place_at(wanted.tenant_id, livemode=wanted.livemode, moment=moment)
         try:
             return await self._feed.place_of(wanted.tenant_id, wanted.after, livemode=wanted.livemode)
@@ -128,7 +128,7 @@ class EventRoutes:
 
 
 async def find(feed: EventFeed, wanted: Wanted, start: str) -> Found:
-    """Return the wanted events behind a place.
+    """Return the requested events after a position.
 
     Where others stand behind the last of them, the page has a place to go on from, so that they are not
     looked through again; a page may be empty because of them.

@@ -1,4 +1,4 @@
-"""Evidence images and decision records of a verification (G87, G106): every look at an image is a row."""
+"""Evidence images and decision records (G87, G106); every view of an image is audited."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, reviewer
-from app.http.filters import modes
+from app.http.listing import modes
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer
 from schemas.audit import AuditAction, AuditEvent
@@ -28,7 +28,7 @@ DECISION_PATH: Final = "/v1/decisions/{decision_id}"
 _ENDINGS: Final = {
     "image/jpeg": "jpg", "image/png": "png", "image/webp": "webp", "application/json": "json",
 }  # fmt: skip
-"""The types evidence is kept under, with the ending of a file's name."""
+"""The media types of evidence, with the ending of a file's name."""
 
 _UNKNOWN: Final = "application/octet-stream"
 _ID: Final = "[0-9a-hjkmnp-tv-z]{26}"
@@ -37,7 +37,7 @@ _ID: Final = "[0-9a-hjkmnp-tv-z]{26}"
 def viewed_row(
     ports: FrontPorts, call: Call, stored: StoredVerification, detail: str, changes: Mapping[str, Any]
 ) -> AuditEvent:
-    """Return the row that says who looked at something personal of a verification, and at what."""
+    """Return the audit row of a view of personal data of a verification."""
     verification = stored.verification
     return write_row(
         derive_id("aud", encode_id("vw", ports.fresh_uuid())),
@@ -59,7 +59,7 @@ class EvidenceRoutes:
     ports: FrontPorts
 
     async def view(self, call: Call) -> web.Response:
-        """Answer a piece of evidence to a person; that they looked is written down first."""
+        """Return a piece of evidence to a reviewer; the view is audited first."""
         tenant_id, evidence_id = call.tenant_id, EvidenceId(call.path_value("evidence_id"))
         stores = self.ports.stores
         record = await stores.records.get(
@@ -70,26 +70,26 @@ class EvidenceRoutes:
         document = verification.document.evidence if verification.document else ()
         if evidence_id not in {one.id for one in (*verification.evidence, *document)}:
             raise NotFound
-        kept = await stores.evidence.describe(tenant_id, evidence_id)
+        piece = await stores.evidence.describe(tenant_id, evidence_id)
         content = await stores.evidence.get(tenant_id, evidence_id)
         row = viewed_row(
             self.ports,
             call,
             stored,
             f"Evidence {evidence_id} of verification {verification.verification_id} was looked at.",
-            {"evidence_id": evidence_id, "kind": kept.kind},
+            {"evidence_id": evidence_id, "kind": piece.kind},
         )
         looked = viewed_index(verification.verification_id, call.person.reviewer_id)
         await self.ports.commit(act(tenant_id, row, indexes=(looked,), about=evidence_id))
-        return download(content, kept.media_type, evidence_id)
+        return download(content, piece.media_type, evidence_id)
 
     async def read_decision(self, call: Call) -> web.Response:
         """Answer a decision record, a superseded one too."""
         tenant_id, decision_id = call.tenant_id, call.path_value("decision_id")
         records = self.ports.stores.records
         try:
-            kept = await records.get(tenant_id, RecordKind.DECISION, decision_id)
-            decision = Decision.from_bytes(kept.body)
+            record = await records.get(tenant_id, RecordKind.DECISION, decision_id)
+            decision = Decision.from_bytes(record.body)
         except NotFound:
             found = await find_decision(records, tenant_id, decision_id)
             if found is None:

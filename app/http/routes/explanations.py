@@ -1,4 +1,4 @@
-"""`GET /v1/verifications/{id}/explanation`: why it was decided so, for reviewers alone (P17, G16)."""
+"""`GET /v1/verifications/{id}/explanation`: the reasons of a decision, for reviewers only (P17, G16)."""
 
 import json
 from collections.abc import Awaitable
@@ -37,7 +37,7 @@ class ExplanationRoutes:
     ports: FrontPorts
 
     async def read(self, call: Call) -> web.Response:
-        """Answer why a verification was decided so; a look at personal values is written down first."""
+        """Return the explanation of a decision; a view of personal values is audited first."""
         stored = await find_stored(self.ports, call, call.path_value("verification_id"))
         personal = call.person.may(Permission.EVIDENCE_READ)
         reading, declared = await self._reading(call, stored), await self._declared(call, stored)
@@ -47,16 +47,16 @@ class ExplanationRoutes:
         return json_answer(answer.to_bytes())
 
     async def _reading(self, call: Call, stored: StoredVerification) -> Reading:
-        """Return what is kept of the reading: its fields, and how sure each was while evidence is kept."""
+        """Return the stored reading: its fields, and the confidence of each while evidence is stored."""
         vault, verification = self.ports.stores.vault, stored.verification
         personal = PersonalFields()
         if stored.sealed_fields is not None:
             label, sealed = fields_label(verification.verification_id), stored.sealed_fields
             opened = await _unless_gone(vault.open(call.tenant_id, verification.subject_id, label, sealed))
             personal = personal if opened is None else PersonalFields.from_bytes(opened)
-        kept = await self._findings(call, stored)
-        parts = (kept.get(name) or {} for name in ("confidence", "printed", "places"))
-        return Reading(personal, kept.get("reader"), *parts)
+        findings = await self._findings(call, stored)
+        parts = (findings.get(name) or {} for name in ("confidence", "printed", "places"))
+        return Reading(personal, findings.get("reader"), *parts)
 
     async def _findings(self, call: Call, stored: StoredVerification) -> dict[str, Any]:
         document = stored.verification.document
@@ -84,10 +84,10 @@ class ExplanationRoutes:
         await self.ports.commit(act(call.tenant_id, row))
 
 
-async def _unless_gone(kept: Awaitable[One]) -> One | None:
-    """Return what is kept; None when it is kept no more."""
+async def _unless_gone(stored: Awaitable[One]) -> One | None:
+    """Return what is awaited; None once it was deleted."""
     try:
-        return await kept
+        return await stored
     except (NotFound, Erased):
         return None
 

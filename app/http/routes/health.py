@@ -1,7 +1,8 @@
-"""`/livez`, `/readyz` and `/metrics`: how the process is (G67)."""
+"""`/livez`, `/readyz` and `/metrics`: the routes, and the loopback port that serves them alone."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
@@ -11,7 +12,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from app.http.endpoints import OPERATOR, Answer, Call, Endpoint
 from app.http.responses import json_value
-from app.observability.health_probes import LATE, Probe
+from app.observability.health_probes import LATE, PROBE_S, Probe
+from app.process.startup import LOOPBACK, taken
 
 _FAMILY: Final = "Operation"
 _STATUS: Final = {"type": "object", "properties": {"status": {"type": "string"}}, "required": ["status"]}
@@ -78,7 +80,7 @@ class HealthRoutes:
 
 
 def health_endpoints(routes: HealthRoutes, *, metrics_by_token: bool) -> tuple[Endpoint, ...]:
-    """Return the routes as data; metrics only if asked for, and then for the operator's token alone."""
+    """Return the routes as data; metrics only if enabled, and then for the operator's token alone."""
 
     async def live(_: Call) -> web.Response:
         return routes.live()
@@ -118,3 +120,45 @@ def health_endpoints(routes: HealthRoutes, *, metrics_by_token: bool) -> tuple[E
         ),
     )
     return endpoints if metrics_by_token else endpoints[:2]
+
+
+@asynccontextmanager
+async def serving_health(
+    port: int, probes: Mapping[str, Probe], registry: CollectorRegistry, *, with_metrics: bool = True
+) -> AsyncIterator[str]:
+    """Serve `/livez`, `/readyz` and, unless turned off, `/metrics` on loopback; yields the address.
+
+    Port 0: a free one. Anything but GET and HEAD is 405 with `Allow` (S66).
+
+    Raises:
+        CannotStart: The port is taken.
+    """
+    routes = HealthRoutes(probes, registry, PROBE_S)
+
+    async def live(_: web.Request) -> web.Response:
+        return routes.live()
+
+    async def ready(_: web.Request) -> web.Response:
+        return await routes.ready()
+
+    async def metrics(_: web.Request) -> web.Response:
+        return routes.metrics()
+
+    app = web.Application()
+    app.add_routes([web.get("/livez", live), web.get("/readyz", ready)])
+    if with_metrics:
+        app.add_routes([web.get("/metrics", metrics)])
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        await _listen(runner, port)
+        yield f"http://{LOOPBACK}:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, port: int) -> None:
+    try:
+        await web.TCPSite(runner, LOOPBACK, port).start()
+    except OSError as error:
+        raise taken(port, LOOPBACK, "--health-port", error) from error

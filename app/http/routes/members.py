@@ -11,8 +11,8 @@ from pydantic_core import PydanticCustomError
 from app.http.bodies import BodyReader
 from app.http.cursors import Cursors
 from app.http.endpoints import Answer, Call, Endpoint, Handler, reviewer
-from app.http.filters import Page, Paging
 from app.http.idempotent_create import REPLAYED, created_or_replayed, name_created
+from app.http.listing import Page, Paging
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer, json_list
 from app.http.routes.control_sessions import IDEMPOTENCY
@@ -108,15 +108,15 @@ class MemberRoutes:
         body = await self.bodies.read(call, InviteBody)
         require_may_make(call.person, body.role)
         named = name_created("inv", call, body, self.ports.fresh_uuid, tenant_id=call.tenant_id)
-        wish = NewMember(call.tenant_id, body.email, body.name, body.role)
+        new_member = NewMember(call.tenant_id, body.email, body.name, body.role)
         request = RequestName(named.id, named.fingerprint)
-        return answer_invitation(self.ports, await invite(self.ports.people, wish, request, call.actor))
+        return answer_invitation(self.ports, await invite(self.ports.people, new_member, request, call.actor))
 
     async def change(self, call: Call) -> web.Response:
-        """Give a member another role, suspend it, or let it in again."""
+        """Change a member's role, suspend it, or reactivate it."""
         body = await self.bodies.read(call, ChangeMemberBody)
-        wish = MemberChanges(body.role, body.active)
-        changed = await change_member(self.ports.people, call.person, _member_of(call), wish, call.actor)
+        change = MemberChanges(body.role, body.active)
+        changed = await change_member(self.ports.people, call.person, _member_of(call), change, call.actor)
         return json_answer(self._shown(changed))
 
     async def withdraw(self, call: Call) -> web.Response:
@@ -125,7 +125,7 @@ class MemberRoutes:
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def reset(self, call: Call) -> web.Response:
-        """Ask for the reset of a colleague's second factor, or confirm it as the second person."""
+        """Request the reset of a colleague's second factor, or confirm it as the second person."""
         await reset_factor(self.ports.people, call.person, _member_of(call), call.actor)
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
@@ -156,7 +156,7 @@ INVITED: Final = created_or_replayed(
     InvitedMember,
     "The key had been used; no token is shown.",
 )
-"""How an invitation is answered, whoever invites."""
+"""The answers to an invitation, by a member or an operator."""
 
 INVITING: Final = (
     ProblemCode.IDEMPOTENCY_KEY_INVALID,

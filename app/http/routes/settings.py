@@ -12,8 +12,8 @@ from pydantic_core import PydanticCustomError
 
 from app.http.bodies import BodyReader
 from app.http.endpoints import Answer, Call, Endpoint, Parameter, reviewer
+from app.http.headers import changed_since, etag, if_match
 from app.http.ports import FrontPorts
-from app.http.preconditions import changed_since, etag, if_match
 from app.http.problems import refused_fields
 from app.http.responses import json_answer
 from app.http.tenant_limits import TenantLimits
@@ -131,8 +131,8 @@ class ChangeSettingsBody(Frozen):
     def _not_null(cls, value: object) -> object:
         return _given(value)
 
-    def wish(self) -> SettingsChanges:
-        """Return what is asked for."""
+    def changes(self) -> SettingsChanges:
+        """Return the requested changes."""
         policy = self.verification_policy
         named = {} if policy is None else {name: getattr(policy, name) for name in policy.model_fields_set}
         retention = {} if self.retention is None else self.retention.named()
@@ -150,22 +150,22 @@ class SettingsRoutes:
     limits: TenantLimits
 
     async def read(self, call: Call) -> web.Response:
-        """Answer the settings as they stand."""
+        """Return the settings."""
         return self._answered(await load_settings(self.ports.stores.records, call.tenant_id))
 
     async def change(self, call: Call) -> web.Response:
         """Change what the body names."""
         seen = if_match(call.request, required=False)
-        wish = (await self.bodies.read(call, ChangeSettingsBody)).wish()
-        self._require_within(wish.rate_limits)
+        changes = (await self.bodies.read(call, ChangeSettingsBody)).changes()
+        self._require_within(changes.rate_limits)
         try:
-            changed = await self.change_settings(call.tenant_id, wish, seen, call.actor)
+            changed = await self.change_settings(call.tenant_id, changes, seen, call.actor)
         except Conflict:
             raise changed_since() from None
-        self.limits.tell(call.tenant_id, changed.settings.rate_limits)
+        self.limits.remember(call.tenant_id, changed.settings.rate_limits)
         return self._answered(changed)
 
-    def _require_within(self, wished: Mapping[str, int | None]) -> None:
+    def _require_within(self, requested: Mapping[str, int | None]) -> None:
         """Refuse limits above the deployment's, and any where the deployment counts nothing.
 
         Raises:
@@ -180,17 +180,17 @@ class SettingsRoutes:
                 else "This deployment limits no rates (SERVICE_RATE_LIMITS=off).",
                 pointer=f"/rate_limits/{name}",
             )
-            for name, value in wished.items()
+            for name, value in requested.items()
             if value is not None and value > most.get(name, 0)
         ]
         if errors:
             raise refused_fields(errors)
 
-    def _answered(self, kept: VersionedSettings) -> web.Response:
+    def _answered(self, stored: VersionedSettings) -> web.Response:
         """Answer with the limits that hold, the tenant's own or the deployment's."""
-        holding = TenantRateLimits(**self.limits.effective(kept.settings.rate_limits))
-        shown = kept.settings.model_copy(update={"rate_limits": holding})
-        return json_answer(shown.to_bytes(), headers={"ETag": etag(kept.version)})
+        holding = TenantRateLimits(**self.limits.effective(stored.settings.rate_limits))
+        shown = stored.settings.model_copy(update={"rate_limits": holding})
+        return json_answer(shown.to_bytes(), headers={"ETag": etag(stored.version)})
 
 
 def changing_settings(ports: FrontPorts) -> ChangeSettings:

@@ -9,8 +9,8 @@ from aiohttp import web
 from app.http.bodies import BodyReader
 from app.http.cursors import Cursors
 from app.http.endpoints import OPERATOR, Answer, Call, Endpoint
-from app.http.filters import Paging
 from app.http.idempotent_create import REPLAYED, created_or_replayed, name_created
+from app.http.listing import Paging
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer, json_list
 from app.http.routes.control_sessions import IDEMPOTENCY
@@ -97,9 +97,9 @@ class TenantRoutes:
         await self.ports.stores.records.get(PLATFORM, RecordKind.TENANT, tenant_id)
         body = await self.bodies.read(call, InviteOwnerBody)
         named = name_created("inv", call, body, self.ports.fresh_uuid, tenant_id=tenant_id)
-        wish = NewMember(tenant_id, body.email, body.name, Role.OWNER)
+        new_owner = NewMember(tenant_id, body.email, body.name, Role.OWNER)
         request = RequestName(named.id, named.fingerprint)
-        return answer_invitation(self.ports, await invite(self.ports.people, wish, request, call.actor))
+        return answer_invitation(self.ports, await invite(self.ports.people, new_owner, request, call.actor))
 
 
 def tenant_endpoints(routes: TenantRoutes) -> tuple[Endpoint, ...]:

@@ -11,10 +11,9 @@ from aiohttp import web
 from app.http.bodies import BodyReader
 from app.http.cursors import Cursors
 from app.http.endpoints import MEBIBYTE, Access, Answer, Call, Credential, Endpoint, Parameter
-from app.http.filters import LIVEMODE, Page, Paging, modes, text, word
 from app.http.headers import idempotency_key
 from app.http.idempotent_create import LOCATION, REPLAYED, created_at, created_or_replayed
-from app.http.listing import page_of
+from app.http.listing import LIVEMODE, Page, Paging, modes, page_of, text, word
 from app.http.ports import FrontPorts
 from app.http.presenters import Presenter
 from app.http.responses import json_answer, json_list
@@ -131,7 +130,7 @@ async def find_stored(ports: FrontPorts, call: Call, verification_id: str) -> St
 
 
 def may_be_pending(verification_id: str, at: datetime) -> bool:
-    """Tell whether an id that names no verification may come to name one.
+    """Return whether an id that names no verification yet may name one later.
 
     Only the id is looked at, so every front answers alike, after a restart too. The id of a request without
     a key has the time in it at which it was drawn; that of a request with one has none, and its key finds
@@ -148,7 +147,7 @@ def index_of(
     subject: str | None,
     status: VerificationStatus | None,
 ) -> Index:
-    """Return the index under which the asked-for verifications of one mode are listed."""
+    """Return the index of the requested verifications of one mode."""
     if subject is None:
         return by_mode(livemode) if status is None else by_status(livemode, status)
     subject_id = SubjectId(subject)

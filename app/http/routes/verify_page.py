@@ -13,7 +13,7 @@ from typing import Final
 from aiohttp import web
 
 from app.http.endpoints import Answer, Call, Endpoint
-from app.http.negotiation import language
+from app.http.headers import language
 
 PATH: Final = "/verify"
 HTML: Final = "text/html"

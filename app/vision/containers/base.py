@@ -1,4 +1,4 @@
-"""What every container tells: format, size, orientation, and its picture without metadata."""
+"""Common parts of the container parsers: format, size, orientation, and the picture without metadata."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,7 +15,7 @@ _ENTRIES_MAX: Final = 512
 _ENTRY_BYTES: Final = 12
 
 _ORIENTATION_TAG: Final = 0x0112
-"""EXIF 2.32 section 4.6.4 A; the values 1-8 are the eight ways a camera can be held."""
+"""EXIF 2.32 section 4.6.4 A; the values 1-8 are the eight orientations of a camera."""
 
 _EXIF_PREFIX: Final = b"Exif\0\0"
 
@@ -30,7 +30,7 @@ class ImageFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A file whose structure holds: what its header says, and what is worth keeping."""
+    """A parsed file: facts of its header, and the bytes of its picture."""
 
     format: ImageFormat
     width: int
@@ -38,7 +38,7 @@ class Container:
     height: int
     orientation: int
     """EXIF orientation, 1-8; 1 when none is given or it makes no sense."""
-    kept: bytes
+    stripped: bytes
     """The same picture in the same format without metadata, colour profile, thumbnails and trailing bytes."""
 
 
@@ -49,12 +49,12 @@ def require(holds: bool, complaint: str) -> None:  # noqa: FBT001 - reads as a s
 
 
 def is_padding(tail: bytes) -> bool:
-    """Tell whether nothing but zeros follows the end of the picture."""
+    """Return whether nothing but zeros follows the end of the picture."""
     return not tail.strip(b"\0")
 
 
 def exif_orientation(exif: bytes) -> int:
-    """Return the orientation of an EXIF block (a TIFF file, perhaps prefixed), 1 when none is there."""
+    """Return the orientation of an EXIF block (a TIFF file, perhaps prefixed), 1 without one."""
     tiff = exif.removeprefix(_EXIF_PREFIX)
     order = {b"II*\0": "little", b"MM\0*": "big"}.get(tiff[:4])
     if order is None:
@@ -64,8 +64,8 @@ def exif_orientation(exif: bytes) -> int:
         return int.from_bytes(tiff[start : start + length], "little" if order == "little" else "big")
 
     first = number(4, 4)
-    held = max(0, len(tiff) - first - 2) // _ENTRY_BYTES
-    for index in range(min(number(first, 2), held, _ENTRIES_MAX)):
+    available = max(0, len(tiff) - first - 2) // _ENTRY_BYTES
+    for index in range(min(number(first, 2), available, _ENTRIES_MAX)):
         entry = first + 2 + _ENTRY_BYTES * index
         if number(entry, 2) == _ORIENTATION_TAG:
             value = number(entry + 8, 2)

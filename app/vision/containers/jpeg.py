@@ -1,4 +1,4 @@
-"""Walks the marker segments of a JPEG file (ITU-T T.81 annex B) and keeps those that make the picture."""
+"""Parse the marker segments of a JPEG file (ITU-T T.81 annex B) and copy those of the picture."""
 
 import re
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ MAX_SCANS: Final = 64
 """Progressive encoders write about ten; each further one costs a pass over the whole picture."""
 
 MAX_COEFFICIENT_BYTES: Final = 160_000_000
-"""A picture of several scans is held as 16-bit coefficients; 25 MP in full colour are 150 MB."""
+"""A picture of several scans is decoded to 16-bit coefficients; 25 MP in full colour are 150 MB."""
 
 MAX_FILL_BYTES: Final = 1_024
 """0xFF before one marker (T.81 B.1.1.2 sets no bound); encoders write none or a few."""
@@ -32,7 +32,7 @@ _FILL: Final = re.compile(rb"\xff+")
 _SCAN_END: Final = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
 """In entropy-coded data 0xFF is followed by 0x00, a restart marker or more 0xFF; anything else ends it."""
 
-_KEPT: Final = frozenset({0xC4, 0xDB, 0xDD})
+_NEEDED: Final = frozenset({0xC4, 0xDB, 0xDD})
 """DHT, DQT, DRI."""
 _FRAMES: Final = frozenset({0xC0, 0xC1, 0xC2})
 """Baseline, extended and progressive Huffman coding; the other frames are not what cameras write."""
@@ -47,9 +47,9 @@ _JFIF: Final = b"\xff\xe0\x00\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0"
 
 @dataclass(slots=True)
 class _Walk:
-    """What has been seen so far."""
+    """State of the parser."""
 
-    kept: list[bytes] = field(default_factory=lambda: [b"\xff\xd8"])
+    stripped: list[bytes] = field(default_factory=lambda: [b"\xff\xd8"])
     width: int = 0
     height: int = 0
     components: int = 0
@@ -78,8 +78,8 @@ def parse(data: bytes) -> Container:
         raise ImageUndecodable("a JPEG of too many segments")
     require(walk.scans > 0, "a JPEG without a picture")
     require(_may_follow(data[position:]), "a JPEG followed by another file")
-    kept = b"".join([*walk.kept, b"\xff\xd9"])
-    return Container(ImageFormat.JPEG, walk.width, walk.height, walk.orientation or 1, kept)
+    stripped = b"".join([*walk.stripped, b"\xff\xd9"])
+    return Container(ImageFormat.JPEG, walk.width, walk.height, walk.orientation or 1, stripped)
 
 
 def _next_marker(data: bytes, position: int) -> tuple[int, int]:
@@ -94,18 +94,18 @@ def _next_marker(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _take(walk: _Walk, marker: int, data: bytes, start: int, end: int) -> int:
-    """Account for one segment whose length field is at `start`; return where the next marker is."""
+    """Process the segment whose length field is at `start`; return the position of the next marker."""
     require(marker not in _REFUSED and marker > 1, "a JPEG of an unusual coding")
     whole, body = b"\xff" + bytes([marker]) + data[start:end], data[start + 2 : end]
     if marker in _FRAMES:
         _take_frame(walk, marker, body)
-        walk.kept.append(whole)
-    elif marker in _KEPT:
-        walk.kept.append(whole)
+        walk.stripped.append(whole)
+    elif marker in _NEEDED:
+        walk.stripped.append(whole)
     elif marker == _APP0 and body.startswith(b"JFIF\0"):
-        walk.kept.append(_JFIF)
+        walk.stripped.append(_JFIF)
     elif marker == _APP14 and body.startswith(b"Adobe") and len(body) >= 12:  # noqa: PLR2004 - its fixed size
-        walk.kept.append(b"\xff\xee\x00\x0e" + body[:12])
+        walk.stripped.append(b"\xff\xee\x00\x0e" + body[:12])
     elif marker == _APP1 and body.startswith(b"Exif\0") and walk.orientation is None:
         walk.orientation = exif_orientation(body)
     elif marker == _SOS:
@@ -139,12 +139,12 @@ def _take_scan(walk: _Walk, header: bytes, data: bytes, start: int) -> int:
     found = _SCAN_END.search(data, start)
     if found is None:
         raise ImageUndecodable("the JPEG is cut off")
-    walk.kept += [header, data[start : found.start()]]
+    walk.stripped += [header, data[start : found.start()]]
     return found.start()
 
 
 def _may_follow(tail: bytes) -> bool:
-    """Tell whether bytes after the picture are ones cameras and their programs write; they are never kept.
+    """Return whether cameras and their programs write such bytes after the picture; they are removed.
 
     Zeros; further pictures of a multi-picture file (CIPA DC-007), such as the gain map of an HDR photo;
     the film of a motion photo; the block Samsung's cameras end their files with; any other short trailer

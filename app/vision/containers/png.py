@@ -1,4 +1,4 @@
-"""Walks the chunks of a PNG file (PNG specification, third edition) and keeps those that make the picture."""
+"""Parse the chunks of a PNG file (PNG specification, third edition) and copy those of the picture."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ from app.vision.containers.base import (
 
 MAGIC: Final = b"\x89PNG\r\n\x1a\n"
 
-_KEPT: Final = frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"})
+_NEEDED: Final = frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"})
 """Critical chunks and transparency. No decoder here applies gamma or profiles, so they change no pixel."""
 _ANIMATED: Final = frozenset({b"acTL", b"fcTL", b"fdAT"})
 _LOWER: Final = 0x20
@@ -27,7 +27,7 @@ def parse(data: bytes) -> Container:
         ImageUndecodable: It is truncated, damaged, animated, or also another file.
     """
     require(data[8:16] == b"\0\0\0\rIHDR", "a PNG without a header")
-    kept = [MAGIC]
+    stripped = [MAGIC]
     orientation: int | None = None
     position, kind = len(MAGIC), b""
     for _ in range(MAX_PARTS):
@@ -35,8 +35,8 @@ def parse(data: bytes) -> Container:
         end = position + 12 + int.from_bytes(data[position : position + 4], "big")
         require(len(kind) == 4 and end <= len(data), "the PNG is cut off")  # noqa: PLR2004 - a chunk's name
         require(kind not in _ANIMATED, "a PNG of several frames")
-        if kind in _KEPT:
-            kept.append(data[position:end])
+        if kind in _NEEDED:
+            stripped.append(data[position:end])
         elif kind == b"eXIf" and orientation is None:
             orientation = exif_orientation(data[position + 8 : end - 4])
         else:
@@ -48,4 +48,4 @@ def parse(data: bytes) -> Container:
     require(is_padding(data[position:]), "a PNG followed by another file")
     width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
     require(width > 0 and height > 0, "a PNG without a size")
-    return Container(ImageFormat.PNG, width, height, orientation or 1, b"".join(kept))
+    return Container(ImageFormat.PNG, width, height, orientation or 1, b"".join(stripped))

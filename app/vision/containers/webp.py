@@ -1,4 +1,4 @@
-"""Walks the RIFF chunks of a WebP file (RFC 9649) and keeps those that make the picture."""
+"""Parse the RIFF chunks of a WebP file (RFC 9649) and copy those of the picture."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -19,7 +19,7 @@ _FRAMES: Final = frozenset({b"VP8 ", b"VP8L"})
 
 
 def is_webp(data: bytes) -> bool:
-    """Tell whether the first bytes are those of a WebP file."""
+    """Return whether the first bytes are those of a WebP file."""
     return data[:4] == b"RIFF" and data[8:12] == b"WEBP"
 
 
@@ -32,7 +32,7 @@ def parse(data: bytes) -> Container:
     end = 8 + int.from_bytes(data[4:8], "little")
     require(end <= len(data), "the WebP is cut off")
     require(is_padding(data[end:]), "a WebP followed by another file")
-    kept: list[bytes | memoryview] = [b"WEBP"]
+    stripped: list[bytes | memoryview] = [b"WEBP"]
     canvas: tuple[int, int] | None = None
     frame: tuple[int, int] | None = None
     orientation: int | None = None
@@ -41,19 +41,19 @@ def parse(data: bytes) -> Container:
         if kind == b"VP8X":
             require(canvas is None and frame is None and len(body) == 10, "a damaged WebP header")  # noqa: PLR2004
             canvas = _number(body, 4, 3) + 1, _number(body, 7, 3) + 1
-            kept += _chunk(kind, bytes([body[0] & _ALPHA, 0, 0, 0, *body[4:]]))
+            stripped += _chunk(kind, bytes([body[0] & _ALPHA, 0, 0, 0, *body[4:]]))
         elif kind in _FRAMES:
             require(frame is None, "a WebP of several frames")
             frame = _lossy_size(body) if kind == b"VP8 " else _lossless_size(body)
-            kept += _chunk(kind, body)
+            stripped += _chunk(kind, body)
         elif kind == b"ALPH":
-            kept += _chunk(kind, body)
+            stripped += _chunk(kind, body)
         elif kind == b"EXIF" and orientation is None:
             orientation = exif_orientation(bytes(body))
     if frame is None or (canvas or frame) != frame:
         raise ImageUndecodable("a WebP without a picture of its size")
-    length = sum(map(len, kept)).to_bytes(4, "little")
-    return Container(ImageFormat.WEBP, *frame, orientation or 1, b"".join((b"RIFF", length, *kept)))
+    length = sum(map(len, stripped)).to_bytes(4, "little")
+    return Container(ImageFormat.WEBP, *frame, orientation or 1, b"".join((b"RIFF", length, *stripped)))
 
 
 def _chunks(data: bytes, end: int) -> Iterator[tuple[bytes, memoryview]]:

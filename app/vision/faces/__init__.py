@@ -1,1 +1,1 @@
-"""Faces: found, aligned and compared on onnxruntime; nothing here decodes request bytes or decides."""
+"""Detect, align and compare faces on onnxruntime; no request bytes are decoded here."""

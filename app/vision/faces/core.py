@@ -1,4 +1,4 @@
-"""The synchronous heart of every face engine: a detector, an embedder and the search for the upright turn."""
+"""Synchronous core of every face engine: detector, embedder, and the search for the upright turn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from app.vision.faces.geometry import area, turned
 from streams.vision_ports import Embedding, Face, Picture, Pixels, Turn
 
 FACES_MAX: Final = 16
-"""A crowd is cut to its best faces."""
+"""Only the best faces of a picture are used."""
 
 _SCORE_STEP: Final = 0.1
 """Scores nearer to each other than this say the same, and the larger face comes first."""
@@ -32,7 +32,7 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class Detection:
     """A face as a detector sees it."""
 
     face: Face
@@ -51,7 +51,7 @@ class Detector(Protocol):
     weakest: float
     """What scores less is no face."""
 
-    def detect(self, pixels: Pixels, side: int, above: int = 0) -> list[Sighting]:
+    def detect(self, pixels: Pixels, side: int, above: int = 0) -> list[Detection]:
         """Return the faces found with the picture's longer side scaled to `side`, best first.
 
         Smaller copies may be searched too, but need not be where their longer side is at most `above`.
@@ -83,7 +83,7 @@ class Embedder(Protocol):
 
 
 class _Grade(IntEnum):
-    """How good a try's best face is."""
+    """Quality of the best face of an effort."""
 
     NOTHING = 0
     WEAK = 1
@@ -93,7 +93,7 @@ class _Grade(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one try found."""
+    """The result of one effort."""
 
     faces: tuple[Face, ...]
     """Best score first."""
@@ -101,14 +101,14 @@ class _Found:
     side: int
 
     def beats(self, other: "_Found") -> bool:
-        """Only among weak faces do scores decide: a strong face that lies can outscore one that tilts."""
+        """Return whether this effort is better; scores decide among weak faces only."""
         if self.grade is other.grade is _Grade.WEAK:
             return self.faces[0].score > other.faces[0].score
         return self.grade > other.grade
 
 
 class FaceCore:
-    """Detector and embedder together; blocks, and may be called from any number of threads at once."""
+    """Detector and embedder; blocks, and may be called from any number of threads at once."""
 
     def __init__(self, detector: Detector, embedder: Embedder) -> None:
         self._detector = detector
@@ -159,14 +159,14 @@ class FaceCore:
         self._embedder.embed(pixels, Face((0.0, 0.0, _WARM_SIDE, _WARM_SIDE), 1.0, _WARM_POINTS))
 
     def _try(self, picture: Picture, effort: Effort, above: int) -> _Found:
-        sightings = self._detector.detect(turned(picture.pixels, effort.turn), effort.side, above)
-        seen = [sighting for sighting in sightings if sighting.face.score >= self._detector.weakest]
+        detections = self._detector.detect(turned(picture.pixels, effort.turn), effort.side, above)
+        seen = [detection for detection in detections if detection.face.score >= self._detector.weakest]
         if not seen:
             return _Found((), _Grade.NOTHING, effort.side)
         grade = _Grade.WEAK
         if seen[0].face.score >= self._detector.strong:
             grade = _Grade.UPRIGHT if seen[0].upright else _Grade.STRONG
-        faces = tuple(replace(sighting.face, turn=effort.turn) for sighting in seen)
+        faces = tuple(replace(detection.face, turn=effort.turn) for detection in seen)
         return _Found(faces, grade, effort.side)
 
 

@@ -1,4 +1,4 @@
-"""The default face engine: the CC0 dlib weights that the package face_recognition_models carries."""
+"""The default face engine: CC0 dlib weights of the package face_recognition_models."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,7 +56,7 @@ _TEMPLATE: Final = (_FACE + _PADDING) / (1 + 2 * _PADDING) * CHIP_SIDE
 
 
 class DlibEmbedder:
-    """128 numbers a face; their Euclidean distance tells people apart. They are not of unit length."""
+    """128 numbers a face; their Euclidean distance distinguishes people. They are not of unit length."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -80,7 +80,7 @@ class DlibEmbedder:
 
 
 def weights_folder(package: str = PACKAGE) -> Path:
-    """Return where the weights lie; the package is found but never imported, for it cannot be any more.
+    """Return the folder of the weights; the package is located but not imported.
 
     Raises:
         ModelUnusable: The package is not installed.

@@ -1,4 +1,4 @@
-"""Reads dlib's serialisation (dlib/serialize.h, dlib/dnn/layers.h); nothing of dlib is needed to run.
+"""Parse dlib's serialisation (dlib/serialize.h, dlib/dnn/layers.h) without dlib.
 
 An integer is one byte (bit 7 the sign, low four bits the count) and that many little-endian bytes; a
 float is two integers, mantissa and power of two; a string is its length and its bytes; a tensor is the
@@ -142,13 +142,13 @@ def read_numbers(raw: bytes) -> NDArray[np.int64]:
 
 
 def to_reals(pairs: NDArray[np.int64]) -> Floats:
-    """Return the floats whose mantissa and power of two stand along the last axis."""
+    """Return floats from mantissas and powers of two along the last axis."""
     mantissas, powers = pairs[..., 0].astype(np.float64), pairs[..., 1].astype(np.int32)
     return np.ldexp(mantissas, powers).astype(np.float32)
 
 
 def _number_starts(chunk: NDArray[np.uint8]) -> NDArray[np.intp]:
-    """Follow the chain of numbers: with each round the known starts and the length of a jump double."""
+    """Return the positions of the numbers by pointer doubling."""
     end = len(chunk)
     jump = np.append(np.minimum(np.arange(end) + 1 + (chunk & 15), end), end)
     starts = np.zeros(1, np.intp)

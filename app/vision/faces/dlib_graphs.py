@@ -1,4 +1,4 @@
-"""Turns dlib's layers into ONNX graphs: the face embedder (ResNet v1) and the face detector (mmod)."""
+"""Convert dlib's layers to ONNX graphs: face embedder (ResNet v1) and face detector (mmod)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ CHIP_SIDE: Final = 150
 
 EMBEDDING_SIZE: Final = 128
 
-_LANES: Final = 16
+_CHANNEL_MULTIPLE: Final = 16
 """Channels are filled up with zeros to a multiple of this: onnxruntime's blocked convolutions need it."""
 
 
@@ -58,7 +58,7 @@ def detector_graph(layers: Sequence[Layer]) -> bytes:
 
 
 class _Plan:
-    """A graph that grows layer by layer and knows the block a shortcut starts from."""
+    """An ONNX graph under construction, with the start of a shortcut's block."""
 
     def __init__(self, name: str, source: str, side: int | None) -> None:
         self._graph = Graph(name)
@@ -177,14 +177,14 @@ def _fed_with_pixels(layer: Convolution) -> Convolution:
 
 
 def _widened(layers: Sequence[Layer]) -> Iterator[Layer]:
-    """Fill every inner channel count up to a multiple of `_LANES`; the added channels stay zero."""
+    """Pad every inner channel count to a multiple of `_CHANNEL_MULTIPLE`; the added channels stay zero."""
     convolutions = [layer for layer in layers if isinstance(layer, Convolution)]
     for layer in layers:
         if not isinstance(layer, Convolution):
             yield layer
             continue
         filters, channels = layer.weights.shape[:2]
-        more = 0 if layer is convolutions[-1] else -filters % _LANES
-        wider = 0 if layer is convolutions[0] else -channels % _LANES
+        more = 0 if layer is convolutions[-1] else -filters % _CHANNEL_MULTIPLE
+        wider = 0 if layer is convolutions[0] else -channels % _CHANNEL_MULTIPLE
         weights = np.pad(layer.weights, ((0, more), (0, wider), (0, 0), (0, 0)))
         yield replace(layer, weights=weights, bias=np.pad(layer.bias, (0, more)))

@@ -1,4 +1,4 @@
-"""The face engine where its models are: in a vision child, or in a test; blocks while it works."""
+"""A face core as `FaceEngine`, for a vision child or a test; blocks while it works."""
 
 from typing_extensions import override
 
@@ -13,7 +13,7 @@ from streams.vision_ports import Embedding, Face, FaceEngine, Picture, Pixels
 
 
 class CoreFaceEngine(FaceEngine):
-    """A face core as `FaceEngine`; its methods never wait, so they may be driven without an event loop."""
+    """A face core as `FaceEngine`; its coroutines never suspend, so no event loop is needed."""
 
     def __init__(self, core: FaceCore, facts: FaceFacts) -> None:
         self.facts = facts
@@ -60,7 +60,7 @@ def build_face_engine(
     The thresholds are those of the default one; the operator's models bring their own.
 
     Raises:
-        ModelUnusable: A model is missing, altered or not of its contract; the message names the mend.
+        ModelUnusable: A model is missing, altered or not of its contract; the message says how to fix it.
     """
     if files is None:
         facts = FaceFacts(

@@ -1,4 +1,4 @@
-"""Plane geometry of faces: quarter turns, similarities, aligned chips and overlapping boxes."""
+"""Geometry of faces: quarter turns, similarities, aligned chips and overlapping boxes."""
 
 import math
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def similarity(source: Points, target: Points) -> NDArray[np.float64]:
 
 
 def cut_chip(pixels: Pixels, points: Points, template: Points, side: int) -> Pixels:
-    """Return the square of the given side in which the points lie on the template's.
+    """Return the aligned square of the given side, whose points match the template's.
 
     What lies outside the picture is black.
     """
@@ -52,7 +52,7 @@ def cut_chip(pixels: Pixels, points: Points, template: Points, side: int) -> Pix
 def _averaged(
     pixels: Pixels, to_picture: NDArray[np.float64], side: int, shrink: float
 ) -> tuple[Pixels, NDArray[np.float64]]:
-    """Shrink the part of the picture the chip looks at, and return it with its own matrix."""
+    """Downscale the part of the picture under the chip, and return it with its own matrix."""
     corners = np.array([[0, 0, 1], [side, 0, 1], [0, side, 1], [side, side, 1]]) @ to_picture.T
     height, width = pixels.shape[:2]
     left, top = (max(int(low), 0) for low in corners.min(axis=0) - 1)
@@ -76,16 +76,16 @@ def keep_apart(
     Too much is an intersection over union above `iou`, or one of the two covered by more than `cover`.
     """
     areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    kept: list[int] = []
+    chosen: list[int] = []
     for index in np.argsort(-scores, kind="stable"):
-        others = boxes[kept]
+        others = boxes[chosen]
         low, high = np.maximum(others[:, :2], boxes[index, :2]), np.minimum(others[:, 2:], boxes[index, 2:])
         common = np.clip(high - low, 0, None).prod(axis=1)
-        union = areas[kept] + areas[index] - common
-        covered = common / np.minimum(areas[kept], areas[index])
+        union = areas[chosen] + areas[index] - common
+        covered = common / np.minimum(areas[chosen], areas[index])
         if not ((common > iou * union) | (covered > cover)).any():
-            kept.append(int(index))
-    return kept
+            chosen.append(int(index))
+    return chosen
 
 
 def area(box: Box) -> float:

@@ -1,4 +1,4 @@
-"""Five landmarks in a face's box: regression trees of dlib's shape_predictor.h."""
+"""Detect five landmarks in a face's box with regression trees (dlib's shape_predictor.h)."""
 
 from dataclasses import dataclass
 from typing import Final, Self
@@ -106,7 +106,7 @@ class ShapePredictor:
         return np.array([[cosine, sine], [-sine, cosine]], np.float32)
 
     def _fitted(self, points: Points) -> Box:
-        """Return the box whose mean shape, scaled and shifted, comes nearest to the points."""
+        """Return the box whose mean shape, scaled and shifted, is nearest to the points."""
         mean = self._mean.astype(np.float64)
         centred = mean - mean.mean(axis=0)
         side = (centred * (points - points.mean(axis=0))).sum() / (centred**2).sum()

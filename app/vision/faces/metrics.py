@@ -1,4 +1,4 @@
-"""How far apart two face vectors are; each embedder belongs to one of the metrics."""
+"""Distances of face vectors; each embedder belongs to one metric."""
 
 from enum import StrEnum
 

@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from app.vision.faces.core import FACES_MAX, Effort, Sighting
+from app.vision.faces.core import FACES_MAX, Detection, Effort
 from app.vision.faces.dlib_graphs import MEAN_RGB
 from app.vision.faces.geometry import as_pairs, keep_apart
 from app.vision.faces.landmarks import ShapePredictor
@@ -50,7 +50,7 @@ class MmodDetector:
         Effort(1600, 0),
     )
     strong = 0.5
-    """Most faces turned by a quarter score less; those that do not are told by their landmarks."""
+    """Most faces turned by a quarter score less; the others are recognised by their landmarks."""
     weakest = 0.2
     """Portraits score about 1; of the textures tried one QR code scored 0.01 and the others nothing."""
 
@@ -58,13 +58,13 @@ class MmodDetector:
         self._network = network
         self._landmarks = landmarks
 
-    def detect(self, pixels: Pixels, side: int, above: int = 0) -> list[Sighting]:
+    def detect(self, pixels: Pixels, side: int, above: int = 0) -> list[Detection]:
         """Return the faces found with the picture's longer side scaled to `side` and less, best first."""
         found = [*_levels(pixels, side, above)]
         boxes, scores = (np.concatenate(parts) for parts in zip(*map(self._read, found), strict=True))
         best = np.argsort(-scores, kind="stable")[:_CANDIDATES_MAX]
-        kept = best[keep_apart(boxes[best], scores[best], _IOU_MAX, _COVER_MAX)][:FACES_MAX]
-        return [self._sighting(pixels, boxes[index], float(scores[index])) for index in kept]
+        chosen = best[keep_apart(boxes[best], scores[best], _IOU_MAX, _COVER_MAX)][:FACES_MAX]
+        return [self._detection(pixels, boxes[index], float(scores[index])) for index in chosen]
 
     def _read(self, level: tuple[Pixels, NDArray[np.float64]]) -> tuple[NDArray[np.float64], ...]:
         """Return boxes in pixels of the picture, and their scores, of one level."""
@@ -75,10 +75,10 @@ class MmodDetector:
         corners = [(centres - WINDOW / 2) / ratio, (centres + WINDOW / 2) / ratio]
         return np.concatenate(corners, axis=1), scores[rows, columns]
 
-    def _sighting(self, pixels: Pixels, box: NDArray[np.float64], score: float) -> Sighting:
+    def _detection(self, pixels: Pixels, box: NDArray[np.float64], score: float) -> Detection:
         left, top, right, bottom = (float(edge) for edge in box)
         points, moved = self._landmarks.find(pixels, (left, top, right, bottom))
-        return Sighting(Face((left, top, right, bottom), score, as_pairs(points)), moved < _RESTLESS_MIN)
+        return Detection(Face((left, top, right, bottom), score, as_pairs(points)), moved < _RESTLESS_MIN)
 
 
 def _levels(pixels: Pixels, side: int, above: int) -> Iterator[tuple[Pixels, NDArray[np.float64]]]:

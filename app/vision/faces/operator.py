@@ -1,4 +1,4 @@
-"""Face models an operator may configure in place of the default engine, each pinned by its digest."""
+"""Face models an operator may configure instead of the default engine, pinned by digest."""
 
 from typing import Literal, Self
 
@@ -54,7 +54,7 @@ class OperatorFaces(Frozen):
         """Read, check and open both models.
 
         Raises:
-            ModelUnusable: A file is missing, altered or not of its contract; the message names the mend.
+            ModelUnusable: A file is missing, altered or not of its contract; the message says how to fix it.
         """
         return FaceCore(
             YunetDetector(self.detector.open(), self.detector.min_score),

@@ -1,9 +1,9 @@
-"""Tells a copy of a photograph from another photograph of the same face, by the parallax between two chips.
+"""Distinguish a copy of a photograph from another photograph of the same face, by parallax of two chips.
 
 A copy, however it was scaled, cropped, lit or printed, is flat: one affine map brings each point of the face
 where the other picture has it. Between two photographs the head has moved before the camera, and what stands
 nearer, such as the nose, has moved farther than what lies behind it. What is measured is how far the points
-lie from where the best affine map puts them. Likeness alone cannot tell: two photographs made of one by a
+lie from where the best affine map puts them. Likeness alone is not enough: two photographs made of one by a
 change of pose still correlate by 0.9.
 """
 
@@ -103,7 +103,7 @@ def _as_grey(plane: Any) -> Pixels:
 
 
 def _residual(points: NDArray[np.float64], tracked: NDArray[np.float64], found: NDArray[np.bool_]) -> float:
-    """Return how far the tracked points lie from the best affine map of the grid, which few points decide."""
+    """Return the distances of the tracked points from a robust affine fit of the grid."""
     if found.sum() < len(points) * _TRIMMED / 2:
         return APART
     rows = np.column_stack([points, np.ones(len(points))])

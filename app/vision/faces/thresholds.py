@@ -1,4 +1,4 @@
-"""The thresholds of the default face engine, and within which bounds a deployment may set its own."""
+"""Default thresholds of face comparison, and the bounds of configured ones."""
 
 from typing import Final
 

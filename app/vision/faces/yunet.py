@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from app.vision.faces.core import FACES_MAX, Effort, Sighting
+from app.vision.faces.core import FACES_MAX, Detection, Effort
 from app.vision.faces.geometry import Points, as_pairs, keep_apart
 from app.vision.models import CHANNELS, Floats, ModelUnusable, Network, Shape
 from streams.vision_ports import Face, Pixels
@@ -61,8 +61,8 @@ class YunetDetector:
             Effort(side, 180),
         )
 
-    def detect(self, pixels: Pixels, side: int, above: int = 0) -> list[Sighting]:
-        """Return the faces found, best first; the net has one input size, so the sides say nothing new."""
+    def detect(self, pixels: Pixels, side: int, above: int = 0) -> list[Detection]:
+        """Return the detected faces, best first; the net has one input size, so `side` is ignored."""
         del side, above
         height, width = pixels.shape[:2]
         scale = min(self._rows / height, self._columns / width, 1.0)
@@ -72,8 +72,8 @@ class YunetDetector:
         scores, boxes, points = (np.concatenate(parts) for parts in zip(*strides, strict=True))
         likely = np.argsort(-scores, kind="stable")[:_CANDIDATES_MAX]
         likely = likely[scores[likely] >= self.weakest]
-        kept = likely[keep_apart(boxes[likely], scores[likely], _IOU_MAX, math.inf)][:FACES_MAX]
-        return [_sighting(boxes[i] / scale, points[i] / scale, float(scores[i])) for i in kept]
+        chosen = likely[keep_apart(boxes[likely], scores[likely], _IOU_MAX, math.inf)][:FACES_MAX]
+        return [_detection(boxes[i] / scale, points[i] / scale, float(scores[i])) for i in chosen]
 
     def _fed(self, pixels: Pixels, scale: float) -> Floats:
         """Return the picture in the net's size, at the top left of black, as BGR from 0 to 255."""
@@ -97,12 +97,12 @@ class YunetDetector:
             yield score, np.concatenate([centre - half, centre + half], axis=1), points
 
 
-def _sighting(box: NDArray[np.float64], points: Points, score: float) -> Sighting:
+def _detection(box: NDArray[np.float64], points: Points, score: float) -> Detection:
     left, top, right, bottom = (float(edge) for edge in box)
     eyes, mouth = points[:2].mean(axis=0), points[3:].mean(axis=0)
     lean = math.degrees(math.atan2(mouth[0] - eyes[0], mouth[1] - eyes[1]))
     face = Face((left, top, right, bottom), score, as_pairs(points))
-    return Sighting(face, upright=abs(lean) <= 45)  # noqa: PLR2004 - nearer to this turn than to the next
+    return Detection(face, upright=abs(lean) <= 45)  # noqa: PLR2004 - nearer to this turn than to the next
 
 
 def _outputs(rows: int | None, columns: int | None) -> dict[str | None, Shape]:

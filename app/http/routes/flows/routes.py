@@ -9,10 +9,10 @@ from aiohttp import web
 from app.http.bodies import BodyReader
 from app.http.cursors import Cursors
 from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Handler, Parameter, reviewer
-from app.http.filters import Page, Paging, word
+from app.http.headers import etag, if_match
 from app.http.idempotent_create import LOCATION, REPLAYED, Naming, created_at, name_created
+from app.http.listing import Page, Paging, word
 from app.http.ports import FrontPorts
-from app.http.preconditions import etag, if_match
 from app.http.responses import json_answer, json_list
 from app.http.routes.flows.bodies import CreateFlowBody, EditFlowBody
 from schemas.audit import AuditAction
@@ -95,7 +95,7 @@ class FlowRoutes:
     async def _create(
         self, call: Call, named: Naming, draft: FlowDraft, copied_from: FlowId | None = None
     ) -> web.Response:
-        wish = CreateFlow(
+        command = CreateFlow(
             tenant_id=call.tenant_id,
             flow_id=FlowId(named.id),
             actor=await self._actor(call),
@@ -104,11 +104,11 @@ class FlowRoutes:
             fingerprint=named.fingerprint,
             copied_from=copied_from,
         )
-        changed = await self._ask(wish)
-        record = await self._get(call, wish.flow_id)
+        changed = await self._request(command)
+        record = await self._get(call, command.flow_id)
         if changed.replayed:
             return _answered(record, record.first_body, headers={REPLAYED: "true"})
-        return _answered(record, record.body, HTTPStatus.CREATED, created_at(PATH, wish.flow_id))
+        return _answered(record, record.body, HTTPStatus.CREATED, created_at(PATH, command.flow_id))
 
     async def edit(self, call: Call) -> web.Response:
         """Change the draft the caller has seen."""
@@ -126,10 +126,10 @@ class FlowRoutes:
         """End the flow; once more changes nothing."""
         return await self._changed(call, ArchiveFlow)
 
-    async def _changed(self, call: Call, wish: type[FlowCommandBase], **said: Any) -> web.Response:
+    async def _changed(self, call: Call, command: type[FlowCommandBase], **said: Any) -> web.Response:
         flow_id = FlowId(call.path_value("flow_id"))
         common = {"actor": await self._actor(call), "requested_at": self.ports.clock()}
-        await self._ask(wish(tenant_id=call.tenant_id, flow_id=flow_id, **common, **said))
+        await self._request(command(tenant_id=call.tenant_id, flow_id=flow_id, **common, **said))
         record = await self._get(call, flow_id)
         return _answered(record, record.body)
 
@@ -181,9 +181,9 @@ class FlowRoutes:
     async def _get(self, call: Call, flow_id: FlowId) -> Record:
         return await self.ports.stores.records.get(call.tenant_id, RecordKind.FLOW, flow_id)
 
-    async def _ask(self, wish: FlowCommandBase) -> FlowChanged:
+    async def _request(self, command: FlowCommandBase) -> FlowChanged:
         topic = Topic.FLOW_COMMANDS
-        return await self.ports.gateway.ask(topic, wish.flow_id, wish, FlowChanged, ANSWER_S)
+        return await self.ports.request_reply.request(topic, command.flow_id, command, FlowChanged, ANSWER_S)
 
     async def _actor(self, call: Call) -> SentActor:
         return await seal_actor(self.ports.stores.vault, call.tenant_id, call.actor)

@@ -1,4 +1,4 @@
-"""A reviewer asks the subject for more: the session that does so is opened before the case ends (G26)."""
+"""Request more input of a subject: open the session before the case is concluded (G26)."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -29,7 +29,7 @@ class AskAgain:
     async def __call__(
         self, call: Call, case: ReviewCase, version: int, flow_id: str | None
     ) -> tuple[str, str]:
-        """Return the flow and the session; the same wish about the same version opens the same session.
+        """Return the flow and the session; the same request about the same version opens the same session.
 
         Raises:
             Refused: CASE_ALREADY_CONCLUDED, a flow that is missing, or what forbids opening a session.
@@ -40,13 +40,13 @@ class AskAgain:
         if flow is None:
             message = "Name the flow that asks the subject again; the verification came without one."
             raise Refused.at("/flow_id", ProblemCode.VALIDATION_FAILED, message)
-        wish = await self._wish(call, case, version, flow)
-        opened = await self.ports.gateway.ask(
-            Topic.SESSION_COMMANDS, wish.session_id, wish, SessionChanged, ANSWER_S
+        command = await self._open_session(call, case, version, flow)
+        opened = await self.ports.request_reply.request(
+            Topic.SESSION_COMMANDS, command.session_id, command, SessionChanged, ANSWER_S
         )
         return flow, opened.session_id
 
-    async def _wish(self, call: Call, case: ReviewCase, version: int, flow: str) -> OpenSession:
+    async def _open_session(self, call: Call, case: ReviewCase, version: int, flow: str) -> OpenSession:
         vault, tenant_id = self.ports.stores.vault, call.tenant_id
         session_id = SessionId(derive_id("vs", tenant_id, case.review_case_id, str(version), flow))
         label = opening_label(session_id)
@@ -64,9 +64,9 @@ class AskAgain:
         )
 
     async def _flow_of(self, call: Call, case: ReviewCase) -> str | None:
-        """Return the flow under which the subject was asked first, None for a direct verification."""
+        """Return the flow of the subject's session, None for a direct verification."""
         records = self.ports.stores.records
-        held = await records.get(call.tenant_id, RecordKind.VERIFICATION, case.verification_id or "")
-        session_id = StoredVerification.from_bytes(held.body).session_id
+        claimed = await records.get(call.tenant_id, RecordKind.VERIFICATION, case.verification_id or "")
+        session_id = StoredVerification.from_bytes(claimed.body).session_id
         row = await records.get(call.tenant_id, RecordKind.SESSION, session_id)
         return row_of(row.body).flow_id

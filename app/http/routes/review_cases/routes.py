@@ -7,10 +7,8 @@ from typing import Any, Final
 from aiohttp import web
 
 from app.http.bodies import BodyReader
-from app.http.case_texts import CaseTexts
 from app.http.cursors import Cursors
 from app.http.endpoints import Access, Answer, Call, Endpoint, Handler, Parameter, reviewer
-from app.http.filters import LIVEMODE, Page, Paging, modes, moment, text, word
 from app.http.idempotent_create import (
     KEY_PROBLEMS,
     LOCATION,
@@ -19,8 +17,9 @@ from app.http.idempotent_create import (
     created_or_replayed,
     name_created,
 )
-from app.http.listing import page_of, place_of
+from app.http.listing import LIVEMODE, Page, Paging, modes, moment, page_of, place_of, text, word
 from app.http.ports import FrontPorts
+from app.http.presenters import CaseTexts
 from app.http.responses import json_answer, json_list
 from app.http.routes.control_sessions import IDEMPOTENCY
 from app.http.routes.review_cases.bodies import AssignBody, ConcludeBody, NoteBody, NothingSaid, TextBody
@@ -144,12 +143,12 @@ class CaseRoutes:
         return await self._changed(call, EscalateCase, **await self._written(call, body.note))
 
     async def reopen(self, call: Call) -> web.Response:
-        """Ask the question once more."""
+        """Reopen a concluded case."""
         body = await self.bodies.read(call, NoteBody)
         return await self._changed(call, ReopenCase, **await self._written(call, body.note))
 
     async def conclude(self, call: Call) -> web.Response:
-        """Decide; a conclusion records the person who did."""
+        """Conclude the case; the conclusion records the reviewer."""
         body = await self.bodies.read(call, ConcludeBody)
         record = await self._get(call, ReviewCaseId(call.path_value("review_case_id")))
         case = _case(record)
@@ -171,17 +170,17 @@ class CaseRoutes:
         )
 
     async def appeal(self, call: Call) -> web.Response:
-        """Ask a person to look at a final decision again; answers the case as the appeal opened it."""
+        """Open an appeal against a final decision and return its case."""
         body = await self.bodies.read(call, NoteBody)
         verification_id = VerificationId(call.path_value("verification_id"))
         records = self.ports.stores.records
-        held = await records.get(call.tenant_id, RecordKind.VERIFICATION, verification_id)
-        stored = StoredVerification.from_bytes(held.body)
+        claimed = await records.get(call.tenant_id, RecordKind.VERIFICATION, verification_id)
+        stored = StoredVerification.from_bytes(claimed.body)
         verification = stored.verification
         named = name_created(
             "apl", call, body, self.ports.fresh_uuid, tenant_id=call.tenant_id, livemode=stored.livemode
         )
-        wish = OpenAppeal(
+        command = OpenAppeal(
             tenant_id=call.tenant_id,
             review_case_id=appeal_id(call.tenant_id, verification_id, verification.decision_id),
             actor=await seal_actor(self.ports.stores.vault, call.tenant_id, call.actor),
@@ -193,7 +192,7 @@ class CaseRoutes:
             key=named.id if call.replayable else None,
             fingerprint=named.fingerprint,
         )
-        changed = await self._ask(wish)
+        changed = await self._request(command)
         record = await self._get(call, changed.review_case_id)
         shown = await self.texts.show(call.tenant_id, replace(record, body=record.first_body))
         if changed.replayed:
@@ -205,7 +204,7 @@ class CaseRoutes:
         sealed = await self.texts.seal(call.tenant_id, _case(record).subject_id, written)
         return {"note_id": encode_id("nt", self.ports.fresh_uuid()), "sealed_text": sealed}
 
-    async def _changed(self, call: Call, wish: type[CaseCommandBase], **said: Any) -> web.Response:
+    async def _changed(self, call: Call, command: type[CaseCommandBase], **said: Any) -> web.Response:
         case_id = ReviewCaseId(call.path_value("review_case_id"))
         common = {
             "tenant_id": call.tenant_id,
@@ -214,12 +213,14 @@ class CaseRoutes:
             "requested_at": self.ports.clock(),
             "reviewer_id": call.person.reviewer_id,
         }
-        await self._ask(wish(**{**common, **said}))
+        await self._request(command(**{**common, **said}))
         return json_answer(await self.texts.show(call.tenant_id, await self._get(call, case_id)))
 
-    async def _ask(self, wish: CaseCommandBase) -> CaseChanged:
+    async def _request(self, command: CaseCommandBase) -> CaseChanged:
         topic = Topic.REVIEW_COMMANDS
-        return await self.ports.gateway.ask(topic, wish.review_case_id, wish, CaseChanged, ANSWER_S)
+        return await self.ports.request_reply.request(
+            topic, command.review_case_id, command, CaseChanged, ANSWER_S
+        )
 
     async def _get(self, call: Call, case_id: ReviewCaseId) -> Record:
         return await self.ports.stores.records.get(call.tenant_id, RecordKind.REVIEW_CASE, case_id)
@@ -252,9 +253,9 @@ def case_endpoints(routes: CaseRoutes) -> tuple[Endpoint, ...]:
         action.CASE_ESCALATED,
         action.SESSION_CREATED,
     )
-    held = (ProblemCode.CASE_ALREADY_CONCLUDED, ProblemCode.CASE_CLAIMED)
+    claimed = (ProblemCode.CASE_ALREADY_CONCLUDED, ProblemCode.CASE_CLAIMED)
     decided = (
-        *held,
+        *claimed,
         ProblemCode.SECOND_REVIEWER_MUST_DIFFER,
         ProblemCode.EVIDENCE_NOT_VIEWED,
         ProblemCode.FLOW_ARCHIVED,
@@ -264,11 +265,11 @@ def case_endpoints(routes: CaseRoutes) -> tuple[Endpoint, ...]:
     return (
         _read("", routes.list_page, "List review cases, newest first", CaseList, reads),
         _read("/{review_case_id}", routes.read, "Read a review case", ReviewCase, reads),
-        _write("claim", routes.claim, NothingSaid, works, (action.CASE_ASSIGNED,), held),
-        _write("assign", routes.assign, AssignBody, works, (action.CASE_ASSIGNED,), held),
-        _write("release", routes.release, NothingSaid, works, (action.CASE_RELEASED,), held),
+        _write("claim", routes.claim, NothingSaid, works, (action.CASE_ASSIGNED,), claimed),
+        _write("assign", routes.assign, AssignBody, works, (action.CASE_ASSIGNED,), claimed),
+        _write("release", routes.release, NothingSaid, works, (action.CASE_RELEASED,), claimed),
         _write("notes", routes.note, TextBody, works, (action.CASE_NOTED,)),
-        _write("escalate", routes.escalate, NoteBody, works, (action.CASE_ESCALATED,), held),
+        _write("escalate", routes.escalate, NoteBody, works, (action.CASE_ESCALATED,), claimed),
         _write("conclude", routes.conclude, ConcludeBody, concludes, concluding, decided),
         _write("reopen", routes.reopen, NoteBody, overturns, (action.CASE_REOPENED,)),
         replace(

@@ -10,8 +10,7 @@ from aiohttp import web
 
 from app.http.cursors import Cursors
 from app.http.endpoints import Answer, Call, Endpoint, Parameter, reviewer
-from app.http.filters import LIVEMODE, Page, Paging, modes, word
-from app.http.listing import Listed, page_of
+from app.http.listing import LIVEMODE, Listed, Page, Paging, modes, page_of, word
 from app.http.responses import json_list
 from app.http.routes.sessions.routes import SESSION_FORM
 from schemas.base import Frozen
@@ -61,7 +60,7 @@ class Wanted:
         return by_status(livemode, next(iter(self.statuses)))
 
     def admits(self, row: VerificationSession) -> bool:
-        """Tell whether a session is meant."""
+        """Return whether a session is meant."""
         in_status = self.statuses is None or row.status in self.statuses
         return row.livemode in self.modes and in_status and self.subject in folded(row.subject_id)
 
@@ -90,7 +89,7 @@ class SessionListRoutes:
         return json_list("sessions", rows, self.cursors.write_next(listed.following, scope))
 
     async def _one(self, tenant_id: TenantId, session_id: str, wanted: Wanted) -> Sequence[Record]:
-        """Return the session, on whichever page it would stand, unless a filter excludes it."""
+        """Return the session, on any page, unless a filter excludes it."""
         if re.fullmatch(SESSION_FORM, session_id) is None:
             return ()
         try:
@@ -122,7 +121,7 @@ def _wanted(call: Call) -> Wanted:
 
 
 def _may_be_subject(fragment: str) -> bool:
-    """Tell whether a subject id may contain it."""
+    """Return whether a subject id may contain it."""
     return re.fullmatch(SUBJECT_PATTERN, fragment) is not None
 
 

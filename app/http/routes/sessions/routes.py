@@ -8,8 +8,8 @@ from aiohttp import web
 
 from app.http.bodies import BodyReader
 from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Parameter
-from app.http.filters import modes
 from app.http.idempotent_create import LOCATION, REPLAYED, created_at, created_or_replayed, name_created
+from app.http.listing import modes
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer
 from app.http.routes.sessions.bodies import OpenSessionBody
@@ -77,7 +77,7 @@ class SessionRoutes:
         vault, label = self.ports.stores.vault, opening_label(session_id)
         with refusing_erased():
             sealed = await vault.seal(call.tenant_id, body.subject_id, label, said)
-        wish = OpenSession(
+        command = OpenSession(
             tenant_id=call.tenant_id,
             session_id=session_id,
             actor=await seal_actor(vault, call.tenant_id, call.actor),
@@ -90,7 +90,7 @@ class SessionRoutes:
             sealed_opening=sealed,
             fingerprint=named.fingerprint,
         )
-        changed = await self._ask(wish)
+        changed = await self._request(command)
         record = await self._get(call, changed.session_id)
         if changed.created:
             return json_answer(self._opened(record), HTTPStatus.CREATED, created_at(PATH, changed.session_id))
@@ -122,15 +122,15 @@ class SessionRoutes:
         return await self._answer(call)
 
     async def cancel(self, call: Call) -> web.Response:
-        """End a session nobody handed images in for; once more changes nothing."""
+        """Cancel a session without a submission; a repetition changes nothing."""
         session_id = await self._visible(call)
-        wish = CancelSession(
+        command = CancelSession(
             tenant_id=call.tenant_id,
             session_id=session_id,
             actor=await seal_actor(self.ports.stores.vault, call.tenant_id, call.actor),
             requested_at=self.ports.clock(),
         )
-        await self._ask(wish)
+        await self._request(command)
         return await self._answer(call)
 
     async def _answer(self, call: Call) -> web.Response:
@@ -148,7 +148,7 @@ class SessionRoutes:
         return json_answer(detail.model_dump_json().encode())
 
     async def _opening(self, call: Call, hosted: StoredSession) -> SessionOpening:
-        """Return what the tenant said at the opening; nothing once the subject was erased."""
+        """Return the tenant's data of the opening; empty once the subject was erased."""
         row, vault = hosted.session, self.ports.stores.vault
         label = opening_label(row.session_id)
         try:
@@ -167,9 +167,11 @@ class SessionRoutes:
     async def _get(self, call: Call, session_id: SessionId) -> Record:
         return await self.ports.stores.records.get(call.tenant_id, RecordKind.SESSION, session_id)
 
-    async def _ask(self, wish: SessionCommandBase) -> SessionChanged:
+    async def _request(self, command: SessionCommandBase) -> SessionChanged:
         topic = Topic.SESSION_COMMANDS
-        return await self.ports.gateway.ask(topic, wish.session_id, wish, SessionChanged, ANSWER_S)
+        return await self.ports.request_reply.request(
+            topic, command.session_id, command, SessionChanged, ANSWER_S
+        )
 
 
 _KEY: Final = Parameter(

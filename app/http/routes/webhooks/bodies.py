@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from app.http.filters import parse_moment
+from app.http.listing import parse_moment
 from schemas.base import Frozen, Timestamp
 from schemas.events import EventType
 from schemas.ids import EndpointId
@@ -41,14 +41,14 @@ def _known(value: object) -> str:
 
 def _chosen(types: tuple[str, ...]) -> tuple[str, ...]:
     """Return the types, each once."""
-    kept = tuple(dict.fromkeys(types))
-    if not kept:
+    chosen = tuple(dict.fromkeys(types))
+    if not chosen:
         message = "Name at least one event type, or * for all of them."
         raise PydanticCustomError(ProblemCode.WEBHOOK_ENDPOINT_UNUSABLE, message)
-    if ANY_TYPE in kept and len(kept) > 1:
+    if ANY_TYPE in chosen and len(chosen) > 1:
         message = "* stands for every event type and stands alone."
         raise PydanticCustomError(ProblemCode.WEBHOOK_ENDPOINT_UNUSABLE, message)
-    return kept
+    return chosen
 
 
 def _signing(secret: SecretStr) -> SecretStr:

@@ -9,8 +9,8 @@ from aiohttp import web
 from app.http.bodies import BodyReader
 from app.http.cursors import Cursors
 from app.http.endpoints import Answer, Call, Endpoint, Parameter
-from app.http.filters import modes, word
 from app.http.idempotent_create import KEY_PROBLEMS, REPLAYED, name_created
+from app.http.listing import modes, word
 from app.http.ports import FrontPorts, FrontSettings
 from app.http.responses import json_answer, json_list
 from app.http.routes.review_cases.bodies import NothingSaid
@@ -75,11 +75,11 @@ class DeliveryRoutes:
     async def test(self, call: Call) -> web.Response:
         """Send a ping; a replayed key answers the ping it began."""
         named = name_created("evt", call, NothingSaid(), self.ports.fresh_uuid, tenant_id=call.tenant_id)
-        told = await self.deliveries.test(call.tenant_id, endpoint_of(call), modes(call), EventId(named.id))
-        return _answered(told.delivery, HTTPStatus.ACCEPTED, replayed=told.replayed)
+        sent = await self.deliveries.test(call.tenant_id, endpoint_of(call), modes(call), EventId(named.id))
+        return _answered(sent.delivery, HTTPStatus.ACCEPTED, replayed=sent.replayed)
 
     async def replay_range(self, call: Call) -> web.Response:
-        """Deliver the events of a time once more; a replayed key asks for nothing that was asked."""
+        """Replay the events of a period; a replayed key repeats nothing."""
         body = await self.bodies.read(call, ReplayRangeBody)
         named = name_created("aud", call, body, self.ports.fresh_uuid, tenant_id=call.tenant_id)
         handed = await self.deliveries.replay_range(

@@ -11,7 +11,6 @@ from aiohttp import web
 from app.http.bodies import BodyReader
 from app.http.cursors import Cursors
 from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Handler, Parameter
-from app.http.filters import LIVEMODE, Page, Paging, modes
 from app.http.idempotent_create import (
     KEY_PROBLEMS,
     LOCATION,
@@ -20,7 +19,7 @@ from app.http.idempotent_create import (
     created_or_replayed,
     name_created,
 )
-from app.http.listing import page_of
+from app.http.listing import LIVEMODE, Page, Paging, modes, page_of
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer, json_list
 from app.http.routes.webhooks.bodies import (
@@ -90,9 +89,9 @@ class EndpointRoutes:
         named = name_created(
             "whe", call, asked, self.ports.fresh_uuid, tenant_id=call.tenant_id, livemode=livemode
         )
-        wish = NewEndpoint(body.url, body.event_types, secret, livemode, body.description)
+        new_endpoint = NewEndpoint(body.url, body.event_types, secret, livemode, body.description)
         request = RequestName(named.id, named.fingerprint)
-        made = await self.endpoints.create(call.tenant_id, wish, request, call.actor)
+        made = await self.endpoints.create(call.tenant_id, new_endpoint, request, call.actor)
         if made.replayed:
             return _answered(made.endpoint, headers={REPLAYED: "true"})
         created = created_at(PATH, made.endpoint.endpoint_id)

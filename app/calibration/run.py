@@ -1,4 +1,4 @@
-"""What `veristream calibrate` does: looks at labelled photographs, and tells what thresholds make of them."""
+"""Run `veristream calibrate`: examine labelled photographs and compute error rates over thresholds."""
 
 import csv
 import math
@@ -13,7 +13,7 @@ from typing import Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from app.adapters.files.private_files import make_private
+from app.adapters.files.data_dir import make_private
 from app.calibration.charts import draw_det, draw_distributions
 from app.calibration.error_rates import Band, Comparisons, rate, recommended, trials_needed
 from app.calibration.pairs import PAIRS_FILE, CalibrationRefused, LabelledPairs, read_pairs, shown
@@ -42,7 +42,7 @@ LISTED: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the recommended thresholds must keep to."""
+    """Error rates the recommended thresholds must keep below."""
 
     max_fmr: float
     max_fnmr: float
@@ -82,8 +82,8 @@ async def calibrate(settings: Settings, folder: Path, wanted: Wanted) -> Calibra
         with err.status("loading the models"):
             engines = await stack.enter_async_context(open_chosen_engines(settings))
         at_once = min(settings.vision_workers, settings.vision_queue)
-        with _progress(len(labelled.photographs)) as tell:
-            seen = await Photographer(engines, policy, at_once).look_at(labelled, tell)
+        with _progress(len(labelled.photographs)) as report:
+            seen = await Photographer(engines, policy, at_once).look_at(labelled, report)
         compared = [*compare(engines, labelled.pairs, seen)]
     engine = Engine(
         engines.faces.model_version, settings.faces is None, RequiredChecks(engines, policy).face_bands()
@@ -128,7 +128,7 @@ def _evaluate(
     if advised is None:
         raise CalibrationRefused(
             f"no threshold accepts at most {wanted.max_fmr:.3g} of the different people and rejects at most "
-            f"{wanted.max_fnmr:.3g} of the same: this engine does not tell these photographs apart"
+            f"{wanted.max_fnmr:.3g} of the same: this engine does not distinguish these photographs"
         )
     in_force = Band(engine.bands.accept_at, engine.bands.reject_above)
     report = make_report(
@@ -181,13 +181,13 @@ def _refuse_too_few(
         if count < trials_needed(limit)
     ]
     if short:
-        told = f"{had} {mated} labelled same and {nonmated} labelled different, which is too few:"
+        message = f"{had} {mated} labelled same and {nonmated} labelled different, which is too few:"
         more = [f"and {len(left_out) - LISTED} more"] if len(left_out) > LISTED else []
-        raise CalibrationRefused("\n  ".join([told, *short, RULE_OF_3, *left_out[:LISTED], *more]))
+        raise CalibrationRefused("\n  ".join([message, *short, RULE_OF_3, *left_out[:LISTED], *more]))
 
 
 def _enough_for(option: str, count: int) -> str:
-    """Say which limit as many pairs could show."""
+    """Return which limit so many pairs could show."""
     rounded = math.ceil((rate(0, count).high if count else 1.0) * 1000) / 1000
     return f"{count} are enough for {option} {rounded:g}" if rounded <= MAX_LIMIT else "add some"
 
@@ -223,11 +223,11 @@ def _progress(total: int) -> Iterator[Callable[[Photograph], None]]:
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task, done = bar.add_task("", total=total), 0
 
-        def tell(_: Photograph) -> None:
+        def report(_: Photograph) -> None:
             nonlocal done
             done += 1
             bar.advance(task)
             if not err.is_terminal and done * 10 // total > (done - 1) * 10 // total:
                 err.print(f"{done} of {total} photographs", highlight=False)
 
-        yield tell
+        yield report

@@ -1,1 +1,0 @@
-"""What the commands do, imported only when one of them runs."""

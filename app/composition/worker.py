@@ -1,0 +1,169 @@
+"""Run the stream agents with their engines, webhook delivery, metrics and probes."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import Final
+
+import faust
+
+from app.adapters.files.data_dir import STREAMS_FOLDER
+from app.adapters.files.evaluation_attempts import FilesystemTries
+from app.adapters.security.crypto import RootKey
+from app.composition.agents import AGENTS, AgentDependencies
+from app.composition.audit_checkpoints import open_checkpoint_writer, upkeep
+from app.composition.engines import open_chosen_engines
+from app.composition.start_audit import writing_start
+from app.composition.stores import Deployment, now
+from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
+from app.http.routes.health import serving_health
+from app.observability.backlog import DiskUsage, measuring
+from app.observability.disk_space import places_of
+from app.observability.health_probes import probes_of
+from app.observability.metrics import process_registry, watching_loop
+from app.process.startup import READY_S, CannotStart
+from app.settings import Settings
+from app.vision.forker import Forker
+from app.vision.pool import job_times
+from streams.audit.commit import CommitAndPublish
+from streams.runtime.app import StreamSettings, build_app
+from streams.runtime.event_publisher import KafkaEventPublisher
+from streams.runtime.guard import Guard
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.producer import LogWriter
+from streams.runtime.replays import Replays
+from streams.runtime.supervisor import Figure, Worker, running_worker
+from streams.sessions.scheduler import SessionScheduler, scheduling_sessions
+
+STREAMS: Final = tuple(AGENTS)
+"""Every agent a worker can run."""
+
+
+SENDING: Final = frozenset({"webhooks", "deliveries"})
+"""What the sender of webhooks runs, which needs no root key."""
+
+
+@asynccontextmanager
+async def open_worker(
+    settings: Settings,
+    deployment: Deployment,
+    writer: LogWriter,
+    access: LogAccess,
+    streams: Iterable[str] = STREAMS,
+    pace: WebhookPace = FULL_PACE,
+    forker: Forker | None = None,
+) -> AsyncIterator[Worker]:
+    """Run the agents; models are loaded and warm, and partitions assigned, when the context is entered.
+
+    Raises:
+        CannotStart: A model cannot be used, or the agents do not become ready.
+    """
+    chosen = tuple(streams)
+    require_keys(deployment, chosen)
+    async with AsyncExitStack() as stack:
+        engines, times = None, job_times()
+        if "verification" in chosen:
+            engines = await stack.enter_async_context(open_chosen_engines(settings, forker, times))
+        announcer = await stack.enter_async_context(KafkaEventPublisher(writer, deployment.stores.journal))
+        keys = deployment.record_keys
+        guard = Guard(writer, keys, Replays(access, keys), now=now, uniform=random.SystemRandom().uniform)
+        hooks = WebhookPorts(
+            deployment.stores, writer, now, settings.webhooks_allow_insecure, pace, settings.webhooks_ports
+        )
+        delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
+        tries = None if engines is None else FilesystemTries(settings.data_dir / "tries")
+        around = AgentDependencies(
+            deployment.stores, deployment.keys, announcer, guard, writer, now, engines, delivering, tries
+        )
+
+        checkpoints = None
+        if "audit" in chosen:
+            checkpoints = open_checkpoint_writer(settings, deployment, access, writer)
+            stack.push_async_callback(checkpoints.finish)  # once the agents have ended
+        load = engines.load if engines is not None else None
+        worker = await stack.enter_async_context(
+            running_worker(
+                partial(_build_app, settings, access, chosen, around),
+                waited_at=lambda: guard.waited_at,
+                finished=lambda: load.progress if load is not None else 0,
+            )
+        )
+        disks = DiskUsage(places_of(settings))
+        await stack.enter_async_context(measuring(disks.measure))
+        worker.figures += disks.figures
+        if checkpoints is not None:
+            await stack.enter_async_context(upkeep(deployment, access, writer, worker, checkpoints))
+        if "sessions" in chosen:
+            await stack.enter_async_context(
+                scheduling_sessions(SessionScheduler(deployment.stores.records, writer, now))
+            )
+        await stack.enter_async_context(delivering.looked_after())
+        worker.figures += [*delivering.figures, guard_figure(guard)]
+        if engines is not None and engines.load is not None:
+            worker.figures.append(times)
+            worker.probes["engines"] = engines.load.probe
+        await _require_ready(worker)
+        commit = CommitAndPublish(deployment.stores.journal, announcer)
+        await stack.enter_async_context(writing_start(commit, "worker", settings))
+        yield worker
+
+
+def _build_app(
+    settings: Settings, access: LogAccess, streams: Sequence[str], around: AgentDependencies
+) -> faust.App:
+    app = build_app(
+        StreamSettings(
+            access=access,
+            datadir=settings.data_dir / STREAMS_FOLDER,
+            session_timeout_s=settings.worker_session_timeout_s,
+        )
+    )
+    for name in streams:
+        AGENTS[name](app, around)
+    return app
+
+
+async def _require_ready(worker: Worker) -> None:
+    try:
+        async with asyncio.timeout(READY_S):
+            await worker.wait_ready()
+    except TimeoutError:
+        raise CannotStart("the agents did not become ready; see the log above") from None
+
+
+def require_keys(deployment: Deployment, streams: Iterable[str]) -> RootKey | None:
+    """Return the root key if the streams need it, None if the sender's key is enough for them.
+
+    Raises:
+        CannotStart: They need it, and the process was given the sender's key alone.
+    """
+    return None if SENDING.issuperset(streams) else deployment.root_key
+
+
+def guard_figure(guard: Guard) -> Figure:
+    """Return how the records ended that this process's agents met."""
+    said = "Records of the log, by how they ended."
+    return Figure("veristream_records_total", said, "end", lambda: dict(guard.ends))
+
+
+@asynccontextmanager
+async def open_health(
+    settings: Settings, deployment: Deployment, access: LogAccess, writer: LogWriter, worker: Worker
+) -> AsyncIterator[str | None]:
+    """Report how a process of agents is, on the health port if one is set; yields its address.
+
+    Raises:
+        CannotStart: The port is taken.
+    """
+    if settings.health_port is None:
+        yield None
+        return
+    registry = process_registry(worker, worker.figures)
+    probes = probes_of(deployment.stores, access, worker, writer, places_of(settings))
+    async with (
+        watching_loop(registry),
+        serving_health(settings.health_port, probes, registry, with_metrics=settings.metrics != "off") as url,
+    ):
+        yield url
