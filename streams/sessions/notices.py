@@ -25,14 +25,14 @@ _SEARCHED: Final = (
     "with your verification, encrypted, and are erased with your data. If your face is like another one, a "
     "person looks before anything is decided. "
 )
-_KEPT: Final = (
+_RETAINED: Final = (
     "Pictures of your face are biometric data; they are kept encrypted, for 30 days, "
     "pictures of your document for 90 days, and used for nothing else. You may decline; then nothing is "
     "taken, and whoever sent you here will offer you another way."
 )
 
-NOTICE: Final = Notice("2026-11", _TAKEN + _KEPT)
-NOTICE_OF_SEARCH: Final = Notice("2026-11-search", _TAKEN + _SEARCHED + _KEPT)
+NOTICE: Final = Notice("2026-11", _TAKEN + _RETAINED)
+NOTICE_OF_SEARCH: Final = Notice("2026-11-search", _TAKEN + _SEARCHED + _RETAINED)
 """Shown where the tenant's policy has `duplicate_faces: review`."""
 
 

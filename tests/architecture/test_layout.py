@@ -40,7 +40,7 @@ PLACES: Final = (
     ("writes the OpenAPI description", "app/http/openapi.py", "describe"),
     ("defines the request bodies of flows", "app/http/routes/flows/bodies.py", "CreateFlowBody"),
     ("publishes events left over after a crash", "streams/runtime/outbox_relay.py", "OutboxRelay"),
-    ("checks invariants", "app/doctor/invariants/check.py", "examine_invariants"),
+    ("checks invariants", "app/doctor/invariants/check.py", "InvariantCheck"),
     ("draws the demo passport", "app/demo/specimens.py", "draw_passport"),
     ("refuses duplicate members of a JSON object", "app/http/strict_json.py", "parse"),
     ("confines the children that decode images", "app/vision/seccomp.py", "confine"),

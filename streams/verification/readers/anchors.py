@@ -94,7 +94,7 @@ def _names(plain: str, keyword: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _blurred(text: str) -> str:
-    """Return a label as motion leaves it: strokes side by side run together, so M, N, V and RN are one."""
+    """Return a label as motion leaves it: strokes run into one, so M, N, V and RN are one."""
     return text.replace("RN", "M").translate(_STROKES)
 
 
