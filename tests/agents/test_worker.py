@@ -14,6 +14,8 @@ from app.broker.server import Broker
 from app.kafka.request_reply import Gateway
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
+from streams.runtime.app import StreamSettings, build_app
+from streams.runtime.fetch_waits import ENDED_WAIT_MS, PATIENT_WAIT_MS
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.producer import LogWriter
 from streams.runtime.supervisor import Progress, running_worker
@@ -51,6 +53,17 @@ async def test_an_app_that_crashed_is_built_anew(
         await worker.wait_ready()
 
     assert len(built) == 2
+
+
+def test_fetches_wait_longer_at_a_broker_that_ends_them(tmp_path: Path) -> None:
+    waits = [
+        build_app(
+            StreamSettings(LogAccess("127.0.0.1:1", ends_waiting_fetches=ends), tmp_path)
+        ).transport.patient_wait_ms
+        for ends in (True, False)
+    ]
+
+    assert waits == [ENDED_WAIT_MS, PATIENT_WAIT_MS]
 
 
 async def test_the_longest_session_timeout_of_the_settings_can_be_chosen(
