@@ -133,8 +133,7 @@ def _checked(found: Any, aside: Mapping[str, str], *, escaped: bool) -> Any:
 
 def _parts_of(part: Any, aside: Mapping[str, str], *, escaped: bool) -> Iterator[Any]:
     """Look at the texts of one object or array, put its long ones back, and give what is nested in it."""
-    keyed = isinstance(part, dict)
-    for place, one in part.items() if keyed else enumerate(part):
+    for place, one in part.items() if isinstance(part, dict) else enumerate(part):
         if isinstance(one, str):
             if escaped:
                 _require_whole(one)
@@ -142,7 +141,7 @@ def _parts_of(part: Any, aside: Mapping[str, str], *, escaped: bool) -> Iterator
                 part[place] = aside[one]
         elif isinstance(one, dict | list):
             yield one
-        if keyed:
+        if isinstance(place, str):
             if len(place) >= LONG_STRING_BYTES or place in aside:
                 raise _Refusing(f"The body has a key of {LONG_STRING_BYTES} bytes or more.")
             if escaped:

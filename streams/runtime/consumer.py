@@ -162,7 +162,7 @@ class PatchedConsumer(UnwatchedConsumer):
     async def _commit_handler(self) -> None:
         """Commit a while after a record was acknowledged; stock Faust wakes whether any was or not."""
         while not self.should_stop:
-            await self.wait(self._uncommitted)
+            await self.wait(self._uncommitted.wait())
             self._uncommitted.clear()
             await self.sleep(self.commit_interval)
             await self.commit()
