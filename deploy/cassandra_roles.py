@@ -17,7 +17,7 @@ PATIENCE_S: Final = 120.0
 
 
 class RolesNotMade(Exception):
-    """Nobody could log in as the administrator; the message names the mend."""
+    """Nobody could log in as the administrator; the message says how to fix it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ def make_roles(wanted: Deployment, patience_s: float = PATIENCE_S) -> None:
                 _settle(cluster.connect(), wanted)
             except NoHostAvailable as refused:
                 if time.monotonic() > deadline:
-                    mend = "is CASSANDRA_ADMIN_PASSWORD_FILE the one of the first start?"
-                    raise RolesNotMade(f"no login as {FIRST_ROLE} at {wanted.hosts}; {mend}") from refused
+                    fix = "is CASSANDRA_ADMIN_PASSWORD_FILE the one of the first start?"
+                    raise RolesNotMade(f"no login as {FIRST_ROLE} at {wanted.hosts}; {fix}") from refused
             else:
                 return
             finally:

@@ -105,7 +105,7 @@ GRANTS: Final[Mapping[str, tuple[Grant, ...]]] = {
     ),
 }  # fmt: skip
 """Who may do what. The worker reads and writes all of ours, for an operator looks and redrives as the worker;
-a record that holds no code of its topic's key is refused whoever wrote it."""
+a record that holds no code of its topic's key is refused no matter who wrote it."""
 
 
 class NotAllowed(Exception):
@@ -137,10 +137,10 @@ def _wanted() -> Iterator[tuple[str, Grant]]:
 
 async def _allow(admin: Any, principal: str, grant: Grant) -> None:
     pattern = _PREFIXED if grant.prefixed else _LITERAL
-    wish = CreateAclsRequest(
+    request = CreateAclsRequest(
         int(grant.resource), str(grant.name), pattern, f"User:{principal}", "*", int(grant.operation), _ALLOW
     )
-    answer = await admin._send_to_controller(wish)  # noqa: SLF001  # the client has no call for it
+    answer = await admin._send_to_controller(request)  # noqa: SLF001  # the client has no call for it
     for code, message in answer.creation_responses:
         if code:
             raise NotAllowed(f"{principal} {grant}: {for_code(code).__name__} {message or ''}")

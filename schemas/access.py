@@ -8,7 +8,7 @@ from schemas.ids import KeyId, TenantId
 
 
 class Tenant(Frozen):
-    """Who integrates the service."""
+    """A tenant, who integrates the service."""
 
     tenant_id: TenantId
     name: str
@@ -16,14 +16,14 @@ class Tenant(Frozen):
 
 
 class RetiredSecret(Frozen):
-    """What a rotated key opened with before; it is good until then."""
+    """A secret replaced by a rotation; valid until `ends_at`."""
 
     secret_hash: str
     ends_at: Timestamp
 
 
 class ApiKey(Frozen):
-    """A tenant's credential as it is kept: the secret only as a keyed hash."""
+    """A stored API key, with its secret only as a keyed hash."""
 
     key_id: KeyId
     tenant_id: TenantId

@@ -111,7 +111,7 @@ class AuditEvent(Event):
 
 
 class AuditFilter(Frozen):
-    """Which rows a reader asks for (G32)."""
+    """The filter of a query (G32)."""
 
     action: str | None = None
     """An action, or a resource with a trailing dot."""
@@ -128,7 +128,7 @@ class AuditFilter(Frozen):
 
 
 class SealAudit(Frozen):
-    """The wish that rows written for a tenant be joined to its chain."""
+    """The command that seals a tenant's unsealed audit rows."""
 
     tenant_id: TenantId
     event_ids: tuple[AuditEventId, ...] = ()

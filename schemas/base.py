@@ -1,4 +1,4 @@
-"""The frozen, closed model every message and stored value is made of, and the one form of a time."""
+"""The base model of messages and stored values, and the format of times."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Self
@@ -27,7 +27,7 @@ def to_milliseconds(moment: datetime) -> datetime:
 
 
 def rfc3339(moment: datetime) -> str:
-    """Write a moment as RFC 3339 in UTC with milliseconds and `Z` (decision G3)."""
+    """Return a time in RFC 3339, in UTC with milliseconds and `Z` (decision G3)."""
     return to_milliseconds(moment).isoformat(timespec="milliseconds")[:-_OFFSET_CHARS] + "Z"
 
 
@@ -38,17 +38,17 @@ Timestamp = Annotated[
 
 
 class Frozen(BaseModel):
-    """A value: immutable, and closed to fields nobody declared."""
+    """An immutable model that rejects unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def to_bytes(self) -> bytes:
-        """Return the JSON form that travels and is stored; a field that is None is left out."""
+        """Return the JSON that is sent and stored; fields that are None are left out."""
         return self.model_dump_json(exclude_none=True).encode()
 
     @classmethod
     def from_bytes(cls, raw: bytes | str) -> Self:
-        """Read what `to_bytes` wrote.
+        """Parse what `to_bytes` wrote.
 
         Raises:
             pydantic.ValidationError: The bytes are not this model.
@@ -57,8 +57,8 @@ class Frozen(BaseModel):
 
 
 class Command(Frozen):
-    """A wish, keyed by the id of the thing it changes; its names are imperatives."""
+    """A command, keyed by the id of the thing it changes; named in the imperative."""
 
 
 class Event(Frozen):
-    """A fact that will not change; its names are past participles."""
+    """An immutable fact, named with a past participle."""

@@ -7,7 +7,7 @@ from schemas.enums import DocumentType, ReaderClass
 
 
 class ExtractionSupport(StrEnum):
-    """Who reads the document: a machine, a reviewer, or nobody."""
+    """How the document is read: by a machine, by a reviewer, or not at all."""
 
     AUTOMATED = "AUTOMATED"
     MANUAL = "MANUAL"
@@ -15,7 +15,7 @@ class ExtractionSupport(StrEnum):
 
 
 class CaptureRequirements(Frozen):
-    """What the capture page asks of the person."""
+    """What the capture page requests from the person."""
 
     document_number_required: bool
 

@@ -47,7 +47,7 @@ class ChainHead(Frozen):
 class Checkpoint(Frozen):
     """Heads of chains at one moment, signed with Ed25519 (RFC 8032) and linked to the checkpoint before it.
 
-    The checkpoints `base` to `number` together name the head of every chain: only heads that changed are
+    The checkpoints from `base` to `number` name the head of every chain: only heads that changed are
     named again.
     """
 
@@ -70,12 +70,12 @@ class Checkpoint(Frozen):
 
     @property
     def signed_bytes(self) -> bytes:
-        """What is signed: the JSON object without `signature`, keys sorted, no white space, UTF-8."""
+        """The signed bytes: the JSON object without `signature`, keys sorted, no white space, UTF-8."""
         return _canonical(self.model_dump(mode="json", exclude={"signature"}))
 
     @property
     def line(self) -> bytes:
-        """The checkpoint as it is kept: the same form with `signature`, without a line end."""
+        """The checkpoint's stored line: the same form with `signature`, without a line end."""
         return _canonical(self.model_dump(mode="json"))
 
     @property

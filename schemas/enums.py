@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class FlowType(StrEnum):
-    """Which journey a flow is."""
+    """The type of a flow."""
 
     BIOMETRIC = "BIOMETRIC"
     DOCUMENT = "DOCUMENT"
@@ -12,7 +12,7 @@ class FlowType(StrEnum):
 
 
 class FlowStatus(StrEnum):
-    """Where a flow stands."""
+    """The status of a flow."""
 
     DRAFT = "DRAFT"
     ACTIVE = "ACTIVE"
@@ -45,11 +45,11 @@ class CheckVerdict(StrEnum):
     UNCLEAR = "UNCLEAR"
     FAILED = "FAILED"
     BROKEN = "BROKEN"
-    """The check itself broke or timed out: nothing is known about the subject (G70)."""
+    """The check itself failed or timed out, which says nothing about the subject (G70)."""
 
 
 class ShownVerdict(StrEnum):
-    """What one check found, as tenants are told it."""
+    """What one check found, as shown to tenants."""
 
     PASSED = "PASSED"
     FAILED = "FAILED"
@@ -107,7 +107,7 @@ class ExtractionStatus(StrEnum):
 
 
 class VerificationStatus(StrEnum):
-    """Where a verification ended."""
+    """The status of a verification."""
 
     APPROVED = "APPROVED"
     REVIEW_REQUIRED = "REVIEW_REQUIRED"
@@ -116,7 +116,7 @@ class VerificationStatus(StrEnum):
 
 
 class DecisionOutcome(StrEnum):
-    """The word of a decision, in the interface's order."""
+    """The outcome of a decision, in the interface's order."""
 
     ALLOW = "ALLOW"
     WARN = "WARN"
@@ -130,7 +130,7 @@ class DecisionOutcome(StrEnum):
 
 
 class ReviewStatus(StrEnum):
-    """How the review of a decision stands; it speaks of the decision, not of the person."""
+    """The status of the review of a decision; it is about the decision, not the person."""
 
     PENDING = "PENDING"
     APPROVED = "APPROVED"
@@ -139,14 +139,14 @@ class ReviewStatus(StrEnum):
 
 
 class Recommendation(StrEnum):
-    """What the machine would decide if nobody looked."""
+    """The recommended decision."""
 
     APPROVED = "APPROVED"
     REJECTED = "REJECTED"
 
 
 class RiskLevel(StrEnum):
-    """How grave the sum of the reasons is."""
+    """The level of the risk sum."""
 
     LOW = "LOW"
     MEDIUM = "MEDIUM"
@@ -167,7 +167,7 @@ class EvidenceKind(StrEnum):
 
 
 class RetentionPolicy(StrEnum):
-    """How long evidence is kept; the duration is in the name."""
+    """How long evidence is stored; the duration is in the name."""
 
     DOCUMENT_P90D = "DOCUMENT_P90D"
     BIOMETRIC_P30D = "BIOMETRIC_P30D"
@@ -186,7 +186,7 @@ class ActorType(StrEnum):
 
 
 class SessionStatus(StrEnum):
-    """Where a verification session stands."""
+    """The status of a verification session."""
 
     CREATED = "CREATED"
     STARTED = "STARTED"
@@ -210,7 +210,7 @@ class CaseKind(StrEnum):
 
 
 class CaseStatus(StrEnum):
-    """Where a review case stands."""
+    """The status of a review case."""
 
     OPEN = "OPEN"
     IN_REVIEW = "IN_REVIEW"

@@ -1,4 +1,4 @@
-"""Decision events: what is published on `idv.decisions.v1` and, later, by webhook (G52, G53)."""
+"""Decision events: published on `idv.decisions.v1` and by webhook (G52, G53)."""
 
 from enum import StrEnum
 from typing import Literal
@@ -11,7 +11,7 @@ API_VERSION: Literal["0.1.0"] = "0.1.0"
 
 
 class EventType(StrEnum):
-    """The closed, versioned list of what can be told."""
+    """The closed, versioned list of event types."""
 
     SESSION_CREATED = "verification_session.created"
     SESSION_STARTED = "verification_session.started"

@@ -1,4 +1,4 @@
-"""Why a verification was decided as it was, for reviewers (P17, G16)."""
+"""The explanation of a verification's decision, for reviewers (P17, G16)."""
 
 from enum import StrEnum
 from typing import Annotated, Any
@@ -65,23 +65,23 @@ class ExplainedField(Frozen):
     """As the request said."""
     state: FieldState
     confidence: float | None = None
-    """Of the reading, 0-1; absent where it is not kept any more."""
+    """Of the reading, 0-1; absent where it is not stored any more."""
     quads: tuple[ExplainedQuad, ...] | None = None
     """Where it was read; shown to those who may see evidence."""
 
 
 class Explanation(Frozen):
-    """What led to the decision of the machine; a person's decision is in the case."""
+    """The explanation of the automatic decision; a reviewer's decision is in the case."""
 
     model_config = ConfigDict(extra="allow")
 
     checks: tuple[ExplainedCheck, ...]
     risk: Risk
     recommendation: Recommendation | None = None
-    """What the machine would decide if nobody looked; only of what a person must look at."""
+    """The recommended decision; only for verifications that need a review."""
     policy_revision: int
     thresholds: dict[str, Any]
-    """Where each number began to matter, as the policy had it then."""
+    """The thresholds of the policy at that time."""
     declared: DeclaredDocument | None = None
     """What the request said of the document; shown to those who may see evidence."""
     fields: tuple[ExplainedField, ...]

@@ -30,7 +30,7 @@ class FlowDocument(Frozen):
 
 
 class FlowConfiguration(Frozen):
-    """What a revision freezes, and what every session opened under it carries."""
+    """The configuration that a revision freezes and that its sessions use."""
 
     flow_type: FlowType
     required_checks: tuple[CheckKind, ...]
@@ -65,7 +65,7 @@ class Flow(Frozen):
 
 
 class StoredFlow(Frozen):
-    """A flow as it is kept."""
+    """A stored flow."""
 
     flow: Flow
     requests: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class StoredFlow(Frozen):
 
 
 class FlowDraft(Frozen):
-    """What of a flow is edited."""
+    """The editable fields of a flow."""
 
     name: str
     flow_type: FlowType
@@ -81,8 +81,8 @@ class FlowDraft(Frozen):
     return_url: str | None = None
 
 
-class FlowWish(Command):
-    """What every command about a flow says; keyed by flow id."""
+class FlowCommandBase(Command):
+    """The fields of every command about a flow; keyed by flow id."""
 
     tenant_id: TenantId
     flow_id: FlowId
@@ -90,8 +90,8 @@ class FlowWish(Command):
     requested_at: Timestamp
 
 
-class CreateFlow(FlowWish):
-    """Begin a draft."""
+class CreateFlow(FlowCommandBase):
+    """Create a draft."""
 
     kind: Literal["create"] = "create"
     draft: FlowDraft
@@ -100,7 +100,7 @@ class CreateFlow(FlowWish):
     """The flow it duplicates; its selection may name what the catalogue has meanwhile disabled."""
 
 
-class EditFlow(FlowWish):
+class EditFlow(FlowCommandBase):
     """Change fields of the draft."""
 
     kind: Literal["edit"] = "edit"
@@ -110,7 +110,7 @@ class EditFlow(FlowWish):
     """The version the caller saw."""
 
 
-class PublishFlow(FlowWish):
+class PublishFlow(FlowCommandBase):
     """Freeze the draft as the next revision."""
 
     kind: Literal["publish"] = "publish"
@@ -118,8 +118,8 @@ class PublishFlow(FlowWish):
     seen: int | None = None
 
 
-class ArchiveFlow(FlowWish):
-    """End the flow; its revisions and sessions are kept."""
+class ArchiveFlow(FlowCommandBase):
+    """Archive the flow; its revisions and sessions remain."""
 
     kind: Literal["archive"] = "archive"
 
@@ -131,7 +131,7 @@ class FlowCommand(
 
 
 class FlowChanged(Event):
-    """The answer to every command about a flow: it stands in the store as wished."""
+    """The answer to every command about a flow: the change is stored."""
 
     flow_id: FlowId
     replayed: bool = False

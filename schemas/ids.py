@@ -60,7 +60,7 @@ def derive_id(prefix: str, *parts: str) -> str:
 
 
 def is_derived(identifier: str) -> bool:
-    """Tell whether an identifier has the form of `derive_id`: there is no time in it."""
+    """Return whether an identifier has the form of `derive_id`: there is no time in it."""
     return _number(identifier) & _VERSION_AND_VARIANT == _VERSION_8
 
 

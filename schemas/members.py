@@ -7,11 +7,11 @@ from pydantic import AfterValidator, StringConstraints
 
 from schemas.base import Frozen, Timestamp
 from schemas.ids import UserId
-from schemas.people import FactorResetWish, Role
+from schemas.people import FactorResetRequest, Role
 from schemas.texts import in_words
 
 EMAIL_FORM: Final = r"[^@\s\x00-\x1f\x7f]{1,64}@[^@\s\x00-\x1f\x7f]{1,189}"
-"""Only what every address has (RFC 5321 section 4.5.3.1); whether one exists, only a message tells."""
+"""Only what every address has (RFC 5321 section 4.5.3.1); whether one exists, only a message shows."""
 
 MOST_NAME_CHARS: Final = 120
 
@@ -36,7 +36,7 @@ EmailAddress = Annotated[
     AfterValidator(_printable),
     in_words("Write an e-mail address such as ada@acme.example, of at most 254 characters."),
 ]
-"""An e-mail address as given; it is kept in its one normal form."""
+"""An e-mail address as given; it is stored in its one normal form."""
 
 
 class Member(Frozen):
@@ -51,7 +51,7 @@ class Member(Frozen):
     password_set: bool
     """False: the invitation was not redeemed yet."""
     mfa_enrolled: bool
-    factor_reset: FactorResetWish | None
+    factor_reset: FactorResetRequest | None
     """A reset of the second factor that waits for a second person."""
     created_at: Timestamp
     updated_at: Timestamp

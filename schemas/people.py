@@ -69,7 +69,7 @@ PERMISSIONS_OF: Final[Mapping[Role, frozenset[Permission]]] = MappingProxyType(
 
 
 class OpenSession(Frozen):
-    """A session that may be used; the member's record names all of them, so it alone ends them."""
+    """An open session; only sessions listed in the member's record are valid."""
 
     session_id: ReviewerSessionId
     lookup: str
@@ -77,7 +77,7 @@ class OpenSession(Frozen):
 
 
 class PendingFactor(Frozen):
-    """A second factor that was drawn and waits for its first code."""
+    """A second factor that waits for its first code."""
 
     factor_id: str
     """Derived from the request's key, so that a repeated request is known."""
@@ -100,8 +100,8 @@ class Factor(Frozen):
     """Keyed hashes of the recovery codes that are left."""
 
 
-class FactorResetWish(Frozen):
-    """A colleague asked that the second factor be reset; a second person has to confirm it."""
+class FactorResetRequest(Frozen):
+    """A colleague's request to reset the second factor, which a second person must confirm."""
 
     asked_by: UserId
     asked_at: Timestamp
@@ -132,12 +132,12 @@ class Reviewer(Frozen):
     """Oldest first; a session that is not here is over, whatever its own record says."""
     token_id: str | None = None
     """The one-time token that is outstanding; a newer one takes its place."""
-    factor_reset: FactorResetWish | None = None
+    factor_reset: FactorResetRequest | None = None
     """A reset of the second factor that waits for a second person."""
 
 
 class ReviewerEmail(Frozen):
-    """Whose an e-mail address is; stored under a keyed hash of the address.
+    """The owner of an e-mail address; stored under a keyed hash of the address.
 
     A tenant has such a record for each of its members, invited ones too. The platform has one for each
     address that signs in, so that it signs in to one member only, of whatever tenant.
@@ -145,7 +145,7 @@ class ReviewerEmail(Frozen):
 
     tenant_id: TenantId
     reviewer_id: UserId | None = None
-    """None: nobody's any more, the invitation was withdrawn."""
+    """None: free again, because the invitation was withdrawn."""
     bound_at: Timestamp | None = None
     """On the platform's record: when the member took the address, just before it got its first password."""
 
@@ -158,7 +158,7 @@ class TokenPurpose(StrEnum):
 
 
 class OneTimeToken(Frozen):
-    """A token as it is kept: under its keyed hash, never changed; the member's record says if it is used."""
+    """A one-time token, stored under its keyed hash and immutable; the member's record says if it is used."""
 
     tenant_id: TenantId
     reviewer_id: UserId
@@ -168,7 +168,7 @@ class OneTimeToken(Frozen):
 
 
 class ReviewerSession(Frozen):
-    """A signed-in reviewer as it is kept: the cookie's secret only as a keyed hash."""
+    """A stored reviewer session, with the cookie's secret only as a keyed hash."""
 
     session_id: ReviewerSessionId
     lookup: str
@@ -178,9 +178,9 @@ class ReviewerSession(Frozen):
     tenant_id: TenantId
     reviewer_id: UserId
     satisfied: bool = False
-    """The second factor was met."""
+    """The second factor was verified."""
     factor_at: Timestamp | None = None
-    """When it was met last, for acts that want a fresh one."""
+    """When it was last verified, for acts that require a recent verification."""
     created_at: Timestamp
     seen_at: Timestamp
     expires_at: Timestamp
@@ -188,22 +188,22 @@ class ReviewerSession(Frozen):
 
 
 class ReviewerCaller(Frozen):
-    """A reviewer whose cookie was found good."""
+    """An authenticated reviewer."""
 
     tenant_id: TenantId
     reviewer_id: UserId
     session_id: ReviewerSessionId
     role: Role
     satisfied: bool
-    """The second factor was met; without it almost nothing may be called (G51)."""
+    """The second factor was verified; without it almost nothing may be called (G51)."""
 
     def may(self, permission: Permission) -> bool:
-        """Tell whether the role holds the permission."""
+        """Return whether the role has the permission."""
         return permission in PERMISSIONS_OF[self.role]
 
 
 class SentActor(Frozen):
-    """Who acts, as it travels in a command: the address is sealed, because it is personal."""
+    """The actor of a command; the address is sealed, because it is personal."""
 
     actor_type: ActorType
     actor_id: str | None = None
@@ -212,7 +212,7 @@ class SentActor(Frozen):
 
 
 class CaptureCaller(Frozen):
-    """A subject's page that holds the client token of one verification session (G36, G76)."""
+    """A subject's page with the client token of one verification session (G36, G76)."""
 
     tenant_id: TenantId
     session_id: SessionId

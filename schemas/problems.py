@@ -1,4 +1,4 @@
-"""Every way to say no: the closed list of problem codes (G59, G85), and the errors that carry them."""
+"""The closed list of problem codes (G59, G85), and the errors that carry them."""
 
 from enum import StrEnum
 from http import HTTPStatus
@@ -9,7 +9,7 @@ from schemas.ids import KeyId, TenantId, VerificationId
 
 
 class ProblemCode(StrEnum):
-    """What went wrong, for programs; the list grows only by review."""
+    """The problem code, for programs; the list is closed."""
 
     MALFORMED_JSON = "MALFORMED_JSON"
     IMAGE_UNDECODABLE = "IMAGE_UNDECODABLE"
@@ -112,7 +112,7 @@ class Refusal(Frozen):
 
 
 class VeristreamError(Exception):
-    """A condition the callers know by name."""
+    """Base class of the service's errors."""
 
 
 class Refused(VeristreamError):
@@ -138,7 +138,7 @@ class NotFound(VeristreamError):
 
 
 class StoreUnavailable(VeristreamError):
-    """A store or broker cannot be reached for now; nothing is known about what was asked."""
+    """A store or broker cannot be reached for now; the outcome of the call is unknown."""
 
 
 class DecisionPending(VeristreamError):
@@ -151,11 +151,11 @@ class DecisionPending(VeristreamError):
 
 
 class Unauthenticated(VeristreamError):
-    """No usable credential was presented; which part was wrong is nobody's business."""
+    """No usable credential was presented; which part was wrong is not disclosed."""
 
 
 class KeyRefused(Unauthenticated):
-    """A key was presented whole that may not be used now, or not from there; the caller is told no more."""
+    """A valid key was presented that may not be used now, or not from there; the caller gets no details."""
 
     def __init__(self, tenant_id: TenantId, key_id: KeyId, *, livemode: bool) -> None:
         super().__init__("the API key is not accepted")
@@ -170,7 +170,7 @@ class Overloaded(VeristreamError):
     def __init__(self, message: str = "", *, retry_after_s: int | None = None) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
-        """When there will be room, in whole seconds; None when nobody can tell."""
+        """When there will be room, in whole seconds; None when it is not known."""
 
 
 class ImageUndecodable(VeristreamError):
@@ -182,4 +182,4 @@ class ImageNotEvaluable(VeristreamError):
 
 
 class EngineFailed(VeristreamError):
-    """A model broke, timed out or answered nonsense; no verdict may rest on it."""
+    """A model failed, timed out or returned an invalid result; no verdict may depend on it."""

@@ -72,7 +72,7 @@ class ReasonCategory(StrEnum):
 
 
 class Severity(StrEnum):
-    """How grave a reason is; the policy publishes the points of each."""
+    """The severity of a reason; the policy publishes the points of each."""
 
     LOW = "LOW"
     MEDIUM = "MEDIUM"
@@ -87,7 +87,7 @@ class ReasonEntry(Frozen):
     category: ReasonCategory
     severity: Severity
     retryable: bool
-    """Whether the subject can mend it by trying again, with another image or at another time."""
+    """Whether the subject may succeed by trying again, with another image or at another time."""
     subject_message: str
     """Safe to show to the subject; an authenticity reason says no more than that it was not accepted."""
     reviewer_message: str
@@ -286,9 +286,9 @@ def _entry(code: ReasonCode) -> ReasonEntry:
 CATALOGUE: Final[Mapping[ReasonCode, ReasonEntry]] = MappingProxyType(
     {code: _entry(code) for code in ReasonCode}
 )
-"""Every reason with everything that is told of it."""
+"""The catalogue entry of every reason."""
 
 VERDICT_OF: Final[Mapping[ReasonCode, CheckVerdict]] = MappingProxyType(
     {code: verdict for code, (_, verdict, _) in _WEIGHTS.items()}
 )
-"""The verdict of a check that found this reason; a rule may find it milder or graver."""
+"""The default verdict of a check with this reason; a rule may give a milder or more severe one."""

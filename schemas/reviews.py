@@ -1,4 +1,4 @@
-"""A review case: the question to a person when the machine does not decide alone (G42, G89)."""
+"""Review cases and decision records (G25, G42, G87, G89)."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -6,8 +6,24 @@ from typing import Annotated, Literal
 from pydantic import Field, RootModel
 
 from schemas.base import Command, Event, Frozen, Timestamp
-from schemas.enums import CaseKind, CaseStatus, Recommendation, ReviewStatus, RiskLevel
-from schemas.ids import ReviewCaseId, SubjectId, TenantId, UserId, VerificationId
+from schemas.enums import (
+    ActorType,
+    CaseKind,
+    CaseStatus,
+    DecisionOutcome,
+    Recommendation,
+    ReviewStatus,
+    RiskLevel,
+    VerificationStatus,
+)
+from schemas.ids import (
+    DecisionId,
+    ReviewCaseId,
+    SubjectId,
+    TenantId,
+    UserId,
+    VerificationId,
+)
 from schemas.people import SentActor
 from schemas.reasons import ReasonCode
 from schemas.verifications import Reason, Risk
@@ -22,12 +38,12 @@ class CaseOutcome(StrEnum):
 
 
 class CaseNote(Frozen):
-    """A reviewer's remark; notes are only ever added."""
+    """A reviewer's note; notes are never changed or removed."""
 
     note_id: str
     author_id: str
     text: str
-    """Kept sealed under the subject's key, because it may speak of a person; opened when it is shown."""
+    """Stored sealed under the subject's key, because it may name a person; opened when it is shown."""
     created_at: Timestamp
 
 
@@ -38,16 +54,16 @@ class Conclusion(Frozen):
     outcome: CaseOutcome
     reason_codes: tuple[ReasonCode, ...] = ()
     note: str = ""
-    """Kept sealed, as notes are."""
+    """Stored sealed, as notes are."""
     concluded_at: Timestamp
     flow_id: str | None = None
-    """Where the subject is asked again (REQUEST_INPUT)."""
+    """The flow of the new session (REQUEST_INPUT)."""
     session_id: str | None = None
-    """The session that asks; the old one is never opened again (G26)."""
+    """The new session; the old one is never reopened (G26)."""
 
 
 class ReviewCase(Frozen):
-    """The question, who works on it and, at the end, the answer."""
+    """A review case with its assignee, notes and conclusion."""
 
     review_case_id: ReviewCaseId
     kind: CaseKind
@@ -73,7 +89,7 @@ class ReviewCase(Frozen):
 
 
 class StoredCase(Frozen):
-    """A case as it is kept."""
+    """A stored case."""
 
     case: ReviewCase
     reopened: bool = False
@@ -82,8 +98,8 @@ class StoredCase(Frozen):
     """The requests that changed it last, so that a command delivered again changes nothing."""
 
 
-class CaseWish(Command):
-    """What every command about a case says; keyed by case id."""
+class CaseCommandBase(Command):
+    """The fields of every command about a case; keyed by case id."""
 
     tenant_id: TenantId
     review_case_id: ReviewCaseId
@@ -91,29 +107,29 @@ class CaseWish(Command):
     requested_at: Timestamp
 
 
-class ClaimCase(CaseWish):
-    """Take the case for half an hour."""
+class ClaimCase(CaseCommandBase):
+    """Claim the case for half an hour."""
 
     kind: Literal["claim"] = "claim"
     reviewer_id: UserId
 
 
-class AssignCase(CaseWish):
-    """Give the case to a colleague."""
+class AssignCase(CaseCommandBase):
+    """Assign the case to a colleague."""
 
     kind: Literal["assign"] = "assign"
     reviewer_id: UserId
 
 
-class ReleaseCase(CaseWish):
-    """Give the case back."""
+class ReleaseCase(CaseCommandBase):
+    """Release the case."""
 
     kind: Literal["release"] = "release"
     reviewer_id: UserId
 
 
-class NoteCase(CaseWish):
-    """Add a remark."""
+class NoteCase(CaseCommandBase):
+    """Add a note."""
 
     kind: Literal["note"] = "note"
     reviewer_id: UserId
@@ -121,8 +137,8 @@ class NoteCase(CaseWish):
     sealed_text: str
 
 
-class EscalateCase(CaseWish):
-    """Hand the case to a lead."""
+class EscalateCase(CaseCommandBase):
+    """Escalate the case to a lead."""
 
     kind: Literal["escalate"] = "escalate"
     reviewer_id: UserId
@@ -130,8 +146,8 @@ class EscalateCase(CaseWish):
     sealed_text: str
 
 
-class ConcludeCase(CaseWish):
-    """Decide."""
+class ConcludeCase(CaseCommandBase):
+    """Conclude the case."""
 
     kind: Literal["conclude"] = "conclude"
     reviewer_id: UserId
@@ -144,8 +160,8 @@ class ConcludeCase(CaseWish):
     session_id: str | None = None
 
 
-class ReopenCase(CaseWish):
-    """Ask the question once more."""
+class ReopenCase(CaseCommandBase):
+    """Reopen a concluded case."""
 
     kind: Literal["reopen"] = "reopen"
     reviewer_id: UserId
@@ -153,8 +169,8 @@ class ReopenCase(CaseWish):
     sealed_text: str
 
 
-class OpenAppeal(CaseWish):
-    """Ask a person to look at a final decision again."""
+class OpenAppeal(CaseCommandBase):
+    """Open a review of a final decision."""
 
     kind: Literal["appeal"] = "appeal"
     reviewer_id: UserId
@@ -168,7 +184,7 @@ class OpenAppeal(CaseWish):
 
 
 class AppealKey(Frozen):
-    """Which case a request with an Idempotency-Key was answered with.
+    """The case that a request with an Idempotency-Key was answered with.
 
     A case has its id from the decision that is appealed, which another one may have superseded when the
     request is sent again; so the key is looked up.
@@ -179,19 +195,41 @@ class AppealKey(Frozen):
     """The first request with the key; the same one delivered again is not a replay."""
 
 
-AnyCaseWish = Annotated[
+AnyCaseCommand = Annotated[
     ClaimCase | AssignCase | ReleaseCase | NoteCase | EscalateCase | ConcludeCase | ReopenCase | OpenAppeal,
     Field(discriminator="kind"),
 ]
 
 
-class CaseCommand(RootModel[AnyCaseWish]):
+class CaseCommand(RootModel[AnyCaseCommand]):
     """Any command about a case."""
 
 
 class CaseChanged(Event):
-    """The answer to every command about a case: it stands in the store as wished."""
+    """The answer to every command about a case: the change is stored."""
 
     review_case_id: ReviewCaseId
     replayed: bool = False
     """Another request with the same Idempotency-Key had been answered with the case."""
+
+
+class Decision(Frozen):
+    """One decision; it never changes, but a later one may supersede it."""
+
+    decision_id: DecisionId
+    verification_id: VerificationId
+    subject_id: SubjectId
+    status: VerificationStatus
+    decision: DecisionOutcome
+    review_status: ReviewStatus
+    risk_level: RiskLevel
+    reasons: tuple[Reason, ...]
+    recommendation: Recommendation | None = None
+    review_case_id: ReviewCaseId | None = None
+    decided_at: Timestamp
+    decided_by: ActorType
+    """SYSTEM for the machine, REVIEWER for a person."""
+    reviewer_id: str | None = None
+    superseded_by: DecisionId | None = None
+    """Absent while it stands."""
+    livemode: bool

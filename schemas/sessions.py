@@ -7,7 +7,6 @@ from pydantic import Field, RootModel
 
 from schemas.base import Command, Event, Frozen, Timestamp
 from schemas.enums import (
-    CheckKind,
     DecisionOutcome,
     EvidenceKind,
     FlowType,
@@ -15,7 +14,7 @@ from schemas.enums import (
     RiskLevel,
     SessionStatus,
 )
-from schemas.flows import FlowConfiguration, FlowDocument
+from schemas.flows import FlowConfiguration
 from schemas.ids import (
     EvidenceId,
     FlowId,
@@ -28,7 +27,6 @@ from schemas.ids import (
 )
 from schemas.people import SentActor
 from schemas.reasons import ReasonCode
-from schemas.verifications import Reason
 
 MetadataValue = str | int | float | bool | None
 """What a tenant may note at a session under each of its keys."""
@@ -57,7 +55,7 @@ class VerificationSession(Frozen):
 
 
 class SessionOpening(Frozen):
-    """What the tenant said beside flow and subject; it travels and is kept only sealed."""
+    """What the tenant gave beside flow and subject; sent and stored only sealed."""
 
     return_url: str | None = None
     metadata: dict[str, MetadataValue] = Field(default_factory=dict)
@@ -73,7 +71,7 @@ class Consent(Frozen):
 
 
 class Captured(Frozen):
-    """An image that was kept, and what could be said of it at once."""
+    """A captured image, and the reasons found on it at once."""
 
     evidence_id: EvidenceId
     reasons: tuple[ReasonCode, ...] = ()
@@ -81,7 +79,7 @@ class Captured(Frozen):
 
 
 class Submitted(Frozen):
-    """That the person handed the images in, and by which request."""
+    """The submission of the images, and its request."""
 
     request_id: str
     sealed_submission: str
@@ -90,7 +88,7 @@ class Submitted(Frozen):
 
 
 class StoredSession(Frozen):
-    """A session as it is kept; nothing in it is personal but what is sealed."""
+    """A stored session; its personal parts are sealed."""
 
     session: VerificationSession
     configuration: FlowConfiguration
@@ -110,27 +108,27 @@ class StoredSession(Frozen):
     retry_reasons: tuple[ReasonCode, ...] = ()
     """Why the last attempt must be made again."""
     watch_version: int = 1
-    """Version of the marker by which sweeps find the session."""
+    """Version of the record by which the scheduler finds the session."""
     requests: tuple[str, ...] = ()
     """The requests that changed it last, so that a command delivered again changes nothing."""
 
 
 class SessionSlot(Frozen):
-    """The place a subject has under a flow: it names the session that was opened last."""
+    """The record that names the session a subject opened last under a flow."""
 
     session_id: SessionId
 
 
 class SessionWatch(Frozen):
-    """What a sweep must know of a session that will need attention."""
+    """When the scheduler must handle a session."""
 
     tenant_id: TenantId
     session_id: SessionId
     due: Timestamp | None = None
 
 
-class SessionWish(Command):
-    """What every command about a session says; keyed by session id."""
+class SessionCommandBase(Command):
+    """The fields of every command about a session; keyed by session id."""
 
     tenant_id: TenantId
     session_id: SessionId
@@ -138,7 +136,7 @@ class SessionWish(Command):
     requested_at: Timestamp
 
 
-class OpenSession(SessionWish):
+class OpenSession(SessionCommandBase):
     """Open a session for a subject under a flow's latest revision."""
 
     kind: Literal["open"] = "open"
@@ -152,8 +150,8 @@ class OpenSession(SessionWish):
     fingerprint: str
 
 
-class StartSession(SessionWish):
-    """Note the person's choice about the notice; an accepted one starts the session."""
+class StartSession(SessionCommandBase):
+    """Record the person's consent decision; accepting the notice starts the session."""
 
     kind: Literal["start"] = "start"
     accepted: bool
@@ -162,39 +160,39 @@ class StartSession(SessionWish):
     """The language the notice was shown in."""
 
 
-class KeepCapture(SessionWish):
-    """Let the session refer to an image that is already kept as evidence."""
+class AddCapture(SessionCommandBase):
+    """Add an image, already stored as evidence, to the session."""
 
     kind: Literal["capture"] = "capture"
     attempt: int
-    """The attempt the image was kept for; its id derives from it."""
+    """The attempt the image was stored for; its id derives from it."""
     what: Literal[EvidenceKind.IMAGE, EvidenceKind.SELFIE]
     evidence_id: EvidenceId
     reasons: tuple[ReasonCode, ...] = ()
 
 
-class SubmitSession(SessionWish):
-    """Hand the images in."""
+class SubmitSession(SessionCommandBase):
+    """Submit the images."""
 
     kind: Literal["submit"] = "submit"
     attempt: int
     sealed_submission: str
 
 
-class CancelSession(SessionWish):
-    """End a session nobody handed images in for."""
+class CancelSession(SessionCommandBase):
+    """End a session without a submission."""
 
     kind: Literal["cancel"] = "cancel"
 
 
-class ExpireSession(SessionWish):
-    """End a session whose time is over."""
+class ExpireSession(SessionCommandBase):
+    """End a session that has expired."""
 
     kind: Literal["expire"] = "expire"
 
 
-class RecordOutcome(SessionWish):
-    """Take over what became of the verification; one that was never begun is begun."""
+class RecordOutcome(SessionCommandBase):
+    """Record the outcome of the verification; one that was never started is started."""
 
     kind: Literal["outcome"] = "outcome"
     attempt: int
@@ -208,7 +206,7 @@ class SessionCommand(
         Annotated[
             OpenSession
             | StartSession
-            | KeepCapture
+            | AddCapture
             | SubmitSession
             | CancelSession
             | ExpireSession
@@ -221,7 +219,7 @@ class SessionCommand(
 
 
 class SessionChanged(Event):
-    """The answer to every command about a session: it stands in the store as wished."""
+    """The answer to every command about a session: the change is stored."""
 
     session_id: SessionId
     """For `OpenSession`: the session that is open, which may be one opened before."""
@@ -247,55 +245,9 @@ class SessionDetail(VerificationSession):
 
     configuration: FlowConfiguration | None = None
     locale: str | None = None
-    """The language the tenant asked for."""
+    """The language the tenant requested."""
     metadata: dict[str, MetadataValue] = Field(default_factory=dict)
     """What the tenant gave when it opened the session; empty once the subject was erased."""
-
-
-class NoticeShown(Frozen):
-    """The notice, and since when the person has accepted it."""
-
-    notice_version: str
-    text: str
-    accepted_at: Timestamp | None
-
-
-class CaptureSeen(Frozen):
-    """What was said of an image that was kept."""
-
-    accepted: bool
-    """False: better take it again."""
-    reasons: tuple[Reason, ...]
-
-
-class CaptureResult(Frozen):
-    """How it ended, in plain words; never why."""
-
-    outcome: Literal["VERIFIED", "IN_REVIEW", "NOT_VERIFIED"]
-    message: str
-
-
-class CaptureView(Frozen):
-    """The session as the subject's page sees it."""
-
-    session_id: SessionId
-    status: SessionStatus
-    flow_type: FlowType
-    required_checks: tuple[CheckKind, ...]
-    documents: tuple[FlowDocument, ...]
-    consent: NoticeShown
-    document: CaptureSeen | None
-    selfie: CaptureSeen | None
-    retry_reasons: tuple[Reason, ...]
-    """Why the images must be taken again; empty at the first attempt."""
-    attempts_left: int
-    expires_at: Timestamp
-    locale: str
-    """The language of the texts in this answer."""
-    locales: tuple[str, ...]
-    """The languages there are texts in."""
-    return_url: str | None
-    result: CaptureResult | None
 
 
 def row_of(raw: bytes) -> VerificationSession:

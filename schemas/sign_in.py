@@ -1,4 +1,4 @@
-"""What sign-in and second factor answer: a session, the factor's standing, and secrets shown once."""
+"""Responses of sign-in and second factor: sessions, the factor's state, and secrets shown once."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from schemas.people import Role
 
 
 class FactorMethod(StrEnum):
-    """How the second factor was met."""
+    """How the second factor was verified."""
 
     TOTP = "TOTP"
     RECOVERY_CODE = "RECOVERY_CODE"
@@ -25,7 +25,7 @@ class SignedInReviewer(Frozen):
 
 
 class FactorOfSession(Frozen):
-    """How a session stands with the second factor."""
+    """The state of the second factor in a session."""
 
     enrolled: bool
     satisfied: bool
@@ -46,7 +46,7 @@ class ListedSession(Frozen):
 
     session_id: ReviewerSessionId
     current: bool
-    """Whether it is the one that asks."""
+    """Whether it is the caller's session."""
     mfa: FactorOfSession
     created_at: Timestamp
     last_seen_at: Timestamp
@@ -63,11 +63,11 @@ class ReviewerSessionList(Frozen):
 
 
 class FactorStanding(Frozen):
-    """How the caller stands with the second factor."""
+    """The state of the caller's second factor."""
 
     enrolled: bool
     satisfied: bool
-    """By the session that asks."""
+    """By the caller's session."""
     pending: bool
     """An enrolment waits for its first code."""
     method: FactorMethod | None = None
@@ -86,7 +86,7 @@ class FactorEnrolment(Frozen):
 
 
 class FactorAccepted(Frozen):
-    """The second factor was met; the answer carries a new cookie."""
+    """The second factor was verified; the answer carries a new cookie."""
 
     session: SignedInSession
     method: FactorMethod

@@ -1,4 +1,4 @@
-"""What a tenant decides about its own reviews and verifications (G42, G43, G70, G87)."""
+"""Settings of a tenant for its reviews and verifications (G42, G43, G70, G87)."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -23,11 +23,11 @@ MinimumAge = Annotated[int, Field(strict=True, ge=1, le=150)]
 
 
 class DuplicateFaces(StrEnum):
-    """Whether a face is looked for among those of the tenant's other approved subjects: biometric search."""
+    """Whether faces are searched among those of the tenant's other approved subjects: biometric search."""
 
     OFF = "off"
     REVIEW = "review"
-    """A face that another approved subject has is DUPLICATE_SUBJECT: a person looks."""
+    """A face that another approved subject has is DUPLICATE_SUBJECT and needs a review."""
 
 
 class PolicyChoice(Frozen):
@@ -39,7 +39,7 @@ class PolicyChoice(Frozen):
     minimum_age: MinimumAge | None = None
     """By the document's birth date; of the documents of sessions too. None: any age (R10)."""
     duplicate_faces: DuplicateFaces = DuplicateFaces.OFF
-    """Of the verifications of sessions too; a face is kept for it only while it is on."""
+    """For verifications of sessions too; faces are stored for it only while it is on."""
 
 
 class FourEyes(StrEnum):
@@ -51,19 +51,19 @@ class FourEyes(StrEnum):
     ALWAYS = "ALWAYS"
 
 
-KeptDays = Annotated[int, Field(strict=True, ge=1, le=1825)]
+RetentionDays = Annotated[int, Field(strict=True, ge=1, le=1825)]
 """At most five years (R14)."""
 
-MOST_HELD: Final = 1_000
+MAX_LEGAL_HOLDS: Final = 1_000
 """Subjects under legal hold at one time; a hold is an exception, and the list travels whole."""
 
 
 class Retention(Frozen):
-    """How long evidence is kept."""
+    """How long evidence is stored."""
 
-    biometric_days: KeptDays = 30
+    biometric_days: RetentionDays = 30
     """Selfies, portraits and liveness traces."""
-    document_days: KeptDays = 90
+    document_days: RetentionDays = 90
     """Images of documents and what was read on them."""
     legal_hold: tuple[SubjectId, ...] = ()
     """Subjects of whom nothing may be removed."""
@@ -73,13 +73,13 @@ class TenantRateLimits(Frozen):
     """Limits a tenant chose for its own keys, requests a minute; None: the deployment's."""
 
     key: int | None = None
-    """Per key, every route together."""
+    """Per key, for all routes."""
     verifications: int | None = None
     """Per key, `POST /v1/verifications` alone."""
     tenant: int | None = None
-    """All keys of a mode together, every route."""
+    """Shared by all keys of a mode, for all routes."""
     tenant_verifications: int | None = None
-    """All keys of a mode together, `POST /v1/verifications` alone."""
+    """Shared by all keys of a mode, for `POST /v1/verifications` alone."""
     capture: int | None = None
     """Per client token of a session."""
 
@@ -89,7 +89,7 @@ class TenantSettings(Frozen):
 
     four_eyes: FourEyes = FourEyes.CRITICAL
     require_evidence_view: bool = False
-    """Whether all images must have been looked at before a case is concluded."""
+    """Whether all images must have been viewed before a case is concluded."""
     verification_policy: PolicyChoice = PolicyChoice()
     retention: Retention = Retention()
     rate_limits: TenantRateLimits = TenantRateLimits()

@@ -1,4 +1,4 @@
-"""Forms of texts that say in words what they are, wherever a text is refused."""
+"""String constraints with a readable error message."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from typing_extensions import override
 _ABOUT_FORM: Final = frozenset(
     {"string_pattern_mismatch", "string_too_short", "string_too_long", "value_error"}
 )
-"""What a text may be refused for; another type is told by pydantic's own words."""
+"""What a text may be refused for; another type gets pydantic's own message."""
 
 
 def in_words(words: str) -> WrapValidator:
-    """Say what the text must be in place of the pattern or the length it breaks."""
+    """Return a validator that replaces pattern and length errors with a readable message."""
 
     def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:
@@ -30,7 +30,7 @@ def in_words(words: str) -> WrapValidator:
 
 @dataclass(frozen=True)
 class TextForm(StringConstraints):
-    """The form of a text, and the words that say so to who breaks it."""
+    """String constraints, with the message for a text that violates them."""
 
     words: str = ""
 

@@ -1,4 +1,4 @@
-"""The topics: what they carry, how many partitions, how long they keep it, and how they are keyed."""
+"""The Kafka topics: names, partitions, retention and keys."""
 
 from enum import StrEnum
 from typing import Final
@@ -8,7 +8,7 @@ from schemas.ids import SubjectId, TenantId
 
 
 class Topic(StrEnum):
-    """The names of the log; the version is part of the name."""
+    """The topic names; the version is part of the name."""
 
     VERIFICATION_COMMANDS = "idv.verifications.commands.v1"
     FLOW_COMMANDS = "idv.flows.commands.v1"

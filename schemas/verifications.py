@@ -1,4 +1,4 @@
-"""A verification: its command, its result, and the form in which it is kept (interface section 2.8)."""
+"""A verification: its command, its result, and its stored form (interface section 2.8)."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -48,7 +48,7 @@ SubjectName = Annotated[
 
 
 class Evidence(Frozen):
-    """A reference to kept evidence; `location` is opaque."""
+    """A reference to stored evidence; `location` is opaque."""
 
     id: EvidenceId
     kind: EvidenceKind
@@ -78,7 +78,7 @@ class CheckSummary(Frozen):
 
 
 class DocumentResult(Frozen):
-    """What is told of the document, never the image nor the full number."""
+    """The result of reading the document, without the image and the full number."""
 
     document_type: DocumentType
     evidence: tuple[Evidence, ...] = ()
@@ -111,7 +111,7 @@ class Verification(Frozen):
 
 
 class DeclaredDocument(Frozen):
-    """What the tenant says about the document: compared with what was read, never copied."""
+    """The values the tenant declared about the document: compared with what was read, never copied."""
 
     issuing_country: str | None = None
     number_last4: str | None = None
@@ -120,7 +120,7 @@ class DeclaredDocument(Frozen):
 
 
 class Submission(Frozen):
-    """The personal part of a command; it travels only sealed under the subject's key."""
+    """The personal part of a command; sent only sealed under the subject's key."""
 
     declared: DeclaredDocument
     ip: str | None = None
@@ -134,7 +134,7 @@ class AcceptedDocument(Frozen):
 
 
 class SubmitVerification(Command):
-    """Evaluate a document and a selfie that are already kept as evidence. Keyed by verification id."""
+    """Evaluate a document and a selfie that are already stored as evidence. Keyed by verification id."""
 
     tenant_id: TenantId
     verification_id: VerificationId
@@ -163,7 +163,7 @@ class SubmitVerification(Command):
     accepted_documents: tuple[AcceptedDocument, ...] = ()
     """None named: any."""
     face_search_agreed: bool = True
-    """Whether the face may be looked for among others', if the tenant's policy wants it: the person of a
+    """Whether the face may be searched among others', if the tenant's policy enables it: the person of a
     session agreed to it; for those the tenant itself submits, the tenant answers."""
 
 
@@ -195,7 +195,7 @@ class RiskTerm(Frozen):
 
 
 class Risk(Frozen):
-    """The risk sum and what adds up to it, for reviewers."""
+    """The risk sum and its terms, for reviewers."""
 
     points: int
     level: RiskLevel
@@ -203,7 +203,7 @@ class Risk(Frozen):
 
 
 class PersonalFields(Frozen):
-    """What a document told about a person; kept only sealed under the subject's key."""
+    """The personal fields read from a document; stored only sealed under the subject's key."""
 
     extracted_fields: dict[str, Any] = Field(default_factory=dict)
     expires_at: str | None = None
@@ -212,7 +212,7 @@ class PersonalFields(Frozen):
 
 
 class StoredVerification(Frozen):
-    """A verification as it is kept: its document has no personal fields, they are in `sealed_fields`.
+    """A stored verification; the personal fields of its document are in `sealed_fields`.
 
     A field that is added here is shown to reviewers as a part of the explanation
     (`streams.verification.explanation`), unless it is named there as one that is not or is sealed.
@@ -229,7 +229,7 @@ class StoredVerification(Frozen):
     recommendation: Recommendation | None = None
     policy_revision: int
     thresholds: dict[str, Any] = Field(default_factory=dict)
-    """Where each number began to matter, as the policy had it then."""
+    """The thresholds of the policy at that time."""
     sealed_submission: str | None = None
     """`Submission`, as the command brought it."""
     sealed_face: str | None = None

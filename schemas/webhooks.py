@@ -1,4 +1,4 @@
-"""Webhook endpoints, what is delivered to them, and how each attempt went (section 2.11, G22, G38)."""
+"""Webhook endpoints, deliveries and attempts (section 2.11, G22, G38)."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -40,7 +40,7 @@ class WebhookEndpoint(Frozen):
 
 
 class SealedSecret(Frozen):
-    """A signing secret as it is kept; `ends_at` is None for the one in force."""
+    """A sealed signing secret; `ends_at` is None for the one in force."""
 
     sealed: str
     ends_at: Timestamp | None = None
@@ -48,7 +48,7 @@ class SealedSecret(Frozen):
 
 
 class StoredEndpoint(Frozen):
-    """What is kept of an endpoint. Health is a record of its own (`EndpointHealth`)."""
+    """A stored endpoint. Its health is a separate record (`EndpointHealth`)."""
 
     tenant_id: TenantId
     endpoint: WebhookEndpoint
@@ -62,14 +62,14 @@ class StoredEndpoint(Frozen):
     from the next failure on. None: every failure counts."""
 
     def wants(self, event: DecisionEvent) -> bool:
-        """Tell whether the event is delivered here: in force, of its mode and one of its types (G92)."""
+        """Return whether the event is delivered here: in force, of its mode and one of its types (G92)."""
         endpoint = self.endpoint
         chosen = ANY_TYPE in endpoint.event_types or event.type in endpoint.event_types
         return endpoint.active and not self.deleted and endpoint.livemode is event.livemode and chosen
 
 
 class EndpointHealth(Frozen):
-    """How deliveries to an endpoint went lately; what its actor remembers, and a record of its own."""
+    """The health of an endpoint: cached by its actor, and a record of its own."""
 
     tenant_id: TenantId
     endpoint_id: EndpointId
@@ -79,7 +79,7 @@ class EndpointHealth(Frozen):
 
 
 class DeliveryStatus(StrEnum):
-    """Where a delivery stands."""
+    """The status of a delivery."""
 
     PENDING = "PENDING"
     """It has a next attempt."""
@@ -92,7 +92,7 @@ class DeliveryStatus(StrEnum):
 
 
 class FailureKind(StrEnum):
-    """Why an attempt had no 2xx; the first are ours to say, without any word of the receiver's."""
+    """Why an attempt had no 2xx."""
 
     STATUS = "STATUS"
     """It answered with another status; a redirect is one."""
@@ -139,7 +139,7 @@ class Delivery(Frozen):
 
 
 class StoredDelivery(Frozen):
-    """What is kept of a delivery; `payload` is sent as it stands at every attempt, byte for byte."""
+    """A stored delivery; `payload` is sent unchanged at every attempt."""
 
     tenant_id: TenantId
     delivery: Delivery
@@ -150,7 +150,7 @@ class StoredDelivery(Frozen):
 
 
 class DeliveryWatch(Frozen):
-    """What the sweep finds when a delivery is due; the platform's, so that one sweep serves every tenant."""
+    """When a delivery is due; a platform record, so that one scheduler serves every tenant."""
 
     tenant_id: TenantId
     delivery_id: DeliveryId
@@ -160,7 +160,7 @@ class DeliveryWatch(Frozen):
 
 
 class Deliver(Command):
-    """Attempt a delivery that is due; keyed by its endpoint, asked twice it is attempted once."""
+    """Attempt a delivery that is due; keyed by its endpoint; a repeated command is one attempt."""
 
     kind: Literal["deliver"] = "deliver"
     tenant_id: TenantId
@@ -169,7 +169,7 @@ class Deliver(Command):
 
 
 class NoteAttempt(Command):
-    """Tell an endpoint's actor how an attempt went, so that one writer knows its health."""
+    """Report the result of an attempt to the endpoint's actor, the only writer of its health."""
 
     kind: Literal["note_attempt"] = "note_attempt"
     tenant_id: TenantId
@@ -181,7 +181,7 @@ class NoteAttempt(Command):
 
 
 class ReplayEvents(Command):
-    """Deliver the tenant's events of a time again to one endpoint, some at a time (G38)."""
+    """Deliver the tenant's events of a period again to one endpoint, page by page (G38)."""
 
     kind: Literal["replay_events"] = "replay_events"
     tenant_id: TenantId
@@ -190,7 +190,7 @@ class ReplayEvents(Command):
     until: Timestamp
     event_types: tuple[str, ...]
     after: str = ""
-    """The place in the feed it has come to; it asks itself for the rest. "" is the beginning."""
+    """The position in the feed to continue from; "" is the beginning."""
 
 
 class DeliveryCommand(

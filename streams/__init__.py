@@ -1,1 +1,1 @@
-"""What happens: Faust agents, handlers and pure rules over ports, never HTTP or a database."""
+"""The domain: Faust agents, handlers and pure rules over ports, without HTTP and databases."""

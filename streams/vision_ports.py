@@ -1,4 +1,4 @@
-"""What is seen: pictures, text, faces, and the promises of the engines that see them."""
+"""Ports of the vision engines, and their values: pictures, text and faces."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -30,12 +30,12 @@ Embedding = NDArray[np.float32]
 
 
 TENANT: Final = ContextVar("engine_tenant", default="")
-"""For whom engines are asked; whoever carries a command out sets it, and engines let tenants take turns."""
+"""The tenant that engines work for; set while a command is executed, for fair scheduling."""
 
 
 @contextmanager
 def on_behalf_of(tenant_id: str) -> Iterator[None]:
-    """Ask engines for a tenant in what is done inside."""
+    """Set the tenant that engines work for within the context."""
     token = TENANT.set(tenant_id)
     try:
         yield
@@ -48,7 +48,7 @@ _DEADLINE: Final = ContextVar[asyncio.Timeout | None]("engine_deadline", default
 
 @asynccontextmanager
 async def deadline(seconds: float) -> AsyncIterator[None]:
-    """Bound what an engine takes in here, without the time it spends in `not_counted`.
+    """Limit the engine time within the context, without the time spent in `not_counted`.
 
     Raises:
         TimeoutError: It took longer.
@@ -63,7 +63,7 @@ async def deadline(seconds: float) -> AsyncIterator[None]:
 
 @contextmanager
 def not_counted() -> Iterator[None]:
-    """Stop the clock of the deadline for what is done inside: waiting, or work that is bounded otherwise."""
+    """Pause the deadline within the context: for waiting, or work that is limited otherwise."""
     limit, loop = _DEADLINE.get(), asyncio.get_running_loop()
     until = None if limit is None or limit.expired() else limit.when()
     if limit is None or until is None:
@@ -146,7 +146,7 @@ class Face:
 
 
 Condition = ImageUndecodable | ImageNotEvaluable
-"""Why an image cannot be looked at."""
+"""The errors of an image that cannot be decoded or evaluated."""
 
 
 class EngineLoad(Protocol):
@@ -174,7 +174,7 @@ class EngineLoad(Protocol):
 
 
 class ImageDecoder(Protocol):
-    """Turns request bytes into pixels, safely."""
+    """Decode images of requests safely."""
 
     async def decode(self, image: bytes) -> Picture:
         """Return the upright RGB picture.
@@ -242,14 +242,14 @@ class TextReader(Protocol):
 
 
 class FaceEngine(Protocol):
-    """Finds faces and tells how alike two of them are. Smaller distances are more alike, always."""
+    """Find faces and measure the distance of two. A smaller distance always means more alike."""
 
     model_version: str
     """Engine and first eight hex digits of the weights' SHA-256, such as `dlib-resnet-v1@55533b28`."""
     pass_at: float
     """Distances up to this one are the same person."""
     fail_at: float
-    """Distances above this one are another person; between the two a person must look."""
+    """Distances above this one are another person; between the two a review is needed."""
     copy_at: float
     """Parallaxes up to this one are two copies of one photograph."""
 
@@ -275,7 +275,7 @@ class FaceEngine(Protocol):
 
 
 class LivenessEngine(Protocol):
-    """Tells how likely a face on a still image is a living person before the camera."""
+    """Estimate how likely a face on a still image is a living person before the camera."""
 
     model_version: str
     pass_at: float

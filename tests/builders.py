@@ -185,7 +185,7 @@ def build_verification(**changes: Any) -> Verification:
 
 
 def build_stored(**changes: Any) -> StoredVerification:
-    """An approved verification with what the house keeps beside it."""
+    """An approved verification with what is stored beside it."""
     values: dict[str, Any] = {
         "verification": build_verification(),
         "session_id": SessionId(derive_id("vs", ACME, VERIFICATION)),

@@ -27,7 +27,7 @@ PRELOADED: Final = (
     "app.doctor.invariants.check",
     "aiokafka.admin",
     "tests.prefork",
-    "tests.chaos.doomed_worker",
+    "tests.chaos.faulty_worker",
 )
 
 ALL_TASKS: Final = "these were all tasks"

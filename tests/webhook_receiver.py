@@ -1,4 +1,4 @@
-"""A receiver of webhooks on a free port: it keeps every request and answers as it is told."""
+"""A receiver of webhooks on a free port: it keeps every request and answers as it is asked to."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping

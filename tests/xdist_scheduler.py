@@ -2,8 +2,8 @@
 
 A pytest plugin. Fault tests and tests of whole services wait most of their time, for a timeout or for a
 process to start; the others keep a core busy. So a run has two processes more than the machine has cores,
-and each of them begins with another group. What needs a real engine goes to one process first, so that one
-Kafka and one Cassandra serve the whole run.
+and each of them begins with another group. What needs the run's Kafka or Cassandra goes to one process first,
+so that one of each serves the whole run; tests that start engines of their own run beside it.
 
 `pytest --record-durations` writes how long each scope took, by which later runs are balanced.
 """
@@ -32,10 +32,15 @@ PREFERENCES: Final = (
 )
 """From which group each process takes its tests, as long as there are any; the fourth does as the second."""
 
-ENGINE_FILES: Final = ("tests/engines/", "tests/contracts/test_cassandra", "tests/chaos/test_f08_f09_f12_")
-"""Files whose tests need Kafka or Cassandra; elsewhere a parameter says so."""
+ENGINE_FILES: Final = ("tests/contracts/test_cassandra", "tests/chaos/test_f08_f09_f12_")
+"""Files whose tests need the run's Kafka or Cassandra; elsewhere a parameter says so."""
 
-PROCESS_FILES: Final = ("tests/chaos/", "tests/journeys/")
+NO_ENGINE_FILES: Final = ("tests/architecture/",)
+"""Files whose parameters name an engine and whose tests start none."""
+
+PROCESS_FILES: Final = ("tests/chaos/", "tests/journeys/", "tests/engines/")
+"""Files whose tests start processes of their own, real engines among them."""
+
 INDEPENDENT: Final = "tests/chaos/"
 """Tests that share nothing: each may run in another process than the rest of its file."""
 
@@ -75,6 +80,8 @@ def scope_of(nodeid: str) -> str:
     file, _, test = nodeid.partition("::")
     if file.startswith(INDEPENDENT):
         return nodeid
+    if file.startswith(NO_ENGINE_FILES):
+        return file
     needing = {"cassandra", "engines"} & set(test.partition("[")[2].removesuffix("]").split("-"))
     return f"{file}[{ENGINES}]" if needing else file
 
@@ -133,5 +140,5 @@ class DurationRecorder:
         known = json.loads(DURATIONS_FILE.read_text(encoding="utf-8")) | {
             scope: round(seconds, 1) for scope, seconds in self._durations.items()
         }
-        kept = {scope: seconds for scope, seconds in sorted(known.items()) if seconds >= LEAST_S}
-        DURATIONS_FILE.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        stored = {scope: seconds for scope, seconds in sorted(known.items()) if seconds >= LEAST_S}
+        DURATIONS_FILE.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")

@@ -12,7 +12,7 @@ from schemas.enums import CheckVerdict
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable
 from streams.verification.checks import Engines, FaceView, RequiredChecks
 from streams.verification.policy import VerificationPolicy
-from streams.verification.rules import gravest, is_number
+from streams.verification.rules import is_number, most_severe
 from streams.verification.verdicts import selfie_image_findings
 from streams.vision_ports import Embedding, ImageDecoder
 
@@ -78,7 +78,7 @@ class Photographer:
             content = await asyncio.to_thread(_read, root / name)
             if len(content) > MAX_IMAGE_BYTES:
                 return Photograph(name, left_out=TOO_LARGE)
-            picture = await self._checks.ask(self._decoder.decode(content))
+            picture = await self._checks.call(self._decoder.decode(content))
             view = await self._checks.look(picture)
         except OSError:
             return Photograph(name, left_out=UNREACHED)
@@ -97,7 +97,7 @@ class Photographer:
         if view.seen.several_alike:
             return SEVERAL_FACES
         found = [verdict for _, verdict in selfie_image_findings(self._policy.images, view.seen)]
-        unclear = bool(found) and gravest(found) not in {CheckVerdict.PASSED, CheckVerdict.WARNED}
+        unclear = bool(found) and most_severe(found) not in {CheckVerdict.PASSED, CheckVerdict.WARNED}
         return BLURRED if unclear else None
 
 

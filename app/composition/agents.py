@@ -14,7 +14,7 @@ from schemas.sessions import RecordOutcome
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification
 from streams.audit import agent as audit_agent
-from streams.audit.commit import CommitAndTell
+from streams.audit.commit import CommitAndPublish
 from streams.audit.handler import SealChain
 from streams.catalog.handler import Catalogue
 from streams.flows import agent as flows_agent
@@ -30,12 +30,12 @@ from streams.sessions.handler import ChangeSession
 from streams.tenants.settings import read_settings
 from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
-from streams.verification.evaluation_attempts import Tries
+from streams.verification.evaluation_limits import EvaluationAttempts
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
 from streams.webhooks import agent as webhooks_agent
-from streams.webhooks.handler import CarryDelivery
-from streams.webhooks.health import KeepHealth
+from streams.webhooks.handler import HandleDelivery
+from streams.webhooks.health import UpdateHealth
 from streams.webhooks.replay import DeliverAgain
 
 
@@ -52,7 +52,7 @@ class AgentDependencies:
     engines: Engines | None
     """None in a worker that sees no images."""
     delivering: Delivering
-    tries: Tries | None = None
+    tries: EvaluationAttempts | None = None
     """None in a worker that sees no images."""
 
 
@@ -61,7 +61,7 @@ def _verification(app: faust.App, around: AgentDependencies) -> None:
     if engines is None:
         raise ValueError("verifications need engines")
 
-    async def tell_session(told: RecordOutcome) -> None:
+    async def send_outcome(told: RecordOutcome) -> None:
         key = told.session_id.encode()
         await around.writer.write(Outgoing(Topic.SESSION_COMMANDS, key, told.to_bytes()))
 
@@ -75,7 +75,7 @@ def _verification(app: faust.App, around: AgentDependencies) -> None:
             around.clock,
             state,
             around.announcer,
-            tell_session=tell_session,
+            send_outcome=send_outcome,
             tries=around.tries,
             faces=InMemoryFaceSearch(around.stores),
         ),
@@ -83,7 +83,7 @@ def _verification(app: faust.App, around: AgentDependencies) -> None:
 
 
 def _flows(app: faust.App, around: AgentDependencies) -> None:
-    commit = CommitAndTell(around.stores.journal, around.announcer)
+    commit = CommitAndPublish(around.stores.journal, around.announcer)
     catalogue = Catalogue(around.stores.records, commit, around.clock)
     flows_agent.register(
         app,
@@ -133,13 +133,13 @@ def _deliveries(app: faust.App, around: AgentDependencies) -> None:
     dispatcher, stores, clock = around.delivering.dispatcher, around.stores, around.clock
     if dispatcher is None:
         raise ValueError("deliveries need a dispatcher")
-    commit = CommitAndTell(stores.journal, around.announcer)
+    commit = CommitAndPublish(stores.journal, around.announcer)
     webhooks_agent.register_deliveries(
         app,
         around.guard,
-        lambda state: CarryDelivery(
+        lambda state: HandleDelivery(
             dispatcher.offer,
-            KeepHealth(stores.records, commit, clock, state),
+            UpdateHealth(stores.records, commit, clock, state),
             DeliverAgain(stores, around.writer.write, clock),
         ),
     )

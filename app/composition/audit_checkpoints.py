@@ -14,7 +14,7 @@ from streams.audit.checkpointing import EVERY_S, CheckpointWriter
 from streams.runtime.dead_letters import count_dead_letters
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.lag import measure_waiting
-from streams.runtime.outbox_relay import Reconciler, beside, reconciling, sweeping
+from streams.runtime.outbox_relay import OutboxRelay, beside, relaying_outbox, sweeping
 from streams.runtime.producer import LogWriter
 from streams.runtime.supervisor import Figure, Worker
 
@@ -67,9 +67,9 @@ async def upkeep(
     async def write() -> None:
         await checkpoints.run(is_responsible)
 
-    reconciler = Reconciler(deployment.stores.journal, deployment.stores.audit_log, writer, now)
+    relay = OutboxRelay(deployment.stores.journal, deployment.stores.audit_log, writer, now)
     async with (
-        reconciling(reconciler),
+        relaying_outbox(relay),
         sweeping(deployment.stores.evidence, now),
         beside(write, "checkpoints", EVERY_S),
         measuring(backlog.measure),

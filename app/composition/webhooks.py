@@ -16,11 +16,11 @@ from streams.webhooks.attempt import AttemptDelivery
 from streams.webhooks.dispatcher import Dispatcher
 from streams.webhooks.fanout import FanOut
 from streams.webhooks.fanout_recovery import EVERY_S as REFAN_EVERY_S
-from streams.webhooks.fanout_recovery import SETTLED_AFTER, Refanner, refanning
-from streams.webhooks.health_updates import NoteAttempts
+from streams.webhooks.fanout_recovery import SETTLED_AFTER, FanOutRecovery, recovering_fan_out
+from streams.webhooks.health import NoteAttempts
 from streams.webhooks.rules import STANDARD, Pace
 from streams.webhooks.scheduler import EVERY_S as SWEEP_EVERY_S
-from streams.webhooks.scheduler import DeliverySweeper, SweepPace, sweeping_deliveries
+from streams.webhooks.scheduler import DeliveryScheduler, SweepPace, scheduling_deliveries
 from streams.webhooks.urls import USUAL_PORTS
 
 GRACE_S: Final = 1.0
@@ -78,11 +78,11 @@ class Delivering:
         ports, pace = self.ports, self.ports.pace
         async with AsyncExitStack() as stack:
             if "deliveries" in self.streams:
-                sweeper = DeliverySweeper(ports.stores, ports.writer.write, ports.clock, pace.sweep)
-                await stack.enter_async_context(sweeping_deliveries(sweeper, pace.sweep_every_s))
+                sweeper = DeliveryScheduler(ports.stores, ports.writer.write, ports.clock, pace.sweep)
+                await stack.enter_async_context(scheduling_deliveries(sweeper, pace.sweep_every_s))
             if "webhooks" in self.streams:
-                refanner = Refanner(ports.stores, ports.fan_out, ports.clock, pace.settled_after)
-                await stack.enter_async_context(refanning(refanner, pace.refan_every_s))
+                recovery = FanOutRecovery(ports.stores, ports.fan_out, ports.clock, pace.settled_after)
+                await stack.enter_async_context(recovering_fan_out(recovery, pace.refan_every_s))
             yield
 
     @property

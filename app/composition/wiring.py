@@ -55,7 +55,7 @@ from app.vision.forker import Forker
 from app.vision.job_times import job_times
 from app.vision.pooled import PooledImageDecoder
 from schemas.topics import Topic
-from streams.audit.commit import CommitAndTell
+from streams.audit.commit import CommitAndPublish
 from streams.catalog.handler import Catalogue
 from streams.reviewers.context import People
 from streams.runtime.app import StreamSettings, build_app
@@ -66,7 +66,7 @@ from streams.runtime.producer import LogWriter
 from streams.runtime.replays import Replays
 from streams.runtime.supervisor import Figure, Worker, running_worker
 from streams.runtime.tables import partitions_of
-from streams.sessions.scheduler import Sweeper, sweeping_sessions
+from streams.sessions.scheduler import SessionScheduler, scheduling_sessions
 from streams.sign_in.session_cookies import RecogniseReviewer
 from streams.tenants.api_keys import TenantKeys
 from streams.tenants.handler import Authenticate
@@ -156,7 +156,7 @@ async def open_worker(
             await stack.enter_async_context(upkeep(deployment, access, writer, worker, checkpoints))
         if "sessions" in chosen:
             await stack.enter_async_context(
-                sweeping_sessions(Sweeper(deployment.stores.records, writer, now))
+                scheduling_sessions(SessionScheduler(deployment.stores.records, writer, now))
             )
         await stack.enter_async_context(delivering.looked_after())
         worker.figures += [*delivering.figures, guard_figure(guard)]
@@ -168,7 +168,7 @@ async def open_worker(
                 await worker.wait_ready()
         except TimeoutError:
             raise CannotStart("the agents did not become ready; see the log above") from None
-        commit = CommitAndTell(deployment.stores.journal, announcer)
+        commit = CommitAndPublish(deployment.stores.journal, announcer)
         await stack.enter_async_context(writing_start(commit, "worker", settings))
         yield worker
 
@@ -214,7 +214,7 @@ async def open_front(
         asked = probes_of(deployment.stores, access, worker, writer, places_of(settings))
         probes = {**asked, "front": leaving.probe}
         announcer = await stack.enter_async_context(KafkaEventPublisher(writer, deployment.stores.journal))
-        commit = CommitAndTell(deployment.stores.journal, announcer)
+        commit = CommitAndPublish(deployment.stores.journal, announcer)
         if forker is None:
             forker = await stack.enter_async_context(open_forker())
         images = PooledImageDecoder(await stack.enter_async_context(open_image_pool(forker)))

@@ -1,1 +1,1 @@
-"""The audit log's chain: rows are sealed in commit order, and anybody with the key can check them."""
+"""The audit log's hash chain: rows are sealed in commit order and verified with the key."""

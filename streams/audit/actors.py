@@ -1,4 +1,4 @@
-"""Actors on their way through the log: the address sealed before, opened when the audit row is written."""
+"""Seal an actor's address for a command, and open it when the audit row is written."""
 
 from typing import Final
 
@@ -12,11 +12,11 @@ from streams.ports.evidence import Vault
 _LABEL = "address"
 
 NOBODY: Final = SentActor(actor_type=ActorType.SYSTEM, request_id="")
-"""Who acts when time does, or the service itself."""
+"""The system as actor, for deadlines and the service's own acts."""
 
 
 async def seal_actor(vault: Vault, tenant_id: TenantId, actor: Actor) -> SentActor:
-    """Return the actor as it may travel; the address is sealed under the actor's own key."""
+    """Return the actor for a command, its address sealed under the actor's own key."""
     sealed = None
     if actor.ip is not None and actor.actor_id is not None:
         sealed = await vault.seal(tenant_id, SubjectId(actor.actor_id), _LABEL, actor.ip.encode())
@@ -29,7 +29,7 @@ async def seal_actor(vault: Vault, tenant_id: TenantId, actor: Actor) -> SentAct
 
 
 async def open_actor(vault: Vault, tenant_id: TenantId, sent: SentActor) -> Actor:
-    """Return the actor as the audit row names it; an address that cannot be opened is left out."""
+    """Return the actor for an audit row; an address that cannot be opened is left out."""
     ip = None
     if sent.sealed_ip is not None and sent.actor_id is not None:
         try:

@@ -23,7 +23,7 @@ _PARTITION: Final = TopicPartition(Topic.AUDIT_CHECKPOINTS, 0)
 
 
 class CheckpointTopic(CheckpointCopy):
-    """Reads the whole topic, in no group; without a writer it can only be read."""
+    """Read the whole topic without a group, and append to it if there is a writer."""
 
     def __init__(self, access: LogAccess, writer: LogWriter | None = None) -> None:
         self._access = access

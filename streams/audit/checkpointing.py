@@ -1,4 +1,4 @@
-"""Writes a signed checkpoint of all chains' heads every minute, to every copy that is kept (S57)."""
+"""Write a signed checkpoint of all chains' heads every minute, to every copy (S57)."""
 
 import asyncio
 from collections import Counter
@@ -20,7 +20,7 @@ EVERY_S: Final = 60.0
 """Rows that were sealed this long ago cannot be cut off unnoticed."""
 
 LOOK_EVERY_S: Final = 1.0
-"""How soon a worker notices that the writing became its task."""
+"""How soon a worker notices that it became the writer."""
 
 RETRY_S: Final = 5.0
 """Between two attempts to read the copies at the beginning."""
@@ -30,7 +30,7 @@ MOST_WAITING: Final = 1_000
 
 
 class CheckpointCopy(Protocol):
-    """One place where checkpoints are kept; lines are only ever added."""
+    """One append-only copy of the checkpoints."""
 
     async def read(self, *, everything: bool = False) -> Sequence[bytes]:
         """Return the lines, oldest first: at least those of the newest two months, or everything.
@@ -50,7 +50,7 @@ class CheckpointCopy(Protocol):
 
 
 class CheckpointWriter:
-    """Continues the newest checkpoint that any copy has; of several writers at once each does no harm."""
+    """Continue the newest checkpoint of all copies; several concurrent writers are safe."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class CheckpointWriter:
         try:
             await self.write()
         except StoreUnavailable as error:
-            log.warning("audit.checkpoint_waiting", reason=str(error))
+            log.warning("audit.checkpointing_deferred", reason=str(error))
 
     async def write(self) -> int:
         """Write what is due and what a copy still lacks; return how many checkpoints were made.
@@ -135,12 +135,12 @@ class CheckpointWriter:
             self._waiting[name] = []
 
     def _report_went_back(self, ledger: Ledger, tenants: Sequence[TenantId]) -> None:
-        """Say once that a chain was set back; the checkpoint goes on naming the head it had."""
+        """Log once that a chain was set back; checkpoints go on naming the head it had."""
         for tenant_id in set(tenants) - self._reported:
             self._reported.add(tenant_id)
             self.problems["went_back"] += 1
             log.error(
-                "audit.chain_went_back",
+                "audit.chain_reverted",
                 tenant_id=tenant_id,
                 position=ledger.heads[tenant_id].position,
                 remedy="run: veristream audit verify",

@@ -1,4 +1,4 @@
-"""What a checkpoint of the audit log names next, and what the kept ones prove together. Pure."""
+"""Build the next checkpoint of the audit log, and verify the stored ones. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ IDLE: Final = timedelta(hours=1)
 
 
 class SigningKey(Protocol):
-    """Signs checkpoints, and knows its own signatures."""
+    """Sign checkpoints, and verify the signatures."""
 
     @property
     def public(self) -> str:
@@ -34,13 +34,13 @@ class SigningKey(Protocol):
         ...
 
     def is_signed(self, message: bytes, signature: str) -> bool:
-        """Tell whether this key signed the message."""
+        """Return whether this key signed the message."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What is known after a checkpoint: its place, and the head of every chain."""
+    """The state after a checkpoint: its number, and the head of every chain."""
 
     number: int = 0
     digest: str = NO_CHECKPOINT
@@ -127,7 +127,7 @@ def root_of(heads: Mapping[TenantId, ChainHead]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The genuine checkpoints of one or more copies, and what is wrong with the copies."""
+    """The authentic checkpoints of one or more copies, and the problems of the copies."""
 
     checkpoints: Sequence[Checkpoint] = ()
     """By number, each once."""
@@ -165,7 +165,7 @@ class History:
         return path[::-1]
 
     def judged(self) -> "History":
-        """Return the history with what only all of it together can tell: gaps, and a root that differs."""
+        """Return the history with the problems of the whole: gaps, and a root that differs."""
         digests = {checkpoint.digest for checkpoint in self.checkpoints}
         gaps = [
             f"checkpoint {checkpoint.number - 1}, which {checkpoint.number} follows, is missing"

@@ -1,4 +1,4 @@
-"""A commit that is told to the log at once, for use cases no agent carries out."""
+"""Commit a change and publish it at once, for use cases without an agent."""
 
 from collections.abc import Awaitable, Callable
 
@@ -11,22 +11,22 @@ from streams.ports.records import Change, Committed, Journal
 log = structlog.get_logger(__name__)
 
 Commit = Callable[[Change], Awaitable[Committed]]
-"""Commits a change; raises what `Journal.commit` raises."""
+"""Commit a change; raises what `Journal.commit` raises."""
 
 
-class CommitAndTell:
-    """Commits, then tells events and rows; what the log does not take the reconciler tells again."""
+class CommitAndPublish:
+    """Commit, then publish the events and request sealing; the outbox relay repeats what fails."""
 
     def __init__(self, journal: Journal, announcer: EventPublisher) -> None:
         self._journal = journal
         self._announcer = announcer
 
     async def __call__(self, change: Change) -> Committed:
-        """Commit the change and announce what it wrote.
+        """Commit the change and publish its events.
 
         Raises:
             Conflict: As `Journal.commit`.
-            StoreUnavailable: As `Journal.commit`; when only the log is away the commit stands.
+            StoreUnavailable: As `Journal.commit`; not raised when only Kafka is away.
         """
         committed = await self._journal.commit(change)
         if committed.won and (change.events or change.audit):
@@ -34,5 +34,5 @@ class CommitAndTell:
                 rows = [row.event_id for row in change.audit]
                 await self._announcer.announce(change.tenant_id, change.events, rows)
             except StoreUnavailable:
-                log.warning("commit.untold", tenant_id=change.tenant_id)
+                log.warning("commit.publish_failed", tenant_id=change.tenant_id)
         return committed

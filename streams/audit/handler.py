@@ -1,4 +1,4 @@
-"""Joins audit rows to their tenant's chain, and walks a chain to say whether it still holds."""
+"""Seal audit rows into their tenant's chain, and verify chains."""
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Final
@@ -20,14 +20,14 @@ LOOKED_AT: Final = 2_000
 
 
 class SealChain:
-    """Seals what waits; run twice, or by two at once, every row is still sealed once and in order."""
+    """Seal unsealed rows; run twice or concurrently, every row is still sealed once and in order."""
 
     def __init__(self, audit_log: AuditLog, key: bytes) -> None:
         self._log = audit_log
         self._key = key
 
     async def __call__(self, command: SealAudit) -> None:
-        """Seal every row of the tenant that waits, whichever rows the command names.
+        """Seal every unsealed row of the tenant, whichever rows the command names.
 
         Raises:
             Damaged: The chain's head was tampered with; nothing more is sealed onto it.
@@ -35,7 +35,7 @@ class SealChain:
         tenant_id = command.tenant_id
         key = chain_key(self._key, tenant_id)
         while True:
-            head = await self._log.head(tenant_id)  # before the rows: whoever is faster moves it on
+            head = await self._log.head(tenant_id)  # before the rows: a concurrent writer moves it on
             waiting = await self._log.unsealed(tenant_id, BATCH)
             sealed = await self._log.seal(tenant_id, _links(head, waiting, key))
             if sealed and len(waiting) < BATCH:
@@ -53,7 +53,7 @@ def _links(
 
 
 class ChainReport(Frozen):
-    """What a walk over a tenant's chain found; `fault` is None when it holds."""
+    """The result of verifying a tenant's chain; `fault` is None when it is intact."""
 
     tenant_id: TenantId
     rows: int
@@ -66,7 +66,7 @@ class ChainReport(Frozen):
     event_id: AuditEventId | None = None
     """The first bad row, unless it is gone."""
     head: ChainHead | None = None
-    """The last link found good; kept elsewhere, it proves later that nothing up to it was taken away."""
+    """The last valid link; stored elsewhere, it proves later that nothing up to it was removed."""
 
     @property
     def ok(self) -> bool:
@@ -81,10 +81,10 @@ Expected = Mapping[int, Collection[str]]
 async def verify_chain(
     audit_log: AuditLog, tenant_id: TenantId, key: bytes, expected: Expected | None = None
 ) -> ChainReport:
-    """Walk the whole chain, then look for rows outside it; safe while rows are written and sealed.
+    """Verify the whole chain, then find rows outside it; safe while rows are written and sealed.
 
     That everything, the head included, was set back to an earlier state cannot be noticed from within:
-    `expected` are the hashes that checkpoints, or whoever kept a head elsewhere, know of.
+    `expected` are the hashes from checkpoints or from heads stored elsewhere.
     """
     walk = _Walk(audit_log, tenant_id, chain_key(key, tenant_id), expected or {})
     return await walk.find_broken_link() or walk.find_cut_end() or await walk.find_stray_row()
@@ -105,7 +105,7 @@ class _Walk:
         self._met: set[AuditEventId] = set()
 
     async def find_broken_link(self) -> ChainReport | None:
-        """Go on to the head; the head is read after the rows, so it is never behind honest ones."""
+        """Verify up to the head, which is read after the rows so that it is never behind valid ones."""
         promised = 0
         while True:
             bad = await self._go_on()
@@ -124,7 +124,7 @@ class _Walk:
             promised = _position(head)
 
     def find_cut_end(self) -> ChainReport | None:
-        """Hold the end of the chain against the expected hashes behind it."""
+        """Compare the end of the chain with the expected hashes behind it."""
         last = _position(self._last)
         if max(self._expected, default=0) <= last:
             return None
@@ -166,7 +166,7 @@ class _Walk:
         return None
 
     def _agrees(self, link_: ChainLink) -> bool:
-        """Tell whether the link has every hash expected at its place, and remember it."""
+        """Return whether the link has every hash expected at its place, and remember it."""
         expected = self._expected.get(link_.position)
         if expected is None:
             return True

@@ -29,7 +29,7 @@ def inclusion_path(entries: Sequence[bytes], index: int) -> list[bytes]:
 
 
 def is_included(entry: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
-    """Tell whether the path leads from the entry to the root of `size` entries (RFC 9162 section 2.1.3.2)."""
+    """Return whether the path leads from entry to root of `size` entries (RFC 9162 section 2.1.3.2)."""
     if not 0 <= index < size:
         return False
     place, last, found = index, size - 1, hashlib.sha256(b"\x00" + entry).digest()

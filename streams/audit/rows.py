@@ -1,4 +1,4 @@
-"""How an act is written down: the audit row of any of them, and the change of one that changes nothing."""
+"""Build audit rows, and the change of an act that only writes its row."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -22,7 +22,7 @@ def write_row(
     decision_id: str | None = None,
     livemode: bool = True,
 ) -> AuditEvent:
-    """Return the row of an act.
+    """Return the audit row of an act.
 
     `subject_id` is the tenant's customer, or the id of the thing acted on when no customer is concerned;
     `detail` is one sentence and `changes` ids, statuses and codes, both without personal data (G20).

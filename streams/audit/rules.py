@@ -1,4 +1,4 @@
-"""The audit log's rules: which rows a filter chooses, how a row is written down, linked and checked. Pure.
+"""Filter, serialise, link and verify audit rows. Pure.
 
 The chain is that of G21 and S57, the filter that of G32.
 """
@@ -13,7 +13,7 @@ from typing import Final
 from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.ids import TenantId
 from streams.ports.audit import SealedRow
-from streams.ports.errors import KeyNotHeld
+from streams.ports.errors import KeyUnavailable
 
 FIRST_PREVIOUS: Final = "0" * 64
 """What the first row follows."""
@@ -23,7 +23,7 @@ CHAIN: Final = "chain"
 
 
 class ChainFault(StrEnum):
-    """What is wrong with a place in the chain."""
+    """The fault of a place in the chain."""
 
     EDITED = "edited"
     """The row or its link was altered."""
@@ -42,7 +42,7 @@ class ChainFault(StrEnum):
 
 
 def is_chosen(event: AuditEvent, chosen: AuditFilter) -> bool:
-    """Tell whether the filter lets the row through."""
+    """Return whether the filter lets the row through."""
     asked = chosen.model_dump(exclude_none=True, exclude={"action", "since", "until"})
     late = chosen.since is None or event.created_at >= chosen.since
     early = chosen.until is None or event.created_at < chosen.until
@@ -51,7 +51,7 @@ def is_chosen(event: AuditEvent, chosen: AuditFilter) -> bool:
 
 
 def names(asked: str, action: str) -> bool:
-    """Tell whether a filter names the action: as it is, or by its resource with a trailing dot."""
+    """Return whether a filter names the action: as it is, or by its resource with a trailing dot."""
     return action.startswith(asked) if asked.endswith(".") else action == asked
 
 
@@ -59,10 +59,10 @@ def chain_key(key: bytes, tenant_id: TenantId) -> bytes:
     """Return the key of one tenant's chain, so that a row does not verify in another's.
 
     Raises:
-        KeyNotHeld: `key` is empty: this process was not given it.
+        KeyUnavailable: `key` is empty: this process was not given it.
     """
     if not key:
-        raise KeyNotHeld("this process holds no key for the audit log's chains")
+        raise KeyUnavailable("this process holds no key for the audit log's chains")
     return hmac.digest(key, b"chain\0" + tenant_id.encode(), hashlib.sha256)
 
 
@@ -87,14 +87,14 @@ def seal_head(head: ChainLink, key: bytes) -> str:
 
 
 def is_head(head: ChainLink, seal: str, key: bytes) -> bool:
-    """Tell whether the head is one that was sealed."""
+    """Return whether the head is one that was sealed."""
     return hmac.compare_digest(seal_head(head, key).encode(), seal.encode())
 
 
 def check(previous: ChainLink | None, row: SealedRow, key: bytes) -> ChainFault | None:
     """Return what is wrong with the row as the one after `previous`, None when nothing is.
 
-    What only the rows behind it can tell (see `classify`) counts as edited.
+    A fault that only the rows behind it show (see `classify`) counts as edited.
     """
     expected = 1 if previous is None else previous.position + 1
     if row.event is None or row.link.position > expected:
@@ -123,7 +123,7 @@ def classify(
 
 
 def _belongs_at(other: ChainLink, own: ChainLink, event: AuditEvent, key: bytes) -> bool:
-    """Tell whether the row was sealed at the place of `other`, with the link that stands there or its own."""
+    """Return whether the row was sealed at the place of `other`, with that link or its own."""
     sealed_there = _hash(other.position, other.prev_hash, event, key) == other.hash
     return sealed_there or _hash(other.position, own.prev_hash, event, key) == own.hash
 

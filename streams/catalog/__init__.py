@@ -1,1 +1,1 @@
-"""The global catalogue of documents: the operator's alone to change, for every tenant to choose from."""
+"""The global catalogue of documents, changed by the operator and used by every tenant."""

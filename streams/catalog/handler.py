@@ -1,4 +1,4 @@
-"""Reads and changes the catalogue; every change is a row in the platform's own chain (G44, G93)."""
+"""Read and change the catalogue; every change is audited in the platform's chain (G44, G93)."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -14,8 +14,7 @@ from schemas.problems import NotFound, ProblemCode, Refused
 from streams.aggregate import key_reused
 from streams.audit.commit import Commit
 from streams.audit.rows import write_row
-from streams.catalog.initial_content import first_catalogue
-from streams.catalog.rules import in_order, problems_of
+from streams.catalog.rules import first_catalogue, in_order, problems_of
 from streams.ports.errors import Conflict
 from streams.ports.records import Change, Record, RecordKind, Records
 
@@ -23,10 +22,10 @@ ALL: Final = ("all", "capability")
 """Lists every entry."""
 
 MOST_ENTRIES: Final = 5_000
-"""Entries in one catalogue; a list is whole (G107)."""
+"""Largest number of entries; lists are not paged (G107)."""
 
 INSTALLED: Final = "first-catalogue"
-"""The record that says the first content was brought, so that it never comes again."""
+"""The id of the record that marks the initial content as loaded."""
 
 _SYSTEM: Final = Actor(actor_type=ActorType.SYSTEM)
 
@@ -49,7 +48,7 @@ class Catalogue:
         return Capability.from_bytes((await self._find(code)).body)
 
     async def some(self, codes: Sequence[str]) -> dict[str, Capability]:
-        """Return those of the codes that are in the catalogue, as they stand now."""
+        """Return the current entries of those codes that are in the catalogue."""
 
         async def one(code: str) -> Capability | None:
             try:
@@ -63,7 +62,7 @@ class Catalogue:
     async def create(
         self, entry: Capability, actor: Actor, *, key: str | None, fingerprint: str
     ) -> tuple[Capability, bool]:
-        """Add an entry; returns it and whether the same key had added it before.
+        """Add an entry; return it and whether the same key had added it before.
 
         `key` derives from the Idempotency-Key.
 
@@ -89,7 +88,7 @@ class Catalogue:
         raise Refused.at("/code", ProblemCode.CAPABILITY_EXISTS, message)
 
     async def _first_of(self, key: str, fingerprint: str) -> Capability | None:
-        """Return what the key added, as it was first answered."""
+        """Return the entry the key added, as first answered, or None."""
         try:
             used = await self._records.get(PLATFORM, RecordKind.TOKEN, key)
         except NotFound:
@@ -101,22 +100,22 @@ class Catalogue:
     async def change(
         self, code: str, changes: dict[str, Any], action: AuditAction, actor: Actor, seen: int | None
     ) -> Capability:
-        """Change fields of an entry; without a difference its revision stays.
+        """Change fields of an entry; without a difference nothing is written.
 
         Raises:
             NotFound: No such entry.
             Refused: VALIDATION_FAILED.
-            Conflict: `seen` is not its revision, or somebody else changed it at the same time.
+            Conflict: `seen` is not its revision, or it was changed concurrently.
         """
         record = await self._find(code)
         standing = Capability.from_bytes(record.body)
         if seen is not None and seen != standing.revision:
             raise Conflict(code)
-        wished = standing.model_copy(update=changes)
-        if wished == standing:
+        updated = standing.model_copy(update=changes)
+        if updated == standing:
             return standing
         now = self._clock()
-        entry = wished.model_copy(update={"revision": standing.revision + 1, "updated_at": now})
+        entry = updated.model_copy(update={"revision": standing.revision + 1, "updated_at": now})
         entry = Capability.from_bytes(entry.to_bytes())
         _require_valid(entry)
         row = _row(entry, action, actor, now, {"revision": entry.revision, "fields": sorted(changes)})
@@ -128,7 +127,7 @@ class Catalogue:
         return await self._records.get(PLATFORM, RecordKind.CAPABILITY, code)
 
     async def install_first(self) -> int:
-        """Bring the first content once; returns how many entries, 0 when it was brought before (G72)."""
+        """Load the initial content once; return the number of entries, 0 if it was loaded before (G72)."""
         try:
             await self._records.get(PLATFORM, RecordKind.SETTINGS, INSTALLED)
         except NotFound:

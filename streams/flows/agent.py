@@ -1,4 +1,4 @@
-"""Wires the agent of flows to its topic and its table; what happens is in the handler."""
+"""Wire the agent of flows to its topic and its table; the use cases are in `handler`."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final

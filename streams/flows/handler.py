@@ -1,4 +1,4 @@
-"""The use cases of flows: create, edit, publish, archive; the flow's actor is their one writer (G23)."""
+"""Create, edit, publish and archive flows; the flow's actor is the only writer (G23)."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -20,8 +20,8 @@ from schemas.flows import (
     Flow,
     FlowChanged,
     FlowCommand,
+    FlowCommandBase,
     FlowDraft,
-    FlowWish,
     PublishFlow,
     StoredFlow,
 )
@@ -45,16 +45,16 @@ from streams.ports.stores import Stores, WorkingState
 
 
 class Catalogue(Protocol):
-    """What the rules need of the catalogue."""
+    """Look up entries of the document catalogue."""
 
     async def some(self, codes: Sequence[str]) -> Mapping[str, Capability]:
-        """Return those of the codes that are in the catalogue, as they stand now."""
+        """Return the current entries of those codes that are in the catalogue."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """A flow after a command, and what is told of it."""
+    """A flow after a command, with its audit action and event."""
 
     flow: Flow
     action: AuditAction
@@ -65,7 +65,7 @@ class _Move:
 
 
 class ChangeFlow:
-    """Carries out every command about a flow once; the same command again changes nothing."""
+    """Execute each command about a flow once; the same command again changes nothing."""
 
     def __init__(
         self,
@@ -82,91 +82,95 @@ class ChangeFlow:
         self._flows = Aggregates(stores.journal, announcer, state)
         self._pause = pause
 
-    async def __call__(self, command: FlowCommand) -> FlowChanged:
-        """Change the flow as wished; what it then is stands in the store.
+    async def __call__(self, message: FlowCommand) -> FlowChanged:
+        """Change the flow as the command says; the result is in the store.
 
         Raises:
             Refused: NOT_FOUND, FLOW_ARCHIVED, PRECONDITION_FAILED, IDEMPOTENCY_KEY_REUSED, or what is wrong
                 with the draft, place by place.
-            StoreUnavailable: Nothing is known; the same command may be given again.
+            StoreUnavailable: The outcome is unknown; the same command may be sent again.
             Conflict: The flow changed at every attempt.
         """
-        wish = command.root
-        if self._flows.has_answered(wish.tenant_id, wish.flow_id, _id(wish)):
-            return FlowChanged(flow_id=wish.flow_id)
-        if isinstance(wish, CreateFlow):
-            return await self._create(wish)
-        return await retry_conflicts(lambda: self._change(wish), self._pause)
+        command = message.root
+        if self._flows.has_answered(command.tenant_id, command.flow_id, _id(command)):
+            return FlowChanged(flow_id=command.flow_id)
+        if isinstance(command, CreateFlow):
+            return await self._create(command)
+        return await retry_conflicts(lambda: self._change(command), self._pause)
 
-    async def _create(self, wish: CreateFlow) -> FlowChanged:
+    async def _create(self, command: CreateFlow) -> FlowChanged:
         try:
-            standing = await self._find(wish)
+            standing = await self._find(command)
         except NotFound:
-            if wish.copied_from is None:
-                await self._entries(wish.draft)
+            if command.copied_from is None:
+                await self._entries(command.draft)
         else:
-            return self._again(wish, standing)
+            return self._again(command, standing)
         now = to_milliseconds(self._clock())
         flow = Flow(
-            flow_id=wish.flow_id,
+            flow_id=command.flow_id,
             status=FlowStatus.DRAFT,
             created_at=now,
             updated_at=now,
-            **{name: getattr(wish.draft, name) for name in FlowDraft.model_fields},
+            **{name: getattr(command.draft, name) for name in FlowDraft.model_fields},
         )
         record = Record(
-            tenant_id=wish.tenant_id,
+            tenant_id=command.tenant_id,
             kind=RecordKind.FLOW,
             id=flow.flow_id,
-            body=StoredFlow(flow=flow, requests=(_id(wish),)).to_bytes(),
+            body=StoredFlow(flow=flow, requests=(_id(command),)).to_bytes(),
             created_at=now,
-            fingerprint=wish.fingerprint,
+            fingerprint=command.fingerprint,
             indexes=rules.indexes(flow),
         )
         move = _Move(flow, AuditAction.FLOW_CREATED, f"The flow {flow.flow_id} was created.")
-        committed = await self._commit(wish, move, record)
-        return FlowChanged(flow_id=flow.flow_id) if committed else self._again(wish, await self._find(wish))
+        committed = await self._commit(command, move, record)
+        return (
+            FlowChanged(flow_id=flow.flow_id)
+            if committed
+            else self._again(command, await self._find(command))
+        )
 
-    def _again(self, wish: CreateFlow, standing: Record) -> FlowChanged:
-        if standing.fingerprint != wish.fingerprint:
+    def _again(self, command: CreateFlow, standing: Record) -> FlowChanged:
+        if standing.fingerprint != command.fingerprint:
             raise key_reused()
-        own = _id(wish) in StoredFlow.from_bytes(standing.body).requests
-        return FlowChanged(flow_id=wish.flow_id, replayed=not own)
+        own = _id(command) in StoredFlow.from_bytes(standing.body).requests
+        return FlowChanged(flow_id=command.flow_id, replayed=not own)
 
-    async def _change(self, wish: EditFlow | PublishFlow | ArchiveFlow) -> FlowChanged:
+    async def _change(self, command: EditFlow | PublishFlow | ArchiveFlow) -> FlowChanged:
         try:
-            record = await self._find(wish)
+            record = await self._find(command)
         except NotFound:
             raise not_found() from None
         stored = StoredFlow.from_bytes(record.body)
-        if _id(wish) in stored.requests:
-            self._flows.remember(wish.tenant_id, wish.flow_id, stored.requests)
-            return FlowChanged(flow_id=wish.flow_id)
-        move = await self._move(wish, stored.flow, record.version)
+        if _id(command) in stored.requests:
+            self._flows.remember(command.tenant_id, command.flow_id, stored.requests)
+            return FlowChanged(flow_id=command.flow_id)
+        move = await self._move(command, stored.flow, record.version)
         if move.flow != stored.flow:
-            kept = StoredFlow(flow=move.flow, requests=with_request(stored.requests, _id(wish)))
+            updated = StoredFlow(flow=move.flow, requests=with_request(stored.requests, _id(command)))
             changed = replace(
-                record, body=kept.to_bytes(), version=record.version + 1, indexes=rules.indexes(move.flow)
+                record, body=updated.to_bytes(), version=record.version + 1, indexes=rules.indexes(move.flow)
             )
-            await self._commit(wish, move, changed)
-        return FlowChanged(flow_id=wish.flow_id)
+            await self._commit(command, move, changed)
+        return FlowChanged(flow_id=command.flow_id)
 
-    async def _move(self, wish: EditFlow | PublishFlow | ArchiveFlow, flow: Flow, version: int) -> _Move:
+    async def _move(self, command: EditFlow | PublishFlow | ArchiveFlow, flow: Flow, version: int) -> _Move:
         now = to_milliseconds(self._clock())
-        if isinstance(wish, ArchiveFlow):
+        if isinstance(command, ArchiveFlow):
             detail = f"The flow {flow.flow_id} was archived."
             return _Move(
                 rules.archived(flow, now), AuditAction.FLOW_ARCHIVED, detail, EventType.FLOW_ARCHIVED
             )
         if flow.status is FlowStatus.ARCHIVED:
             raise Refused.because(ProblemCode.FLOW_ARCHIVED, "The flow is archived; duplicate it instead.")
-        if wish.seen is not None and wish.seen != version:
+        if command.seen is not None and command.seen != version:
             message = "It has another version now; read it again."
             code = ProblemCode.PRECONDITION_FAILED
             field = FieldProblem(code=code, message=message, header="If-Match")
             raise Refused.because(code, message, field)
-        if isinstance(wish, EditFlow):
-            draft = _with(rules.draft_of(flow), wish.changes)
+        if isinstance(command, EditFlow):
+            draft = _with(rules.draft_of(flow), command.changes)
             if draft == rules.draft_of(flow):
                 return _Move(flow, AuditAction.FLOW_UPDATED, "")
             await self._entries(draft)
@@ -174,14 +178,14 @@ class ChangeFlow:
             return _Move(rules.edited(flow, draft, now), AuditAction.FLOW_UPDATED, detail)
         draft = rules.draft_of(flow)
         configuration = rules.freeze(draft, await self._entries(draft))
-        after = rules.published(flow, configuration, wish.reviewer_id, now)
+        after = rules.published(flow, configuration, command.reviewer_id, now)
         detail = f"Revision {after.published_revision} of flow {flow.flow_id} was published."
         return _Move(
             after, AuditAction.FLOW_PUBLISHED, detail, EventType.FLOW_PUBLISHED, revision=after != flow
         )
 
     async def _entries(self, draft: FlowDraft) -> Mapping[str, Capability]:
-        """Return the entries a valid draft names; raises `Refused` for any other draft."""
+        """Return the catalogue entries a draft names, or raise `Refused` if the draft is invalid."""
         entries = await self._catalogue.some(rules.codes_of(draft))
         errors = tuple(rules.problems_of(draft, entries))
         if errors:
@@ -190,27 +194,27 @@ class ChangeFlow:
             raise Refused.because(code, rules.refusal_text(errors), *errors)
         return entries
 
-    async def _find(self, wish: FlowWish) -> Record:
-        return await self._stores.records.get(wish.tenant_id, RecordKind.FLOW, wish.flow_id)
+    async def _find(self, command: FlowCommandBase) -> Record:
+        return await self._stores.records.get(command.tenant_id, RecordKind.FLOW, command.flow_id)
 
-    async def _commit(self, wish: FlowWish, move: _Move, record: Record) -> bool:
-        """Commit the flow, its new revision, its row and its event; False when another was first."""
-        actor = await open_actor(self._stores.vault, wish.tenant_id, wish.actor)
+    async def _commit(self, command: FlowCommandBase, move: _Move, record: Record) -> bool:
+        """Commit the flow with its new revision, audit row and event; return False when another was first."""
+        actor = await open_actor(self._stores.vault, command.tenant_id, command.actor)
         records = [record]
         if move.revision:
-            records.append(_revision_record(wish.tenant_id, move.flow))
+            records.append(_revision_record(command.tenant_id, move.flow))
         change = Change(
-            wish.tenant_id,
+            command.tenant_id,
             tuple(records),
-            (_row(wish, move, actor, record.version),),
-            _events(wish.tenant_id, move, record.version),
+            (_row(command, move, actor, record.version),),
+            _events(command.tenant_id, move, record.version),
         )
         requests = StoredFlow.from_bytes(record.body).requests
-        return await self._flows.commit(change, wish.flow_id, requests)
+        return await self._flows.commit(change, command.flow_id, requests)
 
 
-def _id(wish: FlowWish) -> str:
-    return wish.actor.request_id
+def _id(command: FlowCommandBase) -> str:
+    return command.actor.request_id
 
 
 def _with(draft: FlowDraft, changes: Mapping[str, Any]) -> FlowDraft:
@@ -221,12 +225,12 @@ def _with(draft: FlowDraft, changes: Mapping[str, Any]) -> FlowDraft:
 
 
 def revision_id(flow_id: FlowId, revision: int) -> str:
-    """Return the id under which a revision is kept."""
+    """Return the id of a revision's record."""
     return f"{flow_id}.{revision}"
 
 
 def revisions_index(flow_id: FlowId) -> tuple[str, str]:
-    """Return the place under which a flow's revisions are listed."""
+    """Return the index of a flow's revisions."""
     return "flow", flow_id
 
 
@@ -244,12 +248,12 @@ def _revision_record(tenant_id: TenantId, flow: Flow) -> Record:
     )
 
 
-def _row(wish: FlowWish, move: _Move, actor: Actor, version: int) -> AuditEvent:
+def _row(command: FlowCommandBase, move: _Move, actor: Actor, version: int) -> AuditEvent:
     flow = move.flow
     changes: dict[str, Any] = {"status": flow.status, "flow_type": flow.flow_type, "version": version}
     if move.revision:
         changes["revision"] = flow.published_revision
-    event_id = AuditEventId(derive_id("aud", wish.tenant_id, flow.flow_id, move.action, str(version)))
+    event_id = AuditEventId(derive_id("aud", command.tenant_id, flow.flow_id, move.action, str(version)))
     return write_row(
         event_id, move.action, actor, flow.flow_id, flow.updated_at, detail=move.detail, changes=changes
     )

@@ -1,4 +1,4 @@
-"""What a draft may say, what a revision freezes, and how a flow moves (G3-G6, G23, G24, G94); pure."""
+"""Validate drafts, build revisions, and the state transitions of a flow (G3-G6, G23, G24, G94); pure."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,19 +22,19 @@ REQUIRED_CHECKS: Final[Mapping[FlowType, tuple[CheckKind, ...]]] = {
     FlowType.DOCUMENT: _DOCUMENT,
     FlowType.FULL_IDENTITY: (*_DOCUMENT, *_BIOMETRIC),
 }
-"""G6; stored with every revision, never derived later."""
+"""The required checks of each flow type (G6); stored with every revision, never derived later."""
 
 _HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\]")
 _UNPRINTABLE: Final = re.compile(r"[^\x21-\x7e]")
 
 
 def codes_of(draft: FlowDraft) -> tuple[str, ...]:
-    """Return every catalogue code the draft names."""
+    """Return all catalogue codes the draft names."""
     return tuple(code for selection in draft.documents for code in selection.capabilities)
 
 
 def problems_of(draft: FlowDraft, catalogue: Mapping[str, Capability]) -> Iterator[FieldProblem]:
-    """Yield everything wrong with a draft, each at its place; `catalogue` holds the entries it names."""
+    """Yield every problem of a draft with its pointer; `catalogue` has the entries it names."""
     if draft.return_url is not None and not is_return_url(draft.return_url):
         message = "The return URL must be https with a host, without user, fragment or spaces."
         yield _wrong(ProblemCode.RETURN_URL_INVALID, "/return_url", message)
@@ -77,7 +77,7 @@ def _problems_of_code(entry: Capability | None, country: str, pointer: str) -> I
 
 
 def is_return_url(url: str) -> bool:
-    """Tell whether people may be sent back there: https, a host, no user, no fragment (G3)."""
+    """Return whether the URL may be a return URL: https, a host, no user, no fragment (G3)."""
     if len(url) > MOST_URL_CHARS or _UNPRINTABLE.search(url) or "\\" in url or "#" in url:
         return False
     try:
@@ -91,7 +91,7 @@ def is_return_url(url: str) -> bool:
 
 
 def freeze(draft: FlowDraft, catalogue: Mapping[str, Capability]) -> FlowConfiguration:
-    """Return the configuration a revision carries: copies of the entries as they are now."""
+    """Return the configuration of a revision, with copies of the current catalogue entries."""
     return FlowConfiguration(
         flow_type=draft.flow_type,
         required_checks=REQUIRED_CHECKS[draft.flow_type],
@@ -125,7 +125,7 @@ def edited(flow: Flow, draft: FlowDraft, now: datetime) -> Flow:
 
 
 def published(flow: Flow, configuration: FlowConfiguration, by: UserId, now: datetime) -> Flow:
-    """Return the flow with one revision more; an unchanged configuration gives the same flow (G94)."""
+    """Return the flow with a new revision; an unchanged configuration returns the same flow (G94)."""
     if flow.published is not None and flow.published.configuration == configuration:
         return flow
     revision = FlowRevision(
@@ -145,26 +145,26 @@ def published(flow: Flow, configuration: FlowConfiguration, by: UserId, now: dat
 
 
 def archived(flow: Flow, now: datetime) -> Flow:
-    """Return the flow at its end; one that ended before stays as it was."""
+    """Return the flow archived; one archived before is unchanged."""
     if flow.status is FlowStatus.ARCHIVED:
         return flow
     return flow.model_copy(update={"status": FlowStatus.ARCHIVED, "archived_at": now, "updated_at": now})
 
 
 def indexes(flow: Flow) -> tuple[tuple[str, str], ...]:
-    """Return the places under which the flow is listed."""
+    """Return the indexes of a flow."""
     return tuple(
         index_of(status, flow_type) for status in (None, flow.status) for flow_type in (None, flow.flow_type)
     )
 
 
 def index_of(status: FlowStatus | None, flow_type: FlowType | None) -> tuple[str, str]:
-    """Return the place of the flows of a status and a type; None means any."""
+    """Return the index of the flows of a status and a type; None means any."""
     return "flows", f"{status or '*'}|{flow_type or '*'}"
 
 
 def refusal_text(errors: Sequence[FieldProblem]) -> str:
-    """Return one sentence for all that is wrong."""
+    """Return one sentence about all problems."""
     return errors[0].message if len(errors) == 1 else f"{len(errors)} places of the draft are not valid."
 
 

@@ -1,1 +1,1 @@
-"""What must hold in every deployment at every moment, judged from values alone."""
+"""Invariants of every deployment, checked on plain values."""

@@ -1,4 +1,4 @@
-"""The invariants I1-I10 as rules: what a record, an event and an audit row must say of one another. Pure."""
+"""Check invariants I1 to I10 between records, events and audit rows. Pure."""
 
 import json
 import re
@@ -12,8 +12,7 @@ from pydantic import ValidationError
 from schemas.audit import AuditAction, AuditEvent
 from schemas.base import Frozen
 from schemas.enums import SessionStatus, VerificationStatus
-from schemas.events import DecisionEvent
-from schemas.ids import AuditEventId, DecisionId, EventId, SessionId, TenantId, derive_id
+from schemas.ids import AuditEventId, DecisionId, SessionId, TenantId, derive_id
 from schemas.sessions import VerificationSession
 from schemas.verifications import StoredVerification
 from streams.ports.records import Position, Record
@@ -25,7 +24,7 @@ _TENANT: Final = re.compile(rb"ten_[0-9a-hjkmnp-tv-z]{26}")
 
 
 class Invariant(StrEnum):
-    """What must hold; `MEANING` says it in words."""
+    """The invariants; `MEANING` describes them."""
 
     I1 = "I1"
     I2 = "I2"
@@ -80,109 +79,83 @@ NOT_BUILT: Final[Mapping[Invariant, str]] = MappingProxyType(
         Invariant.I9: "traces; core dumps are not looked at",
     }
 )
-"""What an invariant also speaks of and this version does not have, so that it cannot be looked at."""
+"""Parts of an invariant that this version cannot check."""
 
 
 class Violation(Frozen):
-    """One thing that should not be."""
+    """One violation of an invariant."""
 
     invariant: Invariant
     about: str
-    """The id, or the place in the log, it is about; never a person's value."""
+    """The id or position of what violates it; never a personal value."""
     found: str
 
 
-def _is_wrong(invariant: Invariant, about: str, found: str) -> Violation:
+def violation(invariant: Invariant, about: str, found: str) -> Violation:
+    """Return a violation of the invariant."""
     return Violation(invariant=invariant, about=about, found=found)
 
 
 def judge_record(tenant_id: TenantId, record: Record, first: StoredVerification) -> Iterator[Violation]:
-    """Say what is wrong with a verification's record in itself; `first` is the body as first answered."""
+    """Yield the violations of a verification's record; `first` is the body as first answered."""
     try:
         now = StoredVerification.from_bytes(record.body).verification
     except ValidationError:
-        yield _is_wrong(Invariant.I5, record.id, "the record holds no verification")
+        yield violation(Invariant.I5, record.id, "the record holds no verification")
         return
     yield from judge_tenant(tenant_id, record.id, record.body)
     if now.verification_id != record.id:
-        yield _is_wrong(Invariant.I6, record.id, "its verification_id is not the one of this command")
+        yield violation(Invariant.I6, record.id, "its verification_id is not the one of this command")
     if first.verification.decision_id != DecisionId(derive_id("dec", tenant_id, record.id)):
-        yield _is_wrong(Invariant.I6, record.id, "its first decision_id is not the one of this tenant")
+        yield violation(Invariant.I6, record.id, "its first decision_id is not the one of this tenant")
     if now.decision_id != first.verification.decision_id and now.review_case_id is None:
-        yield _is_wrong(
+        yield violation(
             Invariant.I6, record.id, "its decision_id is not the first one, and nobody reviewed it"
         )
     if not _is_own_session(tenant_id, record.id, first.session_id):
-        yield _is_wrong(Invariant.I6, record.id, "its session_id is not the one of this tenant and command")
+        yield violation(Invariant.I6, record.id, "its session_id is not the one of this tenant and command")
     before = first.verification
     ended = before.status is not VerificationStatus.REVIEW_REQUIRED
     if ended and (now.status, now.decision) != (before.status, before.decision):
-        yield _is_wrong(
+        yield violation(
             Invariant.I5, record.id, f"went from {before.status}, which is an end, to {now.status}"
         )
 
 
 def _is_own_session(tenant_id: TenantId, verification_id: str, session_id: SessionId) -> bool:
-    """Tell whether the session is the verification's own row, or one of whose attempts it is."""
+    """Return whether the verification is direct, or an attempt of the session."""
     attempts = range(1, MOST_ATTEMPTS + 1)
     hosted = {attempt_id(tenant_id, session_id, attempt) for attempt in attempts}
     return session_id == derive_id("vs", tenant_id, verification_id) or verification_id in hosted
 
 
 def judge_tenant(tenant_id: TenantId, about: str, raw: bytes) -> Iterator[Violation]:
-    """Say whether the bytes name another tenant."""
+    """Yield a violation if the bytes name another tenant."""
     others = {found for found in _TENANT.findall(raw) if found != tenant_id.encode()}
     if others:
-        yield _is_wrong(Invariant.I6, about, "names another tenant")
+        yield violation(Invariant.I6, about, "names another tenant")
 
 
 def judge_session(stored: StoredVerification, session: VerificationSession | None) -> Iterator[Violation]:
-    """Say whether the session agrees with the verification it ran."""
+    """Yield a violation if the session disagrees with its verification."""
     about = stored.session_id
     if session is None:
-        yield _is_wrong(Invariant.I7, about, "the session of a verification cannot be read")
+        yield violation(Invariant.I7, about, "the session of a verification cannot be read")
         return
     if session.status in UNDER_WAY:
-        return  # it was not told yet; a sweep sees to it
+        return  # the outcome is not recorded yet; the scheduler repeats it
     verification = stored.verification
     agreed = (verification.verification_id, SessionStatus(verification.status), verification.decision)
     if (session.verification_id, session.status, session.decision) != agreed:
-        yield _is_wrong(
+        yield violation(
             Invariant.I5, about, f"the session is {session.status}, its verification {verification.status}"
         )
-
-
-def judge_events(
-    tenant_id: TenantId, stored: StoredVerification, told: Mapping[EventId, Collection[bytes]]
-) -> Iterator[Violation]:
-    """Say which events of a decision the log never told, or told in other words."""
-    for event in events.events(tenant_id, stored):
-        bodies = told.get(event.id, ())
-        about = f"{event.id} ({event.type} of {stored.verification.verification_id})"
-        if not bodies:
-            yield _is_wrong(Invariant.I4, about, "is not in the decision topic")
-        elif any(_read_event(body) != event for body in bodies):
-            yield _is_wrong(Invariant.I4, about, "was told otherwise than the record says")
-
-
-def _read_event(body: bytes) -> DecisionEvent | None:
-    try:
-        return DecisionEvent.from_bytes(body)
-    except ValidationError:
-        return None
-
-
-def judge_repeats(told: Mapping[EventId, Collection[bytes]]) -> Iterator[Violation]:
-    """Say which events were told in more than one form."""
-    for event_id, bodies in told.items():
-        if len(bodies) > 1:
-            yield _is_wrong(Invariant.I4, event_id, f"was told in {len(bodies)} different forms")
 
 
 def judge_audit(
     tenant_id: TenantId, stored: StoredVerification, rows: Mapping[AuditEventId, AuditEvent]
 ) -> Iterator[Violation]:
-    """Say which audit rows of a decision are missing, or tell of another decision."""
+    """Yield the audit rows of a decision that are missing or name another decision."""
     verification = stored.verification
     evaluated, *opened = events.audit_ids(tenant_id, stored)
     expected = [(evaluated, AuditAction.VERIFICATION_EVALUATED)]
@@ -191,17 +164,17 @@ def judge_audit(
         row = rows.get(event_id)
         about = f"{event_id} ({action} of {verification.verification_id})"
         if row is None:
-            yield _is_wrong(Invariant.I3, about, "is not in the audit log")
+            yield violation(Invariant.I3, about, "is not in the audit log")
         elif (row.action, row.decision_id, row.subject_id) != (
             action,
             verification.decision_id,
             verification.subject_id,
         ):
-            yield _is_wrong(Invariant.I3, about, "tells of another act, decision or subject")
+            yield violation(Invariant.I3, about, "names another action, decision or subject")
 
 
 def judge_actions(rows: Sequence[AuditEvent]) -> Iterator[Violation]:
-    """Say which decisions were audited more than once as evaluated, or as given to a reviewer."""
+    """Yield decisions with more than one audit row of evaluation or of opening a case."""
     seen: dict[tuple[str, str], AuditEventId] = {}
     for row in rows:
         if row.decision_id is None or row.action not in {
@@ -211,37 +184,37 @@ def judge_actions(rows: Sequence[AuditEvent]) -> Iterator[Violation]:
             continue
         other = seen.setdefault((row.action, row.decision_id), row.event_id)
         if other != row.event_id:
-            yield _is_wrong(Invariant.I3, row.event_id, f"is a second {row.action} of {row.decision_id}")
+            yield violation(Invariant.I3, row.event_id, f"is a second {row.action} of {row.decision_id}")
 
 
 def judge_walk(rows: Sequence[AuditEvent], sealed: Collection[AuditEventId]) -> Iterator[Violation]:
-    """Say where a walk over the pages met a row twice, out of order, or not at all.
+    """Yield the rows that the pages have twice, out of order, or not at all.
 
-    `sealed` are rows that stood in the chain before the walk began.
+    `sealed` are the rows in the chain before the first page was read.
     """
-    met: set[AuditEventId] = set()
+    seen: set[AuditEventId] = set()
     last: Position | None = None
     for row in rows:
         place = Position(row.created_at, row.event_id)
-        if row.event_id in met:
-            yield _is_wrong(Invariant.I10, row.event_id, "is met twice on the pages of the audit log")
+        if row.event_id in seen:
+            yield violation(Invariant.I10, row.event_id, "is twice on the pages of the audit log")
         elif last is not None and (place.created_at, place.id) > (last.created_at, last.id):
-            yield _is_wrong(Invariant.I10, row.event_id, "stands out of order on the pages of the audit log")
-        met.add(row.event_id)
+            yield violation(Invariant.I10, row.event_id, "stands out of order on the pages of the audit log")
+        seen.add(row.event_id)
         last = place
-    for event_id in sorted(set(sealed) - met):
-        yield _is_wrong(Invariant.I10, event_id, "is in the chain and on no page of the audit log")
+    for event_id in sorted(set(sealed) - seen):
+        yield violation(Invariant.I10, event_id, "is in the chain and on no page of the audit log")
 
 
 def case_expected(stored: StoredVerification, tenant_id: TenantId) -> str | None:
-    """Return the id of the review case a decision must have opened; None when it needed none."""
+    """Return the id of the review case a decision must have opened, or None."""
     if stored.verification.status is not VerificationStatus.REVIEW_REQUIRED:
         return None
     return review_case.case_id(tenant_id, stored.verification.verification_id)
 
 
 def hidden(canaries: Sequence[str]) -> tuple[tuple[bytes, ...], ...]:
-    """Return the forms in which each planted value could stand somewhere, in lower case."""
+    """Return the encodings to search for each planted value, in lower case."""
     return tuple(
         tuple({form.encode().lower(), json.dumps(form)[1:-1].encode().lower()})
         for form in canaries
@@ -252,7 +225,7 @@ def hidden(canaries: Sequence[str]) -> tuple[tuple[bytes, ...], ...]:
 def judge_canaries(
     needles: Sequence[Sequence[bytes]], where: str, *haystacks: bytes | None
 ) -> Iterator[Violation]:
-    """Say which planted value stands there, by its number and never by itself."""
+    """Yield the numbers of the planted values found, never the values."""
     for number, forms in enumerate(needles, start=1):
         if any(form in hay.lower() for hay in haystacks if hay for form in forms):
-            yield _is_wrong(Invariant.I9, where, f"holds canary {number}")
+            yield violation(Invariant.I9, where, f"holds canary {number}")

@@ -1,1 +1,1 @@
-"""The promises of stores, evidence and events that `app.adapters` keeps."""
+"""Ports of stores, evidence and events, implemented in `app.adapters`."""

@@ -1,7 +1,7 @@
-"""The promises about the audit log.
+"""The port of the audit log.
 
 Every method takes the tenant first, and another tenant's thing is `NotFound`. Each may raise
-`StoreUnavailable`; then nothing is known about what was asked, and asking again is safe.
+`StoreUnavailable`; then the outcome is unknown, and calling again is safe.
 """
 
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ class SealedRow:
     """A link of the chain with the row it seals."""
 
     event: AuditEvent | None
-    """None: the row is gone, or is no row any more."""
+    """None: the row is missing or cannot be parsed."""
     link: ChainLink
 
 
 class AuditLog(Protocol):
-    """Rows are only ever added (by `Journal.commit`); sealing joins them to the tenant's chain."""
+    """Read and seal audit rows, which `Journal.commit` adds; sealing links them to the tenant's chain."""
 
     async def page(
         self, tenant_id: TenantId, chosen: AuditFilter, *, limit: int, before: Position | None = None
@@ -64,7 +64,7 @@ class AuditLog(Protocol):
         ...
 
     async def seal(self, tenant_id: TenantId, rows: Sequence[tuple[AuditEventId, ChainLink]]) -> bool:
-        """Append links in order; False, and nothing written, when the head is not the one they follow.
+        """Append links in order; return False, writing nothing, when the head is not the one they follow.
 
         Raises:
             Damaged: The head is not one that `seal` wrote, or a row is unknown or already in the chain.

@@ -7,13 +7,13 @@ class Erased(VeristreamError):
     """The subject's data key was destroyed; what it sealed is gone for good."""
 
 
-class KeyNotHeld(VeristreamError):
-    """The process was not given the key that this needs; the words name what the key is for."""
+class KeyUnavailable(VeristreamError):
+    """The process does not have the key needed; the message names its purpose."""
 
 
 class Damaged(VeristreamError):
-    """What is kept is not what was put there; it must not be shown."""
+    """The stored bytes were altered; they must not be used."""
 
 
 class Conflict(VeristreamError):
-    """The record was changed by somebody else since it was read."""
+    """The record was changed since it was read."""

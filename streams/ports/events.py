@@ -1,7 +1,7 @@
-"""The promises about events: the feed a tenant reads, and who is told of a commit.
+"""The ports of events: the feed a tenant reads, and the publisher of committed events.
 
 Every method takes the tenant first, and another tenant's thing is `NotFound`. Each may raise
-`StoreUnavailable`; then nothing is known about what was asked, and asking again is safe.
+`StoreUnavailable`; then the outcome is unknown, and calling again is safe.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from schemas.ids import (
 
 @dataclass(frozen=True, slots=True)
 class FedEvent:
-    """An event and its place in the feed, which means nothing to anybody but the feed."""
+    """An event and its position in the feed, which is opaque to callers."""
 
     event: DecisionEvent
     place: str
 
 
 class EventFeed(Protocol):
-    """Reads a tenant's decision events in the order in which they became visible (G56).
+    """Read a tenant's decision events in the order in which they became visible (G56).
 
     That may be some seconds after their commit, where many nodes must agree on an order first.
     """
@@ -37,7 +37,7 @@ class EventFeed(Protocol):
         """Return at most `limit` events behind the place `after`, oldest first; "" is the beginning.
 
         An event that becomes visible later stands behind every place returned before, so a reader that
-        goes on from the last place misses none; one may be met twice. `until` leaves out what became
+        goes on from the last place misses none; one may be returned twice. `until` leaves out what became
         visible later than that.
 
         Raises:
@@ -58,7 +58,7 @@ class EventFeed(Protocol):
 
 
 class EventPublisher(Protocol):
-    """Tells the log what was committed; what it forgets the reconciler tells again."""
+    """Publish committed events; what is not published the outbox relay publishes later."""
 
     async def announce(
         self, tenant_id: TenantId, events: Sequence[DecisionEvent], audit_ids: Sequence[AuditEventId]

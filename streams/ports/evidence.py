@@ -1,7 +1,7 @@
-"""The promises about evidence: images and readings kept sealed, and small personal values beside them.
+"""The ports of evidence: sealed images and readings, and small sealed personal values.
 
 Every method takes the tenant first, and another tenant's thing is `NotFound`. Each may raise
-`StoreUnavailable`; then nothing is known about what was asked, and asking again is safe.
+`StoreUnavailable`; then the outcome is unknown, and calling again is safe.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from schemas.ids import EvidenceId, SubjectId, TenantId, VerificationId
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRow:
-    """What is known of a piece of evidence without opening it."""
+    """The metadata of a piece of evidence."""
 
     tenant_id: TenantId
     subject_id: SubjectId
@@ -29,17 +29,17 @@ class EvidenceRow:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceDraft:
-    """Evidence to be kept."""
+    """Evidence to be stored."""
 
     row: EvidenceRow
     content: bytes
 
 
 class EvidenceStore(Protocol):
-    """Keeps captured images and readings, sealed under the subject's key."""
+    """Store captured images and readings, sealed under the subject's key."""
 
     async def put(self, drafts: Sequence[EvidenceDraft]) -> None:
-        """Keep all of them or none; an id that is already kept stays as it is.
+        """Store all drafts or none; an id that is already stored is unchanged.
 
         Raises:
             Erased: A subject was erased.
@@ -57,7 +57,7 @@ class EvidenceStore(Protocol):
         ...
 
     async def describe(self, tenant_id: TenantId, evidence_id: EvidenceId) -> EvidenceRow:
-        """Return what is known of it, or raise `NotFound`."""
+        """Return its metadata, or raise `NotFound`."""
         ...
 
     async def discard(self, tenant_id: TenantId, evidence_ids: Sequence[EvidenceId]) -> None:
@@ -73,7 +73,7 @@ class EvidenceStore(Protocol):
 
 
 class Vault(Protocol):
-    """Seals small personal values under the subject's own key; destroying the key erases them."""
+    """Seal small personal values under the subject's own key; destroying the key erases them."""
 
     async def seal(self, tenant_id: TenantId, subject_id: SubjectId, label: str, plain: bytes) -> str:
         """Return the value sealed, base64; `label` must be given again to open it.
@@ -88,7 +88,7 @@ class Vault(Protocol):
 
         Raises:
             Erased: The subject was erased.
-            Damaged: It was altered, or sealed for somebody else or under another label.
+            Damaged: It was altered, or sealed for another subject or label.
         """
         ...
 
@@ -103,7 +103,7 @@ class Vault(Protocol):
         """Return at most `limit` of the holders whose keys were destroyed, behind the first `after` of them.
 
         In the order in which `destroy` named them; one may be named twice. A holder is among them by the time
-        its key is destroyed, and at once in every process: whoever keeps in memory what a key had opened asks
-        here before using it. Keys that an older version of the program destroyed are not named.
+        its key is destroyed, and at once in every process: code that caches what a key had opened calls this
+        before using it. Keys that an older version of the program destroyed are not returned.
         """
         ...

@@ -1,7 +1,7 @@
-"""The promises about records: changes committed in one transaction, and the records they leave.
+"""The ports of records: changes committed in one transaction, and queries of the records.
 
 Every method takes the tenant first, and another tenant's thing is `NotFound`. Each may raise
-`StoreUnavailable`; then nothing is known about what was asked, and asking again is safe.
+`StoreUnavailable`; then the outcome is unknown, and calling again is safe.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class RecordKind(StrEnum):
     REVIEW_CASE = "review_case"
     DECISION = "decision"
     PICTURE = "picture"
-    """For whom a picture was kept first, under the mode and the digest of its pixels."""
+    """The subject a picture was first stored for, by mode and digest of its pixels."""
     FLOW = "flow"
     FLOW_REVISION = "flow_revision"
     CAPABILITY = "capability"
@@ -42,7 +42,7 @@ class RecordKind(StrEnum):
     TOKEN = "token"  # noqa: S105 - a kind of record
     COUNTER = "counter"
     ACT = "act"
-    """Something done that changed no other record, such as a look at evidence (`streams.audit.rows`)."""
+    """An act that changed no other record, such as viewing evidence (`streams.audit.rows`)."""
     SETTINGS = "settings"
     WEBHOOK_ENDPOINT = "webhook_endpoint"
     WEBHOOK_HEALTH = "webhook_health"
@@ -63,7 +63,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A stored value with what the store must know of it; `body` is JSON and means nothing to the store."""
+    """A stored value with its metadata; `body` is JSON and opaque to the store."""
 
     tenant_id: TenantId
     kind: RecordKind
@@ -88,7 +88,7 @@ SEARCHED_UNDER: Final = frozenset({"mode", "status"})
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """All that one command changes, committed together or not at all; every id derives from the command.
+    """The changes of one command, committed atomically; every id derives from the command.
 
     The first record decides: when it is new (`version` 1) and already there, or when the stored
     version is not `version - 1`, nothing of the change is written. Any other record that is new and
@@ -105,25 +105,25 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What stands in the store after a commit."""
+    """The result of a commit."""
 
     record: Record
-    """The deciding record as it is stored, whoever wrote it."""
+    """The deciding record as stored, by this or an earlier commit."""
     won: bool
     """False when an earlier commit had written the record; that one is what gets answered."""
 
 
 class Journal(Protocol):
-    """Commits changes, and remembers which events still have to be published."""
+    """Commit changes, and track which events still have to be published."""
 
     async def commit(self, change: Change) -> Committed:
-        """Write the change once; the same change again answers what the first wrote, with `won` False.
+        """Write the change once; the same change again returns what the first wrote, with `won` False.
 
         A replay of a later version is known by its version and body; after further changes it is a
         `Conflict`.
 
         Raises:
-            Conflict: A record with `version` > 1 was changed by somebody else, or is not there.
+            Conflict: A record with `version` > 1 was changed concurrently, or does not exist.
         """
         ...
 
@@ -132,11 +132,11 @@ class Journal(Protocol):
         ...
 
     async def mark_emitted(self, event_ids: Sequence[EventId]) -> None:
-        """Remember that these events are in the log; unknown ids are ignored."""
+        """Mark events as published; unknown ids are ignored."""
         ...
 
     async def touch(self) -> None:
-        """Write something that says nothing, as a commit would; `StoreUnavailable` when it cannot."""
+        """Write a probe as a commit would, or raise `StoreUnavailable`."""
         ...
 
 
@@ -146,11 +146,11 @@ class Found:
 
     records: Sequence[Record]
     further: Position | None = None
-    """Before this nothing was looked at, though the page is not full; None: it is full, or that was all."""
+    """Where the search stopped before the page was full; None: it is full, or the end was reached."""
 
 
 class Records(Protocol):
-    """Reads what was committed; a commit that was answered is visible at once."""
+    """Query committed records; a commit that returned is visible at once."""
 
     async def get(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
         """Return the record, or raise `NotFound`."""
@@ -183,8 +183,8 @@ class Records(Protocol):
     ) -> Found:
         """Return what `page` would of the records whose `searched` text contains the fragment.
 
-        Letters count as they are: whoever wants no difference of case folds both. The fragment is not
+        The search is case-sensitive: callers fold both sides to ignore case. The fragment is not
         empty, and the index one of `SEARCHED_UNDER`. A store may stop before the page is full, rather than
-        look at all there is for a fragment of common pieces; `Found.further` then says where to go on.
+        search all records for a fragment of common pieces; `Found.further` is then where to continue.
         """
         ...

@@ -1,4 +1,4 @@
-"""All store ports opened together, and the working state of an agent."""
+"""The store ports of one adapter, and the working state of an agent."""
 
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -12,20 +12,20 @@ Value = TypeVar("Value")
 
 
 class WorkingState(Protocol[Value]):
-    """What an actor remembers of its keys; a miss means nothing, the store knows."""
+    """An actor's cache of its keys; after a miss the store decides."""
 
     def get(self, key: str) -> Value | None:
-        """Return what is remembered of the key."""
+        """Return the cached value of the key, or None."""
         ...
 
     def put(self, key: str, value: Value) -> None:
-        """Remember the value; old keys may be forgotten to make room."""
+        """Cache the value; old keys may be evicted."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Every store port, opened together by one adapter."""
+    """The store ports, opened by one adapter."""
 
     journal: Journal
     records: Records

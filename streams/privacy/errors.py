@@ -1,4 +1,4 @@
-"""What is answered to a request about a subject that was erased and gets no new key (G65)."""
+"""Refusals of requests about erased subjects (G65)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +13,8 @@ def subject_erased() -> Refused:
     return Refused.at("/subject_id", ProblemCode.VALIDATION_FAILED, message)
 
 
-def no_longer_kept(error: VeristreamError) -> Refused:
-    """Return the refusal of a command whose images are gone: for good with their subject, or sent again."""
+def no_longer_stored(error: VeristreamError) -> Refused:
+    """Return the refusal of a command whose images were erased or removed."""
     if isinstance(error, Erased):
         return subject_erased()
     message = "The images are no longer kept; send them again."
@@ -23,7 +23,7 @@ def no_longer_kept(error: VeristreamError) -> Refused:
 
 @contextmanager
 def refusing_erased() -> Iterator[None]:
-    """Refuse, where something is to be kept for the subject that the request names.
+    """Convert `Erased` into a refusal at /subject_id.
 
     Raises:
         Refused: VALIDATION_FAILED at /subject_id.

@@ -1,6 +1,6 @@
-"""Subject ids on their way through commands topics: sealed for the tenant, opened by whoever carries out.
+"""Seal subject ids in command topics, and open them in the worker.
 
-A tenant may name its customers by e-mail address, and topics are kept, copied and backed up apart from the
+A tenant may name its customers by e-mail address, and topics are copied and backed up apart from the
 store. Decision events carry the id in the clear, for they are the tenant's.
 """
 
@@ -12,21 +12,21 @@ from streams.ports.errors import Damaged, Erased
 from streams.ports.evidence import Vault
 
 _HOLDER: Final = SubjectId("tenant/subject-ids")
-"""Under whose key the ids of a tenant are sealed; no subject can have the name."""
+"""The vault subject whose key seals a tenant's subject ids; no subject can have this id."""
 
 _LABEL: Final = "subject_id"
 _MARK: Final = "~"
-"""Begins a sealed id; no subject id has the character."""
+"""Prefix of a sealed id; no subject id contains it."""
 
 
 async def seal_subject_id(vault: Vault, tenant_id: TenantId, subject_id: SubjectId) -> SubjectId:
-    """Return the id as a command carries it."""
+    """Return the sealed id for a command."""
     sealed = await vault.seal(tenant_id, _HOLDER, _LABEL, subject_id.encode())
     return SubjectId(f"{_MARK}{sealed}")
 
 
 async def open_subject_id(vault: Vault, tenant_id: TenantId, sent: SubjectId) -> SubjectId:
-    """Return the id that a command carries; one that is not sealed is itself.
+    """Return the opened id of a command; an unsealed id is returned unchanged.
 
     Raises:
         Refused: STORE_FAILED; it was altered, or is another tenant's.

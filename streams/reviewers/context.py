@@ -1,4 +1,4 @@
-"""What every use case about reviewers works with: ports, keys, clock and randomness in one value."""
+"""Dependencies of all use cases about reviewers: ports, keys, clock and randomness."""
 
 import hashlib
 import hmac
@@ -20,7 +20,7 @@ IDLE: Final = timedelta(minutes=30)
 
 
 class Passwords(Protocol):
-    """Hashes passwords with argon2id, away from the event loop and only so many at a time (S26)."""
+    """Hash passwords with argon2id, in threads and a limited number at a time (S26)."""
 
     async def hash(self, password: str) -> str:
         """Return the PHC form of a new hash.
@@ -30,22 +30,22 @@ class Passwords(Protocol):
         """
         ...
 
-    async def verify(self, kept: str | None, password: str) -> bool:
-        """Tell whether the password is the kept one; None costs as much and is never right (S27).
+    async def verify(self, stored_hash: str | None, password: str) -> bool:
+        """Return whether the password matches the hash; None costs as much and never matches (S27).
 
         Raises:
             Overloaded: Too many are waiting.
         """
         ...
 
-    def is_stale(self, kept: str) -> bool:
-        """Tell whether the hash was made with other parameters than new ones are."""
+    def is_stale(self, stored_hash: str) -> bool:
+        """Return whether the hash was made with outdated parameters."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """The ports and secrets behind members, their sessions, passwords and second factors."""
+    """Ports and secrets for members, their sessions, passwords and second factors."""
 
     records: Records
     commit: Commit
@@ -65,7 +65,7 @@ class People:
 
 
 def keyed_hash(key: bytes, label: str, *parts: str) -> str:
-    """Return HMAC-SHA-256 over the label and the parts, hexadecimal; no two lists of parts share it."""
+    """Return HMAC-SHA-256 over the label and the length-prefixed parts, hexadecimal."""
     encoded = [part.encode() for part in (label, *parts)]
     framed = b"".join(len(part).to_bytes(4, "big") + part for part in encoded)
     return hmac.new(key, framed, hashlib.sha256).hexdigest()

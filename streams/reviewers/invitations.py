@@ -1,4 +1,4 @@
-"""Members come in: invited with a one-time token, or added with a password at the command line (G87, S28)."""
+"""Add members: by invitation with a one-time token, or with a password from the command line (G87, S28)."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,8 +10,9 @@ from schemas.people import Reviewer, Role, TokenPurpose
 from schemas.problems import NotFound, ProblemCode, Refused
 from streams.audit.rows import write_row
 from streams.ports.records import Record, RecordKind
+from streams.reviewers.addresses import normal_email
 from streams.reviewers.context import People
-from streams.reviewers.members import Amended, add_member, amend, find_in_tenant, load_member, normal_email
+from streams.reviewers.members import Amended, add_member, amend, find_in_tenant, load_member
 from streams.reviewers.tokens import IssuedToken, issue_token
 from streams.tenants.handler import RequestName
 
@@ -22,7 +23,7 @@ GROUP_CHARS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class NewMember:
-    """Who shall be a member."""
+    """The member to add."""
 
     tenant_id: TenantId
     email: str
@@ -32,7 +33,7 @@ class NewMember:
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """A member that was invited, and the token that is shown this once."""
+    """An invited member, with the token that is shown once."""
 
     reviewer: Reviewer
     token: str | None = field(repr=False)
@@ -45,8 +46,8 @@ class Invitation:
         return self.token is None
 
 
-async def invite(people: People, wish: NewMember, request: RequestName, actor: Actor) -> Invitation:
-    """Add a member without a password, and draw the token to set one with.
+async def invite(people: People, member: NewMember, request: RequestName, actor: Actor) -> Invitation:
+    """Add a member without a password, and create the token to set one with.
 
     The answer is the same whether or not a member of another tenant has the address: only when the
     invitation is redeemed the address is bound.
@@ -54,25 +55,25 @@ async def invite(people: People, wish: NewMember, request: RequestName, actor: A
     Raises:
         Refused: MEMBER_EXISTS, in this tenant; IDEMPOTENCY_KEY_REUSED.
     """
-    first = await _answered(people, wish.tenant_id, request)
+    first = await _answered(people, member.tenant_id, request)
     if first is not None:
         return first
-    reviewer_id = UserId(derive_id("usr", request.id, normal_email(wish.email)))
-    issued = issue_token(people, _reviewer(people, wish, reviewer_id), TokenPurpose.INVITATION)
+    reviewer_id = UserId(derive_id("usr", request.id, normal_email(member.email)))
+    issued = issue_token(people, _reviewer(people, member, reviewer_id), TokenPurpose.INVITATION)
     reviewer = issued.reviewer
     marker = Record(
-        wish.tenant_id, RecordKind.TOKEN, request.id, reviewer_id.encode(), reviewer.created_at,
+        member.tenant_id, RecordKind.TOKEN, request.id, reviewer_id.encode(), reviewer.created_at,
         fingerprint=request.fingerprint,
     )  # fmt: skip
     row = _invited(people, reviewer, actor, "A member was invited.")
     if await add_member(people, reviewer, (row,), (issued.record, marker)):
         return Invitation(reviewer, issued.text, issued.expires_at)
-    first = await _answered(people, wish.tenant_id, request)
-    return first or await _first(people, wish.tenant_id, reviewer_id)
+    first = await _answered(people, member.tenant_id, request)
+    return first or await _first(people, member.tenant_id, reviewer_id)
 
 
 async def _answered(people: People, tenant_id: TenantId, request: RequestName) -> Invitation | None:
-    """Return the member the same request added, as first answered.
+    """Return the member the same request added, as first answered, or None.
 
     Raises:
         Refused: IDEMPOTENCY_KEY_REUSED.
@@ -90,15 +91,15 @@ async def _first(people: People, tenant_id: TenantId, reviewer_id: UserId) -> In
     return Invitation(Reviewer.from_bytes(added.first_body), None, None)
 
 
-async def add_with_password(people: People, wish: NewMember, actor: Actor) -> tuple[Reviewer, str]:
-    """Add a member with a password that was drawn, and return both; it is shown this once.
+async def add_with_password(people: People, member: NewMember, actor: Actor) -> tuple[Reviewer, str]:
+    """Add a member with a random password, and return both; the password is shown once.
 
     Raises:
         Refused: MEMBER_EXISTS.
         Overloaded: Too many passwords are being hashed.
     """
     password = draw_password(people)
-    reviewer = _reviewer(people, wish, UserId(people.new_id("usr"))).model_copy(
+    reviewer = _reviewer(people, member, UserId(people.new_id("usr"))).model_copy(
         update={
             "password_hash": await people.passwords.hash(password),
             "password_changed_at": people.clock(),
@@ -110,14 +111,14 @@ async def add_with_password(people: People, wish: NewMember, actor: Actor) -> tu
 
 
 def draw_password(people: People) -> str:
-    """Return a password nobody has to think of."""
+    """Return a random password."""
     drawn = people.draw(PASSWORD_GROUPS * GROUP_CHARS)
     text = "".join(ALPHABET[byte & 31] for byte in drawn)
     return "-".join(text[start : start + GROUP_CHARS] for start in range(0, len(text), GROUP_CHARS))
 
 
 async def give_reset_token(people: People, tenant_id: TenantId, email: str, actor: Actor) -> IssuedToken:
-    """Draw a token to set a password with; the password in use stays good until then, the factor in any case.
+    """Create a token to set a new password with; until then the current password stays valid.
 
     Raises:
         NotFound: The tenant has no member with this address.
@@ -138,18 +139,18 @@ async def give_reset_token(people: People, tenant_id: TenantId, email: str, acto
         return Amended(changed, (row,), (drawn.record,))
 
     await amend(people, tenant_id, found.reviewer.reviewer_id, with_token)
-    kept = await load_member(people.records, tenant_id, found.reviewer.reviewer_id)
-    return IssuedToken(kept.reviewer, drawn.record, drawn.expires_at, drawn.text)
+    stored = await load_member(people.records, tenant_id, found.reviewer.reviewer_id)
+    return IssuedToken(stored.reviewer, drawn.record, drawn.expires_at, drawn.text)
 
 
-def _reviewer(people: People, wish: NewMember, reviewer_id: UserId) -> Reviewer:
+def _reviewer(people: People, member: NewMember, reviewer_id: UserId) -> Reviewer:
     now = people.clock()
     return Reviewer(
         reviewer_id=reviewer_id,
-        tenant_id=wish.tenant_id,
-        email=normal_email(wish.email),
-        name=wish.name,
-        role=wish.role,
+        tenant_id=member.tenant_id,
+        email=normal_email(member.email),
+        name=member.name,
+        role=member.role,
         created_at=now,
         updated_at=now,
     )

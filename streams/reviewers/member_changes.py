@@ -1,4 +1,4 @@
-"""What colleagues change about a member: its role, and whether it is suspended (G87)."""
+"""Change a member's role or suspension, withdraw invitations, remove members (G87)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,43 +8,44 @@ from typing import Any, Final
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.ids import TenantId, UserId
 from schemas.members import Member
-from schemas.people import FactorResetWish, Reviewer, ReviewerCaller, Role
+from schemas.people import FactorResetRequest, Reviewer, ReviewerCaller, Role
 from schemas.problems import ProblemCode, Refused, VeristreamError
 from streams.audit.rows import write_row
+from streams.reviewers.addresses import email_record, read_email
 from streams.reviewers.context import People
-from streams.reviewers.members import Amended, amend, email_record, find_in_tenant, load_member, read_email
-from streams.reviewers.roles import Leave, is_owner, let_go
+from streams.reviewers.members import Amended, amend, find_in_tenant, load_member
+from streams.reviewers.roles import Departure, is_owner, let_go
 
 _NOTHING: Final = {
     "password_hash": None, "factor": None, "pending_factor": None, "factor_reset": None, "token_id": None,
     "open_sessions": (),
 }  # fmt: skip
-"""What a member who is gone has to sign in with."""
+"""The credentials of a removed member."""
 
 
 @dataclass(frozen=True, slots=True)
-class MemberWish:
-    """How a member shall change; None leaves it."""
+class MemberChanges:
+    """Changes to a member; None leaves a field unchanged."""
 
     role: Role | None = None
     active: bool | None = None
 
     def of(self, reviewer: Reviewer) -> dict[str, Any]:
-        """Return what differs from the member as it stands."""
-        wished = {"role": self.role, "active": self.active}
+        """Return the fields that differ from the member's current values."""
+        wanted = {"role": self.role, "active": self.active}
         return {
             name: value
-            for name, value in wished.items()
+            for name, value in wanted.items()
             if value is not None and value != getattr(reviewer, name)
         }
 
 
 class _IsOwnerMeanwhile(VeristreamError):
-    """The member would cease to be an owner, and nobody looked whether another stays."""
+    """The change would end an ownership without a valid permission to leave."""
 
 
 def show_member(reviewer: Reviewer, now: datetime) -> Member:
-    """Return the member as its colleagues see it: no hash, no factor, no session."""
+    """Return the member as shown to colleagues, without hash, factor and sessions."""
     return Member(
         reviewer_id=reviewer.reviewer_id,
         email=reviewer.email,
@@ -59,14 +60,14 @@ def show_member(reviewer: Reviewer, now: datetime) -> Member:
     )
 
 
-def waiting_reset(reviewer: Reviewer, now: datetime) -> FactorResetWish | None:
-    """Return the wish to reset the second factor that still waits for a second person, or None."""
-    wish = reviewer.factor_reset
-    return wish if wish is not None and now < wish.expires_at else None
+def waiting_reset(reviewer: Reviewer, now: datetime) -> FactorResetRequest | None:
+    """Return the pending request to reset the second factor, or None."""
+    reset = reviewer.factor_reset
+    return reset if reset is not None and now < reset.expires_at else None
 
 
 def require_may_make(caller: ReviewerCaller, role: Role) -> None:
-    """Refuse to make an owner to all but owners (G48).
+    """Raise unless the caller may make a member of this role: only owners make owners (G48).
 
     Raises:
         Refused: PERMISSION_DENIED.
@@ -76,9 +77,9 @@ def require_may_make(caller: ReviewerCaller, role: Role) -> None:
 
 
 async def change_member(
-    people: People, caller: ReviewerCaller, reviewer_id: UserId, wish: MemberWish, actor: Actor
+    people: People, caller: ReviewerCaller, reviewer_id: UserId, changes: MemberChanges, actor: Actor
 ) -> Reviewer:
-    """Change role or suspension; a suspension ends every session and token at once. A row for each act.
+    """Change role or suspension; a suspension ends every session and token. One audit row for each change.
 
     Raises:
         NotFound: The tenant has no such member.
@@ -87,27 +88,27 @@ async def change_member(
     rows = _Rows(people, actor)
     while True:
         standing = (await load_member(people.records, caller.tenant_id, reviewer_id)).reviewer
-        _require_may_change(caller, standing, wish)
+        _require_may_change(caller, standing, changes)
         leave = None
-        if _ceases(standing, wish):
-            pointer = "/active" if wish.active is False else "/role"
+        if _ceases(standing, changes):
+            pointer = "/active" if changes.active is False else "/role"
             leave = await let_go(people, caller.tenant_id, reviewer_id, pointer)
         try:
-            change = _change(people, caller, wish, leave, rows)
+            change = _change(people, caller, changes, leave, rows)
             return await amend(people, caller.tenant_id, reviewer_id, change)
         except _IsOwnerMeanwhile:
             continue
 
 
 def _change(
-    people: People, caller: ReviewerCaller, wish: MemberWish, leave: Leave | None, rows: "_Rows"
+    people: People, caller: ReviewerCaller, changes: MemberChanges, leave: Departure | None, rows: "_Rows"
 ) -> Callable[[Reviewer], Any]:
     async def changed(reviewer: Reviewer) -> Amended:
-        _require_may_change(caller, reviewer, wish)
-        differs, now = wish.of(reviewer), people.clock()
+        _require_may_change(caller, reviewer, changes)
+        differs, now = changes.of(reviewer), people.clock()
         if not differs:
             return Amended(reviewer)
-        if _ceases(reviewer, wish) and (leave is None or now >= leave.before):
+        if _ceases(reviewer, changes) and (leave is None or now >= leave.before):
             raise _IsOwnerMeanwhile
         if differs.get("active") is False:
             ended = {"open_sessions": (), "token_id": None, "factor_reset": None}
@@ -121,7 +122,7 @@ def _change(
 
 
 class _Rows:
-    """Writes the rows of a change, under the same ids however often it is tried."""
+    """Create the audit rows of a change, with the same ids in every retry."""
 
     def __init__(self, people: People, actor: Actor) -> None:
         self._people = people
@@ -129,7 +130,7 @@ class _Rows:
         self._ids = people.new_id("aud"), people.new_id("aud")
 
     def of(self, reviewer: Reviewer, differs: dict[str, Any]) -> tuple[AuditEvent, ...]:
-        """Return a row for a suspension, and one for another role or for letting the member in again."""
+        """Return a row for a suspension, and one for another role or a reactivation."""
         suspended = differs.get("active") is False
         rest = {name: value for name, value in differs.items() if not (name == "active" and suspended)}
         rows: list[AuditEvent] = []
@@ -149,16 +150,16 @@ class _Rows:
         return write_row(self._ids[number], action, self._actor, subject, now, detail=said, changes=changes)
 
 
-def _ceases(reviewer: Reviewer, wish: MemberWish) -> bool:
-    """Tell whether the member is an owner and would be none."""
-    return is_owner(reviewer) and not is_owner(reviewer.model_copy(update=wish.of(reviewer)))
+def _ceases(reviewer: Reviewer, changes: MemberChanges) -> bool:
+    """Return whether the changes would end the member's ownership."""
+    return is_owner(reviewer) and not is_owner(reviewer.model_copy(update=changes.of(reviewer)))
 
 
-def _require_may_change(caller: ReviewerCaller, reviewer: Reviewer, wish: MemberWish) -> None:
+def _require_may_change(caller: ReviewerCaller, reviewer: Reviewer, changes: MemberChanges) -> None:
     require_may_make(caller, reviewer.role)
-    if wish.role is None or wish.role is reviewer.role:
+    if changes.role is None or changes.role is reviewer.role:
         return
-    require_may_make(caller, wish.role)
+    require_may_make(caller, changes.role)
     if caller.reviewer_id == reviewer.reviewer_id and caller.role is not Role.OWNER:
         raise _denied("Nobody but an owner gives themselves another role.")
 
@@ -166,7 +167,7 @@ def _require_may_change(caller: ReviewerCaller, reviewer: Reviewer, wish: Member
 async def withdraw_invitation(
     people: People, caller: ReviewerCaller, reviewer_id: UserId, actor: Actor
 ) -> None:
-    """Withdraw an invitation that is not redeemed: token void, address free, member gone. One row.
+    """Withdraw an unredeemed invitation: void the token, free the address, remove the member. One audit row.
 
     Raises:
         NotFound: The tenant has no such member.
@@ -180,7 +181,7 @@ async def withdraw_invitation(
         _, version = await read_email(people, caller.tenant_id, standing.email)
 
         async def withdrawn(
-            reviewer: Reviewer, leave: Leave | None = leave, version: int = version
+            reviewer: Reviewer, leave: Departure | None = leave, version: int = version
         ) -> Amended:
             _require_open_invitation(caller, reviewer)
             if is_owner(reviewer) and (leave is None or people.clock() >= leave.before):
@@ -196,9 +197,9 @@ async def withdraw_invitation(
 
 
 async def remove_member(people: People, tenant_id: TenantId, email: str, actor: Actor) -> Reviewer:
-    """Remove a member for the operator, who may free an address that the wrong tenant bound. One row.
+    """Remove a member for the operator, for example to free an address. One audit row.
 
-    Every session ends, and whoever was invited with the address may redeem. Whether an owner stays is the
+    Every session ends, and another member invited with the address may redeem. Whether an owner stays is the
     operator's business.
 
     Raises:
@@ -216,7 +217,7 @@ async def remove_member(people: People, tenant_id: TenantId, email: str, actor: 
 
 
 def _gone(people: People, reviewer: Reviewer, version: int, row_id: str, actor: Actor, said: str) -> Amended:
-    """Return the member as nobody any more; `version` is that of the tenant's record of the address."""
+    """Return the member removed; `version` is that of the tenant's record of the address."""
     now = people.clock()
     gone = reviewer.model_copy(update={**_NOTHING, "withdrawn": True, "active": False, "updated_at": now})
     changes = {"active": False, "withdrawn": True}

@@ -1,4 +1,4 @@
-"""A tenant never loses its last active owner, however many leave at the same time (G48, G87)."""
+"""Keep at least one active owner in each tenant, also under concurrent changes (G48, G87)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,70 +14,72 @@ from streams.ports.records import Change, Position, Record, RecordKind, Records
 from streams.reviewers.context import People
 from streams.reviewers.members import MEMBERS_INDEX
 
-LEAVERS: Final = "owners"
-"""The id of the one record, beside a tenant's settings, through which owners leave one after the other."""
+DEPARTING_OWNERS: Final = "owners"
+"""The id of the record, beside a tenant's settings, that serialises owners who leave."""
 
 MAY_LEAVE: Final = timedelta(seconds=30)
-"""How long who was let go may take to be no owner any more."""
+"""How long a departing owner's change may take to be stored."""
 
 COUNTS_AS_GONE: Final = timedelta(seconds=120)
-"""How long an owner who was let go is not relied on; clocks of two fronts may differ by the rest."""
+"""How long a departing owner is not counted; the rest allows for clock differences."""
 
 _PAGE: Final = 100
 
 
-class Leavers(Frozen):
-    """Owners who were let go, and until when nobody relies on them."""
+class DepartingOwners(Frozen):
+    """Owners about to leave, and until when they are not counted."""
 
     until: Mapping[UserId, Timestamp]
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
-    """One owner may cease to be one, until then."""
+class Departure:
+    """Permission for one owner to leave, valid until `before`."""
 
     before: datetime
 
 
 def is_owner(reviewer: Reviewer) -> bool:
-    """Tell whether the member counts as an owner: of that role, and not suspended."""
+    """Return whether the member counts as an owner: of that role, and not suspended."""
     return reviewer.active and reviewer.role is Role.OWNER
 
 
-async def let_go(people: People, tenant_id: TenantId, reviewer_id: UserId, pointer: str) -> Leave:
-    """Let an owner leave when another stays.
+async def let_go(people: People, tenant_id: TenantId, reviewer_id: UserId, pointer: str) -> Departure:
+    """Permit an owner to leave if another active owner stays.
 
-    Of two owners who leave at once the record's version lets one go first, and the other then sees it.
+    Of two owners who leave concurrently the record's version orders them, and the second sees the first.
 
     Raises:
         Refused: VALIDATION_FAILED at the pointer; it is the last one.
     """
     while True:
-        kept, version = await _load(people.records, tenant_id)
+        stored, version = await _load(people.records, tenant_id)
         now = people.clock()
-        gone = {one: until for one, until in kept.until.items() if until > now and one != reviewer_id}
+        gone = {one: until for one, until in stored.until.items() if until > now and one != reviewer_id}
         if not await _owners(people.records, tenant_id) - gone.keys() - {reviewer_id}:
             message = "The last active owner can neither be suspended nor get another role."
             raise Refused.at(pointer, ProblemCode.VALIDATION_FAILED, message)
-        leavers = Leavers(until={**gone, reviewer_id: now + COUNTS_AS_GONE})
-        record = Record(tenant_id, RecordKind.SETTINGS, LEAVERS, leavers.to_bytes(), now, version=version + 1)
+        leavers = DepartingOwners(until={**gone, reviewer_id: now + COUNTS_AS_GONE})
+        record = Record(
+            tenant_id, RecordKind.SETTINGS, DEPARTING_OWNERS, leavers.to_bytes(), now, version=version + 1
+        )
         try:
             if (await people.commit(Change(tenant_id, (record,)))).won:
-                return Leave(now + MAY_LEAVE)
+                return Departure(now + MAY_LEAVE)
         except Conflict:
-            continue  # somebody else leaves: look again who stays
+            continue  # another owner leaves concurrently: check again
 
 
-async def _load(records: Records, tenant_id: TenantId) -> tuple[Leavers, int]:
+async def _load(records: Records, tenant_id: TenantId) -> tuple[DepartingOwners, int]:
     try:
-        record = await records.get(tenant_id, RecordKind.SETTINGS, LEAVERS)
+        record = await records.get(tenant_id, RecordKind.SETTINGS, DEPARTING_OWNERS)
     except NotFound:
-        return Leavers(until={}), 0
-    return Leavers.from_bytes(record.body), record.version
+        return DepartingOwners(until={}), 0
+    return DepartingOwners.from_bytes(record.body), record.version
 
 
 async def _owners(records: Records, tenant_id: TenantId) -> set[UserId]:
-    """Return the tenant's owners as they stand now."""
+    """Return the tenant's current owners."""
     found: set[UserId] = set()
     before: Position | None = None
     while True:

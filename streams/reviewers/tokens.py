@@ -1,4 +1,4 @@
-"""One-time tokens: how an invitation or a password reset is given out, and redeemed once (G87, G107, S28)."""
+"""Issue and redeem one-time tokens for invitations and password resets (G87, G107, S28)."""
 
 import base64
 import re
@@ -17,17 +17,17 @@ LIFETIME_OF: Final = {
     TokenPurpose.INVITATION: timedelta(days=7),
     TokenPurpose.PASSWORD_RESET: timedelta(hours=1),
 }
-"""A colleague may be away for some days; a reset is asked for by somebody who waits for it."""
+"""Lifetime by purpose: an invited colleague may be away for days, a reset is used at once."""
 
 TOKEN_BYTES: Final = 32
-"""256 random bits; guessing is hopeless, so a keyed hash is all that needs to be kept."""
+"""256 random bits; guessing is hopeless, so a keyed hash is all that needs to be stored."""
 
 _FORM: Final = re.compile(r"idt_[A-Za-z0-9_-]{43}")
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token that was drawn; it counts once member and record are committed together."""
+    """A new token; it is valid once member and record are committed in one change."""
 
     reviewer: Reviewer
     """The member with this token outstanding; an older one is void."""
@@ -39,7 +39,7 @@ class IssuedToken:
 
 
 def issue_token(people: People, reviewer: Reviewer, purpose: TokenPurpose) -> IssuedToken:
-    """Draw a token for a member; commits nothing, so it can be part of a larger change."""
+    """Create a token for a member; commits nothing, so it can be part of a larger change."""
     now = people.clock()
     text = "idt_" + base64.urlsafe_b64encode(people.draw(TOKEN_BYTES)).rstrip(b"=").decode()
     token = OneTimeToken(
@@ -57,7 +57,7 @@ def issue_token(people: People, reviewer: Reviewer, purpose: TokenPurpose) -> Is
 
 @dataclass(frozen=True, slots=True)
 class PresentedToken:
-    """A token that was found good; the member's record decides whether it still is when it is used."""
+    """A valid token; the member's record decides whether it is still valid when used."""
 
     token_id: str
     token: OneTimeToken
@@ -68,7 +68,7 @@ async def read_token(people: People, text: str) -> PresentedToken:
 
     Raises:
         Refused: CREDENTIALS_INVALID; of another form, unknown, used, replaced or expired, or its member is
-            suspended: which of them is nobody's business.
+            suspended; the reason is not disclosed.
     """
     if _FORM.fullmatch(text) is None:
         raise refused_token()
@@ -76,12 +76,12 @@ async def read_token(people: People, text: str) -> PresentedToken:
     try:
         record = await people.records.get(PLATFORM, RecordKind.TOKEN, token_id)
         token = OneTimeToken.from_bytes(record.body)
-        kept = await load_member(people.records, token.tenant_id, token.reviewer_id)
+        stored = await load_member(people.records, token.tenant_id, token.reviewer_id)
     except NotFound:
         raise refused_token() from None
     if people.clock() >= token.expires_at:
         raise refused_token()
-    require_outstanding(kept.reviewer, token_id)
+    require_outstanding(stored.reviewer, token_id)
     return PresentedToken(token_id, token)
 
 

@@ -1,1 +1,1 @@
-"""How a question reaches a person and what becomes of the answer: rules are pure, the rest needs ports."""
+"""Review cases: opening, assigning, concluding and appealing; the rules are pure."""

@@ -1,4 +1,4 @@
-"""What each move of a case is called, and what is written and told of it; pure."""
+"""Records, audit rows and events of each change of a review case; pure."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,8 +12,8 @@ from schemas.ids import AuditEventId, DecisionId, EventId, TenantId, derive_id
 from schemas.reviews import (
     AppealKey,
     AssignCase,
+    CaseCommandBase,
     CaseNote,
-    CaseWish,
     ClaimCase,
     EscalateCase,
     NoteCase,
@@ -29,12 +29,12 @@ from streams.ports.records import Record, RecordKind
 from streams.reviews import rules
 from streams.verification import records
 from streams.verification.events import EVENT_OF, event_of
-from streams.verification.session_records import next_session_record
+from streams.verification.records import next_session_record
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A case after a command, and how it is told."""
+    """A case after a command, with its audit action and event."""
 
     stored: StoredCase
     action: AuditAction
@@ -43,55 +43,60 @@ class Move:
     said: dict[str, Any] | None = None
 
 
-def moved(wish: CaseWish, stored: StoredCase, now: datetime) -> Move:
-    """Return what a command that decides nothing makes of a case.
+def moved(command: CaseCommandBase, stored: StoredCase, now: datetime) -> Move:
+    """Return the case after a command that is no conclusion.
 
     Raises:
         Refused: As `rules`.
     """
-    name = f"Review case {wish.review_case_id}"
-    match wish:
+    name = f"Review case {command.review_case_id}"
+    match command:
         case ClaimCase():
-            after = rules.claimed(stored, wish.reviewer_id, now)
-            detail = f"{name} was claimed by {wish.reviewer_id}."
+            after = rules.claimed(stored, command.reviewer_id, now)
+            detail = f"{name} was claimed by {command.reviewer_id}."
             return Move(after, AuditAction.CASE_ASSIGNED, detail, EventType.CASE_ASSIGNED)
         case AssignCase():
-            after = rules.assigned(stored, wish.reviewer_id, wish.actor.actor_id, now)
-            detail = f"{name} was assigned to {wish.reviewer_id}."
+            after = rules.assigned(stored, command.reviewer_id, command.actor.actor_id, now)
+            detail = f"{name} was assigned to {command.reviewer_id}."
             return Move(after, AuditAction.CASE_ASSIGNED, detail, EventType.CASE_ASSIGNED)
         case ReleaseCase():
-            after = rules.released(stored, wish.reviewer_id, now)
+            after = rules.released(stored, command.reviewer_id, now)
             return Move(after, AuditAction.CASE_RELEASED, f"{name} was given back.")
         case NoteCase():
-            after = rules.noted(stored, note_of(wish, now))
+            after = rules.noted(stored, note_of(command, now))
             return Move(
-                after, AuditAction.CASE_NOTED, f"A note was added to review case {wish.review_case_id}."
+                after, AuditAction.CASE_NOTED, f"A note was added to review case {command.review_case_id}."
             )
         case EscalateCase():
-            after = rules.escalated(stored, note_of(wish, now), now)
+            after = rules.escalated(stored, note_of(command, now), now)
             return Move(after, AuditAction.CASE_ESCALATED, f"{name} was escalated.", EventType.CASE_ESCALATED)
         case ReopenCase():
-            after = rules.reopened(stored, note_of(wish, now), now)
+            after = rules.reopened(stored, note_of(command, now), now)
             return Move(after, AuditAction.CASE_REOPENED, f"{name} was reopened.", EventType.CASE_REOPENED)
         case _:
-            raise TypeError(f"no such command: {type(wish).__name__}")
+            raise TypeError(f"no such command: {type(command).__name__}")
 
 
-def keyed(wish: OpenAppeal, now: datetime) -> tuple[Record, ...]:
-    """Return the record by which the request's Idempotency-Key finds its case; none without a key."""
-    if wish.key is None:
+def keyed(command: OpenAppeal, now: datetime) -> tuple[Record, ...]:
+    """Return the record that maps the request's Idempotency-Key to its case; none without a key."""
+    if command.key is None:
         return ()
-    used = AppealKey(review_case_id=wish.review_case_id, request_id=wish.actor.request_id)
+    used = AppealKey(review_case_id=command.review_case_id, request_id=command.actor.request_id)
     return (
         Record(
-            wish.tenant_id, RecordKind.TOKEN, wish.key, used.to_bytes(), now, fingerprint=wish.fingerprint
+            command.tenant_id,
+            RecordKind.TOKEN,
+            command.key,
+            used.to_bytes(),
+            now,
+            fingerprint=command.fingerprint,
         ),
     )
 
 
-def session_after(held: Record, stored: StoredVerification, now: datetime) -> Record:
-    """Return the session's row as a review leaves it."""
-    session, verification = sessions.row_of(held.body), stored.verification
+def session_after(current: Record, stored: StoredVerification, now: datetime) -> Record:
+    """Return the session's record with the review's result."""
+    session, verification = sessions.row_of(current.body), stored.verification
     changed = session.model_copy(
         update={
             "status": SessionStatus(verification.status.value),
@@ -101,28 +106,28 @@ def session_after(held: Record, stored: StoredVerification, now: datetime) -> Re
             "updated_at": now,
         }
     )
-    return next_session_record(held, changed, sessions.with_row(held.body, changed))
+    return next_session_record(current, changed, sessions.with_row(current.body, changed))
 
 
-def verification_record(held: Record, after: StoredVerification) -> Record:
-    """Return the verification as a review leaves it."""
+def verification_record(current: Record, after: StoredVerification) -> Record:
+    """Return the verification's record with the review's result."""
     verification = after.verification
     places = records.indexes(after.livemode, verification.subject_id, verification.status)
     indexes = (*places, records.by_decision(verification.decision_id))
-    return replace(held, body=after.to_bytes(), version=held.version + 1, indexes=indexes)
+    return replace(current, body=after.to_bytes(), version=current.version + 1, indexes=indexes)
 
 
 def superseded(
     tenant_id: TenantId,
-    held: Record,
+    current: Record,
     before: StoredVerification,
     after: StoredVerification,
     case: ReviewCase,
 ) -> list[Record]:
-    """Return the record of the decision that stood, and the one that stands now."""
+    """Return the records of the superseded decision and of the one in force now."""
     reviewer = case.conclusion.reviewer_id if case.conclusion else None
     decisions = (
-        rules.decision_of(before, held.created_at, None, after.verification.decision_id),
+        rules.decision_of(before, current.created_at, None, after.verification.decision_id),
         rules.decision_of(after, case.updated_at, reviewer),
     )
     return [
@@ -134,7 +139,7 @@ def superseded(
 def verification_event(
     tenant_id: TenantId, stored: StoredVerification, now: datetime, version: int
 ) -> DecisionEvent:
-    """Tell the decision a person made; the birth of the verification had told two events."""
+    """Return the event of a reviewer's decision; the evaluation itself published two events."""
     verification = stored.verification
     type_ = EVENT_OF[verification.status]
     return event_of(tenant_id, stored, type_, version + 1, verification.decision_id, now)
@@ -143,7 +148,7 @@ def verification_event(
 def case_events(
     tenant_id: TenantId, move: Move, version: int, decision_id: DecisionId | None
 ) -> tuple[DecisionEvent, ...]:
-    """Tell the move of a case, if it is one that others wait for."""
+    """Return the event of a change of a case, if it has one."""
     if move.event is None:
         return ()
     case = move.stored.case
@@ -170,11 +175,11 @@ def case_events(
 
 
 def row_of(
-    wish: CaseWish, move: Move, actor: Actor, version: int, decision_id: DecisionId | None
+    command: CaseCommandBase, move: Move, actor: Actor, version: int, decision_id: DecisionId | None
 ) -> AuditEvent:
-    """Write the audit row of a move."""
+    """Return the audit row of a change."""
     case = move.stored.case
-    event_id = derive_id("aud", wish.tenant_id, case.review_case_id, move.action, str(version))
+    event_id = derive_id("aud", command.tenant_id, case.review_case_id, move.action, str(version))
     changes = {
         "review_case_id": case.review_case_id,
         "verification_id": case.verification_id,
@@ -196,6 +201,8 @@ def row_of(
     )
 
 
-def note_of(wish: NoteCase | EscalateCase | ReopenCase | OpenAppeal, now: datetime) -> CaseNote:
-    """Return the remark a command carries, sealed as it came."""
-    return CaseNote(note_id=wish.note_id, author_id=wish.reviewer_id, text=wish.sealed_text, created_at=now)
+def note_of(command: NoteCase | EscalateCase | ReopenCase | OpenAppeal, now: datetime) -> CaseNote:
+    """Return the note a command carries, still sealed."""
+    return CaseNote(
+        note_id=command.note_id, author_id=command.reviewer_id, text=command.sealed_text, created_at=now
+    )

@@ -1,4 +1,4 @@
-"""The use cases of review cases; the case's actor is their one writer (G42, G43, G87)."""
+"""Execute the commands about review cases; the case's actor is the only writer (G42, G43, G87)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,7 +18,7 @@ from schemas.reviews import (
     AssignCase,
     CaseChanged,
     CaseCommand,
-    CaseWish,
+    CaseCommandBase,
     ConcludeCase,
     Conclusion,
     OpenAppeal,
@@ -59,17 +59,17 @@ from streams.verification import review_case
 from streams.verification.policy import VerificationPolicy
 
 IMAGES: Final = frozenset({EvidenceKind.IMAGE, EvidenceKind.SELFIE, EvidenceKind.PORTRAIT})
-"""What a reviewer must have looked at, where the tenant demands it."""
+"""Evidence a reviewer must have viewed, where the tenant requires it."""
 
-_NEEDED: Final[Mapping[type[CaseWish], Permission]] = {
+_NEEDED: Final[Mapping[type[CaseCommandBase], Permission]] = {
     ConcludeCase: Permission.CASES_CONCLUDE,
     ReopenCase: Permission.CASES_OVERTURN,
 }
-"""What an act on a case needs beside CASES_WORK, as the routes ask for it too."""
+"""The permission of each command that needs more than CASES_WORK; the routes require it too."""
 
 
 class ChangeCase:
-    """Carries out every command about a case once; the same command again changes nothing."""
+    """Execute each command about a case once; the same command again changes nothing."""
 
     def __init__(
         self,
@@ -88,96 +88,101 @@ class ChangeCase:
         self._cases = Aggregates(stores.journal, announcer, state)
         self._pause = pause
 
-    async def __call__(self, command: CaseCommand) -> CaseChanged:
-        """Change the case as wished; what it then is stands in the store.
+    async def __call__(self, message: CaseCommand) -> CaseChanged:
+        """Change the case as the command says; the result is in the store.
 
         Raises:
             Refused: NOT_FOUND, CASE_ALREADY_CONCLUDED, CASE_CLAIMED, SECOND_REVIEWER_MUST_DIFFER,
                 EVIDENCE_NOT_VIEWED, PERMISSION_DENIED, IDEMPOTENCY_KEY_REUSED, or what is wrong with the
-                wish.
-            StoreUnavailable: Nothing is known; the same command may be given again.
+                command.
+            StoreUnavailable: The outcome is unknown; the same command may be sent again.
             Conflict: The case, or what it decides, changed at every attempt.
         """
-        wish = command.root
-        if self._cases.has_answered(wish.tenant_id, wish.review_case_id, _id(wish)):
-            return CaseChanged(review_case_id=wish.review_case_id)
-        if isinstance(wish, OpenAppeal):
-            return await retry_conflicts(lambda: self._appeal(wish), self._pause)
-        return await retry_conflicts(lambda: self._change(wish), self._pause)
+        command = message.root
+        if self._cases.has_answered(command.tenant_id, command.review_case_id, _id(command)):
+            return CaseChanged(review_case_id=command.review_case_id)
+        if isinstance(command, OpenAppeal):
+            return await retry_conflicts(lambda: self._appeal(command), self._pause)
+        return await retry_conflicts(lambda: self._change(command), self._pause)
 
-    async def _require_permitted(self, wish: CaseWish) -> Reviewer:
-        """Return the member who acts; the front let them in, and since then much may have happened.
+    async def _require_permitted(self, command: CaseCommandBase) -> Reviewer:
+        """Return the acting member, checking the permission again since the front end did.
 
         Raises:
             Refused: PERMISSION_DENIED; no active member of the tenant has the role for it now.
         """
-        member = await self._member(wish.tenant_id, UserId(wish.actor.actor_id or ""))
-        needed = _NEEDED.get(type(wish), Permission.CASES_WORK)
+        member = await self._member(command.tenant_id, UserId(command.actor.actor_id or ""))
+        needed = _NEEDED.get(type(command), Permission.CASES_WORK)
         if member is None or not member.active or needed not in PERMISSIONS_OF[member.role]:
             message = f"This needs an active member who holds the permission {needed} now."
             raise Refused.because(ProblemCode.PERMISSION_DENIED, message)
-        if not isinstance(wish, AssignCase) and getattr(wish, "reviewer_id", None) != member.reviewer_id:
+        if (
+            not isinstance(command, AssignCase)
+            and getattr(command, "reviewer_id", None) != member.reviewer_id
+        ):
             raise Refused.because(ProblemCode.PERMISSION_DENIED, "Nobody acts in a colleague's name.")
         return member
 
-    async def _change(self, wish: Any) -> CaseChanged:
-        answered = CaseChanged(review_case_id=wish.review_case_id)
-        record = await self._find(wish.tenant_id, RecordKind.REVIEW_CASE, wish.review_case_id)
+    async def _change(self, command: Any) -> CaseChanged:
+        answered = CaseChanged(review_case_id=command.review_case_id)
+        record = await self._find(command.tenant_id, RecordKind.REVIEW_CASE, command.review_case_id)
         stored = StoredCase.from_bytes(record.body)
-        if _id(wish) in stored.requests:
-            self._cases.remember(wish.tenant_id, wish.review_case_id, stored.requests)
+        if _id(command) in stored.requests:
+            self._cases.remember(command.tenant_id, command.review_case_id, stored.requests)
             return answered
-        member = await self._require_permitted(wish)
-        move = await self._move(wish, member, stored, to_milliseconds(self._clock()))
-        await self._commit(wish, move, record)
+        member = await self._require_permitted(command)
+        move = await self._move(command, member, stored, to_milliseconds(self._clock()))
+        await self._commit(command, move, record)
         return answered
 
-    async def _move(self, wish: CaseWish, member: Reviewer, stored: StoredCase, now: datetime) -> Move:
-        if isinstance(wish, ConcludeCase):
-            return await self._conclude(wish, member, stored, now)
-        if isinstance(wish, AssignCase):
-            await self._require_member(wish.tenant_id, wish.reviewer_id)
-        return moved(wish, stored, now)
+    async def _move(
+        self, command: CaseCommandBase, member: Reviewer, stored: StoredCase, now: datetime
+    ) -> Move:
+        if isinstance(command, ConcludeCase):
+            return await self._conclude(command, member, stored, now)
+        if isinstance(command, AssignCase):
+            await self._require_member(command.tenant_id, command.reviewer_id)
+        return moved(command, stored, now)
 
     async def _conclude(
-        self, wish: ConcludeCase, member: Reviewer, stored: StoredCase, now: datetime
+        self, command: ConcludeCase, member: Reviewer, stored: StoredCase, now: datetime
     ) -> Move:
-        settings = await self._settings(wish.tenant_id)
+        settings = await self._settings(command.tenant_id)
         conclusion = Conclusion(
-            reviewer_id=wish.reviewer_id,
-            outcome=wish.outcome,
-            reason_codes=wish.reason_codes,
-            note=wish.sealed_note,
+            reviewer_id=command.reviewer_id,
+            outcome=command.outcome,
+            reason_codes=command.reason_codes,
+            note=command.sealed_note,
             concluded_at=now,
-            flow_id=wish.flow_id,
-            session_id=wish.session_id,
+            flow_id=command.flow_id,
+            session_id=command.session_id,
         )
-        viewed = not settings.require_evidence_view or await self._all_viewed(wish, stored.case)
+        viewed = not settings.require_evidence_view or await self._all_viewed(command, stored.case)
         oneself = rules.is_about(stored.case.subject_id, member)
-        overturns = wish.may_overturn and Permission.CASES_OVERTURN in PERMISSIONS_OF[member.role]
+        overturns = command.may_overturn and Permission.CASES_OVERTURN in PERMISSIONS_OF[member.role]
         deciding = rules.Deciding(conclusion, overturns, settings.four_eyes, viewed, oneself)
         after = rules.concluded(stored, deciding)
-        said = {"outcome": wish.outcome, "reason_codes": list(wish.reason_codes)}
-        case_id, status = wish.review_case_id, after.case.status
+        said = {"outcome": command.outcome, "reason_codes": list(command.reason_codes)}
+        case_id, status = command.review_case_id, after.case.status
         if status is CaseStatus.AWAITING_SECOND:
             detail = f"Review case {case_id} was concluded by a first person; a second one must agree."
             return Move(after, AuditAction.CASE_FIRST_CONCLUDED, detail, said=said)
         if status is CaseStatus.ESCALATED:
             detail = f"Two people disagreed on review case {case_id}; it was escalated."
             return Move(after, AuditAction.CASE_ESCALATED, detail, EventType.CASE_ESCALATED, said)
-        detail = f"Review case {case_id} was concluded with {wish.outcome}."
+        detail = f"Review case {case_id} was concluded with {command.outcome}."
         return Move(after, AuditAction.CASE_CONCLUDED, detail, EventType.CASE_CONCLUDED, said)
 
-    async def _all_viewed(self, wish: ConcludeCase, case: ReviewCase) -> bool:
-        """Tell whether the reviewer looked at every image of the verification that is still kept."""
+    async def _all_viewed(self, command: ConcludeCase, case: ReviewCase) -> bool:
+        """Return whether the reviewer viewed every stored image of the verification."""
         if case.verification_id is None:
             return True
-        record = await self._find(wish.tenant_id, RecordKind.VERIFICATION, case.verification_id)
+        record = await self._find(command.tenant_id, RecordKind.VERIFICATION, case.verification_id)
         verification = StoredVerification.from_bytes(record.body).verification
         document = verification.document.evidence if verification.document else ()
         wanted = {one.id for one in (*verification.evidence, *document) if one.kind in IMAGES}
-        index = viewed_index(case.verification_id, wish.reviewer_id)
-        seen = await self._stores.records.page(wish.tenant_id, RecordKind.ACT, index, limit=500)
+        index = viewed_index(case.verification_id, command.reviewer_id)
+        seen = await self._stores.records.page(command.tenant_id, RecordKind.ACT, index, limit=500)
         return wanted <= {record.body.decode() for record in seen}
 
     async def _require_member(self, tenant_id: TenantId, reviewer_id: UserId) -> None:
@@ -193,86 +198,86 @@ class ChangeCase:
             return None
         return Reviewer.from_bytes(record.body)
 
-    async def _appeal(self, wish: OpenAppeal) -> CaseChanged:
-        """Open the case, or answer with the one that the key or the decision has already."""
-        used = await self._used(wish)
+    async def _appeal(self, command: OpenAppeal) -> CaseChanged:
+        """Open an appeal, or return the case that the key or the decision already has."""
+        used = await self._used(command)
         if used is not None:
-            replayed = used.request_id != _id(wish)
+            replayed = used.request_id != _id(command)
             return CaseChanged(review_case_id=used.review_case_id, replayed=replayed)
-        held = await self._find(wish.tenant_id, RecordKind.VERIFICATION, wish.verification_id)
-        stored = StoredVerification.from_bytes(held.body)
+        current = await self._find(command.tenant_id, RecordKind.VERIFICATION, command.verification_id)
+        stored = StoredVerification.from_bytes(current.body)
         now = to_milliseconds(self._clock())
         due = timedelta(hours=self._policy.review_due_h)
         try:
             standing = await self._stores.records.get(
-                wish.tenant_id, RecordKind.REVIEW_CASE, wish.review_case_id
+                command.tenant_id, RecordKind.REVIEW_CASE, command.review_case_id
             )
         except NotFound:
             standing = None
         if standing is not None:
-            if wish.key is not None:
-                await self._stores.journal.commit(Change(wish.tenant_id, keyed(wish, now)))
+            if command.key is not None:
+                await self._stores.journal.commit(Change(command.tenant_id, keyed(command, now)))
             requests = StoredCase.from_bytes(standing.body).requests
-            self._cases.remember(wish.tenant_id, wish.review_case_id, requests)
-            return CaseChanged(review_case_id=wish.review_case_id)
-        case = rules.appeal_of(stored, wish.review_case_id, now, due)
-        opened = StoredCase(case=case.model_copy(update={"notes": (note_of(wish, now),)}))
-        record = Record(wish.tenant_id, RecordKind.REVIEW_CASE, case.review_case_id, b"", now, version=0)
+            self._cases.remember(command.tenant_id, command.review_case_id, requests)
+            return CaseChanged(review_case_id=command.review_case_id)
+        case = rules.appeal_of(stored, command.review_case_id, now, due)
+        opened = StoredCase(case=case.model_copy(update={"notes": (note_of(command, now),)}))
+        record = Record(command.tenant_id, RecordKind.REVIEW_CASE, case.review_case_id, b"", now, version=0)
         detail = f"Review case {case.review_case_id} was opened by an appeal."
         move = Move(opened, AuditAction.CASE_OPENED, detail, EventType.CASE_OPENED)
-        await self._commit(wish, move, record, keyed(wish, now))
-        return CaseChanged(review_case_id=wish.review_case_id)
+        await self._commit(command, move, record, keyed(command, now))
+        return CaseChanged(review_case_id=command.review_case_id)
 
-    async def _used(self, wish: OpenAppeal) -> AppealKey | None:
-        """Return what the request's key was answered with, None before its first use.
+    async def _used(self, command: OpenAppeal) -> AppealKey | None:
+        """Return the first answer of the request's key, or None before its first use.
 
         Raises:
             Refused: IDEMPOTENCY_KEY_REUSED.
         """
-        if wish.key is None:
+        if command.key is None:
             return None
         try:
-            record = await self._stores.records.get(wish.tenant_id, RecordKind.TOKEN, wish.key)
+            record = await self._stores.records.get(command.tenant_id, RecordKind.TOKEN, command.key)
         except NotFound:
             return None
-        if record.fingerprint != wish.fingerprint:
+        if record.fingerprint != command.fingerprint:
             raise key_reused()
         return AppealKey.from_bytes(record.body)
 
     async def _commit(
-        self, wish: CaseWish, move: Move, record: Record, more: tuple[Record, ...] = ()
+        self, command: CaseCommandBase, move: Move, record: Record, more: tuple[Record, ...] = ()
     ) -> None:
-        """Commit the case with what it makes of its verification, and tell."""
-        requests = with_request(move.stored.requests, _id(wish))
+        """Commit the case with its effects on the verification, and publish the events."""
+        requests = with_request(move.stored.requests, _id(command))
         stored = move.stored.model_copy(update={"requests": requests})
         version = record.version + 1
         changed = replace(
             record, body=stored.to_bytes(), version=version, indexes=review_case.indexes(stored.case)
         )
-        effects = await self._effects(wish.tenant_id, stored.case)
-        actor = await open_actor(self._stores.vault, wish.tenant_id, wish.actor)
+        effects = await self._effects(command.tenant_id, stored.case)
+        actor = await open_actor(self._stores.vault, command.tenant_id, command.actor)
         change = Change(
-            wish.tenant_id,
+            command.tenant_id,
             (changed, *effects.records, *more),
-            (row_of(wish, move, actor, version, effects.decision_id),),
-            (*case_events(wish.tenant_id, move, version, effects.decision_id), *effects.events),
+            (row_of(command, move, actor, version, effects.decision_id),),
+            (*case_events(command.tenant_id, move, version, effects.decision_id), *effects.events),
         )
-        await self._cases.commit(change, wish.review_case_id, requests)
+        await self._cases.commit(change, command.review_case_id, requests)
 
     async def _effects(self, tenant_id: TenantId, case: ReviewCase) -> "_Effects":
-        """Return what the case makes of its verification, its session row and its decision records."""
+        """Return the case's effects on its verification, session and decision records."""
         if case.verification_id is None:
             return _Effects()
-        held = await self._find(tenant_id, RecordKind.VERIFICATION, case.verification_id)
-        before = StoredVerification.from_bytes(held.body)
+        current = await self._find(tenant_id, RecordKind.VERIFICATION, case.verification_id)
+        before = StoredVerification.from_bytes(current.body)
         after = rules.reviewed(before, case, tenant_id)
         if after == before:
             return _Effects(decision_id=before.verification.decision_id)
-        records = [verification_record(held, after)]
+        records = [verification_record(current, after)]
         events: tuple[DecisionEvent, ...] = ()
         if after.verification.decision_id != before.verification.decision_id:
-            records += superseded(tenant_id, held, before, after, case)
-            events = (verification_event(tenant_id, after, case.updated_at, held.version + 1),)
+            records += superseded(tenant_id, current, before, after, case)
+            events = (verification_event(tenant_id, after, case.updated_at, current.version + 1),)
         records += await self._session_records(tenant_id, after, case.updated_at)
         return _Effects(tuple(records), events, after.verification.decision_id)
 
@@ -280,10 +285,10 @@ class ChangeCase:
         self, tenant_id: TenantId, stored: StoredVerification, now: datetime
     ) -> list[Record]:
         try:
-            held = await self._stores.records.get(tenant_id, RecordKind.SESSION, stored.session_id)
+            current = await self._stores.records.get(tenant_id, RecordKind.SESSION, stored.session_id)
         except NotFound:
             return []
-        return [session_after(held, stored, now)]
+        return [session_after(current, stored, now)]
 
     async def _find(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
         try:
@@ -294,7 +299,7 @@ class ChangeCase:
 
 @dataclass(frozen=True, slots=True)
 class _Effects:
-    """What a change of a case changes beside it."""
+    """Further records and events of a change of a case."""
 
     records: tuple[Record, ...] = ()
     events: tuple[DecisionEvent, ...] = ()
@@ -302,16 +307,16 @@ class _Effects:
 
 
 def viewed_index(verification_id: str, reviewer_id: str) -> tuple[str, str]:
-    """Return the place under which a reviewer's looks at a verification's evidence are listed."""
+    """Return the index of a reviewer's views of a verification's evidence."""
     return "viewed", f"{verification_id}|{reviewer_id}"
 
 
 async def find_decision(records: Records, tenant_id: TenantId, decision_id: str) -> Record | None:
-    """Return the verification whose standing decision this is, None when there is none."""
+    """Return the verification whose current decision this is, or None."""
     index = verification_records.by_decision(DecisionId(decision_id))
     found = await records.page(tenant_id, RecordKind.VERIFICATION, index, limit=1)
     return found[0] if found else None
 
 
-def _id(wish: CaseWish) -> str:
-    return wish.actor.request_id
+def _id(command: CaseCommandBase) -> str:
+    return command.actor.request_id

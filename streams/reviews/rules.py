@@ -1,10 +1,9 @@
-"""How a case moves and what a conclusion makes of its verification (G25, G26, G42, G43, G89, G90); pure."""
+"""State transitions of a case and of its verification (G25, G26, G42, G43, G89, G90); pure."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from schemas.decisions import Decision
 from schemas.enums import (
     ActorType,
     CaseKind,
@@ -19,17 +18,17 @@ from schemas.ids import DecisionId, ReviewCaseId, TenantId, UserId, Verification
 from schemas.people import Reviewer
 from schemas.problems import ProblemCode, Refused
 from schemas.reasons import ReasonCode
-from schemas.reviews import CaseNote, CaseOutcome, Conclusion, ReviewCase, StoredCase
+from schemas.reviews import CaseNote, CaseOutcome, Conclusion, Decision, ReviewCase, StoredCase
 from schemas.tenant_settings import FourEyes
 from schemas.verifications import StoredVerification, Verification
-from streams.verification.rules import tell
+from streams.verification.rules import to_reasons
 from streams.verification.sandbox import PREFIX as SIMULATED
 
 LEASE: Final = timedelta(minutes=30)
-"""How long a claimed case is its reviewer's (G42)."""
+"""How long the lease of a claimed case lasts (G42)."""
 
 MOST_NOTES: Final = 500
-"""Notes of one case; a case with more is a conversation."""
+"""Largest number of notes of one case."""
 
 _STATUS_OF: Final = {
     CaseOutcome.APPROVE: VerificationStatus.APPROVED,
@@ -43,19 +42,19 @@ _DECISION_OF: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Deciding:
-    """A reviewer about to conclude."""
+    """A conclusion and the facts that decide what it does."""
 
     conclusion: Conclusion
     may_overturn: bool
     four_eyes: FourEyes
     all_viewed: bool
-    """Every image was looked at, or nobody demands it."""
+    """Every image was viewed, or the tenant does not require it."""
     about_oneself: bool = False
     """The subject is the reviewer."""
 
 
 def claimed(stored: StoredCase, reviewer: UserId, now: datetime) -> StoredCase:
-    """Return the case in the reviewer's hands for the time of a lease.
+    """Return the case claimed by the reviewer for the time of a lease.
 
     Raises:
         Refused: CASE_ALREADY_CONCLUDED, CASE_CLAIMED.
@@ -66,7 +65,7 @@ def claimed(stored: StoredCase, reviewer: UserId, now: datetime) -> StoredCase:
 
 
 def assigned(stored: StoredCase, to: UserId, by: str | None, now: datetime) -> StoredCase:
-    """Return the case given to a colleague, who has no lease yet.
+    """Return the case assigned to a colleague, who has no lease yet.
 
     Raises:
         Refused: CASE_ALREADY_CONCLUDED, CASE_CLAIMED.
@@ -77,7 +76,7 @@ def assigned(stored: StoredCase, to: UserId, by: str | None, now: datetime) -> S
 
 
 def released(stored: StoredCase, reviewer: UserId, now: datetime) -> StoredCase:
-    """Return the case given back.
+    """Return the case without its assignee.
 
     Raises:
         Refused: CASE_ALREADY_CONCLUDED, CASE_CLAIMED.
@@ -89,10 +88,10 @@ def released(stored: StoredCase, reviewer: UserId, now: datetime) -> StoredCase:
 
 
 def noted(stored: StoredCase, note: CaseNote) -> StoredCase:
-    """Return the case with one remark more; concluded cases take remarks too.
+    """Return the case with a further note; concluded cases take notes too.
 
     Raises:
-        Refused: VALIDATION_FAILED when there is no room.
+        Refused: VALIDATION_FAILED when the case has too many notes.
     """
     if len(stored.case.notes) >= MOST_NOTES:
         message = f"A case has at most {MOST_NOTES} notes."
@@ -101,7 +100,7 @@ def noted(stored: StoredCase, note: CaseNote) -> StoredCase:
 
 
 def escalated(stored: StoredCase, note: CaseNote, now: datetime) -> StoredCase:
-    """Return the case handed to a lead.
+    """Return the case escalated to a lead.
 
     Raises:
         Refused: CASE_ALREADY_CONCLUDED, CASE_CLAIMED.
@@ -113,7 +112,7 @@ def escalated(stored: StoredCase, note: CaseNote, now: datetime) -> StoredCase:
 
 
 def reopened(stored: StoredCase, note: CaseNote, now: datetime) -> StoredCase:
-    """Return a concluded case as a question again; only who may overturn answers it.
+    """Return a concluded case reopened; only a reviewer who may overturn concludes it again.
 
     Raises:
         Refused: VALIDATION_FAILED when it was not concluded.
@@ -135,7 +134,7 @@ def reopened(stored: StoredCase, note: CaseNote, now: datetime) -> StoredCase:
 
 
 def concluded(stored: StoredCase, deciding: Deciding) -> StoredCase:
-    """Return the case after a reviewer decided: concluded, waiting for a second person, or escalated.
+    """Return the case after a conclusion: concluded, waiting for a second reviewer, or escalated.
 
     Raises:
         Refused: CASE_ALREADY_CONCLUDED, CASE_CLAIMED, SECOND_REVIEWER_MUST_DIFFER, EVIDENCE_NOT_VIEWED,
@@ -169,7 +168,7 @@ def concluded(stored: StoredCase, deciding: Deciding) -> StoredCase:
 
 
 def is_about(subject_id: str, reviewer: Reviewer) -> bool:
-    """Tell whether the subject goes by the reviewer's id or e-mail address, in the sandbox too (S74)."""
+    """Return whether the subject id is the reviewer's id or e-mail address, in the sandbox too (S74)."""
     named = subject_id.casefold()
     plain = named.partition("@")[2] if named.startswith(SIMULATED) else named
     return plain in {reviewer.reviewer_id, reviewer.email.casefold()}
@@ -199,7 +198,7 @@ def _final(stored: StoredCase, conclusion: Conclusion) -> StoredCase:
 
 
 def needs_second(case: ReviewCase, conclusion: Conclusion, four_eyes: FourEyes) -> bool:
-    """Tell whether a second person must agree (G43); a request for more input decides nothing."""
+    """Return whether a second reviewer must agree (G43); a request for input decides nothing."""
     if conclusion.outcome is CaseOutcome.REQUEST_INPUT:
         return False
     critical = case.risk_level is RiskLevel.CRITICAL
@@ -215,7 +214,7 @@ def needs_second(case: ReviewCase, conclusion: Conclusion, four_eyes: FourEyes) 
 
 
 def review_status(case: ReviewCase, outcome: CaseOutcome) -> ReviewStatus:
-    """Return what a conclusion says of the machine's recommendation, never of the person (G26)."""
+    """Return the review status: whether the conclusion confirms the recommendation (G26)."""
     if outcome is CaseOutcome.REQUEST_INPUT:
         return ReviewStatus.PENDING
     upheld = _STATUS_OF[outcome].value == case.recommendation.value
@@ -223,10 +222,10 @@ def review_status(case: ReviewCase, outcome: CaseOutcome) -> ReviewStatus:
 
 
 def appeal_of(stored: StoredVerification, case_id: ReviewCaseId, now: datetime, due: timedelta) -> ReviewCase:
-    """Open the case of an appeal against a final decision (G25, G87).
+    """Return the case of an appeal against a final decision (G25, G87).
 
     Raises:
-        Refused: VALIDATION_FAILED when there is no final decision, or a question is open already.
+        Refused: VALIDATION_FAILED when there is no final decision, or a case is open already.
     """
     verification = stored.verification
     if verification.status not in _DECISION_OF or verification.review_status is ReviewStatus.PENDING:
@@ -251,7 +250,7 @@ def appeal_of(stored: StoredVerification, case_id: ReviewCaseId, now: datetime, 
 
 
 def reviewed(stored: StoredVerification, case: ReviewCase, tenant_id: TenantId) -> StoredVerification:
-    """Return the verification as its case leaves it: the review status, and the decision when it changed."""
+    """Return the verification with the case's review status and, if changed, its decision."""
     verification = stored.verification
     update: dict[str, object] = {
         "review_status": case.review_status,
@@ -282,7 +281,7 @@ def _new_decision(
         "status": status,
         "decision": _DECISION_OF[status],
         "decision_id": DecisionId(superseding),
-        "reasons": tell(codes),
+        "reasons": to_reasons(codes),
     }
 
 
@@ -292,7 +291,7 @@ def decision_of(
     reviewer: UserId | None,
     superseded_by: DecisionId | None = None,
 ) -> Decision:
-    """Return the decision record of a verification as it stands."""
+    """Return the record of the current decision of a verification."""
     verification = stored.verification
     return Decision(
         decision_id=verification.decision_id,
@@ -314,7 +313,7 @@ def decision_of(
 
 
 def appeal_id(tenant_id: TenantId, verification_id: VerificationId, decision_id: DecisionId) -> ReviewCaseId:
-    """Derive the id of the appeal against one decision: one decision is appealed once at a time."""
+    """Derive the id of the appeal against a decision: a decision has one appeal at a time."""
     return ReviewCaseId(derive_id("rc", tenant_id, verification_id, "appeal", decision_id))
 
 

@@ -1,1 +1,1 @@
-"""The machinery under every agent: log, consumer, guard, tables, answers; it knows no domain rule."""
+"""The infrastructure of agents: Kafka clients, consumer, guard, tables and replies, without domain rules."""

@@ -1,4 +1,4 @@
-"""Attaches a handler to a topic: one actor per partition, its records carried out in a bounded window."""
+"""Attach a handler to a topic: one actor per partition, with a bounded window of records in progress."""
 
 import asyncio
 from functools import partial
@@ -23,7 +23,7 @@ _LOG_APPEND_TIME: Final = 1
 Command = TypeVar("Command", bound=BaseModel)
 
 _AT_WORK: Final = WeakKeyDictionary[faust.App, set[asyncio.Task[Any]]]()
-"""The actors of each app and the tasks that carry its records out."""
+"""The actors of each app and the tasks that execute its records."""
 
 
 def attach(
@@ -34,7 +34,7 @@ def attach(
     contract: Contract[Command],
     handle: Handle[Command],
 ) -> None:
-    """Let an agent take every record of the topic through the guard to the handler.
+    """Attach an agent that passes every record of the topic through the guard to the handler.
 
     Partitions are handled side by side, and so are the records of one partition that have different keys;
     records of one key are handled in their order. A record whose handling is cut short by a stop or a
@@ -70,14 +70,14 @@ def attach(
             tasks.discard(actor)
             await window.cut_short()
 
-    run.__module__, run.__qualname__ = "veristream", name  # what the library calls the agent in its lines
+    run.__module__, run.__qualname__ = "veristream", name  # the agent's name in Faust's log lines
     app.agent(records, name=name, isolated_partitions=True)(run)
 
 
 async def end_handlers(app: faust.App, within_s: float) -> int:
-    """Cancel what a stopped app still has in work and wait until it ended; return how many did not.
+    """Cancel the running handlers of a stopped app and wait for them; return how many did not end.
 
-    The next app is given the same records: beside a handler that was left over they would be done twice.
+    The next app gets the same records: beside a handler that still runs they would be executed twice.
     """
     app.flow_control.suspend()  # an actor that Faust starts in place of a cancelled one takes nothing
     left = set(_AT_WORK.get(app, ()))

@@ -1,4 +1,4 @@
-"""Builds the Faust app: the one settings sheet of every worker."""
+"""Build the Faust app with the settings of every worker."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ _REQUEST_S: Final = 40.0
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """What a worker is told. `_s` are seconds."""
+    """Settings of a worker. `_s` are seconds."""
 
     access: LogAccess
     """Where the log is; changelogs are created with its replication factor."""
@@ -43,7 +43,7 @@ class StreamSettings:
 
 
 def build_app(settings: StreamSettings) -> faust.App:
-    """Return an app with the mended consumer and no agent yet; it starts nothing and has no web server.
+    """Return an app with the patched consumer and no agent yet; it starts nothing and has no web server.
 
     One app lives once: after it stopped or crashed, build another.
     """
@@ -58,7 +58,7 @@ def build_app(settings: StreamSettings) -> faust.App:
         processing_guarantee="at_least_once",
         topic_partitions=_MOST_PARTITIONS,
         topic_replication_factor=access.replication_factor,
-        topic_allow_declare=False,  # every topic is there before; agents need not be allowed to make any
+        topic_allow_declare=False,  # every topic exists before; agents need no permission to create any
         topic_disable_leader=True,
         table_standby_replicas=0,
         broker_session_timeout=settings.session_timeout_s,

@@ -1,4 +1,4 @@
-"""Message authentication of records: who holds no key of the deployment can write none that is acted on.
+"""Message authentication of records, so that only holders of the deployment's keys can write valid ones.
 
 Each record carries one header: a random id, the time it was signed, and a keyed BLAKE2b (RFC 7693) under the
 key of its topic over topic, partition, key, value, every other header, id and time. The offset is not part
@@ -23,7 +23,7 @@ FRESH_MS: Final = 60_000
 signer's time follows the broker's clock (`broker_clock`), so a genuine record is well within it."""
 
 FAILED: Final = "authentication failed"
-"""Begins the reason of every record that is buried for what is wrong with its header; never sent again."""
+"""Prefix of the dead-letter reason of records with an invalid header; they are never redriven."""
 
 ID_BYTES: Final = 16
 """128 random bits: no two records of a deployment's life share an id."""
@@ -38,7 +38,7 @@ _LENGTH: Final = struct.Struct(">i")
 _NOTHING: Final = _LENGTH.pack(-1)
 
 Derive = Callable[[str], bytes]
-"""Returns the 32-byte key for a label, always the same; `KeyNotHeld`: one this process may not have."""
+"""Returns the 32-byte key for a label, always the same; `KeyUnavailable`: one this process may not have."""
 
 
 class Unauthentic(Exception):
@@ -55,7 +55,7 @@ class Stamp:
 
 
 class RecordKeys:
-    """Signs and checks records; one key for each topic, so that a role holds no other topic's."""
+    """Sign and verify records, with one key per topic so that a role has no other topic's key."""
 
     def __init__(self, derive: Derive, draw: Callable[[int], bytes] = os.urandom) -> None:
         self._derive = derive
@@ -80,7 +80,7 @@ class RecordKeys:
         """Return the header that authenticates a record about to be written.
 
         Raises:
-            KeyNotHeld: This process writes no records of that topic.
+            KeyUnavailable: This process writes no records of that topic.
         """
         name = self._draw(ID_BYTES)
         covered = _covered(topic, partition, key, value, headers, name, now_ms)
@@ -92,7 +92,7 @@ class RecordKeys:
 
         Raises:
             Unauthentic: It carries no such header, or one that does not fit it.
-            KeyNotHeld: This process reads no records of that topic.
+            KeyUnavailable: This process reads no records of that topic.
         """
         header = delivery.headers.get(AUTHENTICATION)
         if header is None:
@@ -113,7 +113,7 @@ class RecordKeys:
         return _code(self._key(table), _sized(key) + value) + value
 
     def open_entry(self, table: str, key: bytes, sealed: bytes) -> bytes | None:
-        """Return a table's value, None when nobody who holds the key put it there."""
+        """Return a table's value, or None when its code is not valid."""
         tag, value = sealed[:MAC_BYTES], sealed[MAC_BYTES:]
         expected = _code(self._key(table), _sized(key) + value)
         return value if hmac.compare_digest(expected, tag) else None
@@ -132,7 +132,7 @@ def require_fresh(stamp: Stamp, appended_ms: int | None) -> None:
 
 
 def is_fresh(signed_ms: int, appended_ms: int) -> bool:
-    """Tell whether signing and append are close enough for an honest writer."""
+    """Return whether signing and append are close enough for an honest writer."""
     return abs(appended_ms - signed_ms) <= FRESH_MS
 
 

@@ -1,4 +1,4 @@
-"""Background tasks that are started again when they end unexpectedly, and that readiness knows."""
+"""Background tasks that are restarted when they end unexpectedly, and that readiness checks."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -27,7 +27,7 @@ _SUPERVISED: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, WeakSet["Backg
 
 
 class BackgroundTask:
-    """Runs work until it is stopped, and again after a pause whenever it ends before that.
+    """Run work until it is stopped, restarting it after a pause whenever it ends before that.
 
     An unexpected end is logged with its kind and place, never with the words of the error. Without work that
     is `needed` the process cannot answer: readiness is denied from its end to its restart.
@@ -68,7 +68,7 @@ class BackgroundTask:
                 await self._task
 
     async def finish(self) -> None:
-        """Return when the work has ended by itself, which it was told to; it is not started again."""
+        """Wait until the work has ended on request; it is not started again."""
         if self._task is not None:
             self._forget()
             self._finishing.set()

@@ -1,4 +1,4 @@
-"""What Faust keeps count of and nobody here reads, switched off; each with its reason.
+"""Disable Faust's unused monitoring, each part with its reason.
 
 The service measures its lag, its records and its stalls itself (`supervisor`, `guard`).
 """
@@ -14,7 +14,7 @@ from typing_extensions import override
 
 
 class NoMonitor(Sensor):
-    """Stands for Faust's monitor, which counts and times every event, send, commit and table access.
+    """Replace Faust's monitor, which counts and times every event, send, commit and table access.
 
     It takes samples of itself every second, and keeps them where only Faust's web server would show them,
     which is off.
@@ -28,11 +28,11 @@ class NoMonitor(Sensor):
 
 
 class NoSensors(SensorDelegate):
-    """Calls no sensor: not even the empty ones of `NoMonitor`, seven times per record."""
+    """Call no sensor: not even the empty ones of `NoMonitor`, seven times per record."""
 
     @override
     def add(self, sensor: SensorT) -> None:
-        """Take none in."""
+        """Ignore the sensor."""
 
     @override
     def on_rebalance_start(self, app: AppT) -> dict[SensorT, Any]:

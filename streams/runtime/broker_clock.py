@@ -1,4 +1,4 @@
-"""The time by the broker's clock, as a writer knows it from the last record the broker took."""
+"""The time by the broker's clock, derived from the last record the broker accepted."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ JUMP_S: Final = 1.0
 
 
 class BrokerClock:
-    """Goes on from the moment at which the broker last took a record, by this machine's steady clock.
+    """Extrapolate the broker's time from the last accepted record, by this machine's monotonic clock.
 
     This machine's own date does not matter: fronts and workers whose clocks differ by hours agree.
     """

@@ -62,7 +62,7 @@ class PatchedThread(driver.AIOKafkaConsumerThread):
             parent.is_steady,
             parent.is_left_alone,
             cast("PatchedTransport", parent.transport).patient_wait_ms,
-            tell_of_records=parent.note_records,
+            on_records=parent.note_records,
         )
 
     @override
@@ -70,7 +70,7 @@ class PatchedThread(driver.AIOKafkaConsumerThread):
         """Close the consumer, also while a fetch that failed waits to be repeated.
 
         The fetcher of aiokafka 0.14 cancels that pause and lets the cancellation through, past the closing
-        of the connections; Faust's thread would end with it, untold.
+        of the connections; Faust's thread would end with it, without a log line.
         """
         try:
             await super().on_thread_stop()
@@ -89,7 +89,7 @@ class PatchedThread(driver.AIOKafkaConsumerThread):
 
 
 class PatchedConsumer(UnwatchedConsumer):
-    """Delivers a batch wholly before or wholly after a seek, and commits what `acknowledge` was told."""
+    """Deliver a batch wholly before or wholly after a seek, and commit what was acknowledged."""
 
     _drainer: asyncio.Task[Any] | None = None
 
@@ -117,15 +117,15 @@ class PatchedConsumer(UnwatchedConsumer):
         cast("PatchedThread", self._thread).begin_stop()
 
     def is_steady(self) -> bool:
-        """Tell whether records flow: no rebalance and no recovery is under way. For the consumer's thread."""
+        """Return whether records flow, without rebalance and recovery. For the consumer's thread."""
         return self.flow_active and not (self.app.rebalancing or self.app.in_recovery)
 
     def is_left_alone(self, tp: TP) -> bool:
-        """Tell whether nobody takes records of the partition now: a changelog's outside of a recovery."""
+        """Return whether no records of the partition are taken now: a changelog's outside of a recovery."""
         return self._is_changelog_tp(tp) and self.is_steady()
 
     def note_records(self) -> None:
-        """Let the drain look: records wait to be taken. For the consumer's thread."""
+        """Wake the drain because records wait to be taken. For the consumer's thread."""
         if not self._records_wait.is_set():
             self.loop.call_soon_threadsafe(self._records_wait.set)
 
@@ -135,7 +135,7 @@ class PatchedConsumer(UnwatchedConsumer):
         self._records_wait.set()
 
     def acknowledge(self, message: Message) -> None:
-        """Let the record's offset be committed: it was answered or buried.
+        """Mark the record's offset for commit: it was answered or dead-lettered.
 
         A record delivered before the last rebalance is delivered again, so nothing is noted for it.
         """
@@ -243,10 +243,10 @@ class PatchedConsumer(UnwatchedConsumer):
             with suppress(TimeoutError):
                 async with asyncio.timeout(_REST_S):
                     await self._records_wait.wait()
-        self._records_wait.clear()  # before they are asked for: what comes after that is told again
+        self._records_wait.clear()  # before they are fetched: later records set it again
 
     async def _drain_batch(self) -> None:
-        if self._cut_short:  # whoever cut the last batch short has not sought: its records must come again
+        if self._cut_short:  # a batch was interrupted and no seek followed: its records must come again
             with suppress(IllegalStateError):  # revoked meanwhile; the next assignment seeks
                 await self._seek_all()
         async with aclosing(cast("Any", self.getmany(timeout=_POLL_S))) as batch:
@@ -265,7 +265,7 @@ class PatchedConsumer(UnwatchedConsumer):
         self._cut_short |= not self.flow_active
 
     async def _deliver(self, message: ConsumerMessage) -> bool:
-        """Hand the record to its stream; False when the flow was suspended or a seek is wanted first."""
+        """Pass the record to its stream; return False when the flow is suspended or a seek comes first."""
         delivery = asyncio.ensure_future(self.callback(message))
         await asyncio.sleep(0)
         if delivery.done():  # the buffer had room
@@ -277,13 +277,13 @@ class PatchedConsumer(UnwatchedConsumer):
 
     @override
     async def wait_empty(self) -> None:
-        """Wait, but not for ever, until what is in work is settled; then commit."""
+        """Wait up to a limit until records in progress are settled, then commit."""
         until = self.loop.time() + cast("PatchedTransport", self.transport).drain_s
         while not self.should_stop and self._in_work():
             self._settled.clear()
             left = until - self.loop.time()
             if left <= 0:
-                log.warning("consumer.left_in_work", records=self._in_work())
+                log.warning("consumer.drain_timed_out", records=self._in_work())
                 break
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._settled.wait(), min(left, _POLL_S))

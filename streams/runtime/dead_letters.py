@@ -1,4 +1,4 @@
-"""The topic of records nobody could handle: how they are buried, listed, and sent once more."""
+"""Write, list and redrive the dead letters."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -31,8 +31,8 @@ REDRIVE_GROUP: Final = "veristream-redrive"
 REDRIVEN: Final = "redriven"
 """Header of a record that was sent again: its offset among the dead letters."""
 
-MOST_KEPT: Final = MAX_RECORD_BYTES - 16_384
-"""Bytes of a value that fit beside the headers of its burial."""
+MAX_VALUE_BYTES: Final = MAX_RECORD_BYTES - 16_384
+"""Bytes of a value that fit beside the headers of its dead letter."""
 
 _NOT_AGAIN: Final = frozenset({REPLY_TO, DEADLINE, AUTHENTICATION})
 """Headers of a record that are not sent again: nobody waits any more, and it is signed anew."""
@@ -41,7 +41,7 @@ _OWN: Final = "dead-"
 _REASON, _TOPIC, _PARTITION, _OFFSET = "dead-reason", "dead-topic", "dead-partition", "dead-offset"
 _KEY, _AT, _CUT = "dead-key", "dead-at", "dead-cut"
 _CODE: Final = "dead-auth"
-"""What authenticated the record where it stood, or did not; its burial has a header of its own."""
+"""What authenticated the record where it stood, or did not; its dead letter has a header of its own."""
 _LONGEST_KEY: Final = 4_096
 _HEADER_ROOM: Final = 8_192
 """Bytes for the headers a record came with."""
@@ -49,26 +49,26 @@ _REASON_LENGTH: Final = 500
 _LONGEST_NUMBER: Final = 19
 """Digits; an offset has 63 bits."""
 _READ_MS: Final = 500
-_GRAVES: Final = TopicPartition(Topic.DEAD_LETTERS, 0)
+_LETTERS: Final = TopicPartition(Topic.DEAD_LETTERS, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A buried record: what it was, where it stood, and why it lies here."""
+    """A dead letter: the record, its origin and the reason."""
 
     offset: int
     """Its place among the dead letters."""
     reason: str
-    buried_at: str
+    written_at: str
     delivery: Delivery
     cut: bool
-    """Value or key was too long to be kept whole; such a record cannot be sent again."""
+    """Value or key was too long to be stored whole; such a record cannot be sent again."""
     redriven: bool
     record_id: bytes | None
-    """Which burial this is; None: no worker of ours wrote it, and all of it may be invented."""
+    """The id of the dead letter; None: no worker of this deployment wrote it, and all of it may be forged."""
 
     def may_be_redriven(self, keys: RecordKeys) -> bool:
-        """Tell whether a worker buried it, it is whole, and it was genuine where it stood."""
+        """Return whether a worker wrote it, it is complete, and its record was authentic."""
         if self.record_id is None or self.cut or self.reason.startswith(FAILED):
             return False
         try:
@@ -80,15 +80,15 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Redriven:
-    """What became of the dead letters that were not sent before."""
+    """The numbers of dead letters that were redriven and that were not."""
 
     sent: int
     withheld: int
     """Cut short, forged, or copied: they stay where they are, for good."""
 
 
-def burial(delivery: Delivery, reason: str, at: datetime, keep: int = MOST_KEPT) -> Outgoing:
-    """Return the record that buries another one: its raw bytes up to `keep`, its origin and the reason."""
+def dead_letter(delivery: Delivery, reason: str, at: datetime, max_bytes: int = MAX_VALUE_BYTES) -> Outgoing:
+    """Return the dead letter of a record: its raw bytes up to `max_bytes`, its origin and the reason."""
     value, key = delivery.value or b"", delivery.key
     own = {
         _REASON: reason[:_REASON_LENGTH].encode(),
@@ -99,12 +99,12 @@ def burial(delivery: Delivery, reason: str, at: datetime, keep: int = MOST_KEPT)
     }
     if key is not None:
         own[_KEY] = key[:_LONGEST_KEY]
-    if len(value) > keep or len(key or b"") > _LONGEST_KEY:
+    if len(value) > max_bytes or len(key or b"") > _LONGEST_KEY:
         own[_CUT] = str(len(value)).encode()
     if AUTHENTICATION in delivery.headers:
         own[_CODE] = delivery.headers[AUTHENTICATION][:_LONGEST_KEY]
     headers = (*_carried(delivery), *own.items())
-    return Outgoing(Topic.DEAD_LETTERS, delivery.topic.encode(), value[:keep], headers, partition=0)
+    return Outgoing(Topic.DEAD_LETTERS, delivery.topic.encode(), value[:max_bytes], headers, partition=0)
 
 
 def _carried(delivery: Delivery) -> Iterator[tuple[str, bytes]]:
@@ -116,7 +116,7 @@ def _carried(delivery: Delivery) -> Iterator[tuple[str, bytes]]:
 
 
 def unearth(record: Delivery, keys: RecordKeys, *, redriven: bool) -> DeadLetter:
-    """Return the dead letter a record of the topic tells of, believable only if its `record_id` is there."""
+    """Parse a record of the topic; its content is authentic only with a `record_id`."""
     headers = without_authentication(record.headers)
     rest = {name: content for name, content in headers.items() if not name.startswith(_OWN)}
     if _CODE in headers:
@@ -140,7 +140,7 @@ def unearth(record: Delivery, keys: RecordKeys, *, redriven: bool) -> DeadLetter
 
 
 def _text(headers: Mapping[str, bytes], name: str) -> str:
-    """Return what a header says; a forged burial may say anything, or nothing."""
+    """Return the text of a header; a forged dead letter may have any, or none."""
     return headers.get(name, b"?").decode(errors="replace")
 
 
@@ -156,20 +156,20 @@ async def list_dead_letters(access: LogAccess, keys: RecordKeys, limit: int) -> 
         StoreUnavailable: No broker answers.
     """
     async with _reader(access) as reader:
-        end = (await reader.end_offsets([_GRAVES]))[_GRAVES]
+        end = (await reader.end_offsets([_LETTERS]))[_LETTERS]
         return [letter async for letter in _read(reader, keys, max(0, end - limit), end)]
 
 
 async def count_dead_letters(access: LogAccess) -> int:
-    """Return how many dead letters were not looked at by `redrive` yet.
+    """Return how many dead letters `redrive` has not processed yet.
 
     Raises:
         StoreUnavailable: No broker answers.
     """
     async with _reader(access) as reader:
-        begin = (await reader.beginning_offsets([_GRAVES]))[_GRAVES]
-        end = (await reader.end_offsets([_GRAVES]))[_GRAVES]
-        return int(end) - max(int(begin), await reader.committed(_GRAVES) or 0)
+        begin = (await reader.beginning_offsets([_LETTERS]))[_LETTERS]
+        end = (await reader.end_offsets([_LETTERS]))[_LETTERS]
+        return int(end) - max(int(begin), await reader.committed(_LETTERS) or 0)
 
 
 async def redrive(
@@ -177,8 +177,8 @@ async def redrive(
 ) -> Redriven:
     """Send dead letters to where they came from, oldest first.
 
-    Each is signed anew, so only what was genuine where it stood is sent: a letter that was buried for its
-    authentication, that no worker of ours buried, or that was copied among the dead letters, stays. Each is
+    Each is signed anew, so only authentic records are sent: a letter that was written for its
+    authentication, that no worker of ours wrote, or that was copied among the dead letters, stays. Each is
     sent once: the committed offset of a group says how far it got. A crash between sending and committing
     sends one again, which its handler takes for the replay it is.
 
@@ -188,8 +188,8 @@ async def redrive(
     sent = withheld = 0
     seen: set[bytes] = set()
     async with _reader(access) as reader:
-        start = await reader.committed(_GRAVES) or 0
-        end = (await reader.end_offsets([_GRAVES]))[_GRAVES]
+        start = await reader.committed(_LETTERS) or 0
+        end = (await reader.end_offsets([_LETTERS]))[_LETTERS]
         last = end if limit is None else min(end, start + limit)
         async for letter in _read(reader, keys, 0, last):  # from the first: a copy may lie anywhere after it
             copied = letter.record_id in seen
@@ -202,15 +202,15 @@ async def redrive(
                 sent += 1
             else:
                 withheld += 1
-            await reader.commit({_GRAVES: letter.offset + 1})
+            await reader.commit({_LETTERS: letter.offset + 1})
     return Redriven(sent, withheld)
 
 
 def _again(letter: DeadLetter) -> Outgoing:
-    kept = {n: c for n, c in letter.delivery.headers.items() if n not in _NOT_AGAIN}
-    kept[REDRIVEN] = str(letter.offset).encode()
+    headers = {n: c for n, c in letter.delivery.headers.items() if n not in _NOT_AGAIN}
+    headers[REDRIVEN] = str(letter.offset).encode()
     delivery = letter.delivery
-    return Outgoing(delivery.topic, delivery.key, delivery.value, tuple(kept.items()))
+    return Outgoing(delivery.topic, delivery.key, delivery.value, tuple(headers.items()))
 
 
 @asynccontextmanager
@@ -223,7 +223,7 @@ async def _reader(access: LogAccess) -> AsyncIterator[Any]:
     )
     try:
         await reader.start()
-        reader.assign([_GRAVES])
+        reader.assign([_LETTERS])
         yield reader
     except (KafkaError, OSError) as error:
         raise StoreUnavailable("no broker answers") from error
@@ -232,17 +232,17 @@ async def _reader(access: LogAccess) -> AsyncIterator[Any]:
 
 
 async def _read(reader: Any, keys: RecordKeys, start: int, end: int) -> AsyncIterator[DeadLetter]:
-    """Read from `start` up to `end`, which the log held when it was asked."""
-    redriven_to = await reader.committed(_GRAVES) or 0
+    """Read from `start` up to `end`, the end offset at the time of the call."""
+    redriven_to = await reader.committed(_LETTERS) or 0
     if start >= end:
         return
-    reader.seek(_GRAVES, start)
+    reader.seek(_LETTERS, start)
     while True:
-        batches = await reader.getmany(_GRAVES, timeout_ms=_READ_MS)
-        for record in batches.get(_GRAVES, ()):
+        batches = await reader.getmany(_LETTERS, timeout_ms=_READ_MS)
+        for record in batches.get(_LETTERS, ()):
             if record.offset >= end:
                 return
             redriven = record.offset < redriven_to
             yield unearth(delivery_of(record), keys, redriven=redriven)
-        if await reader.position(_GRAVES) >= end:
+        if await reader.position(_LETTERS) >= end:
             return

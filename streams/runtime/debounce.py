@@ -1,4 +1,4 @@
-"""Gathers what is told one by one within a short window and passes it on together."""
+"""Collect items within a short window and flush them in batches."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -8,10 +8,10 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 
-class Coalescer(Generic[Item]):
-    """Passes items on in batches, in order, one batch at a time.
+class Debouncer(Generic[Item]):
+    """Flush items in batches, in order, one batch at a time.
 
-    `flush` must not raise: what it cannot do it logs, and the reconciler does it later.
+    `flush` must not raise: what it cannot do it logs, and the outbox relay does it later.
     """
 
     def __init__(self, window_s: float, flush: Callable[[list[Item]], Awaitable[None]]) -> None:
@@ -21,13 +21,13 @@ class Coalescer(Generic[Item]):
         self._task: asyncio.Task[None] | None = None
 
     def add(self, items: Iterable[Item]) -> None:
-        """Take items; they are passed on when the window closes."""
+        """Add items; they are flushed when the window closes."""
         self._items.extend(items)
         if self._items and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._pass_on(), context=Context())  # a batch is of many tenants
 
     async def aclose(self) -> None:
-        """Pass on what is left without waiting for the window."""
+        """Flush what is left without waiting for the window."""
         self._window_s = 0.0
         if self._task is not None:
             await self._task

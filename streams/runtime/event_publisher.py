@@ -1,4 +1,4 @@
-"""Tells the log what was committed: decision events at once, wishes to seal the audit log gathered."""
+"""Publish committed events to Kafka at once, and commands to seal audit rows in batches."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from schemas.problems import StoreUnavailable
 from schemas.topics import Topic, decision_key
 from streams.ports.events import EventPublisher
 from streams.ports.records import Journal
-from streams.runtime.debounce import Coalescer
+from streams.runtime.debounce import Debouncer
 from streams.runtime.producer import LogWriter, Outgoing
 
 log = structlog.get_logger(__name__)
@@ -27,20 +27,20 @@ EMITTED_WINDOW_S: Final = 0.1
 """Marks within this window are one write to the store."""
 
 PATIENCE_S: Final = 5.0
-"""How long a handler waits for the log; after that the reconciler tells it."""
+"""How long a handler waits for Kafka; after that the outbox relay publishes the events."""
 
 MOST_IDS: Final = 500
 """Ids in one `SealAudit`, some 17 kB."""
 
 
 class KafkaEventPublisher(EventPublisher):
-    """Announces over Kafka; an async context, whose end passes on what is still gathered."""
+    """Publish over Kafka; an async context manager that flushes pending batches on exit."""
 
     def __init__(self, writer: LogWriter, journal: Journal) -> None:
         self._writer = writer
         self._journal = journal
-        self._seals = Coalescer(SEAL_WINDOW_S, self._wish_seals)
-        self._emitted = Coalescer(EMITTED_WINDOW_S, self._mark)
+        self._seals = Debouncer(SEAL_WINDOW_S, self._request_seals)
+        self._emitted = Debouncer(EMITTED_WINDOW_S, self._mark)
 
     async def __aenter__(self) -> Self:
         """Begin; there is nothing to open."""
@@ -49,7 +49,7 @@ class KafkaEventPublisher(EventPublisher):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Pass on what is gathered."""
+        """Flush pending batches."""
         await self._seals.aclose()
         await self._emitted.aclose()
 
@@ -62,28 +62,28 @@ class KafkaEventPublisher(EventPublisher):
             async with asyncio.timeout(PATIENCE_S):
                 await self._writer.write(*map(decision_record, events))
         except (StoreUnavailable, TimeoutError):
-            log.warning("announcer.deferred", events=len(events))
+            log.warning("outbox.publishing_deferred", events=len(events))
             return
         self._emitted.add(event.id for event in events)
 
-    async def _wish_seals(self, wishes: list[tuple[TenantId, AuditEventId]]) -> None:
+    async def _request_seals(self, rows: list[tuple[TenantId, AuditEventId]]) -> None:
         by_tenant: dict[TenantId, list[AuditEventId]] = {}
-        for tenant_id, audit_id in wishes:
+        for tenant_id, audit_id in rows:
             by_tenant.setdefault(tenant_id, []).append(audit_id)
         try:
             await self._writer.write(*(seal_record(t, tuple(ids[:MOST_IDS])) for t, ids in by_tenant.items()))
         except StoreUnavailable:
-            log.warning("announcer.seals_deferred", tenants=len(by_tenant))
+            log.warning("audit.sealing_deferred", tenants=len(by_tenant))
 
     async def _mark(self, event_ids: list[EventId]) -> None:
         try:
             await self._journal.mark_emitted(event_ids)
         except StoreUnavailable:
-            log.warning("announcer.marks_deferred", events=len(event_ids))
+            log.warning("outbox.marking_deferred", events=len(event_ids))
 
 
 def decision_record(event: DecisionEvent) -> Outgoing:
-    """Return the record that tells an event."""
+    """Return the Kafka record of an event."""
     return Outgoing(Topic.DECISIONS, key_of(event).encode(), event.to_bytes())
 
 
@@ -98,6 +98,6 @@ def key_of(event: DecisionEvent) -> str:
 
 
 def seal_record(tenant_id: TenantId, event_ids: tuple[AuditEventId, ...] = ()) -> Outgoing:
-    """Return the record that asks for a tenant's rows to be sealed."""
-    wish = SealAudit(tenant_id=tenant_id, event_ids=event_ids)
-    return Outgoing(Topic.AUDIT, tenant_id.encode(), wish.to_bytes())
+    """Return the Kafka record of the command to seal a tenant's rows."""
+    command = SealAudit(tenant_id=tenant_id, event_ids=event_ids)
+    return Outgoing(Topic.AUDIT, tenant_id.encode(), command.to_bytes())

@@ -1,4 +1,4 @@
-"""Waiting for a place that goes to the tenant that has used places least, whoever came with more."""
+"""A queue for places that serves the tenant with the least usage first."""
 
 import asyncio
 from collections import deque
@@ -14,7 +14,7 @@ MOST_REMEMBERED: Final = 1_000
 
 
 class TenantQueue:
-    """Those that wait: the tenant that has used least first, the waits of one tenant in their order.
+    """A queue that serves the tenant with the least usage first, and each tenant's waiters in order.
 
     This is start-time fair queueing (Goyal, Vin and Cheng, 1996) with a bounded credit for those at rest. A
     tenant's account grows by what it uses (`charge`), and is never further than the credit behind the virtual
@@ -61,7 +61,7 @@ class TenantQueue:
             del self._used_s[min(self._used_s, key=self._account)]
 
     def call_next(self) -> bool:
-        """Give a place away; False when nobody waits. Among equals, who waits for more stands behind."""
+        """Give a place to the next waiter; False: none. Among equals, one with more waits is later."""
         self._advance()
         while self._queues:
             tenant = min(self._queues, key=self._account)
@@ -86,7 +86,7 @@ class TenantQueue:
         return max(self._used_s.get(tenant, 0.0), self._virtual_s - self._credit_s)
 
     def _advance(self) -> None:
-        """Let the virtual time be the least account of those that wait, or the greatest when nobody does."""
+        """Set the virtual time to the least account of waiting tenants, or the greatest when none waits."""
         waiting = [self._account(tenant) for tenant in self._queues]
         now_s = min(waiting) if waiting else max(self._used_s.values(), default=0.0)
         if now_s > self._virtual_s:

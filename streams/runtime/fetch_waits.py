@@ -1,4 +1,4 @@
-"""How long a broker may hold a fetch that finds nothing: long where a record ends the wait, else short.
+"""Choose `fetch.max.wait.ms` of each fetch: long where a new record ends the wait, else short.
 
 aiokafka has one fetch under way per node, and leaves a partition out of it whose records were not taken
 yet: the next records of that partition wait for the end of the fetch. So the wait is short while anything
@@ -23,12 +23,12 @@ ONE_PARTITION_WAIT_MS: Final = 5_000
 
 
 class FetchWaits:
-    """Chooses the wait of each fetch of one consumer; made once its fetcher is there.
+    """Choose the wait of each fetch of one consumer; created after its fetcher.
 
-    `is_steady` tells that no seek is to come; `is_never_taken` names partitions of which nobody takes
+    `is_steady` returns that no seek is to come; `is_never_taken` names partitions of which nobody takes
     records as long as that is so. In between aiokafka's fetcher looks five times a second for what it is
-    also told of; it need not while the wait is long. `tell_of_records` is called whenever records wait to be
-    taken, so that nobody need ask.
+    also notified of; it need not while the wait is long. `on_records` is called whenever records wait to be
+    taken, so that no polling is needed.
     """
 
     def __init__(
@@ -37,10 +37,10 @@ class FetchWaits:
         is_steady: Callable[[], bool] = lambda: True,
         is_never_taken: Callable[[Any], bool] = lambda _: False,
         patient_wait_ms: int = PATIENT_WAIT_MS,
-        tell_of_records: Callable[[], None] = lambda: None,
+        on_records: Callable[[], None] = lambda: None,
     ) -> None:
         self._fetcher = fetcher
-        self._tell_of_records = tell_of_records
+        self._on_records = on_records
         self._patient_wait_ms = patient_wait_ms
         self._is_steady = is_steady
         self._is_never_taken = is_never_taken
@@ -52,7 +52,7 @@ class FetchWaits:
         requests, resets, rest_s, outdated, paused = self._plan(assignment)
         leaves_out = self._leaves_out()
         if leaves_out:
-            self._tell_of_records()
+            self._on_records()
         if outdated or resets or paused or leaves_out or not self._is_steady():
             return requests, resets, rest_s, outdated, paused
         for _, request in requests:
@@ -62,5 +62,5 @@ class FetchWaits:
         return requests, resets, rest_s, outdated, paused
 
     def _leaves_out(self) -> bool:
-        """Tell whether records wait to be taken: their partitions are in no fetch."""
+        """Return whether records wait to be taken: their partitions are in no fetch."""
         return not all(map(self._is_never_taken, self._fetcher._records))  # noqa: SLF001

@@ -1,4 +1,4 @@
-"""The only place that catches: a record is answered, refused or buried, and only then acknowledged."""
+"""Handle all errors of handlers: a record is answered, refused or dead-lettered before it is acknowledged."""
 
 import asyncio
 import math
@@ -16,7 +16,7 @@ from schemas.base import Event
 from schemas.problems import Overloaded, ProblemCode, Refusal, Refused, StoreUnavailable
 from streams.runtime.authentication import FAILED as UNAUTHENTIC
 from streams.runtime.authentication import RecordKeys, Unauthentic, require_fresh
-from streams.runtime.dead_letters import burial
+from streams.runtime.dead_letters import dead_letter
 from streams.runtime.message import Delivery
 from streams.runtime.producer import LogWriter, Outgoing, RecordTooLarge
 from streams.runtime.replays import Replays
@@ -28,10 +28,10 @@ log = structlog.get_logger(__name__)
 Command = TypeVar("Command", bound=BaseModel)
 
 Handle = Callable[[Command], Awaitable[Event | None]]
-"""Carries a command out; an event it returns is the answer, and a replay returns the first one."""
+"""Execute a command; an event it returns is the answer, and a replay returns the first one."""
 
 FAILED: Final = Refusal(code=ProblemCode.STORE_FAILED, detail="The command could not be carried out.")
-"""What an asker is told when its command was buried; the reason is for the operator."""
+"""The answer to a command that was dead-lettered; the reason is for the operator."""
 
 _FRAMES: Final = 8
 
@@ -46,13 +46,13 @@ class Contract(Generic[Command]):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how slowly a record is tried again. Seconds."""
+    """Retries of a record; delays in seconds."""
 
     first_s: float = 0.1
     longest_s: float = 5.0
-    """An unavailable store is asked again at least this often, for as long as it takes."""
+    """Longest delay between retries while the store is unavailable, without a limit of retries."""
     failures: int = 3
-    """Unexpected errors after which a record is buried."""
+    """Unexpected errors after which a record is dead-lettered."""
 
 
 class Poison(Exception):
@@ -60,10 +60,10 @@ class Poison(Exception):
 
 
 class Guard:
-    """Takes a record through its handler to its end: an answer, a refusal or a grave.
+    """Run a record's handler until it is answered, refused or written to the dead letters.
 
-    A record that no holder of its topic's key wrote for its place is buried before anybody reads it, and
-    nobody is answered; one that stands in the log a second time is passed over.
+    A record that is not authentic for its place is dead-lettered before its value is parsed, and
+    not answered; a copy of an earlier record is skipped.
 
     Records of a partition are admitted in their order; those of different keys may then be carried out side
     by side. When `admit` returned None, or `carry_out` returned, the record is settled and its offset may be
@@ -88,7 +88,7 @@ class Guard:
         self._uniform = uniform
         self._patience = patience or RetryPolicy()
         self.ends: Counter[str] = Counter()
-        """How records ended: answered, refused, buried, forged or replayed; for metrics."""
+        """Number of records by result: answered, refused, buried, forged or replayed; for metrics."""
         self.waited_at = -math.inf
         """When a record last waited to be tried again, by the loop's clock."""
 
@@ -103,18 +103,18 @@ class Guard:
             return None
 
     async def carry_out(self, delivery: Delivery, command: Command, handle: Handle[Command]) -> None:
-        """Take the command of an admitted record to its end."""
+        """Execute the command of an admitted record until the record is settled."""
         with tenant_scope(getattr(command, "tenant_id", None)):
             await self._attempt(delivery, command, handle)
 
     async def _is_genuine(self, delivery: Delivery) -> bool:
-        """Tell whether to act on the record; one that is forged, or there already, is settled with this."""
+        """Return whether to execute the record; a forged or copied one is settled here."""
         try:
             stamp = self.keys.check(delivery)
             require_fresh(stamp, delivery.appended_ms)
         except Unauthentic as reason:
             self._replays.passed(delivery)
-            await self._bury(delivery, f"{UNAUTHENTIC}: {reason}")
+            await self._dead_letter(delivery, f"{UNAUTHENTIC}: {reason}")
             self.ends["forged"] += 1
             return False
         tries = 0
@@ -123,12 +123,12 @@ class Guard:
                 replayed = await self._replays.is_replay(delivery, stamp)
             except StoreUnavailable:
                 tries += 1
-                log.warning("guard.waiting", **place(delivery), error="the log", tries=tries)
+                log.warning("guard.retry_scheduled", **place(delivery), error="the log", tries=tries)
                 await self._pause(tries)
             else:
                 break
         if replayed:
-            log.warning("guard.replayed", **place(delivery))
+            log.warning("guard.replay_skipped", **place(delivery))
             self.ends["replayed"] += 1
         return not replayed
 
@@ -141,12 +141,12 @@ class Guard:
                 await self._reply(delivery, Reply(refusal=refused.refusal), "refused")
                 return
             except (StoreUnavailable, Overloaded) as error:
-                log.warning("guard.waiting", **place(delivery), error=kind(error), tries=tries)
+                log.warning("guard.retry_scheduled", **place(delivery), error=kind(error), tries=tries)
             except (Exception, asyncio.CancelledError) as error:
                 if being_cancelled(error):
                     raise
                 failures += 1
-                log.error("guard.failed", **place(delivery), **trace(error), failures=failures)  # noqa: TRY400
+                log.error("guard.handler_failed", **place(delivery), **trace(error), failures=failures)  # noqa: TRY400
                 if failures > self._patience.failures:
                     await self._give_up(delivery, f"handler raised {kind(error)}")
                     return
@@ -163,15 +163,15 @@ class Guard:
         self.ends[end] += 1
 
     async def _give_up(self, delivery: Delivery, reason: str) -> None:
-        await self._bury(delivery, reason)
+        await self._dead_letter(delivery, reason)
         await self._reply(delivery, Reply(refusal=FAILED), "buried")
 
-    async def _bury(self, delivery: Delivery, reason: str) -> None:
-        log.error("guard.buried", **place(delivery), reason=reason)
+    async def _dead_letter(self, delivery: Delivery, reason: str) -> None:
+        log.error("guard.record_dead_lettered", **place(delivery), reason=reason)
         try:
-            await self._write(burial(delivery, reason, self._now()))
+            await self._write(dead_letter(delivery, reason, self._now()))
         except RecordTooLarge:  # the broker takes less than it is asked to by default
-            await self._write(burial(delivery, reason, self._now(), keep=0))
+            await self._write(dead_letter(delivery, reason, self._now(), max_bytes=0))
 
     async def _write(self, record: Outgoing) -> None:
         """Write until the log has it: what is not written down must not be acknowledged."""
@@ -181,7 +181,7 @@ class Guard:
                 return await self._writer.write(record)
             except StoreUnavailable:
                 tries += 1
-                log.warning("guard.log_away", topic=record.topic, tries=tries)
+                log.warning("guard.write_failed", topic=record.topic, tries=tries)
                 await self._pause(tries)
 
     async def _pause(self, tries: int) -> None:
@@ -220,7 +220,7 @@ def _refuse(error: ValidationError, model: type[BaseModel]) -> NoReturn:
 
 
 def being_cancelled(error: BaseException) -> bool:
-    """Tell a cancellation of the running task from one that a handler let escape."""
+    """Return whether the running task is being cancelled, not only an await inside a handler."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 

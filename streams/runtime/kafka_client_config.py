@@ -1,4 +1,4 @@
-"""How every client reaches the log: addresses, TLS, sign-in, and how many copies the brokers keep."""
+"""Kafka client configuration: addresses, TLS, authentication and replication."""
 
 import ssl
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from yarl import URL
 
 
 class SaslMechanism(StrEnum):
-    """How a name and a password are shown to a broker."""
+    """The SASL mechanisms."""
 
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
@@ -19,7 +19,7 @@ class SaslMechanism(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """Who signs in to the brokers."""
+    """The credentials for the brokers."""
 
     mechanism: SaslMechanism
     username: str
@@ -28,7 +28,7 @@ class SignIn:
 
 @dataclass(frozen=True, slots=True)
 class LogAccess:
-    """Where the log is and how it is spoken to; whoever opens a client opens it with this."""
+    """The configuration of every Kafka client."""
 
     bootstrap: str
     """`host:port` of one or more brokers, separated by commas."""

@@ -1,4 +1,4 @@
-"""Measures how many records wait for the agents, and since when, from outside of them."""
+"""Measure the consumer lag of the agents, and the age of the oldest command."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A record as the log delivered it, before anybody has made sense of it."""
+"""A Kafka record before it is parsed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Raw bytes and where they came from."""
+    """The raw bytes of a record and its place."""
 
     topic: str
     partition: int
@@ -15,4 +15,4 @@ class Delivery:
     value: bytes | None
     headers: Mapping[str, bytes] = field(default_factory=dict)
     appended_ms: int | None = None
-    """When the broker took it, in milliseconds since 1970 by its clock; None: the topic does not tell."""
+    """When the broker took it, in milliseconds since 1970 by its clock; None: the topic has no such time."""

@@ -1,4 +1,4 @@
-"""Tells again what the store says was committed and nobody has been told of."""
+"""Publish committed events that were not published, and request missing seals."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -25,14 +25,14 @@ ORPHANED_AFTER: Final = timedelta(hours=1)
 """Files of evidence that no row names by then never will be."""
 
 SETTLED_AFTER: Final = timedelta(seconds=5)
-"""Younger events are still in the hands of the announcer; one that waits at two rounds is told as well,
+"""Younger events are still being published; one that is pending in two rounds is relayed as well,
 for its age is by the clock of the worker that decided, which may be ahead of this one's."""
 
 BATCH: Final = 500
 
 
-class Reconciler:
-    """Looks through the store for unfinished work; what it tells twice is recognised by its id."""
+class OutboxRelay:
+    """Poll the store for unpublished events and unsealed chains; duplicates are recognised by id."""
 
     def __init__(
         self, journal: Journal, audit_log: AuditLog, writer: LogWriter, now: Callable[[], datetime]
@@ -44,8 +44,8 @@ class Reconciler:
         self._waiting: frozenset[EventId] = frozenset()
         self._unsealed: frozenset[TenantId] = frozenset()
 
-    async def reconcile(self) -> int:
-        """Send events nobody marked, and ask for chains left open twice in a row; return how many records.
+    async def relay_pending(self) -> int:
+        """Publish pending events, and request seals for chains unsealed in two rounds; return how many.
 
         Raises:
             StoreUnavailable: The store or the log is away; the next round tries again.
@@ -60,7 +60,7 @@ class Reconciler:
         if due:
             await self._writer.write(*map(decision_record, due))
             await self._journal.mark_emitted([event.id for event in due])
-            log.info("reconciler.events_sent", events=len(due))
+            log.info("outbox.events_published", events=len(due))
         return len(due)
 
     async def _chains(self) -> int:
@@ -70,19 +70,19 @@ class Reconciler:
         return len(overdue)
 
     async def run(self, every_s: float = EVERY_S) -> None:
-        """Reconcile for ever; an absent store or log is met again at the next round."""
+        """Relay until cancelled; an unavailable store or Kafka is retried in the next round."""
         while True:
             try:
-                await self.reconcile()
+                await self.relay_pending()
             except StoreUnavailable:
-                log.warning("reconciler.waiting")
+                log.warning("outbox.relay_deferred")
             await asyncio.sleep(every_s)
 
 
 @asynccontextmanager
-async def reconciling(reconciler: Reconciler, every_s: float = EVERY_S) -> AsyncIterator[None]:
-    """Reconcile in the background for the length of the context."""
-    async with beside(lambda: reconciler.run(every_s), "reconciler", every_s):
+async def relaying_outbox(relay: OutboxRelay, every_s: float = EVERY_S) -> AsyncIterator[None]:
+    """Run the relay in the background for the length of the context."""
+    async with beside(lambda: relay.run(every_s), "outbox-relay", every_s):
         yield
 
 
@@ -97,19 +97,19 @@ async def sweeping(
             try:
                 swept = await evidence.sweep_orphans(now() - ORPHANED_AFTER)
             except StoreUnavailable:
-                log.warning("sweeper.waiting")
+                log.warning("evidence.sweep_deferred")
             else:
                 if swept:
-                    log.info("sweeper.swept", files=swept)
+                    log.info("evidence.orphans_removed", files=swept)
             await asyncio.sleep(every_s)
 
-    async with beside(sweep, "sweeper", every_s):
+    async with beside(sweep, "evidence-sweeper", every_s):
         yield
 
 
 @asynccontextmanager
 async def beside(work: Work, name: str, again_after_s: float) -> AsyncIterator[None]:
-    """Do the work in the background for the length of the context, and again whenever it breaks."""
+    """Run the work in the background for the length of the context, and restart it when it fails."""
     task = BackgroundTask(work, name, first_pause_s=again_after_s, longest_pause_s=again_after_s)
     task.start()
     try:

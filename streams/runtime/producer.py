@@ -1,4 +1,4 @@
-"""Writes to the log and waits until the broker has it; the one producer of a process."""
+"""Write to Kafka and wait for the acknowledgement; the one producer of a process."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from streams.runtime.broker_clock import BrokerClock
 from streams.runtime.kafka_client_config import LogAccess
 
 MAX_RECORD_BYTES: Final = 1_000_000
-"""Largest record written, keys and headers included; brokers take 1 MiB unless told otherwise."""
+"""Largest record written, keys and headers included; brokers accept 1 MiB by default."""
 
 REQUEST_TIMEOUT_MS: Final = 10_000
 """How long a write is tried again before it counts as failed."""
@@ -35,7 +35,7 @@ class RecordTooLarge(VeristreamError):
 
 
 class NeverSent(StoreUnavailable):
-    """Nothing was written, and nothing of it can still come to be."""
+    """Nothing was written, and nothing of it will be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Outgoing:
 
 
 class LogWriter:
-    """Writes records with `acks=all`, in order per partition; an async context, shared by whoever writes.
+    """Write records with `acks=all`, in order per partition; an async context manager, shared by all writers.
 
     Each record is signed for its place: the partition is chosen here, as Kafka's own clients choose it.
 
@@ -79,7 +79,7 @@ class LogWriter:
             await self._now_ms()
         except (KafkaError, OSError) as error:
             await self._producer.stop()
-            raise NeverSent("the broker does not tell the time") from error
+            raise NeverSent("the broker returns no time") from error
         return self
 
     async def __aexit__(

@@ -1,4 +1,4 @@
-"""Recognises a record that stands in the log a second time, also when another process settled the first."""
+"""Detect copies of a record in a partition, also when another process settled the first."""
 
 import asyncio
 from collections import deque
@@ -34,7 +34,7 @@ class _Seen:
     ages: deque[tuple[int, bytes]] = field(default_factory=deque)
 
     def note(self, record_id: bytes, offset: int, appended_ms: int) -> bool:
-        """Take a record in; tell whether its id stood at an earlier offset."""
+        """Add a record; return whether its id was at an earlier offset."""
         earlier = self.first.get(record_id)
         if earlier is not None and earlier < offset:
             return True
@@ -61,7 +61,7 @@ class Replays:
         self._locks: dict[TopicPartition, asyncio.Lock] = {}
 
     async def is_replay(self, delivery: Delivery, stamp: Stamp) -> bool:
-        """Tell whether an authentic, fresh record stands at an earlier offset of its partition already.
+        """Return whether an authentic, fresh record stands at an earlier offset of its partition already.
 
         Raises:
             StoreUnavailable: What came before it cannot be read now; nothing was noted.
@@ -121,7 +121,7 @@ class Replays:
         try:
             stamp = self._keys.check(delivery)
         except Unauthentic:
-            return  # it was buried: a copy of it is as well
+            return  # it was dead-lettered: a copy of it is as well
         seen.note(stamp.id, delivery.offset, delivery.appended_ms or 0)
 
 

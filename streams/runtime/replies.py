@@ -48,7 +48,7 @@ class ReturnAddress:
         )
 
     def wanted(self, now: datetime) -> bool:
-        """Tell whether somebody may still wait; `now` is by the answerer's clock."""
+        """Return whether somebody may still wait; `now` is by the answerer's clock."""
         return now - CLOCKS_APART < self.deadline
 
     @classmethod

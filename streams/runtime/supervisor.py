@@ -1,4 +1,4 @@
-"""Runs a Faust app beside the front in one loop: starts, watches, rebuilds what crashed or stuck, stops."""
+"""Run a Faust app in the caller's event loop: start, watch, rebuild after a crash or stall, stop."""
 
 import asyncio
 import math
@@ -41,12 +41,12 @@ One record has less than a hundred jobs, none of which may take longer than some
 
 
 class Stuck(Exception):
-    """The app stands still, and no store or log that is away explains it: another must be built."""
+    """The app makes no progress although store and Kafka are available; it must be rebuilt."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """Tells partitions that are behind and move from those that do not, and whether a rebalance ends.
+    """Detect partitions without progress, and rebalances that do not end.
 
     A record may need the engines for long; while they finish jobs, a partition without commits counts as
     moving, up to `MOST_STALLS` times as long.
@@ -63,7 +63,7 @@ class Progress:
     def stalled(
         self, ends: Mapping[TP, int], committed: Mapping[TP, int], now: float, finished: int = 0
     ) -> list[TP]:
-        """Note how far each partition is at `now`; return those that have stood still for too long.
+        """Note the progress of each partition at `now`; return those without progress for too long.
 
         `finished` counts the jobs of the engines that ended so far.
         """
@@ -83,7 +83,7 @@ class Progress:
         return still_s >= self.stall_after_s or now - since >= MOST_STALLS * self.stall_after_s
 
     def unended(self, *, changing: bool, now: float) -> bool:
-        """Note whether a rebalance is under way at `now`; tell whether it has lasted for too long."""
+        """Note whether a rebalance is under way at `now`; return whether it has lasted for too long."""
         if not changing or self._changing_since is None:
             self._changing_since = now if changing else None
         return self._changing_since is not None and now - self._changing_since >= self.stall_after_s
@@ -91,7 +91,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a part of this process tells of itself, for metrics; a name that ends in `_total` only rises."""
+    """A metric of a part of this process; a name that ends in `_total` is a counter."""
 
     name: str
     said: str
@@ -109,11 +109,11 @@ class MetricCollector(Protocol):
 
 
 class Worker:
-    """Keeps one app alive. Everything runs in the caller's event loop; signals and logging stay the caller's.
+    """Supervise one app. Everything runs in the caller's event loop; signals and logging stay the caller's.
 
     `build` is called for every life of the app: an app that stopped or crashed cannot start again, and one
-    that stands still is given up. `waited_at` tells when a handler last waited for a store or the log, by
-    the loop's clock: while they do, standing still has its reason, and a new app would stand as well.
+    without progress is given up. `waited_at` returns when a handler last waited for the store or Kafka, by
+    the loop's clock: while they wait, no progress is expected, and a new app would make none either.
     `finished` counts the jobs of the engines that ended: while it grows, records that take long are no
     reason to give an app up, for a new one would begin with the same records.
     """
@@ -137,7 +137,7 @@ class Worker:
         self._offsets: Mapping[TP, int | None] = {}
         """How far the consumer had read when the lag was measured."""
         self.figures: list[Figure | MetricCollector] = []
-        """What the parts beside the agents tell of themselves."""
+        """Metrics of the parts beside the agents."""
         self.probes: dict[str, Callable[[], Awaitable[str | None]]] = {}
         """What the parts beside the agents answer when asked whether they can work: why not, or None."""
         self._stopping = asyncio.Event()
@@ -153,14 +153,14 @@ class Worker:
         return bool(app.consumer.assignment()) and not (app.rebalancing or app.in_recovery)
 
     def is_assigned(self, topic: str, partition: int) -> bool:
-        """Tell whether this process has the partition now, and no rebalance is under way."""
+        """Return whether this process has the partition now, and no rebalance is under way."""
         return (
             self.ready and self._app is not None and TP(topic, partition) in self._app.consumer.assignment()
         )
 
     @property
     def healthy(self) -> bool:
-        """False while a partition has records and makes no progress; told once it has lasted."""
+        """False while a partition has records and has made no progress for too long."""
         return not self._stalled
 
     @property
@@ -169,12 +169,12 @@ class Worker:
         return dict(self._lag)
 
     def start(self) -> None:
-        """Begin to run; `wait_ready` tells when it does."""
+        """Start the worker; `wait_ready` waits until it is ready."""
         self._supervisor = asyncio.create_task(self._supervise(), name="worker")
-        self._supervisor.add_done_callback(lambda _: asyncio.ensure_future(self._tell()))
+        self._supervisor.add_done_callback(lambda _: asyncio.ensure_future(self._notify_changed()))
 
     async def wait_ready(self) -> None:
-        """Return once the worker is ready; what kept the app from being built is raised."""
+        """Return once the worker is ready; raise what prevented the app from being built."""
         async with self._changed:
             await self._changed.wait_for(lambda: self.ready or self._given_up)
         if self._supervisor is not None and self._supervisor.done():
@@ -185,7 +185,7 @@ class Worker:
         return self._supervisor is not None and self._supervisor.done()
 
     async def stop(self) -> None:
-        """Finish what is in work, commit, leave the group; within `STOP_S`, and nothing is lost after it."""
+        """Finish records in progress, commit and leave the group within `STOP_S`; no record is lost."""
         self._stopping.set()
         if self._supervisor is not None:
             await self._supervisor
@@ -240,14 +240,14 @@ class Worker:
         stop = asyncio.create_task(app.stop())
         await asyncio.wait({stop}, timeout=STOP_S)
         if not stop.done():
-            log.error("worker.stop_cut_short", after_s=STOP_S)
+            log.error("worker.stop_timed_out", after_s=STOP_S)
             stop.cancel()
             patched(app.consumer).begin_stop()
         life.cancel()
         await asyncio.wait({life}, timeout=1.0)
         left = await end_handlers(app, STOP_S)
         if left:
-            log.error("worker.handlers_left", records=left)
+            log.error("worker.handlers_abandoned", records=left)
 
     async def _watch(self, app: faust.App) -> None:
         """Measure every second, less often while nothing happens.
@@ -262,18 +262,18 @@ class Worker:
                 with suppress(KafkaError, TimeoutError):
                     await self._measure(app)
                 measured_at = loop.time()
-            await self._tell()
+            await self._notify_changed()
             now = loop.time()
             unended = self._progress.unended(changing=app.rebalancing or app.in_recovery, now=now)
             if (unended or self._stalled) and now - self._waited_at() >= self._progress.stall_after_s:
-                raise Stuck("a rebalance does not end" if unended else f"{self._stalled} stand still")
+                raise Stuck("a rebalance does not end" if unended else f"{self._stalled} make no progress")
             await asyncio.sleep(WATCH_S)
 
     def _is_quiet(self, app: faust.App) -> bool:
         """Tell whether no record waited at the last measurement, and none was read since."""
         return not any(self._lag.values()) and patched(app.consumer).offsets() == self._offsets
 
-    async def _tell(self) -> None:
+    async def _notify_changed(self) -> None:
         async with self._changed:
             self._changed.notify_all()
 

@@ -1,4 +1,4 @@
-"""What an actor remembers of its keys: a Faust table of pydantic values, bounded, and restored at a start."""
+"""An actor's cache of its keys: a bounded Faust table of pydantic values, restored at a start."""
 
 from collections import OrderedDict, defaultdict
 from typing import Any, Final, Generic, TypeVar, cast
@@ -21,9 +21,9 @@ MOST_PER_PARTITION: Final = 2_000
 
 
 class ValueTable(WorkingState[Remembered], Generic[Remembered]):
-    """Remembers the values put last, up to a bound per partition, and tells its changelog.
+    """Cache the values put last, up to a limit per partition, and write them to the changelog.
 
-    Whoever can write to the changelog without the key makes it forget, never remember something else.
+    A value written to the changelog without the key only removes the entry from the cache.
 
     `put` works only while an agent handles a record, whose partition the value then belongs to. After a
     restart or a rebalance the values come back from the changelog, the order of age with them.

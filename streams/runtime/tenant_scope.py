@@ -1,4 +1,4 @@
-"""Knows whose record is in work, so that each log line written meanwhile can name its tenant."""
+"""Track the tenant of the record being handled, for log lines."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ _SCOPE: ContextVar[_Scope | None] = ContextVar("tenant_scope", default=None)
 
 @contextmanager
 def tenant_scope(tenant_id: TenantId | None) -> Iterator[None]:
-    """Let lines that are logged in the block name the tenant."""
+    """Set the tenant of log lines within the block."""
     scope = _Scope(tenant_id)
     token = _SCOPE.set(scope)
     try:

@@ -1,4 +1,4 @@
-"""Creates every topic before anybody uses it; nothing is left to a broker's defaults."""
+"""Create every topic before its first use, without relying on the broker's defaults."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -25,7 +25,7 @@ CHANGELOG_RETENTION_MS: Final = 30 * 24 * 3_600_000
 """What a table forgets with its changelog is still in the store."""
 
 TIMESTAMP_TYPE, APPEND_TIME = "message.timestamp.type", "LogAppendTime"
-"""Records carry the broker's time, so that one which is written again later can be told from a new one."""
+"""Records carry the broker's time, so that a later copy can be distinguished from a new record."""
 
 REQUEST_TIMEOUT_MS: Final = 10_000
 
@@ -36,7 +36,7 @@ _LOOK_AGAIN_S: Final = 0.1
 
 
 class TopicUnfit(VeristreamError):
-    """A topic exists in another form than is needed; the words name the topic and the mend."""
+    """A topic exists in another form than needed; the message names the topic and the fix."""
 
 
 class BrokersMissing(StoreUnavailable):
@@ -74,7 +74,7 @@ def topics_wanted(access: LogAccess, group: str, tables: Mapping[str, Topic]) ->
     """Return every topic there must be, as aiokafka's `NewTopic`."""
     copies, in_sync = access.replication_factor, {"min.insync.replicas": str(access.min_insync_replicas)}
     dated = {"cleanup.policy": "delete", TIMESTAMP_TYPE: APPEND_TIME}
-    kept = {"cleanup.policy": "compact,delete", "retention.ms": str(CHANGELOG_RETENTION_MS)}
+    configs = {"cleanup.policy": "compact,delete", "retention.ms": str(CHANGELOG_RETENTION_MS)}
     sources = [
         NewTopic(
             str(spec.topic),
@@ -85,28 +85,28 @@ def topics_wanted(access: LogAccess, group: str, tables: Mapping[str, Topic]) ->
         for spec in TOPICS
     ]
     return sources + [
-        NewTopic(changelog_of(group, table), partitions_of(source), copies, topic_configs=kept | in_sync)
+        NewTopic(changelog_of(group, table), partitions_of(source), copies, topic_configs=configs | in_sync)
         for table, source in tables.items()
     ]
 
 
 def refuse_unfit(wanted: Any, described: Sequence[Mapping[str, Any]]) -> None:
-    """Hold a topic's partitions, as its brokers describe them, against what is wanted.
+    """Compare a topic's partitions, as its brokers describe them, with what is wanted.
 
     Raises:
-        TopicUnfit: They are more, fewer, or kept in fewer copies; records would be lost or misplaced.
+        TopicUnfit: More or fewer partitions or fewer copies; records would be lost or misplaced.
     """
     name, there, needed = wanted.name, len(described), wanted.num_partitions
     if there < needed:
-        mend = f"stop every worker, then: kafka-topics.sh --alter --topic {name} --partitions {needed}"
-        raise TopicUnfit(f"topic {name} has {there} partitions and needs {needed}; {mend}")
+        fix = f"stop every worker, then: kafka-topics.sh --alter --topic {name} --partitions {needed}"
+        raise TopicUnfit(f"topic {name} has {there} partitions and needs {needed}; {fix}")
     if there > needed:
-        mend = "partitions cannot be taken away: delete the topic once nothing in it is needed"
-        raise TopicUnfit(f"topic {name} has {there} partitions and needs {needed}; {mend}")
+        fix = "partitions cannot be taken away: delete the topic once nothing in it is needed"
+        raise TopicUnfit(f"topic {name} has {there} partitions and needs {needed}; {fix}")
     copies = min(len(partition["replicas"]) for partition in described)
     if copies < wanted.replication_factor:
-        mend = "add replicas with kafka-reassign-partitions.sh, or set SERVICE_KAFKA_REPLICATION_FACTOR lower"
-        raise TopicUnfit(f"topic {name} is kept {copies} times, not {wanted.replication_factor}; {mend}")
+        fix = "add replicas with kafka-reassign-partitions.sh, or set SERVICE_KAFKA_REPLICATION_FACTOR lower"
+        raise TopicUnfit(f"topic {name} is kept {copies} times, not {wanted.replication_factor}; {fix}")
 
 
 async def _create(admin: Any, access: LogAccess, missing: Sequence[Any]) -> None:

@@ -1,4 +1,4 @@
-"""A bounded window of a partition's records under way: keys side by side, one key's records in order."""
+"""A bounded window of a partition's records in progress: keys concurrently, one key's records in order."""
 
 import asyncio
 from collections import deque
@@ -14,13 +14,13 @@ from streams.runtime.guard import trace
 log = structlog.get_logger(__name__)
 
 MOST_UNDER_WAY: Final = 64
-"""Records of a partition that are carried out at one time."""
+"""Records of a partition that are executed at one time."""
 
 MOST_UNACKNOWLEDGED: Final = 1_024
 """Records that one which takes long may hold back from being acknowledged; a kill delivers them again."""
 
 MOST_BYTES: Final = 8 << 20
-"""Keys and values held beyond which nothing more is taken; a record that is larger is held alone."""
+"""Bytes of keys and values above which no more records are taken; a larger record is taken alone."""
 
 End = Callable[[Message], None]
 """Acknowledges or abandons a record."""
@@ -31,14 +31,14 @@ class Entry:
     """A record that was taken and is not acknowledged yet."""
 
     event: EventT[Any]
-    """Held, for Faust's tables find the event a task works for by a weak reference."""
+    """A strong reference: Faust's tables find the event a task works for by a weak one."""
     size: int
     end: End | None = None
     """What becomes of its offset; None while the record is under way."""
 
 
 class Window:
-    """Carries out a partition's records concurrently, those of one key one after another.
+    """Execute a partition's records concurrently, those of one key one after another.
 
     Offsets are acknowledged in the order of the log: a settled record waits for those before it. A record
     whose handling raised or was cancelled is abandoned in its turn. `tasks` gets every task for as long as
@@ -66,11 +66,11 @@ class Window:
         return entry
 
     def settle(self, entry: Entry) -> None:
-        """Let the record be acknowledged once every record before it is."""
+        """Mark the record as settled; it is acknowledged once every record before it is."""
         self._end(entry, self._acknowledge)
 
     def start(self, entry: Entry, work: Callable[[], Awaitable[None]]) -> None:
-        """Do the work once the earlier records of the key have ended, then settle the record."""
+        """Run the work once the earlier records of the key have ended, then settle the record."""
         key = _key_of(entry)
         task = asyncio.create_task(_after(self._last.get(key), work))
         self._last[key] = task
@@ -85,7 +85,7 @@ class Window:
             await self._room.wait()
 
     async def cut_short(self) -> None:
-        """Cancel what is under way and wait for its end; what was not acknowledged is abandoned."""
+        """Cancel records in progress and wait for their end; unacknowledged ones are abandoned."""
         for entry in self._entries:
             self._abandon(entry.event.message)
         self._entries.clear()
@@ -101,7 +101,7 @@ class Window:
             del self._last[_key_of(entry)]
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            log.error("window.handling_raised", **trace(error))
+            log.error("window.handler_failed", **trace(error))
         unsettled = task.cancelled() or error is not None
         self._end(entry, self._abandon if unsettled else self._acknowledge)
 
@@ -116,8 +116,8 @@ class Window:
             self._room.set()
 
     def _is_full(self) -> bool:
-        held = len(self._entries)
-        return self._under_way >= MOST_UNDER_WAY or held >= MOST_UNACKNOWLEDGED or self._bytes >= MOST_BYTES
+        taken = len(self._entries)
+        return self._under_way >= MOST_UNDER_WAY or taken >= MOST_UNACKNOWLEDGED or self._bytes >= MOST_BYTES
 
 
 def _key_of(entry: Entry) -> bytes | None:
@@ -125,7 +125,7 @@ def _key_of(entry: Entry) -> bytes | None:
 
 
 async def _after(before: asyncio.Task[None] | None, work: Callable[[], Awaitable[None]]) -> None:
-    """Do the work once an earlier task has ended in any way."""
+    """Run the work once an earlier task has ended in any way."""
     if before is not None and not before.done():
         await asyncio.wait({before})
     await work()

@@ -1,16 +1,16 @@
-"""How a session is kept and told: its record, its marker, its audit rows and events; pure."""
+"""Records, audit rows and events of a session; pure."""
 
 from typing import Final
 
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import PLATFORM, EventId, TenantId, derive_id
-from schemas.sessions import SessionWatch, SessionWish, StoredSession
+from schemas.sessions import SessionCommandBase, SessionWatch, StoredSession
 from streams.audit.actors import NOBODY
 from streams.audit.rows import write_row
 from streams.ports.records import Record, RecordKind
 from streams.sessions import rules
-from streams.verification.session_records import next_session_record, session_record
+from streams.verification.records import next_session_record, session_record
 
 _DONE: Final = {
     AuditAction.SESSION_CREATED: "was opened",
@@ -21,13 +21,13 @@ _DONE: Final = {
 }
 
 
-def by_the_clock(wish: SessionWish) -> SessionWish:
-    """Return the wish as one of nobody, for what happens before it can be looked at."""
-    return wish.model_copy(update={"actor": NOBODY})
+def by_the_clock(command: SessionCommandBase) -> SessionCommandBase:
+    """Return the command with the system as its actor, for changes made before it is executed."""
+    return command.model_copy(update={"actor": NOBODY})
 
 
 def new_record(tenant_id: TenantId, stored: StoredSession, fingerprint: str) -> Record:
-    """Return the record of a session that was just opened."""
+    """Return the first record of a session."""
     row = stored.session
     return session_record(tenant_id, row, stored.to_bytes(), fingerprint)
 
@@ -39,7 +39,7 @@ def next_record(record: Record, stored: StoredSession) -> Record:
 
 
 def watch_record(tenant_id: TenantId, stored: StoredSession) -> Record:
-    """Return the marker by which sweeps find the session while it needs attention."""
+    """Return the record by which the scheduler finds the session while it needs attention."""
     row, due = stored.session, rules.due(stored)
     return Record(
         tenant_id=PLATFORM,
@@ -55,7 +55,7 @@ def watch_record(tenant_id: TenantId, stored: StoredSession) -> Record:
 def rows(
     tenant_id: TenantId, stored: StoredSession, action: AuditAction | None, actor: Actor, version: int
 ) -> tuple[AuditEvent, ...]:
-    """Return the audit row of a move; most moves that are nobody's act have none."""
+    """Return the audit row of a change; most changes without an actor have none."""
     if action is None:
         return ()
     row = stored.session
@@ -82,7 +82,7 @@ def rows(
 def events(
     tenant_id: TenantId, stored: StoredSession, type_: EventType | None, version: int
 ) -> tuple[DecisionEvent, ...]:
-    """Return the event of a move; the outcome is told by the verification's own events."""
+    """Return the event of a change; the outcome is published by the verification's own events."""
     if type_ is None:
         return ()
     row = stored.session

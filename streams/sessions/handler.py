@@ -1,4 +1,4 @@
-"""The use cases of sessions: the session's actor is their one writer, from opening to outcome (G34, G36)."""
+"""Execute the commands about sessions; the session's actor is the only writer (G34, G36)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,14 +13,14 @@ from schemas.events import EventType
 from schemas.ids import EvidenceId
 from schemas.problems import NotFound, Refused
 from schemas.sessions import (
+    AddCapture,
     CancelSession,
     ExpireSession,
-    KeepCapture,
     OpenSession,
     RecordOutcome,
     SessionChanged,
     SessionCommand,
-    SessionWish,
+    SessionCommandBase,
     StartSession,
     StoredSession,
     SubmitSession,
@@ -43,24 +43,24 @@ from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores, WorkingState
 from streams.privacy.subject_ids import open_subject_id, seal_subject_id
 from streams.sessions import events, rules
-from streams.sessions.queries import Openings
+from streams.sessions.queries import OpeningQueries
 
 Hand = Callable[[SubmitVerification], Awaitable[None]]
-"""Puts the command that evaluates an attempt into the log; raises `StoreUnavailable`."""
+"""Write the command that evaluates an attempt to Kafka; raises `StoreUnavailable`."""
 
-_TOLD: Final = {
+_ANNOUNCED: Final = {
     SessionStatus.SUBMITTED: (AuditAction.SESSION_SUBMITTED, EventType.SESSION_SUBMITTED),
     SessionStatus.EXPIRED: (AuditAction.SESSION_EXPIRED, EventType.SESSION_EXPIRED),
     SessionStatus.CANCELLED: (AuditAction.SESSION_CANCELLED, EventType.SESSION_CANCELLED),
 }
-"""What is told of coming to a status; an outcome is told by its verification."""
+"""Audit action and event of reaching a status; an outcome is published by its verification."""
 
 _STARTED: Final = (AuditAction.SESSION_STARTED, EventType.SESSION_STARTED)
 
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """A session after a command, and what is told of it."""
+    """A session after a command, with its audit action and event."""
 
     stored: StoredSession
     action: AuditAction | None = None
@@ -68,7 +68,7 @@ class _Move:
 
 
 class ChangeSession:
-    """Carries out every command about a session once; the same command again changes nothing."""
+    """Execute each command about a session once; the same command again changes nothing."""
 
     def __init__(
         self,
@@ -84,120 +84,122 @@ class ChangeSession:
         self._sessions = Aggregates(stores.journal, announcer, state)
         self._hand = hand
         self._pause = pause
-        self._openings = Openings(stores)
+        self._openings = OpeningQueries(stores)
 
-    async def __call__(self, command: SessionCommand) -> SessionChanged:
-        """Change the session as wished; what it then is stands in the store.
+    async def __call__(self, message: SessionCommand) -> SessionChanged:
+        """Change the session as the command says; the result is in the store.
 
         Raises:
             Refused: NOT_FOUND, FLOW_NOT_PUBLISHED, FLOW_ARCHIVED, NO_REFERENCE_FACE, CONSENT_REQUIRED,
                 SESSION_FINISHED, VALIDATION_FAILED, IDEMPOTENCY_KEY_REUSED.
-            StoreUnavailable: Nothing is known; the same command may be given again.
+            StoreUnavailable: The outcome is unknown; the same command may be sent again.
             Conflict: The session, or the subject's place under the flow, changed at every attempt.
         """
-        wish = command.root
-        if isinstance(wish, OpenSession):
-            return await retry_conflicts(lambda: self._open(wish), self._pause)
-        return await retry_conflicts(lambda: self._change(wish), self._pause)
+        command = message.root
+        if isinstance(command, OpenSession):
+            return await retry_conflicts(lambda: self._open(command), self._pause)
+        return await retry_conflicts(lambda: self._change(command), self._pause)
 
-    async def _open(self, wish: OpenSession) -> SessionChanged:
-        standing = await self._openings.find(wish.tenant_id, wish.session_id)
+    async def _open(self, command: OpenSession) -> SessionChanged:
+        standing = await self._openings.find(command.tenant_id, command.session_id)
         if standing is not None:
-            return _again(wish, standing)
-        subject_id = await open_subject_id(self._stores.vault, wish.tenant_id, wish.subject_id)
-        wish = wish.model_copy(update={"subject_id": subject_id})
+            return _again(command, standing)
+        subject_id = await open_subject_id(self._stores.vault, command.tenant_id, command.subject_id)
+        command = command.model_copy(update={"subject_id": subject_id})
         now = to_milliseconds(self._clock())
-        revision = await self._openings.revision(wish)
-        holder = await self._openings.holder(wish)
+        revision = await self._openings.revision(command)
+        holder = await self._openings.holder(command)
         if holder.stored is not None and rules.is_running(holder.stored, now):
             return SessionChanged(session_id=holder.stored.session.session_id)
-        opening = await self._openings.unseal(wish)
-        reference = await self._openings.reference(wish, revision)
-        stored = rules.opened(wish, revision, opening.return_url, reference, now)
-        record = events.new_record(wish.tenant_id, stored, wish.fingerprint)
+        opening = await self._openings.unseal(command)
+        reference = await self._openings.reference(command, revision)
+        stored = rules.opened(command, revision, opening.return_url, reference, now)
+        record = events.new_record(command.tenant_id, stored, command.fingerprint)
         move = _Move(stored, AuditAction.SESSION_CREATED, EventType.SESSION_CREATED)
-        won = await self._commit(wish, move, (holder.taken_by(wish, now), record), record)
+        won = await self._commit(command, move, (holder.taken_by(command, now), record), record)
         if not won:
             raise Conflict("another session was opened first")
-        return SessionChanged(session_id=wish.session_id, created=True)
+        return SessionChanged(session_id=command.session_id, created=True)
 
-    async def _change(self, wish: SessionWish) -> SessionChanged:
-        answer = SessionChanged(session_id=wish.session_id)
-        again = self._sessions.has_answered(wish.tenant_id, wish.session_id, _id(wish))
-        if again and not isinstance(wish, SubmitSession):
+    async def _change(self, command: SessionCommandBase) -> SessionChanged:
+        answer = SessionChanged(session_id=command.session_id)
+        again = self._sessions.has_answered(command.tenant_id, command.session_id, _id(command))
+        if again and not isinstance(command, SubmitSession):
             return answer
-        record, stored = await self._find(wish)
-        if _id(wish) and _id(wish) in stored.requests:
+        record, stored = await self._find(command)
+        if _id(command) and _id(command) in stored.requests:
             await self._hand_over(record, stored)
             return answer
         now = to_milliseconds(self._clock())
-        if rules.is_overdue(stored, now) and not isinstance(wish, ExpireSession):
+        if rules.is_overdue(stored, now) and not isinstance(command, ExpireSession):
             over = _Move(rules.expired(stored, now), AuditAction.SESSION_EXPIRED, EventType.SESSION_EXPIRED)
-            _, after = await self._take(events.by_the_clock(wish), over, record, stored)
-            await self._discard(wish, after, stored)
+            _, after = await self._take(events.by_the_clock(command), over, record, stored)
+            await self._discard(command, after, stored)
             raise rules.finished()
         try:
-            move = await self._move(wish, stored, now)
+            move = await self._move(command, stored, now)
         except Refused:
-            await self._discard(wish, stored)
+            await self._discard(command, stored)
             raise
-        record, after = await self._take(wish, move, record, stored)
-        await self._discard(wish, after, stored)
-        awaited = isinstance(wish, RecordOutcome) and wish.attempt == after.session.attempts
+        record, after = await self._take(command, move, record, stored)
+        await self._discard(command, after, stored)
+        awaited = isinstance(command, RecordOutcome) and command.attempt == after.session.attempts
         await self._hand_over(record, after, again=awaited)
         return answer
 
-    async def _move(self, wish: SessionWish, stored: StoredSession, now: datetime) -> _Move:
-        match wish:
+    async def _move(self, command: SessionCommandBase, stored: StoredSession, now: datetime) -> _Move:
+        match command:
             case StartSession():
-                after = rules.decided_on_notice(stored, wish, now)
-            case KeepCapture():
-                after = rules.captured(stored, wish, now)
+                after = rules.decided_on_notice(stored, command, now)
+            case AddCapture():
+                after = rules.captured(stored, command, now)
             case SubmitSession():
-                after = rules.submitted(stored, wish, now)
+                after = rules.submitted(stored, command, now)
             case CancelSession():
                 after = rules.cancelled(stored, now)
             case ExpireSession():
                 after = rules.expired(stored, now)
             case RecordOutcome():
-                after = await self._outcome(wish, stored, now)
+                after = await self._outcome(command, stored, now)
             case _:
-                raise TypeError(f"no move for {type(wish).__name__}")
+                raise TypeError(f"no move for {type(command).__name__}")
         if after.session.status is stored.session.status:
             return _Move(after)
-        told = _STARTED if isinstance(wish, StartSession) else _TOLD.get(after.session.status)
-        return _Move(after, *told) if told is not None else _Move(after)
+        announced = _STARTED if isinstance(command, StartSession) else _ANNOUNCED.get(after.session.status)
+        return _Move(after, *announced) if announced is not None else _Move(after)
 
-    async def _outcome(self, wish: RecordOutcome, stored: StoredSession, now: datetime) -> StoredSession:
-        """Return the session as its verification left it; one that is still awaited stays as it is."""
+    async def _outcome(self, command: RecordOutcome, stored: StoredSession, now: datetime) -> StoredSession:
+        """Return the session with its verification's outcome, or unchanged while there is none."""
         row = stored.session
-        if not rules.awaits(stored, wish.attempt):
+        if not rules.awaits(stored, command.attempt):
             return stored
-        if wish.retry:
-            return rules.sent_back(stored, wish.retry_reasons, now)
-        verification_id = rules.verification_id(wish.tenant_id, row.session_id, row.attempts)
+        if command.retry:
+            return rules.sent_back(stored, command.retry_reasons, now)
+        verification_id = rules.verification_id(command.tenant_id, row.session_id, row.attempts)
         try:
-            found = await self._stores.records.get(wish.tenant_id, RecordKind.VERIFICATION, verification_id)
+            found = await self._stores.records.get(
+                command.tenant_id, RecordKind.VERIFICATION, verification_id
+            )
         except NotFound:
             return stored
         return rules.concluded(stored, StoredVerification.from_bytes(found.body), now)
 
     async def _take(
-        self, wish: SessionWish, move: _Move, record: Record, before: StoredSession
+        self, command: SessionCommandBase, move: _Move, record: Record, before: StoredSession
     ) -> tuple[Record, StoredSession]:
-        """Commit a move, if it is one; return the session as it then stands."""
+        """Commit a change, if there is one; return the session afterwards."""
         if move.stored == before:
             return record, before
-        requests = with_request(before.requests, _id(wish)) if _id(wish) else before.requests
+        requests = with_request(before.requests, _id(command)) if _id(command) else before.requests
         watched = rules.due(before) != rules.due(move.stored)
         version = before.watch_version + watched
         after = move.stored.model_copy(update={"requests": requests, "watch_version": version})
         changed = events.next_record(record, after)
-        await self._commit(wish, replace(move, stored=after), (changed,), changed, watched=watched)
+        await self._commit(command, replace(move, stored=after), (changed,), changed, watched=watched)
         return changed, after
 
     async def _hand_over(self, record: Record, stored: StoredSession, *, again: bool = False) -> None:
-        """Send what was handed in to be evaluated, and note that that; `again`: also what was sent."""
+        """Send a submitted session to be evaluated, and note that; `again`: also one that was sent before."""
         status = stored.session.status
         if status is SessionStatus.SUBMITTED or (again and status is SessionStatus.PROCESSING):
             command = rules.command_of(record.tenant_id, stored)
@@ -209,9 +211,9 @@ class ChangeSession:
             change = Change(record.tenant_id, (events.next_record(record, after),))
             await self._stores.journal.commit(change)
 
-    async def _find(self, wish: SessionWish) -> tuple[Record, StoredSession]:
+    async def _find(self, command: SessionCommandBase) -> tuple[Record, StoredSession]:
         try:
-            record = await self._stores.records.get(wish.tenant_id, RecordKind.SESSION, wish.session_id)
+            record = await self._stores.records.get(command.tenant_id, RecordKind.SESSION, command.session_id)
         except NotFound:
             raise not_found() from None
         stored = stored_of(record.body)
@@ -221,47 +223,47 @@ class ChangeSession:
 
     async def _commit(
         self,
-        wish: SessionWish,
+        command: SessionCommandBase,
         move: _Move,
         records: tuple[Record, ...],
         own: Record,
         *,
         watched: bool = True,
     ) -> bool:
-        """Commit the session, its marker, its row and its event; False when another was first."""
+        """Commit the session with its watch, audit row and event; return False when another was first."""
         stored = move.stored
         if watched:
-            records = (*records, events.watch_record(wish.tenant_id, stored))
-        actor = await open_actor(self._stores.vault, wish.tenant_id, wish.actor)
+            records = (*records, events.watch_record(command.tenant_id, stored))
+        actor = await open_actor(self._stores.vault, command.tenant_id, command.actor)
         change = Change(
-            wish.tenant_id,
+            command.tenant_id,
             records,
-            events.rows(wish.tenant_id, stored, move.action, actor, own.version),
-            events.events(wish.tenant_id, stored, move.event, own.version),
+            events.rows(command.tenant_id, stored, move.action, actor, own.version),
+            events.events(command.tenant_id, stored, move.event, own.version),
         )
-        return await self._sessions.commit(change, wish.session_id, stored.requests)
+        return await self._sessions.commit(change, command.session_id, stored.requests)
 
     async def _discard(
-        self, wish: SessionWish, stored: StoredSession, before: StoredSession | None = None
+        self, command: SessionCommandBase, stored: StoredSession, before: StoredSession | None = None
     ) -> None:
-        """Remove images the session refers to no more, or never did: replaced, refused, given up."""
-        brought = {wish.evidence_id} if isinstance(wish, KeepCapture) else set()
+        """Discard images the session does not refer to: replaced, refused or of an ended attempt."""
+        brought = {command.evidence_id} if isinstance(command, AddCapture) else set()
         spare = (brought | (_images(before) if before else set())) - _images(stored)
         if spare:
-            await self._stores.evidence.discard(wish.tenant_id, sorted(spare))
+            await self._stores.evidence.discard(command.tenant_id, sorted(spare))
 
 
 def _images(stored: StoredSession) -> set[EvidenceId]:
     return {one.evidence_id for one in (stored.document, stored.selfie) if one is not None}
 
 
-def _id(wish: SessionWish) -> str:
-    return wish.actor.request_id
+def _id(command: SessionCommandBase) -> str:
+    return command.actor.request_id
 
 
-def _again(wish: OpenSession, standing: Record) -> SessionChanged:
-    if standing.fingerprint != wish.fingerprint:
+def _again(command: OpenSession, standing: Record) -> SessionChanged:
+    if standing.fingerprint != command.fingerprint:
         raise key_reused()
     stored = StoredSession.from_bytes(standing.first_body or standing.body)
-    own = _id(wish) in stored.requests
-    return SessionChanged(session_id=wish.session_id, created=own, replayed=not own)
+    own = _id(command) in stored.requests
+    return SessionChanged(session_id=command.session_id, created=own, replayed=not own)

@@ -1,4 +1,4 @@
-"""What is said of a captured image at once, by its pixels alone; pure."""
+"""Rules on the quality of a captured image, by its pixels alone; pure."""
 
 import math
 from dataclasses import replace
@@ -15,9 +15,9 @@ from streams.vision_ports import Sharpness
 def said_at_once(
     what: EvidenceKind, whole: Sharpness, shorter_side_px: int, limits: ImageThresholds
 ) -> tuple[ReasonCode, ...]:
-    """Return what is wrong with an image as far as its pixels tell, by the rules of the evaluation.
+    """Return the quality reasons of an image, by the thresholds of the evaluation.
 
-    Where faces are is not known here: glare, which counts inside a face only, is left to the evaluation.
+    Faces are not searched here, so glare, which counts inside a face only, is left to the evaluation.
     """
     if what is EvidenceKind.SELFIE:
         face = FacesSeen(1, several_alike=False, width_px=math.inf, quality=replace(whole, glare=0.0))
@@ -29,7 +29,7 @@ def said_at_once(
 
 
 def said_of_scenario(scenario: Scenario) -> tuple[ReasonCode, ...]:
-    """Return what a sandbox subject is told of its images: its reason, if that is about images."""
+    """Return the reason of a sandbox subject's scenario, if it is about images."""
     reason = scenario.reason
     about_image = reason is not None and CATALOGUE[reason].category is ReasonCategory.IMAGE
     return (reason,) if reason is not None and about_image else ()

@@ -1,4 +1,4 @@
-"""The notice that a person agrees to before a picture is taken, in its two wordings (G66)."""
+"""The consent notice shown before images are taken, in its two versions (G66)."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,7 +9,7 @@ from schemas.tenant_settings import DuplicateFaces, PolicyChoice
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What is agreed to; another wording is another version."""
+    """A consent notice; another wording is another version."""
 
     version: str
     text: str
@@ -33,21 +33,21 @@ _KEPT: Final = (
 
 NOTICE: Final = Notice("2026-11", _TAKEN + _KEPT)
 NOTICE_OF_SEARCH: Final = Notice("2026-11-search", _TAKEN + _SEARCHED + _KEPT)
-"""Where the tenant's policy has `duplicate_faces: review`."""
+"""Shown where the tenant's policy has `duplicate_faces: review`."""
 
 
 def notice_for(choice: PolicyChoice) -> Notice:
-    """Return the notice that people are shown who have not agreed yet."""
+    """Return the notice for a person who has not agreed yet."""
     return NOTICE if choice.duplicate_faces is DuplicateFaces.OFF else NOTICE_OF_SEARCH
 
 
 def shown_notice(consent: Consent | None, choice: PolicyChoice) -> Notice:
-    """Return the notice that a person agreed to, or else the one to be shown."""
+    """Return the notice the person agreed to, or else the one to show."""
     if consent is not None and consent.accepted:
         return NOTICE_OF_SEARCH if agreed_to_search(consent) else NOTICE
     return notice_for(choice)
 
 
 def agreed_to_search(consent: Consent | None) -> bool:
-    """Tell whether the person agreed to a notice that speaks of the search."""
+    """Return whether the person agreed to a notice that mentions the face search."""
     return consent is not None and consent.accepted and consent.notice_version == NOTICE_OF_SEARCH.version

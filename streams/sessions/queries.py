@@ -1,4 +1,4 @@
-"""What opening a session looks up: the flow, the subject's place under it, and a face to compare with."""
+"""Look up what opening a session needs: the flow, the subject's open session, and a reference face."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +22,7 @@ from streams.verification.sandbox import PREFIX
 
 _PAGE: Final = 20
 _MOST_LOOKED_AT: Final = 200
-"""Approved verifications of one subject that are searched for a portrait that is still kept."""
+"""Approved verifications of one subject searched for a portrait that is still stored."""
 
 
 def opening_label(session_id: SessionId) -> str:
@@ -32,45 +32,45 @@ def opening_label(session_id: SessionId) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who has the subject's place under the flow."""
+    """The session in the subject's slot under the flow, if any."""
 
     slot: Record | None
     stored: StoredSession | None
-    """The session opened last."""
+    """The session opened last, None when there is none."""
 
-    def taken_by(self, wish: OpenSession, now: datetime) -> Record:
-        """Return the place as the session that is about to be opened takes it."""
+    def taken_by(self, command: OpenSession, now: datetime) -> Record:
+        """Return the slot's record with the session about to be opened."""
         return Record(
-            tenant_id=wish.tenant_id,
+            tenant_id=command.tenant_id,
             kind=RecordKind.SESSION_SLOT,
-            id=rules.slot_id(wish),
-            body=SessionSlot(session_id=wish.session_id).to_bytes(),
+            id=rules.slot_id(command),
+            body=SessionSlot(session_id=command.session_id).to_bytes(),
             created_at=self.slot.created_at if self.slot else now,
             version=self.slot.version + 1 if self.slot else 1,
         )
 
 
-class Openings:
-    """Looks things up for an opening; changes nothing."""
+class OpeningQueries:
+    """Read-only queries for opening a session."""
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
 
     async def find(self, tenant_id: TenantId, session_id: SessionId) -> Record | None:
-        """Return the session's record, None when there is none yet."""
+        """Return the session's record, or None."""
         try:
             return await self._stores.records.get(tenant_id, RecordKind.SESSION, session_id)
         except NotFound:
             return None
 
-    async def revision(self, wish: OpenSession) -> FlowRevision:
+    async def revision(self, command: OpenSession) -> FlowRevision:
         """Return the flow's latest revision.
 
         Raises:
             Refused: NOT_FOUND, FLOW_ARCHIVED, FLOW_NOT_PUBLISHED.
         """
         try:
-            record = await self._stores.records.get(wish.tenant_id, RecordKind.FLOW, wish.flow_id)
+            record = await self._stores.records.get(command.tenant_id, RecordKind.FLOW, command.flow_id)
         except NotFound:
             raise Refused.because(ProblemCode.NOT_FOUND, "No such flow for this caller.") from None
         flow = StoredFlow.from_bytes(record.body).flow
@@ -80,56 +80,58 @@ class Openings:
             raise Refused.because(ProblemCode.FLOW_NOT_PUBLISHED, "The flow was never published.")
         return flow.published
 
-    async def holder(self, wish: OpenSession) -> Holder:
-        """Return who has the subject's place, an opening cut short finished first."""
+    async def holder(self, command: OpenSession) -> Holder:
+        """Return the subject's slot, completing an interrupted opening first."""
         try:
             slot = await self._stores.records.get(
-                wish.tenant_id, RecordKind.SESSION_SLOT, rules.slot_id(wish)
+                command.tenant_id, RecordKind.SESSION_SLOT, rules.slot_id(command)
             )
         except NotFound:
             return Holder(None, None)
         session_id = SessionSlot.from_bytes(slot.body).session_id
-        found = await self.find(wish.tenant_id, session_id)
-        if found is None:  # its commit decided and was cut short: committing it again writes the rest
-            await self._stores.journal.commit(Change(wish.tenant_id, (slot,)))
-            found = await self.find(wish.tenant_id, session_id)
+        found = await self.find(command.tenant_id, session_id)
+        if found is None:  # its commit was interrupted: committing it again writes the rest
+            await self._stores.journal.commit(Change(command.tenant_id, (slot,)))
+            found = await self.find(command.tenant_id, session_id)
         return Holder(slot, stored_of(found.body) if found is not None else None)
 
-    async def unseal(self, wish: OpenSession) -> SessionOpening:
-        """Return what the tenant said beside flow and subject.
+    async def unseal(self, command: OpenSession) -> SessionOpening:
+        """Return the unsealed `SessionOpening`.
 
         Raises:
             Refused: VALIDATION_FAILED when the subject was erased meanwhile, STORE_FAILED when it can no
                 longer be opened.
         """
-        label = opening_label(wish.session_id)
+        label = opening_label(command.session_id)
         try:
-            plain = await self._stores.vault.open(wish.tenant_id, wish.subject_id, label, wish.sealed_opening)
+            plain = await self._stores.vault.open(
+                command.tenant_id, command.subject_id, label, command.sealed_opening
+            )
             return SessionOpening.from_bytes(plain)
         except Erased:
             raise subject_erased() from None
         except (Damaged, ValidationError):
             raise Refused.because(ProblemCode.STORE_FAILED, "The request can no longer be read.") from None
 
-    async def reference(self, wish: OpenSession, revision: FlowRevision) -> EvidenceId | None:
+    async def reference(self, command: OpenSession, revision: FlowRevision) -> EvidenceId | None:
         """Return the portrait a BIOMETRIC session compares with; None for every other (G7, G100).
 
-        A sandbox subject needs an approved verification too, but no portrait: no model will look at it.
+        A sandbox subject needs an approved verification too, but no portrait: no model reads it.
 
         Raises:
             Refused: NO_REFERENCE_FACE.
         """
         if revision.configuration.flow_type is not FlowType.BIOMETRIC:
             return None
-        index = by_subject_and_status(wish.livemode, wish.subject_id, VerificationStatus.APPROVED)
+        index = by_subject_and_status(command.livemode, command.subject_id, VerificationStatus.APPROVED)
         before: Position | None = None
         for _ in range(_MOST_LOOKED_AT // _PAGE):
             page = await self._stores.records.page(
-                wish.tenant_id, RecordKind.VERIFICATION, index, limit=_PAGE, before=before
+                command.tenant_id, RecordKind.VERIFICATION, index, limit=_PAGE, before=before
             )
             for record in page:
-                portrait = await self._portrait(wish.tenant_id, record)
-                if portrait is not None or wish.subject_id.startswith(PREFIX):
+                portrait = await self._portrait(command.tenant_id, record)
+                if portrait is not None or command.subject_id.startswith(PREFIX):
                     return portrait
             if len(page) < _PAGE:
                 break

@@ -1,4 +1,4 @@
-"""How a session moves, and what it needs before each move (G34, G36, G66, G76); pure."""
+"""State transitions of a session and their preconditions (G34, G36, G66, G76); pure."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -13,9 +13,9 @@ from schemas.ids import EvidenceId, TenantId, VerificationId, derive_id
 from schemas.problems import ProblemCode, Refused
 from schemas.reasons import ReasonCode
 from schemas.sessions import (
+    AddCapture,
     Captured,
     Consent,
-    KeepCapture,
     OpenSession,
     StartSession,
     StoredSession,
@@ -27,13 +27,13 @@ from schemas.verifications import AcceptedDocument, StoredVerification, SubmitVe
 from streams.sessions.notices import agreed_to_search
 
 LIFETIME: Final = timedelta(hours=24)
-"""G34, G36: a session that was not handed in by then expires, and its token with it."""
+"""G34, G36: a session not submitted by then expires, with its token."""
 
 MOST_ATTEMPTS: Final = 3
 """G34."""
 
 STUCK_AFTER: Final = timedelta(seconds=60)
-"""A verification takes seconds; one that is not heard of by then is asked for again."""
+"""A verification takes seconds; without an outcome by then its command is sent again."""
 
 OPEN: Final = frozenset({SessionStatus.CREATED, SessionStatus.STARTED})
 UNDER_WAY: Final = frozenset({SessionStatus.SUBMITTED, SessionStatus.PROCESSING})
@@ -45,58 +45,58 @@ NEEDS: Final[Mapping[FlowType, tuple[EvidenceKind, ...]]] = MappingProxyType(
         FlowType.FULL_IDENTITY: (EvidenceKind.IMAGE, EvidenceKind.SELFIE),
     }
 )
-"""Which images each kind of journey takes."""
+"""The images each flow type takes."""
 
 _NAMED: Final = {EvidenceKind.IMAGE: "document", EvidenceKind.SELFIE: "selfie"}
 
 
-def slot_id(wish: OpenSession) -> str:
-    """Return where it stands which session the subject has open under the flow."""
-    mode = "live" if wish.livemode else "test"
-    return derive_id("slot", wish.tenant_id, mode, wish.flow_id, wish.subject_id)
+def slot_id(command: OpenSession) -> str:
+    """Return the id of the record that names the subject's open session under the flow."""
+    mode = "live" if command.livemode else "test"
+    return derive_id("slot", command.tenant_id, mode, command.flow_id, command.subject_id)
 
 
 def verification_id(tenant_id: TenantId, session_id: str, attempt: int) -> VerificationId:
-    """Derive the id of the verification an attempt leads to; its images are kept under it from the start."""
+    """Derive the id of an attempt's verification; its images are stored under it from the start."""
     return VerificationId(derive_id("ver", tenant_id, session_id, str(attempt)))
 
 
 def attempt_of(stored: StoredSession) -> int:
-    """Return which attempt images are taken for now."""
+    """Return the number of the attempt that images are captured for."""
     return stored.session.attempts + 1
 
 
 def attempts_left(stored: StoredSession) -> int:
-    """Return how often images may still be handed in."""
+    """Return how many attempts are left."""
     return max(0, MOST_ATTEMPTS - stored.session.attempts) if stored.session.status in OPEN else 0
 
 
 def is_overdue(stored: StoredSession, now: datetime) -> bool:
-    """Tell whether nobody handed the images in in time."""
+    """Return whether the session expired without a submission."""
     expires_at = stored.session.expires_at
     return stored.session.status in OPEN and expires_at is not None and now >= expires_at
 
 
 def is_running(stored: StoredSession, now: datetime) -> bool:
-    """Tell whether the session may still come to an outcome."""
+    """Return whether the session may still get an outcome."""
     return stored.session.status in OPEN | UNDER_WAY and not is_overdue(stored, now)
 
 
 def opened(
-    wish: OpenSession,
+    command: OpenSession,
     revision: FlowRevision,
     return_url: str | None,
     reference: EvidenceId | None,
     now: datetime,
 ) -> StoredSession:
-    """Return the session at its beginning, its configuration frozen."""
+    """Return a new session with the flow's configuration frozen."""
     frozen = revision.configuration
     if return_url is not None:
         frozen = frozen.model_copy(update={"return_url": return_url})
     row = VerificationSession(
-        session_id=wish.session_id,
-        subject_id=wish.subject_id,
-        flow_id=wish.flow_id,
+        session_id=command.session_id,
+        subject_id=command.subject_id,
+        flow_id=command.flow_id,
         flow_revision=revision.revision,
         flow_type=frozen.flow_type,
         status=SessionStatus.CREATED,
@@ -104,46 +104,49 @@ def opened(
         created_at=now,
         updated_at=now,
         expires_at=now + LIFETIME,
-        livemode=wish.livemode,
+        livemode=command.livemode,
     )
     return StoredSession(
         session=row,
         configuration=frozen,
-        locale=wish.locale,
-        key_id=wish.key_id,
-        sealed_opening=wish.sealed_opening,
+        locale=command.locale,
+        key_id=command.key_id,
+        sealed_opening=command.sealed_opening,
         reference=reference,
-        requests=(wish.actor.request_id,),
+        requests=(command.actor.request_id,),
     )
 
 
-def decided_on_notice(stored: StoredSession, wish: StartSession, now: datetime) -> StoredSession:
-    """Return the session with the person's choice; accepted, it is started (G66).
+def decided_on_notice(stored: StoredSession, command: StartSession, now: datetime) -> StoredSession:
+    """Return the session with the person's consent decision; accepting it starts the session (G66).
 
     Raises:
         Refused: SESSION_FINISHED.
     """
     require_open(stored)
-    if wish.accepted and stored.consent is not None and stored.consent.accepted:
+    if command.accepted and stored.consent is not None and stored.consent.accepted:
         return stored
     consent = Consent(
-        accepted=wish.accepted, notice_version=wish.notice_version, locale=wish.locale, decided_at=now
+        accepted=command.accepted,
+        notice_version=command.notice_version,
+        locale=command.locale,
+        decided_at=now,
     )
-    status = SessionStatus.STARTED if wish.accepted else stored.session.status
+    status = SessionStatus.STARTED if command.accepted else stored.session.status
     return moved(stored.model_copy(update={"consent": consent}), now, status=status)
 
 
-def captured(stored: StoredSession, wish: KeepCapture, now: datetime) -> StoredSession:
-    """Return the session with an image, in the place of an earlier one.
+def captured(stored: StoredSession, command: AddCapture, now: datetime) -> StoredSession:
+    """Return the session with an image, replacing an earlier one.
 
     Raises:
         Refused: SESSION_FINISHED, CONSENT_REQUIRED, or VALIDATION_FAILED for an image the flow has no use of.
     """
-    require_capturing(stored, wish.what)
-    if wish.attempt != attempt_of(stored):
+    require_capturing(stored, command.what)
+    if command.attempt != attempt_of(stored):
         raise finished()
-    image = Captured(evidence_id=wish.evidence_id, reasons=wish.reasons, kept_at=now)
-    return moved(stored.model_copy(update={_NAMED[wish.what]: image}), now)
+    image = Captured(evidence_id=command.evidence_id, reasons=command.reasons, kept_at=now)
+    return moved(stored.model_copy(update={_NAMED[command.what]: image}), now)
 
 
 def require_capturing(stored: StoredSession, what: EvidenceKind) -> None:
@@ -159,8 +162,8 @@ def require_capturing(stored: StoredSession, what: EvidenceKind) -> None:
         raise Refused.because(ProblemCode.VALIDATION_FAILED, message)
 
 
-def submitted(stored: StoredSession, wish: SubmitSession, now: datetime) -> StoredSession:
-    """Return the session handed in; one that already is stays as it is.
+def submitted(stored: StoredSession, command: SubmitSession, now: datetime) -> StoredSession:
+    """Return the session submitted; one submitted before is unchanged.
 
     Raises:
         Refused: SESSION_FINISHED, CONSENT_REQUIRED, or VALIDATION_FAILED while an image is missing.
@@ -168,17 +171,17 @@ def submitted(stored: StoredSession, wish: SubmitSession, now: datetime) -> Stor
     if stored.session.status in UNDER_WAY:
         return stored
     require_submitting(stored)
-    if wish.attempt != attempt_of(stored):
+    if command.attempt != attempt_of(stored):
         raise finished()
     handed_in = Submitted(
-        request_id=wish.actor.request_id, sealed_submission=wish.sealed_submission, submitted_at=now
+        request_id=command.actor.request_id, sealed_submission=command.sealed_submission, submitted_at=now
     )
     after = stored.model_copy(update={"submitted": handed_in, "retry_reasons": ()})
-    return moved(after, now, status=SessionStatus.SUBMITTED, attempts=wish.attempt)
+    return moved(after, now, status=SessionStatus.SUBMITTED, attempts=command.attempt)
 
 
 def require_submitting(stored: StoredSession) -> None:
-    """Refuse to hand in what is not complete.
+    """Raise unless the session can be submitted.
 
     Raises:
         Refused: SESSION_FINISHED, CONSENT_REQUIRED, VALIDATION_FAILED.
@@ -194,10 +197,10 @@ def require_submitting(stored: StoredSession) -> None:
 
 
 def cancelled(stored: StoredSession, now: datetime) -> StoredSession:
-    """Return the session cancelled, its images given up; one that already is stays as it is.
+    """Return the session cancelled and without images; one cancelled before is unchanged.
 
     Raises:
-        Refused: SESSION_FINISHED once it was handed in.
+        Refused: SESSION_FINISHED once it was submitted.
     """
     if stored.session.status is SessionStatus.CANCELLED:
         return stored
@@ -207,25 +210,25 @@ def cancelled(stored: StoredSession, now: datetime) -> StoredSession:
 
 
 def expired(stored: StoredSession, now: datetime) -> StoredSession:
-    """Return the session at the end of its time, its images given up; any other stays as it is."""
+    """Return the session expired and without images, or unchanged if it cannot expire."""
     if not is_overdue(stored, now):
         return stored
     return moved(_without_images(stored), now, status=SessionStatus.EXPIRED, completed_at=now)
 
 
 def awaits(stored: StoredSession, attempt: int) -> bool:
-    """Tell whether the session still awaits the outcome of the attempt.
+    """Return whether the session still waits for the outcome of the attempt.
 
-    A reviewer may have concluded before the session was told; then the rest of its row is still awaited.
+    A reviewer may have concluded before the outcome was recorded; then the rest of its row is still missing.
     """
     row = stored.session
     ended = row.status not in OPEN | UNDER_WAY | {SessionStatus.EXPIRED, SessionStatus.CANCELLED}
-    told = row.status not in UNDER_WAY and not (ended and row.verification_id is None)
-    return row.attempts == attempt and not told
+    reported = row.status not in UNDER_WAY and not (ended and row.verification_id is None)
+    return row.attempts == attempt and not reported
 
 
 def sent_back(stored: StoredSession, reasons: Sequence[ReasonCode], now: datetime) -> StoredSession:
-    """Return the session at its next attempt, without the images of this one (G34)."""
+    """Return the session ready for its next attempt, without the images of this one (G34)."""
     after = _without_images(stored).model_copy(update={"retry_reasons": tuple(reasons)})
     return moved(after, now, status=SessionStatus.STARTED)
 
@@ -251,13 +254,13 @@ def concluded(stored: StoredSession, ended: StoredVerification, now: datetime) -
 
 
 def moved(stored: StoredSession, now: datetime, **changes: object) -> StoredSession:
-    """Return the session with fields of its row changed."""
+    """Return the session with changed fields of its row."""
     row = stored.session.model_copy(update={"updated_at": now, **changes})
     return stored.model_copy(update={"session": row})
 
 
 def require_open(stored: StoredSession) -> None:
-    """Refuse what only an open session with an attempt left takes.
+    """Raise unless the session is open and has an attempt left.
 
     Raises:
         Refused: SESSION_FINISHED.
@@ -267,7 +270,7 @@ def require_open(stored: StoredSession) -> None:
 
 
 def require_consent(stored: StoredSession) -> None:
-    """Refuse what may not be before consent.
+    """Raise unless consent was given.
 
     Raises:
         Refused: CONSENT_REQUIRED.
@@ -278,12 +281,12 @@ def require_consent(stored: StoredSession) -> None:
 
 
 def finished() -> Refused:
-    """Return the refusal of a session that takes nothing any more."""
+    """Return the refusal for a session that has ended."""
     return Refused.because(ProblemCode.SESSION_FINISHED, "The session takes nothing any more.")
 
 
 def due(stored: StoredSession) -> datetime | None:
-    """Return when a sweep must look at the session; None: never again."""
+    """Return when the scheduler must handle the session; None: never again."""
     if stored.session.status in OPEN:
         return stored.session.expires_at
     if stored.session.status in UNDER_WAY and stored.submitted is not None:
@@ -292,12 +295,12 @@ def due(stored: StoredSession) -> datetime | None:
 
 
 def due_index(moment: datetime) -> tuple[str, str]:
-    """Return the place of the sessions that need attention within the moment's hour."""
+    """Return the index of the sessions due within the hour of the time."""
     return "due", rfc3339(moment)[:13]
 
 
 def command_of(tenant_id: TenantId, stored: StoredSession) -> SubmitVerification:
-    """Return the command that evaluates the attempt under way; the same at every repetition."""
+    """Return the command that evaluates the current attempt; always the same for one attempt."""
     row, handed_in = stored.session, stored.submitted
     if handed_in is None:
         raise ValueError("nothing was handed in")

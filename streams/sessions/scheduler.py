@@ -1,4 +1,4 @@
-"""Finds sessions that need attention: their time is over, or nobody heard of them since they were sent."""
+"""Find sessions that expired or whose outcome is overdue, and send their commands."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -21,19 +21,19 @@ from streams.sessions import rules
 EVERY_S: Final = 15.0
 PAGE: Final = 100
 MOST_PER_HOUR: Final = 2_000
-"""Sessions of one hour that one round takes up; the next takes the others."""
+"""Sessions of one hour handled per round; the next round handles the others."""
 
 FIRST_LOOK_BACK: Final = timedelta(days=14)
-"""How far the first round looks: nobody may have swept for so long."""
+"""How far back the first round reads, in case no scheduler ran for so long."""
 
 LOOK_BACK: Final = timedelta(hours=26)
-"""How far every other round looks."""
+"""How far back every other round reads."""
 
 log = structlog.get_logger(__name__)
 
 
-class Sweeper:
-    """Asks the sessions' actors to look at what is due; asking twice changes nothing."""
+class SessionScheduler:
+    """Send a command for each due session; a repeated command changes nothing."""
 
     def __init__(self, records: Records, writer: LogWriter, now: Callable[[], datetime]) -> None:
         self._records = records
@@ -62,16 +62,16 @@ class Sweeper:
             page = await self._records.page(
                 PLATFORM, RecordKind.SESSION_WATCH, rules.due_index(hour), limit=PAGE, before=before
             )
-            wishes = [wish for record in page if (wish := await self._asked(record, now)) is not None]
-            await self._writer.write(*wishes)
-            sent += len(wishes)
+            commands = [command for record in page if (command := await self._asked(record, now)) is not None]
+            await self._writer.write(*commands)
+            sent += len(commands)
             if len(page) < PAGE:
                 break
             before = Position(page[-1].created_at, page[-1].id)
         return sent
 
     async def _asked(self, record: Record, now: datetime) -> Outgoing | None:
-        """Return what the session is asked, None when it is not due yet."""
+        """Return the session's command, or None when it is not due."""
         watch = SessionWatch.from_bytes(record.body)
         if watch.due is None or watch.due > now:
             return None
@@ -82,16 +82,16 @@ class Sweeper:
         stored = stored_of(found.body)
         if stored is None or (rules.due(stored) is None and stored.session.verification_id is not None):
             return None
-        wish = _wish(watch, stored, now)
-        return Outgoing(Topic.SESSION_COMMANDS, watch.session_id.encode(), wish.to_bytes())
+        command = _command(watch, stored, now)
+        return Outgoing(Topic.SESSION_COMMANDS, watch.session_id.encode(), command.to_bytes())
 
     async def run(self, every_s: float = EVERY_S) -> None:
-        """Sweep for ever; an absent store or log is met again at the next round."""
+        """Sweep until cancelled; an unavailable store or Kafka is retried in the next round."""
         while True:
             try:
                 sent = await self.sweep()
             except StoreUnavailable:
-                log.warning("sessions.sweep_waiting")
+                log.warning("sessions.sweep_deferred")
             else:
                 if sent:
                     log.info("sessions.swept", sessions=sent)
@@ -99,14 +99,14 @@ class Sweeper:
 
 
 @asynccontextmanager
-async def sweeping_sessions(sweeper: Sweeper, every_s: float = EVERY_S) -> AsyncIterator[None]:
-    """Sweep in the background for the length of the context."""
-    async with beside(lambda: sweeper.run(every_s), "session-sweeper", every_s):
+async def scheduling_sessions(sweeper: SessionScheduler, every_s: float = EVERY_S) -> AsyncIterator[None]:
+    """Run the scheduler in the background for the length of the context."""
+    async with beside(lambda: sweeper.run(every_s), "session-scheduler", every_s):
         yield
 
 
-def _wish(watch: SessionWatch, stored: StoredSession, now: datetime) -> ExpireSession | RecordOutcome:
-    """Return what the actor of a session that is due is asked."""
+def _command(watch: SessionWatch, stored: StoredSession, now: datetime) -> ExpireSession | RecordOutcome:
+    """Return the command for a due session: expire it, or record its outcome."""
     tenant_id, session_id = watch.tenant_id, watch.session_id
     if stored.session.status in rules.OPEN:
         return ExpireSession(tenant_id=tenant_id, session_id=session_id, actor=NOBODY, requested_at=now)

@@ -1,4 +1,4 @@
-"""Counters of attempts that outlive a restart: taken before one is looked at (G28, G62, G96, S21)."""
+"""Rate limits of sign-in attempts, counted in the store before each attempt (G28, G62, G96, S21)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,72 +18,72 @@ from streams.reviewers.context import People, keyed_hash
 Attempts = tuple[datetime, ...]
 
 _NETWORK_BITS: Final = 64
-"""An IPv6 subscriber has at least a /64 to choose addresses from."""
+"""Attempts are counted per /64: an IPv6 subscriber has at least that many addresses."""
 
 
 LONGEST_SHARED: Final = timedelta(days=1)
-"""Counters of a window up to this share records; a longer one counts only who has the password."""
+"""Counters with a window up to this share records; longer ones count only callers with the password."""
 
 _BUCKET_DIGITS: Final = 3
 """Hexadecimal: 4,096 records for each limit."""
 
 MOST_IN_A_BUCKET: Final = 128
-"""Half a million counters for each limit; who tries more in a window makes the oldest ones forgotten."""
+"""Half a million counters for each limit; beyond that the oldest are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """So many attempts in any stretch of time as long as the window."""
+    """The number of attempts allowed within a sliding window."""
 
     name: str
     most: int
     window: timedelta
     first_pause: timedelta = timedelta()
-    """How long after the first attempt that counts the next is looked at; every further one doubles it."""
+    """Pause after the first counted attempt; each further attempt doubles it."""
 
 
 class Counts(Frozen):
-    """Counters as they are stored: those of one bucket, or one alone."""
+    """The stored counters of one bucket, or a single counter."""
 
     attempts: Mapping[str, tuple[Timestamp, ...]]
-    """By whom they count against: when each was made that still counts, oldest first."""
+    """The times of the attempts that still count, oldest first, by counter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """Whose attempts a limit counts, and in which record."""
+    """A counter and the record it is stored in."""
 
     record_id: str
     own: str
-    """A keyed hash of the limit and of whom it counts."""
+    """A keyed hash of the limit and of the counted identity."""
     window: timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """An attempt that was counted."""
+class CountedAttempt:
+    """A counted attempt, to be uncounted if it was no failure."""
 
     counter: Counter
     at: datetime
 
 
 class TooManyAttempts(Refused):
-    """The limit is used up; nothing was looked at."""
+    """The limit is reached; the attempt was not checked."""
 
     def __init__(self, own: str, oldest: datetime, retry_after_s: int) -> None:
         detail = "Too many attempts; wait as long as Retry-After says."
         super().__init__(Refusal(code=ProblemCode.RATE_LIMITED, detail=detail))
         self.retry_after_s = retry_after_s
         self.row_id = derive_id("aud", own, oldest.isoformat())
-        """Of an audit row that says so once, however often it is tried meanwhile."""
+        """Id of the audit row, the same for all refused attempts of a window."""
 
 
 class TooSoon(TooManyAttempts):
-    """The pause after the attempt before is not over; nothing was looked at (S21)."""
+    """The pause after the previous attempt is not over; the attempt was not checked (S21)."""
 
 
-async def take(people: People, limit: Limit, *whose: str) -> Taken:
-    """Count an attempt before it is looked at, so that no crowd gets more than the limit.
+async def take(people: People, limit: Limit, *whose: str) -> CountedAttempt:
+    """Count an attempt before it is checked, so that concurrent attempts cannot exceed the limit.
 
     Raises:
         TooManyAttempts: The limit is used up; `TooSoon` when only the pause is not over.
@@ -101,19 +101,19 @@ async def take(people: People, limit: Limit, *whose: str) -> Taken:
         return (*counting, taken_at)
 
     await _change(people, counter, with_attempt)
-    return Taken(counter, taken_at)
+    return CountedAttempt(counter, taken_at)
 
 
 def _pause_s(limit: Limit, counting: Attempts, now: datetime) -> float:
-    """Return how long the pause after the attempts that count still lasts, in seconds."""
+    """Return the rest of the pause after the counted attempts, in seconds."""
     if not counting:
         return 0.0
     ends_at = counting[-1] + limit.first_pause * (1 << len(counting) - 1)
     return (ends_at - now).total_seconds()
 
 
-async def give_back(people: People, taken: Taken) -> None:
-    """Uncount an attempt that was no failure."""
+async def give_back(people: People, taken: CountedAttempt) -> None:
+    """Remove a counted attempt that was no failure."""
 
     def without_attempt(attempts: Attempts) -> Attempts:
         left = list(attempts)
@@ -125,14 +125,14 @@ async def give_back(people: People, taken: Taken) -> None:
 
 
 async def clear(people: People, limit: Limit, *whose: str) -> None:
-    """Forget all attempts."""
+    """Remove all counted attempts."""
     await _change(people, _counter_of(people, limit, whose), lambda _: ())
 
 
 def _counter_of(people: People, limit: Limit, whose: Sequence[str]) -> Counter:
     """Return the counter; those of a short window share a fixed number of records.
 
-    Nobody has to sign in to be counted, so there must not be a record for each address that was ever tried.
+    Anybody can cause a count, so there must not be a record for each address that was ever tried.
     """
     own = keyed_hash(people.key, "counter", limit.name, *whose)
     shared = limit.window <= LONGEST_SHARED
@@ -140,11 +140,11 @@ def _counter_of(people: People, limit: Limit, whose: Sequence[str]) -> Counter:
 
 
 async def _change(people: People, counter: Counter, change: Callable[[Attempts], Attempts]) -> None:
-    """Change a counter; who loses against somebody else who counts looks again."""
+    """Change a counter, retrying on conflict."""
     while True:
         try:
-            kept = await people.records.get(PLATFORM, RecordKind.COUNTER, counter.record_id)
-            standing, version = Counts.from_bytes(kept.body).attempts, kept.version
+            found = await people.records.get(PLATFORM, RecordKind.COUNTER, counter.record_id)
+            standing, version = Counts.from_bytes(found.body).attempts, found.version
         except NotFound:
             standing, version = {}, 0
         before = standing.get(counter.own, ())
@@ -161,13 +161,13 @@ async def _change(people: People, counter: Counter, change: Callable[[Attempts],
 
 
 def _that_count(attempts: Mapping[str, Attempts], since: datetime) -> dict[str, Attempts]:
-    """Return the counters with an attempt that still counts; of too many those with the latest ones."""
+    """Return the counters with an attempt since `since`, at most `MOST_IN_A_BUCKET`, the latest ones."""
     counting = [(made[-1], own) for own, made in attempts.items() if made and made[-1] > since]
     return {own: attempts[own] for _, own in sorted(counting)[-MOST_IN_A_BUCKET:]}
 
 
 def network_of(address: str | None) -> str:
-    """Return whom attempts from an address count against: an IPv4 address, or an IPv6 network."""
+    """Return the network that attempts from an address count against: an IPv4 address or an IPv6 /64."""
     try:
         known = ip_address(address or "")
     except ValueError:
@@ -176,3 +176,31 @@ def network_of(address: str | None) -> str:
     if mapped.version == 4:  # noqa: PLR2004 - the version's name
         return str(mapped)
     return str(ip_network(f"{mapped}/{_NETWORK_BITS}", strict=False))
+
+
+WINDOW: Final = timedelta(minutes=15)
+USUAL_ATTEMPTS: Final = 10
+"""G62: of every kind per address, failed ones per account."""
+
+_BY_ADDRESS: Final = "sign-in-address"
+_BY_ACCOUNT: Final = "sign-in-account"
+_BY_DEVICE: Final = "sign-in-device"
+
+
+@dataclass(frozen=True, slots=True)
+class SignInLimits:
+    """Limits of sign-in attempts; None: without limit, for benchmarks."""
+
+    attempts: int | None = USUAL_ATTEMPTS
+
+    def by_address(self) -> Limit:
+        """Return the limit of all attempts from one address."""
+        return Limit(_BY_ADDRESS, self.attempts or 0, WINDOW)
+
+    def by_account(self) -> Limit:
+        """Return the limit of failed attempts for one e-mail address, known or not."""
+        return Limit(_BY_ACCOUNT, self.attempts or 0, WINDOW)
+
+    def by_device(self) -> Limit:
+        """Return the limit of failed attempts from a device on which the member signed in before."""
+        return Limit(_BY_DEVICE, self.attempts or 0, WINDOW)

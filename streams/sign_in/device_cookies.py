@@ -1,6 +1,6 @@
-"""Device cookies: who signed in fully from a device before is not locked out by wrong passwords of others.
+"""Device cookies: a member who signed in on a device before is not locked out by others' wrong passwords.
 
-The cookie says nothing by itself (OWASP "Slow Down Online Guessing Attacks with Device Cookies"): it opens
+The cookie grants nothing by itself (OWASP "Slow Down Online Guessing Attacks with Device Cookies"): it opens
 no session and replaces no factor. It only lets attempts from that device count by themselves instead of
 against the account and the network address.
 """
@@ -27,7 +27,7 @@ _FORM: Final = re.compile(rf"([{ALPHABET}]{{{ID_CHARS}}})\.([0-9]{{1,12}})\.([0-
 
 
 def issue_device(people: People, reviewer: Reviewer) -> str:
-    """Return a device cookie for a member who just met both factors; a new password voids it."""
+    """Return a device cookie for a member who just verified both factors; a new password voids it."""
     device_id = "".join(ALPHABET[byte & 31] for byte in people.draw(ID_CHARS))
     issued_s = str(int(people.clock().timestamp()))
     return f"{device_id}.{issued_s}.{_mac(people, reviewer, device_id, issued_s)}"

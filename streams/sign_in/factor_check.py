@@ -1,4 +1,4 @@
-"""Meeting the second factor: each code once, few failures, and a new cookie for it (G28, S10, S19-S23)."""
+"""Verify the second factor: each code once, limited failures, a new cookie (G28, S10, S19-S23)."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,7 +12,15 @@ from schemas.sign_in import FactorAccepted, FactorMethod
 from streams.audit.rows import act, write_row
 from streams.reviewers.context import People, keyed_hash
 from streams.reviewers.members import Amend, Amended, amend
-from streams.sign_in.attempt_limits import Limit, Taken, TooManyAttempts, TooSoon, clear, give_back, take
+from streams.sign_in.attempt_limits import (
+    CountedAttempt,
+    Limit,
+    TooManyAttempts,
+    TooSoon,
+    clear,
+    give_back,
+    take,
+)
 from streams.sign_in.device_cookies import issue_device
 from streams.sign_in.session_cookies import session_record
 from streams.sign_in.sessions import rotate, session_of, show, with_rotated
@@ -22,7 +30,7 @@ WINDOW: Final = timedelta(minutes=15)
 FIRST_PAUSE: Final = timedelta(seconds=1)
 PER_REVIEWER: Final = Limit("factor-reviewer", 5, WINDOW, FIRST_PAUSE)
 PER_SESSION: Final = Limit("factor-session", 5, WINDOW, FIRST_PAUSE)
-"""G28, with pauses of 1, 2, 4 and 8 s between the five. Only who knows the password gets to count, so nobody
+"""G28, with pauses of 1, 2, 4 and 8 s between the five. Only callers with the password are counted, so nobody
 else can lock a member out (S22)."""
 
 IN_A_ROW: Final = Limit("factor-in-a-row", 100, timedelta(days=3650))
@@ -37,15 +45,15 @@ class WrongCode(VeristreamError):
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """What was typed: a code of the authenticator, or a recovery code."""
+    """A presented code: of the authenticator, or a recovery code."""
 
     method: FactorMethod
     text: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
-    """The factor was met, and the cookie is another one now."""
+class FactorVerified:
+    """The result of a verified factor, with the session's new cookie."""
 
     answer: FactorAccepted
     cookie: str = field(repr=False)
@@ -53,8 +61,10 @@ class Met:
     """A new device cookie."""
 
 
-async def meet(people: People, caller: ReviewerCaller, presented: Presented, actor: Actor) -> Met:
-    """Meet the factor in the caller's session; a recovery code ends every other session. One row.
+async def verify_factor(
+    people: People, caller: ReviewerCaller, presented: Presented, actor: Actor
+) -> FactorVerified:
+    """Verify the factor in the caller's session; a recovery code ends every other session. One audit row.
 
     Raises:
         TooManyAttempts: Of this member or in this session.
@@ -64,7 +74,7 @@ async def meet(people: People, caller: ReviewerCaller, presented: Presented, act
     now, row_id = people.clock(), people.new_id("aud")
     renewed = rotate(people, session, satisfied=True, factor_at=now)
 
-    async def with_factor_met(reviewer: Reviewer) -> Amended:
+    async def with_factor_verified(reviewer: Reviewer) -> Amended:
         used = await _use(people, reviewer, presented, now)
         alone = presented.method is FactorMethod.RECOVERY_CODE
         changes = {"method": presented.method, "recovery_codes_remaining": len(used.recovery_hashes)}
@@ -74,18 +84,18 @@ async def meet(people: People, caller: ReviewerCaller, presented: Presented, act
         record = session_record(renewed.session, 1)
         return Amended(with_rotated(changed, renewed.session, alone=alone), (row,), (record,))
 
-    reviewer = await attempt(people, caller, actor, with_factor_met)
+    reviewer = await attempt(people, caller, actor, with_factor_verified)
     left = 0 if reviewer.factor is None else len(reviewer.factor.recovery_hashes)
     answer = FactorAccepted(
         session=show(people, reviewer, renewed.session),
         method=presented.method,
         recovery_codes_remaining=left,
     )
-    return Met(answer, renewed.cookie, issue_device(people, reviewer))
+    return FactorVerified(answer, renewed.cookie, issue_device(people, reviewer))
 
 
 async def _use(people: People, reviewer: Reviewer, presented: Presented, now: datetime) -> Factor:
-    """Return the factor with the code used up, or raise `WrongCode`."""
+    """Return the factor with the code marked as used, or raise `WrongCode`."""
     factor = reviewer.factor
     if factor is None:
         raise WrongCode
@@ -104,12 +114,12 @@ async def _use(people: People, reviewer: Reviewer, presented: Presented, now: da
 
 
 async def attempt(people: People, caller: ReviewerCaller, actor: Actor, change: Amend) -> Reviewer:
-    """Change the member when a code is right; the attempt counts from before it is looked at until it was.
+    """Change the member if a code is right; the attempt is counted before the code is checked.
 
     Raises:
-        TooManyAttempts: Of this member or in this session; told to the audit log once a window, and not when
-            only the pause after the attempt before is not over.
-        Refused: MFA_CODE_INVALID for `WrongCode`, told to the audit log; whatever else the change raises.
+        TooManyAttempts: Of this member or in this session; audited once per window, and not when
+            only the pause after the previous attempt is not over.
+        Refused: MFA_CODE_INVALID for `WrongCode`, with an audit row; and whatever the change raises.
     """
     taken = await _count(people, caller, actor)
     try:
@@ -121,17 +131,17 @@ async def attempt(people: People, caller: ReviewerCaller, actor: Actor, change: 
         await people.commit(act(caller.tenant_id, row))
         raise Refused.because(ProblemCode.MFA_CODE_INVALID, "The code is not valid.") from None
     except (Refused, Unauthenticated):
-        await _uncount(people, taken)  # no code was looked at
+        await _uncount(people, taken)  # no code was checked
         raise
     await _uncount(people, taken)
     await clear(people, IN_A_ROW, caller.reviewer_id)
     return reviewer
 
 
-async def _count(people: People, caller: ReviewerCaller, actor: Actor) -> list[Taken]:
-    taken: list[Taken] = []
+async def _count(people: People, caller: ReviewerCaller, actor: Actor) -> list[CountedAttempt]:
+    taken: list[CountedAttempt] = []
     whose = (
-        (PER_REVIEWER, caller.reviewer_id),  # first: whom it refuses costs one read
+        (PER_REVIEWER, caller.reviewer_id),  # first: a refusal then costs one read
         (PER_SESSION, caller.session_id),
         (IN_A_ROW, caller.reviewer_id),
     )
@@ -150,7 +160,7 @@ async def _count(people: People, caller: ReviewerCaller, actor: Actor) -> list[T
     return taken
 
 
-async def _uncount(people: People, taken: list[Taken]) -> None:
+async def _uncount(people: People, taken: list[CountedAttempt]) -> None:
     for one in taken:
         await give_back(people, one)
 
@@ -164,13 +174,13 @@ def factor_row(
     said: str,
     **changes: Any,
 ) -> AuditEvent:
-    """Return the row of an act on a member's own factor."""
+    """Return the audit row of a change of a member's own factor."""
     named = {"session_id": caller.session_id, **changes}
     return write_row(row_id, action, actor, caller.reviewer_id, now, detail=said, changes=named)
 
 
 def vault_name(reviewer_id: UserId) -> SubjectId:
-    """Return under whose key a member's seed is sealed; no subject of a tenant can have the name."""
+    """Return the vault subject of a member's seed; no subject of a tenant can have this id."""
     return SubjectId(f"reviewer/{reviewer_id}")
 
 
@@ -185,16 +195,16 @@ async def open_seed(people: People, reviewer: Reviewer, sealed: str) -> bytes:
 
 
 def hash_recovery_code(people: People, reviewer_id: UserId, code: str) -> str:
-    """Return what is kept of a recovery code."""
+    """Return the keyed hash that is stored of a recovery code."""
     return keyed_hash(people.key, "recovery", reviewer_id, normal_recovery_code(code))
 
 
 def nothing_there(detail: str) -> Refused:
-    """Return the answer to an act on a factor that is not there."""
+    """Return the refusal for a factor that does not exist."""
     return Refused.because(ProblemCode.NOT_FOUND, detail)
 
 
 async def forget_failures(people: People, reviewer_id: UserId) -> None:
-    """Let a member try again at once, for a colleague who resets the factor."""
+    """Clear the failed attempts of a member whose factor was reset."""
     for limit in (IN_A_ROW, PER_REVIEWER):
         await clear(people, limit, reviewer_id)

@@ -1,11 +1,11 @@
-"""Resets a member's second factor once two colleagues asked for it (G29)."""
+"""Reset a member's second factor on the request of two colleagues (G29)."""
 
 from datetime import timedelta
 from typing import Any, Final
 
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.ids import UserId
-from schemas.people import PERMISSIONS_OF, FactorResetWish, Permission, Reviewer, ReviewerCaller, Role
+from schemas.people import PERMISSIONS_OF, FactorResetRequest, Permission, Reviewer, ReviewerCaller, Role
 from schemas.problems import NotFound, ProblemCode, Refused
 from streams.audit.rows import write_row
 from streams.reviewers.context import People
@@ -14,19 +14,19 @@ from streams.reviewers.members import Amended, amend, load_member
 from streams.sign_in.factor_check import forget_failures
 
 SECOND_WITHIN: Final = timedelta(hours=24)
-"""How long a wish to reset a factor waits for the second person."""
+"""How long a request to reset a factor waits for the second person."""
 
 
 async def reset_factor(people: People, caller: ReviewerCaller, reviewer_id: UserId, actor: Actor) -> None:
-    """Reset a colleague's second factor; it takes two people beside the member (G29).
+    """Reset a colleague's second factor; two people other than the member must request it (G29).
 
-    The first call records the wish; the call of a second person within a day carries it out: factor and
-    sessions are gone, the password stays, and the next sign-in enrols anew. One row for each call. A member
+    The first call records the request; the call of a second person within a day executes it: factor and
+    sessions are removed, the password stays, the next sign-in enrols anew. One row for each call. A member
     without a factor has nothing to reset.
 
     Raises:
         NotFound: The tenant has no such member.
-        Refused: SECOND_REVIEWER_MUST_DIFFER, one's own factor or one's own wish; PERMISSION_DENIED, an
+        Refused: SECOND_REVIEWER_MUST_DIFFER, one's own factor or one's own request; PERMISSION_DENIED, an
             owner's is for owners.
     """
     row_id = people.new_id("aud")
@@ -36,18 +36,18 @@ async def reset_factor(people: People, caller: ReviewerCaller, reviewer_id: User
         now = people.clock()
         if reviewer.factor is None and reviewer.pending_factor is None:
             return Amended(reviewer)
-        wish = waiting_reset(reviewer, now)
-        if wish is None or not await _still_counts(people, reviewer, wish):
-            wished = FactorResetWish(
+        pending = waiting_reset(reviewer, now)
+        if pending is None or not await _still_counts(people, reviewer, pending):
+            requested = FactorResetRequest(
                 asked_by=caller.reviewer_id, asked_at=now, expires_at=now + SECOND_WITHIN
             )
             said = "The reset of a second factor was asked for; a second person must confirm it."
-            return Amended(reviewer.model_copy(update={"factor_reset": wished}), (_reset_row(said),))
-        if wish.asked_by == caller.reviewer_id:
+            return Amended(reviewer.model_copy(update={"factor_reset": requested}), (_reset_row(said),))
+        if pending.asked_by == caller.reviewer_id:
             raise _second_must_differ("A second person must confirm the reset.")
         gone = {"factor": None, "pending_factor": None, "factor_reset": None, "open_sessions": ()}
         said = "A second factor was reset by two people; every session ended."
-        return Amended(reviewer.model_copy(update=gone), (_reset_row(said, asked_by=wish.asked_by),))
+        return Amended(reviewer.model_copy(update=gone), (_reset_row(said, asked_by=pending.asked_by),))
 
     def _reset_row(said: str, **changes: Any) -> AuditEvent:
         now = people.clock()
@@ -64,14 +64,14 @@ def _require_colleague(caller: ReviewerCaller, reviewer: Reviewer) -> None:
     require_may_make(caller, reviewer.role)
 
 
-async def _still_counts(people: People, reviewer: Reviewer, wish: FactorResetWish) -> bool:
-    """Tell whether who asked could ask today."""
+async def _still_counts(people: People, reviewer: Reviewer, pending: FactorResetRequest) -> bool:
+    """Return whether the requester still has the permission to request the reset."""
     try:
-        asker = (await load_member(people.records, reviewer.tenant_id, wish.asked_by)).reviewer
+        requester = (await load_member(people.records, reviewer.tenant_id, pending.asked_by)).reviewer
     except NotFound:
         return False
-    may = asker.active and Permission.MEMBERS_MANAGE in PERMISSIONS_OF[asker.role]
-    return may and (reviewer.role is not Role.OWNER or asker.role is Role.OWNER)
+    may = requester.active and Permission.MEMBERS_MANAGE in PERMISSIONS_OF[requester.role]
+    return may and (reviewer.role is not Role.OWNER or requester.role is Role.OWNER)
 
 
 def _second_must_differ(message: str) -> Refused:

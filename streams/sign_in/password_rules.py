@@ -1,4 +1,4 @@
-"""Which passwords are accepted, and what of them is hashed (G50, R5, S26). Pure."""
+"""Rules for accepting and normalising passwords (G50, R5, S26). Pure."""
 
 import unicodedata
 from typing import Final
@@ -17,24 +17,24 @@ MAX_GIVEN: Final = 1024
 PRODUCT: Final = "veristream"
 
 _MIN_LOCAL_PART: Final = 4
-"""Characters; a shorter local part of an address is in too many words to be refused (R5)."""
+"""Characters; a shorter local part of an address occurs in too many words to be refused (R5)."""
 
 _LISTED: Final = frozenset(FREQUENCY_LISTS["passwords"])
 """Thirty thousand passwords of breaches, in lower case."""
 
 
 def normal_password(password: str) -> str:
-    """Return the one form of a password, whatever keyboard composed it: Unicode NFC (RFC 8265 section 4)."""
+    """Return the password in Unicode NFC (RFC 8265 section 4)."""
     return unicodedata.normalize("NFC", password)
 
 
 def password_bytes(password: str) -> bytes:
-    """Return what is hashed: all of the password, nothing cut off."""
+    """Return the bytes to hash, without truncation."""
     return normal_password(password).encode("utf-8", "surrogatepass")
 
 
 def require_acceptable(password: str, email: str, pointer: str) -> None:
-    """Refuse a new password that the policy does not allow; any characters may be in it.
+    """Raise unless the policy allows the new password; any characters may be in it.
 
     Raises:
         Refused: VALIDATION_FAILED at the pointer, with the rule that was broken.
@@ -45,7 +45,7 @@ def require_acceptable(password: str, email: str, pointer: str) -> None:
 
 
 def _complaint(password: str, email: str) -> str | None:
-    """Return the broken rule; there is none about repetition, patterns or the domain of the address (R5)."""
+    """Return the violated rule, or None; there is none about repetition or patterns (R5)."""
     if not MIN_LENGTH <= len(password) <= MAX_LENGTH:
         return f"A password has {MIN_LENGTH} to {MAX_LENGTH} characters."
     caseless, address = password.casefold(), email.casefold()

@@ -1,4 +1,4 @@
-"""A member's password: changed with the old one, or set with a one-time token (G50, G87, S14)."""
+"""Change a member's password, or set it with a one-time token (G50, G87, S14)."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,45 +9,39 @@ from schemas.enums import ActorType
 from schemas.people import Reviewer, ReviewerCaller
 from schemas.problems import Overloaded, StoreUnavailable
 from streams.audit.rows import write_row
+from streams.reviewers.addresses import bind_address, email_id, require_unbound
 from streams.reviewers.context import People
-from streams.reviewers.members import (
-    Amended,
-    amend,
-    bind_address,
-    email_id,
-    load_member,
-    require_unbound,
-)
+from streams.reviewers.members import Amended, amend, load_member
 from streams.reviewers.tokens import read_token, refused_token, require_outstanding
-from streams.sign_in.attempt_limits import clear, give_back, take
+from streams.sign_in.attempt_limits import SignInLimits, clear, give_back, take
 from streams.sign_in.device_cookies import issue_device
 from streams.sign_in.password_rules import require_acceptable
 from streams.sign_in.session_cookies import session_record
 from streams.sign_in.sessions import rotate, session_of, with_rotated
-from streams.sign_in.sign_in import SignInLimits, credentials_invalid
+from streams.sign_in.sign_in import credentials_invalid
 
 NEW_PASSWORD: Final = "/new_password"  # noqa: S105 - a place in the body
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A password was changed, and the cookies are others now."""
+    """The new cookies after a password change."""
 
     cookie: str = field(repr=False)
     """Of the caller's session."""
     device: str = field(repr=False)
-    """A device cookie, for the ones before are void."""
+    """A device cookie; the earlier ones are void."""
 
 
 class ChangePassword:
-    """Changes the caller's own password; every other session ends."""
+    """Change the caller's own password; every other session ends."""
 
     def __init__(self, people: People, limits: SignInLimits) -> None:
         self._people = people
         self._limits = limits
 
     async def __call__(self, caller: ReviewerCaller, current: str, new: str, actor: Actor) -> Changed:
-        """Return the new cookies of the caller.
+        """Change the password and return the caller's new cookies.
 
         Raises:
             TooManyAttempts: Failed ones for this account, sign-ins included.
@@ -73,7 +67,7 @@ class ChangePassword:
         return Changed(renewed.cookie, issue_device(people, changed))
 
     async def _check(self, reviewer: Reviewer, current: str) -> None:
-        """Refuse a wrong password; it counts as a failed sign-in, so a found session guesses no faster."""
+        """Raise for a wrong password, counted as a failed sign-in, so a stolen session guesses no faster."""
         people, account = self._people, email_id(reviewer.email, self._people.key)
         counted = self._limits.attempts is not None
         taken = await take(people, self._limits.by_account(), account) if counted else None
@@ -90,14 +84,14 @@ class ChangePassword:
 
 
 class ResetPassword:
-    """Sets a password with a token that was sent to the member; every session ends."""
+    """Set a password with a one-time token; every session ends."""
 
     def __init__(self, people: People, limits: SignInLimits) -> None:
         self._people = people
         self._limits = limits
 
     async def __call__(self, token: str, new: str, actor: Actor) -> None:
-        """Set the password; a second factor that is in use stays in use.
+        """Set the password; a second factor in use stays in use.
 
         Raises:
             Refused: CREDENTIALS_INVALID, the token is not good; VALIDATION_FAILED, the password is not
@@ -110,7 +104,7 @@ class ResetPassword:
         member = presented.token.tenant_id, presented.token.reviewer_id
         reviewer = (await load_member(people.records, *member)).reviewer
         require_acceptable(new, reviewer.email, NEW_PASSWORD)
-        await require_unbound(people, reviewer)  # before a hash is made for nothing
+        await require_unbound(people, reviewer)  # before computing a hash that may not be needed
         hashed = await people.passwords.hash(new)
         binding = await bind_address(people, reviewer)
         now, row_id = people.clock(), people.new_id("aud")
@@ -136,7 +130,7 @@ def _with(reviewer: Reviewer, hashed: str, now: datetime) -> Reviewer:
 
 
 def _row_of(row_id: str, reviewer: Reviewer, actor: Actor, now: datetime, said: str) -> AuditEvent:
-    """Return the row of a new password: the closed list names what it does, signing every session out."""
+    """Return the audit row of a new password."""
     changes = {"password_changed": True}
     action = AuditAction.REVIEWER_PASSWORD_CHANGED
     return write_row(row_id, action, actor, reviewer.reviewer_id, now, detail=said, changes=changes)

@@ -1,4 +1,4 @@
-"""The second factor of a reviewer: drawn, confirmed, its recovery codes replaced, removed (G29, G95)."""
+"""Enrol, confirm and remove a reviewer's second factor, and replace recovery codes (G29, G95)."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -32,7 +32,7 @@ from streams.sign_in.totp import (
 )
 
 FRESH: Final = timedelta(minutes=10)
-"""How long after they were given the password and the factor still allow to change the factor (S25)."""
+"""How long a given password and a verified factor allow changes of the factor (S25)."""
 
 PENDING: Final = timedelta(minutes=15)
 """How long an enrolment waits for its first code."""
@@ -40,7 +40,7 @@ PENDING: Final = timedelta(minutes=15)
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """A seed that was drawn; its forms are None when the request was answered before (G82)."""
+    """A new seed in two forms; None when the request was answered before (G82)."""
 
     otpauth_uri: str | None = field(repr=False)
     secret: str | None = field(repr=False)
@@ -48,7 +48,7 @@ class Enrolment:
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """The factor is in use, and the cookie is another one now."""
+    """The result of a confirmed factor, with the session's new cookie."""
 
     answer: FactorConfirmed
     cookie: str = field(repr=False)
@@ -57,7 +57,7 @@ class Confirmed:
 
 
 async def standing(people: People, caller: ReviewerCaller) -> FactorStanding:
-    """Return how the caller stands with the factor."""
+    """Return the state of the caller's factor."""
     reviewer, session = await session_of(people, caller)
     factor = reviewer.factor
     return FactorStanding(
@@ -77,11 +77,11 @@ def _pending(people: People, reviewer: Reviewer) -> PendingFactor | None:
 
 
 async def begin(people: People, caller: ReviewerCaller, key: str | None) -> Enrolment:
-    """Draw a seed that waits for its first code; a factor in use stays until then.
+    """Create a seed that waits for its first code; a factor in use stays until then.
 
     Raises:
-        Refused: UNAUTHENTICATED, the password was not given just now; MFA_REQUIRED, another factor is in use
-            and was not met just now.
+        Refused: UNAUTHENTICATED, the password was not given recently; MFA_REQUIRED, another factor is in use
+            and was not verified recently.
     """
     named = (caller.tenant_id, caller.reviewer_id, key or "")
     made = people.new_id("mfa") if key is None else derive_id("mfa", *named)
@@ -105,7 +105,7 @@ async def begin(people: People, caller: ReviewerCaller, key: str | None) -> Enro
 
 
 async def confirm(people: People, caller: ReviewerCaller, code: str, actor: Actor) -> Confirmed:
-    """Put the drawn factor in use by its first code, which is used up and meets the factor (G95).
+    """Confirm the pending factor with its first code, which also verifies the session (G95).
 
     Every other session of the member ends. One row.
 
@@ -146,10 +146,10 @@ async def confirm(people: People, caller: ReviewerCaller, code: str, actor: Acto
 
 
 async def replace_recovery_codes(people: People, caller: ReviewerCaller, actor: Actor) -> RecoveryCodes:
-    """Draw new recovery codes; the old ones are void. One row.
+    """Create new recovery codes; the old ones are void. One audit row.
 
     Raises:
-        Refused: UNAUTHENTICATED, MFA_REQUIRED: password or factor were not given just now; NOT_FOUND, there
+        Refused: UNAUTHENTICATED, MFA_REQUIRED: password or factor were not given recently; NOT_FOUND, there
             is none.
     """
     _, session = await session_of(people, caller)
@@ -168,12 +168,12 @@ async def replace_recovery_codes(people: People, caller: ReviewerCaller, actor: 
 
 
 async def remove(people: People, caller: ReviewerCaller, actor: Actor) -> str:
-    """Take the factor out of use and return the new cookie, whose session has only the first one met.
+    """Remove the factor and return the new cookie, of a session without a verified second factor.
 
     Every other session of the member ends. One row.
 
     Raises:
-        Refused: UNAUTHENTICATED, MFA_REQUIRED: password or factor were not given just now; NOT_FOUND, there
+        Refused: UNAUTHENTICATED, MFA_REQUIRED: password or factor were not given recently; NOT_FOUND, there
             is none.
     """
     _, session = await session_of(people, caller)
@@ -198,7 +198,7 @@ class _BegunAlready(Exception):
 
 
 def require_right_to_enrol(people: People, reviewer: Reviewer, session: ReviewerSession) -> None:
-    """Refuse to replace a factor unless it and the password were given just now.
+    """Raise unless the member has no factor, or it and the password were given recently.
 
     Raises:
         Refused: UNAUTHENTICATED, MFA_REQUIRED.
@@ -208,20 +208,20 @@ def require_right_to_enrol(people: People, reviewer: Reviewer, session: Reviewer
 
 
 def require_fresh(people: People, session: ReviewerSession) -> None:
-    """Refuse what changes the factor itself unless password and factor were given just now (ASVS 5.0 7.5.1).
+    """Raise unless password and factor were given within `FRESH` (ASVS 5.0 7.5.1).
 
     Raises:
         Refused: UNAUTHENTICATED, MFA_REQUIRED.
     """
     require_recent_password(people, session)
-    met = session.factor_at
-    if not session.satisfied or met is None or people.clock() >= met + FRESH:
+    verified_at = session.factor_at
+    if not session.satisfied or verified_at is None or people.clock() >= verified_at + FRESH:
         message = "The second factor must have been met within ten minutes; see POST /v1/control/mfa/verify."
         raise Refused.because(ProblemCode.MFA_REQUIRED, message)
 
 
 def require_recent_password(people: People, session: ReviewerSession) -> None:
-    """Refuse a session that was opened, and so its password given, longer ago.
+    """Raise unless the session was opened, and so its password given, within `FRESH`.
 
     Raises:
         Refused: UNAUTHENTICATED.

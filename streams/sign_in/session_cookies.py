@@ -1,4 +1,4 @@
-"""Tells who presents a session cookie, and how such a cookie is written and kept (G49, S11-S16)."""
+"""Create, store and recognise session cookies (G49, S11-S16)."""
 
 import base64
 import hashlib
@@ -21,7 +21,7 @@ COOKIE: Final = "service_session"
 
 
 TOUCH_AFTER: Final = timedelta(seconds=60)
-"""A session's last use is written down at most this often."""
+"""A session's last use is stored at most this often."""
 
 LOOKUP_BYTES: Final = 26
 SECRET_BYTES: Final = 32
@@ -37,12 +37,12 @@ def draw_cookie(draw: Draw, lookup: str | None = None) -> tuple[str, str]:
 
 
 def hash_cookie(value: str, pepper: bytes) -> str:
-    """Return what is kept of a cookie: HMAC-SHA-256 of the whole value, hexadecimal."""
+    """Return the hash that is stored of a cookie: HMAC-SHA-256 of the whole value, hexadecimal."""
     return hmac.new(pepper, value.encode(), hashlib.sha256).hexdigest()
 
 
 def session_record(session: ReviewerSession, version: int) -> Record:
-    """Return the session as it is kept: under its cookie's look-up part."""
+    """Return the session's record, whose id is its cookie's look-up part."""
     return Record(
         tenant_id=PLATFORM,
         kind=RecordKind.REVIEWER_SESSION,
@@ -54,12 +54,12 @@ def session_record(session: ReviewerSession, version: int) -> Record:
 
 
 def is_fresh(session: ReviewerSession, now: datetime, idle: timedelta = IDLE) -> bool:
-    """Tell whether neither the idle limit nor the absolute one has passed."""
+    """Return whether the session is within its idle and absolute limits."""
     return now < session.expires_at and now < session.seen_at + idle
 
 
 class RecogniseReviewer:
-    """Finds the reviewer behind a cookie; a revocation, a new role or a suspension counts at once."""
+    """Authenticate a reviewer by cookie; a revocation, a new role or a suspension counts at once."""
 
     def __init__(
         self, records: Records, journal: Journal, pepper: bytes, clock: Clock, idle: timedelta = IDLE
@@ -71,19 +71,19 @@ class RecogniseReviewer:
         self._idle = idle
 
     async def __call__(self, cookie: str) -> ReviewerCaller:
-        """Return who presents the cookie, and note that the session was used.
+        """Return the caller behind the cookie, and store the time of use.
 
         Raises:
             Unauthenticated: Malformed, unknown, ended, rotated away, idle for too long, expired, or of a
                 member who is suspended.
-            StoreUnavailable: Nobody can tell for now.
+            StoreUnavailable: The store cannot be read for now.
         """
         form = _FORM.fullmatch(cookie)
         if form is None:
             raise Unauthenticated("not a session cookie")
         record, session = await self._find(form[1])
-        kept = "" if session is None else session.secret_hash
-        genuine = hmac.compare_digest(kept.encode(), hash_cookie(cookie, self._pepper).encode())
+        stored_hash = "" if session is None else session.secret_hash
+        genuine = hmac.compare_digest(stored_hash.encode(), hash_cookie(cookie, self._pepper).encode())
         fresh = session is not None and is_fresh(session, self._clock(), self._idle)
         if record is None or session is None or not genuine or not fresh:
             raise Unauthenticated("the session is not accepted")
@@ -117,7 +117,7 @@ class RecogniseReviewer:
         return reviewer
 
     async def _touch(self, record: Record, session: ReviewerSession) -> None:
-        """Write down that the session was used; when somebody else just changed it, that is note enough."""
+        """Store that the session was used; a concurrent change is ignored."""
         now = self._clock()
         if now - session.seen_at < TOUCH_AFTER:
             return

@@ -1,4 +1,4 @@
-"""Reviewer sessions: opened, given a new cookie, shown, listed and ended (G49, S10-S15)."""
+"""Open, rotate, show, list and end reviewer sessions (G49, S10-S15)."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -28,21 +28,21 @@ from streams.sign_in.session_cookies import (
 )
 
 MOST_SESSIONS: Final = 5
-"""Open at one time; a sixth ends the oldest (G49, G95)."""
+"""Largest number of open sessions of a member; a sixth ends the oldest (G49, G95)."""
 
 SESSION_PREFIX: Final = "rs"
 
 
 @dataclass(frozen=True, slots=True)
 class CookiedSession:
-    """A session and the cookie value that is good for it from now on."""
+    """A session and its current cookie value."""
 
     session: ReviewerSession
     cookie: str = field(repr=False)
 
 
 def open_session(people: People, reviewer: Reviewer, session_id: ReviewerSessionId) -> CookiedSession:
-    """Return a new session of a member, its first factor met; its first cookie is found under its own id."""
+    """Return a new session of a member; its first cookie's look-up part derives from its id."""
     now = people.clock()
     cookie, lookup = draw_cookie(people.draw, first_lookup(session_id))
     session = ReviewerSession(
@@ -59,12 +59,12 @@ def open_session(people: People, reviewer: Reviewer, session_id: ReviewerSession
 
 
 def first_lookup(session_id: ReviewerSessionId) -> str:
-    """Return the part of a session's first cookie under which its first record is kept for good."""
+    """Return the look-up part of a session's first cookie, the id of its first record."""
     return session_id.removeprefix(f"{SESSION_PREFIX}_")
 
 
 def rotate(people: People, session: ReviewerSession, **changes: Any) -> CookiedSession:
-    """Return the session under a new cookie; the old one is dead once the member names the new one."""
+    """Return the session with a new cookie; the old one is void once the member's record names the new."""
     cookie, lookup = draw_cookie(people.draw)
     hashed = hash_cookie(cookie, people.cookie_pepper)
     renewed = {"lookup": lookup, "secret_hash": hashed, "seen_at": people.clock(), **changes}
@@ -72,7 +72,7 @@ def rotate(people: People, session: ReviewerSession, **changes: Any) -> CookiedS
 
 
 def opened(session: ReviewerSession) -> OpenSession:
-    """Return how a member's record names the session."""
+    """Return the entry of the session in a member's record."""
     return OpenSession(session_id=session.session_id, lookup=session.lookup)
 
 
@@ -84,25 +84,25 @@ def with_rotated(reviewer: Reviewer, session: ReviewerSession, *, alone: bool = 
     """
     if all(one.session_id != session.session_id for one in reviewer.open_sessions):
         raise Unauthenticated("the session is over")
-    kept = [
+    stored = [
         opened(session) if one.session_id == session.session_id else one
         for one in reviewer.open_sessions
         if one.session_id == session.session_id or not alone
     ]
-    return reviewer.model_copy(update={"open_sessions": tuple(kept)})
+    return reviewer.model_copy(update={"open_sessions": tuple(stored)})
 
 
 async def load_session(people: People, lookup: str) -> ReviewerSession:
-    """Return the session as kept under this cookie's look-up part, or raise `NotFound`."""
+    """Return the session stored under the look-up part, or raise `NotFound`."""
     record = await people.records.get(PLATFORM, RecordKind.REVIEWER_SESSION, lookup)
     return ReviewerSession.from_bytes(record.body)
 
 
 async def fresh_sessions(people: People, reviewer: Reviewer) -> Sequence[ReviewerSession]:
-    """Return the member's sessions that are neither ended nor past a limit, oldest first."""
+    """Return the member's sessions that have neither ended nor expired, oldest first."""
     now, found = people.clock(), []
     for one in reviewer.open_sessions:
-        with suppress(NotFound):  # its record is being written by whoever opened it just now
+        with suppress(NotFound):  # its record is still being written
             found.append(await load_session(people, one.lookup))
     return [session for session in found if is_fresh(session, now, people.session_idle)]
 
@@ -113,11 +113,11 @@ async def session_of(people: People, caller: ReviewerCaller) -> tuple[Reviewer, 
     Raises:
         Unauthenticated: The session was ended just now.
     """
-    kept = await load_member(people.records, caller.tenant_id, caller.reviewer_id)
-    found = [one for one in kept.reviewer.open_sessions if one.session_id == caller.session_id]
+    stored = await load_member(people.records, caller.tenant_id, caller.reviewer_id)
+    found = [one for one in stored.reviewer.open_sessions if one.session_id == caller.session_id]
     for one in found:
         with suppress(NotFound):
-            return kept.reviewer, await load_session(people, one.lookup)
+            return stored.reviewer, await load_session(people, one.lookup)
     raise Unauthenticated("the session is over")
 
 
@@ -148,9 +148,9 @@ def _idle_end(people: People, session: ReviewerSession) -> datetime:
 
 async def list_sessions(people: People, caller: ReviewerCaller) -> ReviewerSessionList:
     """Return the caller's own open sessions, newest first."""
-    kept = await load_member(people.records, caller.tenant_id, caller.reviewer_id)
-    sessions = await fresh_sessions(people, kept.reviewer)
-    rows = [_listed(people, kept.reviewer, session, caller) for session in reversed(sessions)]
+    stored = await load_member(people.records, caller.tenant_id, caller.reviewer_id)
+    sessions = await fresh_sessions(people, stored.reviewer)
+    rows = [_listed(people, stored.reviewer, session, caller) for session in reversed(sessions)]
     return ReviewerSessionList(sessions=tuple(rows))
 
 
@@ -171,7 +171,7 @@ def _listed(
 async def end_session(
     people: People, caller: ReviewerCaller, session_id: ReviewerSessionId, actor: Actor
 ) -> None:
-    """End a session at once: one's own, or a colleague's with MEMBERS_MANAGE; one row.
+    """End one's own session, or a colleague's with MEMBERS_MANAGE, at once; one audit row.
 
     Raises:
         NotFound: No open session of this tenant has the id.
@@ -186,13 +186,13 @@ async def end_session(
     row_id = people.new_id("aud")
 
     async def without(reviewer: Reviewer) -> Amended:
-        kept = tuple(one for one in reviewer.open_sessions if one.session_id != session_id)
-        if kept == reviewer.open_sessions:
+        stored = tuple(one for one in reviewer.open_sessions if one.session_id != session_id)
+        if stored == reviewer.open_sessions:
             raise NotFound(session_id)
         row = write_row(
             row_id, AuditAction.REVIEWER_SIGNED_OUT, actor, reviewer.reviewer_id, people.clock(),
             detail="A reviewer session was ended.", changes={"session_id": session_id},
         )  # fmt: skip
-        return Amended(reviewer.model_copy(update={"open_sessions": kept}), (row,))
+        return Amended(reviewer.model_copy(update={"open_sessions": stored}), (row,))
 
     await amend(people, first.tenant_id, first.reviewer_id, without)

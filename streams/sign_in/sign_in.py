@@ -1,10 +1,9 @@
-"""Sign-in with e-mail address and password: one answer to every failure, at the same cost (G49, G96, S27)."""
+"""Sign in with e-mail address and password; all failures look and cost the same (G49, G96, S27)."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.enums import ActorType
@@ -14,9 +13,18 @@ from schemas.problems import NotFound, Overloaded, ProblemCode, Refused
 from schemas.sign_in import SignedInSession
 from streams.audit.rows import act, write_row
 from streams.ports.records import RecordKind
+from streams.reviewers.addresses import email_id
 from streams.reviewers.context import People
-from streams.reviewers.members import Amended, Kept, amend, email_id, find_by_email
-from streams.sign_in.attempt_limits import Limit, Taken, TooManyAttempts, give_back, network_of, take
+from streams.reviewers.members import Amended, StoredMember, amend, find_by_email
+from streams.sign_in.attempt_limits import (
+    CountedAttempt,
+    Limit,
+    SignInLimits,
+    TooManyAttempts,
+    give_back,
+    network_of,
+    take,
+)
 from streams.sign_in.device_cookies import known_device
 from streams.sign_in.session_cookies import session_record
 from streams.sign_in.sessions import (
@@ -29,42 +37,15 @@ from streams.sign_in.sessions import (
     show,
 )
 
-WINDOW: Final = timedelta(minutes=15)
-USUAL_ATTEMPTS: Final = 10
-"""G62: of every kind per address, failed ones per account."""
-
-_BY_ADDRESS: Final = "sign-in-address"
-_BY_ACCOUNT: Final = "sign-in-account"
-_BY_DEVICE: Final = "sign-in-device"
-
-
-@dataclass(frozen=True, slots=True)
-class SignInLimits:
-    """How often it may be tried; None: without limit, for benchmarks."""
-
-    attempts: int | None = USUAL_ATTEMPTS
-
-    def by_address(self) -> Limit:
-        """Every attempt from one address."""
-        return Limit(_BY_ADDRESS, self.attempts or 0, WINDOW)
-
-    def by_account(self) -> Limit:
-        """Failed attempts for one e-mail address, whether or not somebody has it."""
-        return Limit(_BY_ACCOUNT, self.attempts or 0, WINDOW)
-
-    def by_device(self) -> Limit:
-        """Failed attempts from a device on which the member signed in fully before."""
-        return Limit(_BY_DEVICE, self.attempts or 0, WINDOW)
-
 
 @dataclass(frozen=True, slots=True)
 class SignInRequest:
-    """What was asked, and from where."""
+    """The credentials and the origin of a sign-in."""
 
     email: str
     password: str = field(repr=False)
     actor: Actor
-    """Its address is counted; who it is shows only after the password."""
+    """Its address is counted; the actor's id is known only after the password check."""
     key: str | None = None
     """The request's Idempotency-Key."""
     device: str | None = field(default=None, repr=False)
@@ -86,18 +67,18 @@ class SignInAnswer:
 
 
 class _OpenedAlready(Exception):
-    """The same request was quicker."""
+    """The same request opened the session concurrently."""
 
 
 class SignIn:
-    """Checks the first factor and opens a session whose second factor is still to be met."""
+    """Check the password and open a session whose second factor is not verified yet."""
 
     def __init__(self, people: People, limits: SignInLimits) -> None:
         self._people = people
         self._limits = limits
 
     async def __call__(self, request: SignInRequest) -> SignInAnswer:
-        """Return the session opened.
+        """Check the password and return the session opened.
 
         Raises:
             TooManyAttempts: From this address, or failed ones for this account.
@@ -106,18 +87,18 @@ class SignIn:
         """
         people, account = self._people, email_id(request.email, self._people.key)
         taken = await self._count(request, account)
-        kept = await find_by_email(people, request.email)
-        if not await self._is_genuine(kept, request.password, taken) or kept is None:
-            await self._tell_failed(request, account, kept)
+        member = await find_by_email(people, request.email)
+        if not await self._is_genuine(member, request.password, taken) or member is None:
+            await self._record_failure(request, account, member)
             raise credentials_invalid()
         if taken is not None:
             await give_back(people, taken)
-        return await self._replay(kept.reviewer, request) or await self._open(kept.reviewer, request)
+        return await self._replay(member.reviewer, request) or await self._open(member.reviewer, request)
 
-    async def _count(self, request: SignInRequest, account: str) -> Taken | None:
-        """Count the attempt: against its device if the member is known there, else as G96 says.
+    async def _count(self, request: SignInRequest, account: str) -> CountedAttempt | None:
+        """Count the attempt: against the device if the member is known there, else as G96 specifies.
 
-        A device that failed too often counts like any other; so nobody is worse off with a cookie.
+        A device that failed too often counts like any other, so a cookie is never a disadvantage.
         """
         device = await self._known_device(request)
         if device is not None:
@@ -127,53 +108,59 @@ class SignIn:
         try:
             return await self._take(self._limits.by_account(), account)
         except TooManyAttempts as full:
-            await self._tell_full(request, account, full)
+            await self._record_limit(request, account, full)
             raise
 
     async def _known_device(self, request: SignInRequest) -> str | None:
-        """Return the device's id; whether the address is a member's costs no other time (S27)."""
+        """Return the device's id, in the same time whether or not the address is a member's (S27)."""
         if request.device is None or self._limits.attempts is None:
             return None
-        kept = await find_by_email(self._people, request.email)
-        if kept is None:
+        member = await find_by_email(self._people, request.email)
+        if member is None:
             return None
-        return known_device(self._people, kept.reviewer, request.device, self._people.clock())
+        return known_device(self._people, member.reviewer, request.device, self._people.clock())
 
-    async def _take(self, limit: Limit, whose: str) -> Taken | None:
+    async def _take(self, limit: Limit, whose: str) -> CountedAttempt | None:
         return None if self._limits.attempts is None else await take(self._people, limit, whose)
 
-    async def _is_genuine(self, kept: Kept | None, password: str, taken: Taken | None) -> bool:
-        """Tell whether the password is a usable member's; every other case costs as much."""
-        usable = kept is not None and kept.reviewer.active
-        known = kept.reviewer.password_hash if kept is not None and usable else None
+    async def _is_genuine(
+        self, member: StoredMember | None, password: str, taken: CountedAttempt | None
+    ) -> bool:
+        """Return whether the password is that of an active member; every other case costs as much."""
+        usable = member is not None and member.reviewer.active
+        known = member.reviewer.password_hash if member is not None and usable else None
         try:
             return await self._people.passwords.verify(known, password)
         except Overloaded:
             if taken is not None:
-                await give_back(self._people, taken)  # it was not looked at
+                await give_back(self._people, taken)  # the password was not checked
             raise
 
-    async def _tell_failed(self, request: SignInRequest, account: str, kept: Kept | None) -> None:
-        await self._tell(self._people.new_id("aud"), request, account, kept, "A sign-in failed.", {})
+    async def _record_failure(
+        self, request: SignInRequest, account: str, member: StoredMember | None
+    ) -> None:
+        await self._write_row(self._people.new_id("aud"), request, account, member, "A sign-in failed.", {})
 
-    async def _tell_full(self, request: SignInRequest, account: str, full: TooManyAttempts) -> None:
-        """Write once a window that an account takes no more attempts."""
-        kept = await find_by_email(self._people, request.email)
+    async def _record_limit(self, request: SignInRequest, account: str, full: TooManyAttempts) -> None:
+        """Write one audit row per window for an account whose limit is reached."""
+        member = await find_by_email(self._people, request.email)
         changes = {"refused_for_s": full.retry_after_s}
-        await self._tell(full.row_id, request, account, kept, "Sign-in is refused for a while.", changes)
+        await self._write_row(
+            full.row_id, request, account, member, "Sign-in is refused for a while.", changes
+        )
 
-    async def _tell(
+    async def _write_row(
         self,
         row_id: str,
         request: SignInRequest,
         account: str,
-        kept: Kept | None,
+        member: StoredMember | None,
         detail: str,
         changes: Mapping[str, Any],
     ) -> None:
-        """Write a row to the member's tenant, or to the platform when nobody has the address (G93)."""
+        """Write an audit row to the member's tenant, or to the platform for an unknown address (G93)."""
         people = self._people
-        known = None if kept is None else kept.reviewer
+        known = None if member is None else member.reviewer
         subject = derive_id("eml", account) if known is None else known.reviewer_id
         tenant_id = PLATFORM if known is None else known.tenant_id
         actor = request.actor.model_copy(update={"actor_type": ActorType.SYSTEM, "actor_id": None})
@@ -199,7 +186,7 @@ class SignIn:
         return ReviewerSessionId(derive_id(SESSION_PREFIX, *parts))
 
     async def _open(self, checked: Reviewer, request: SignInRequest) -> SignInAnswer:
-        """Open the session, of the member as the password was checked against."""
+        """Open the session, unless the member changed since the password was checked."""
         people, rehashed = self._people, await self._rehash(checked, request.password)
         made = open_session(people, checked, self._id_of(checked, request))
         row_id = people.new_id("aud")
@@ -209,8 +196,8 @@ class SignIn:
                 raise credentials_invalid()  # changed while it was checked
             if any(one.session_id == made.session.session_id for one in reviewer.open_sessions):
                 raise _OpenedAlready
-            kept = [opened(session) for session in await fresh_sessions(people, reviewer)]
-            ended, staying = kept[: 1 - MOST_SESSIONS], kept[1 - MOST_SESSIONS :]
+            member = [opened(session) for session in await fresh_sessions(people, reviewer)]
+            ended, staying = member[: 1 - MOST_SESSIONS], member[1 - MOST_SESSIONS :]
             sessions = (*staying, opened(made.session))
             update = {"open_sessions": sessions, "password_hash": rehashed or reviewer.password_hash}
             row = self._row_of(row_id, request, made.session, ended)
@@ -234,9 +221,9 @@ class SignIn:
         )  # fmt: skip
 
     async def _rehash(self, reviewer: Reviewer, password: str) -> str | None:
-        """Return a hash with today's parameters when the kept one has others; it can wait."""
-        kept = reviewer.password_hash
-        if kept is None or not self._people.passwords.is_stale(kept):
+        """Return a hash with the current parameters if the stored one has others and there is capacity."""
+        member = reviewer.password_hash
+        if member is None or not self._people.passwords.is_stale(member):
             return None
         try:
             return await self._people.passwords.hash(password)
@@ -245,5 +232,5 @@ class SignIn:
 
 
 def credentials_invalid() -> Refused:
-    """Return the one answer to every failed sign-in."""
+    """Return the refusal of every failed sign-in."""
     return Refused.because(ProblemCode.CREDENTIALS_INVALID, "The e-mail address or the password is wrong.")

@@ -1,6 +1,6 @@
-"""Time-based one-time codes and recovery codes: drawn, written and judged (RFC 6238, G28). Pure.
+"""Create and check time-based one-time codes and recovery codes (RFC 6238, G28). Pure.
 
-The arithmetic of a code is pyotp's; which step a code belongs to, and which were used, is ours.
+pyotp computes the codes; this module decides which step a code belongs to and which were used.
 """
 
 import base64
@@ -31,7 +31,7 @@ _SPOKEN: Final = str.maketrans({"o": "0", "i": "1", "l": "1", "-": "", " ": ""})
 
 
 def step_of(now: datetime) -> int:
-    """Return the time step of a moment (RFC 6238 section 4.2, T0 = 0)."""
+    """Return the time step of a time (RFC 6238 section 4.2, T0 = 0)."""
     return int(now.timestamp()) // STEP_S
 
 
@@ -41,7 +41,7 @@ def code_of(seed: bytes, step: int) -> str:
 
 
 def accepted_step(seed: bytes, code: str, now: datetime, *, drift_steps: int, after: int) -> int | None:
-    """Return the time step whose code it is, None when it is none that is accepted now.
+    """Return the time step of the code, or None when no accepted step has it.
 
     Steps up to `after` were used (RFC 6238 section 5.2); every candidate is compared, whichever fits.
     """
@@ -55,12 +55,12 @@ def accepted_step(seed: bytes, code: str, now: datetime, *, drift_steps: int, af
 
 
 def secret_of(seed: bytes) -> str:
-    """Return the seed as an authenticator takes it: base32 without padding."""
+    """Return the seed in base32 without padding, for an authenticator."""
     return base64.b32encode(seed).rstrip(b"=").decode()
 
 
 def otpauth_uri(seed: bytes, account: str) -> str:
-    """Return the address an authenticator scans; it names what is not usual (SHA-1, 6 digits, 30 s)."""
+    """Return the otpauth URI for an authenticator; algorithm, digits and period are the defaults."""
     return TOTP(secret_of(seed)).provisioning_uri(name=account, issuer_name=ISSUER)
 
 
@@ -75,16 +75,16 @@ def _written(entropy: bytes) -> str:
 
 
 def normal_recovery_code(given: str) -> str:
-    """Return a code as it is hashed, however it was typed."""
+    """Return a recovery code in the form that is hashed, without separators and look-alike characters."""
     return given.lower().translate(_SPOKEN)
 
 
 def without_code(hashes: Sequence[str], presented: str) -> tuple[str, ...] | None:
-    """Return the hashes that are left once the presented one is used, None when it is none of them.
+    """Return the remaining hashes after using the presented one, or None when it is not among them.
 
     All are compared, in constant time each.
     """
-    fits = [hmac.compare_digest(kept.encode(), presented.encode()) for kept in hashes]
+    fits = [hmac.compare_digest(stored.encode(), presented.encode()) for stored in hashes]
     if not any(fits):
         return None
-    return tuple(kept for kept, used in zip(hashes, fits, strict=True) if not used)
+    return tuple(stored for stored, used in zip(hashes, fits, strict=True) if not used)

@@ -1,4 +1,4 @@
-"""API keys as their tenant manages them: made once a request, rotated with an overlap, listed (G46, G82)."""
+"""Create, rotate and list the API keys of a tenant (G46, G82)."""
 
 import hashlib
 import hmac
@@ -46,8 +46,8 @@ _BATCH: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class KeyWish:
-    """What a new key shall be good for."""
+class NewKey:
+    """The properties of a new key."""
 
     name: str
     livemode: bool
@@ -59,7 +59,7 @@ class KeyWish:
 
 @dataclass(frozen=True, slots=True)
 class MadeKey:
-    """A key as it is kept, and the key itself, which is shown this once."""
+    """A stored key, and its text, which is shown once."""
 
     key: ApiKey
     text: str | None = field(repr=False)
@@ -68,7 +68,7 @@ class MadeKey:
 
 @dataclass(frozen=True, slots=True)
 class TenantKeys:
-    """The use cases about the keys of a tenant; `RevokeKey` ends them."""
+    """Create, rotate and list the keys of a tenant; `RevokeKey` revokes them."""
 
     records: Records
     commit: Commit
@@ -77,19 +77,21 @@ class TenantKeys:
     new_id: NewId
     draw: Draw = secrets.token_bytes
 
-    async def create(self, tenant_id: TenantId, wish: KeyWish, request: RequestName, actor: Actor) -> MadeKey:
-        """Add a key; the same request again answers the first one, without its text.
+    async def create(
+        self, tenant_id: TenantId, new_key: NewKey, request: RequestName, actor: Actor
+    ) -> MadeKey:
+        """Create a key; the same request again returns the first key, without its text.
 
-        The look-up prefix derives from the request, so the key's own record tells whether it was made.
+        The look-up prefix derives from the request, so the key's own record shows whether it exists.
 
         Raises:
             Refused: VALIDATION_FAILED, it would be expired already; IDEMPOTENCY_KEY_REUSED.
         """
         for attempt in count():
-            written = self._write(wish, request, attempt)
+            written = self._write(new_key, request, attempt)
             standing = await self._standing(written.prefix)
             if standing is None:
-                key = self._key(tenant_id, wish, KeyId(request.id), written)
+                key = self._key(tenant_id, new_key, KeyId(request.id), written)
                 standing = await self._add(key, request, actor)
                 if standing is None:
                     return MadeKey(key, written.text)
@@ -99,10 +101,10 @@ class TenantKeys:
                 return MadeKey(first, None)
         raise AssertionError  # the loop only ends by returning
 
-    def _write(self, wish: KeyWish, request: RequestName, attempt: int) -> PresentedKey:
+    def _write(self, new_key: NewKey, request: RequestName, attempt: int) -> PresentedKey:
         named = f"look-up prefix of {request.id}, {attempt}".encode()
         entropy = hmac.digest(self.pepper, named, hashlib.sha256)[:PREFIX_BYTES]
-        return write_key(livemode=wish.livemode, prefix_entropy=entropy, secret=self.draw(SECRET_BYTES))
+        return write_key(livemode=new_key.livemode, prefix_entropy=entropy, secret=self.draw(SECRET_BYTES))
 
     async def _standing(self, prefix: str) -> Record | None:
         try:
@@ -110,9 +112,9 @@ class TenantKeys:
         except NotFound:
             return None
 
-    def _key(self, tenant_id: TenantId, wish: KeyWish, key_id: KeyId, written: PresentedKey) -> ApiKey:
+    def _key(self, tenant_id: TenantId, new_key: NewKey, key_id: KeyId, written: PresentedKey) -> ApiKey:
         now = self.clock()
-        if wish.expires_at is not None and wish.expires_at <= now:
+        if new_key.expires_at is not None and new_key.expires_at <= now:
             raise Refused.at(
                 "/expires_at", ProblemCode.VALIDATION_FAILED, "The key would be expired already."
             )
@@ -121,16 +123,16 @@ class TenantKeys:
             tenant_id=tenant_id,
             prefix=written.prefix,
             secret_hash=hash_key(written, self.pepper),
-            name=wish.name,
-            livemode=wish.livemode,
-            scopes=wish.scopes,
-            allowed_cidrs=wish.allowed_cidrs,
+            name=new_key.name,
+            livemode=new_key.livemode,
+            scopes=new_key.scopes,
+            allowed_cidrs=new_key.allowed_cidrs,
             created_at=now,
-            expires_at=wish.expires_at,
+            expires_at=new_key.expires_at,
         )
 
     async def _add(self, key: ApiKey, request: RequestName, actor: Actor) -> Record | None:
-        """Commit the key; returns what stands under its prefix when something does."""
+        """Commit the key; return the record that already has its prefix, or None."""
         row = access_row(
             self.new_id("aud"), actor, AuditAction.API_KEY_CREATED, key.key_id, key.created_at,
             livemode=key.livemode,
@@ -140,7 +142,7 @@ class TenantKeys:
         return None if committed.won else committed.record
 
     async def rotate(self, tenant_id: TenantId, key_id: KeyId, overlap: timedelta, actor: Actor) -> MadeKey:
-        """Give a key a new secret; what it was before is good until the overlap ends.
+        """Give a key a new secret; the previous one stays valid until the overlap ends.
 
         Raises:
             NotFound: The tenant has no such key, or it is revoked or expired.
@@ -161,13 +163,13 @@ class TenantKeys:
             try:
                 await self.commit(Change(tenant_id, (record,), (row,)))
             except Conflict:
-                continue  # used, rotated or revoked just now: look again
+                continue  # changed concurrently: read again
             return MadeKey(rotated, written.text)
 
     async def page(
         self, tenant_id: TenantId, modes: Sequence[bool], limit: int, before: Position | None
     ) -> Sequence[ApiKey]:
-        """Return at most so many of the tenant's keys of these modes, newest first."""
+        """Return at most `limit` of the tenant's keys of these modes, newest first."""
         found: list[ApiKey] = []
         while len(found) < limit:
             listed = await self.records.page(
@@ -182,12 +184,12 @@ class TenantKeys:
 
 
 def position_of(key: ApiKey) -> Position:
-    """Return the key's place in the list."""
+    """Return the key's position in the list."""
     return Position(key.created_at, key.prefix)
 
 
 def show_key(key: ApiKey, now: datetime) -> ShownKey:
-    """Return the key as its tenant sees it: nothing that opens, and nothing it is looked up by."""
+    """Return the key as shown to its tenant, without secret hash and look-up prefix."""
     ends = [one.ends_at for one in key.retired if now < one.ends_at]
     return ShownKey(
         key_id=key.key_id,

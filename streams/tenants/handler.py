@@ -1,4 +1,4 @@
-"""Creates tenants and keys, revokes keys, and tells who presents one; every change leaves an audit row."""
+"""Create tenants and keys, revoke and authenticate keys; every change writes an audit row."""
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -20,13 +20,13 @@ from streams.ports.records import Change, Record, RecordKind, Records
 from streams.tenants.rules import PREFIX_BYTES, SECRET_BYTES, admit, hash_key, read_key, write_key
 
 Clock = Callable[[], datetime]
-"""Now, with its zone."""
+"""Return the current time, with its zone."""
 
 NewId = Callable[[str], str]
-"""A fresh identifier with this prefix."""
+"""Return a fresh identifier with this prefix."""
 
 Draw = Callable[[int], bytes]
-"""So many random bytes."""
+"""Return this number of random bytes."""
 
 TENANTS_INDEX = ("all", "tenant")
 """Lists every tenant."""
@@ -54,7 +54,7 @@ OPERATOR = Actor(actor_id=OPERATOR_ID)
 
 @dataclass(frozen=True, slots=True)
 class RequestName:
-    """How a request to create something is known (G2)."""
+    """The identity of an idempotent request (G2)."""
 
     id: str
     """Derived from its Idempotency-Key; fresh without one."""
@@ -62,7 +62,7 @@ class RequestName:
     """SHA-256 of the canonical body."""
 
     def require_same(self, fingerprint: str) -> None:
-        """Refuse a key that was used for another body.
+        """Raise if the key was used for another body.
 
         Raises:
             Refused: IDEMPOTENCY_KEY_REUSED.
@@ -81,7 +81,7 @@ def access_row(
     livemode: bool,
     changes: Mapping[str, Any] | None = None,
 ) -> AuditEvent:
-    """Return the row of an act on a tenant or a key."""
+    """Return the audit row of a change to a tenant or a key."""
     detail = _DETAIL_OF[action]
     return write_row(
         event_id, action, actor, subject_id, now, detail=detail, changes=changes, livemode=livemode
@@ -89,7 +89,7 @@ def access_row(
 
 
 class CreateTenant:
-    """Adds a tenant; its row is in the platform's own chain (G93)."""
+    """Create a tenant; its audit row is in the platform's chain (G93)."""
 
     def __init__(self, commit: Commit, clock: Clock, new_id: NewId) -> None:
         self._commit = commit
@@ -101,7 +101,7 @@ class CreateTenant:
         return (await self.once(name, RequestName(self._new_id("ten")), actor))[0]
 
     async def once(self, name: str, request: RequestName, actor: Actor) -> tuple[Tenant, bool]:
-        """Return the tenant of a request, and whether an earlier try of it made the tenant.
+        """Return the tenant of a request, and whether an earlier attempt created it.
 
         Raises:
             Refused: IDEMPOTENCY_KEY_REUSED.
@@ -132,7 +132,7 @@ class CreateTenant:
 
 
 def key_record(key: ApiKey, version: int, fingerprint: str = "") -> Record:
-    """Return the key as it is kept: under its look-up prefix, beside the keys of all tenants."""
+    """Return the key's record, whose id is the look-up prefix."""
     return Record(
         tenant_id=PLATFORM,
         kind=RecordKind.API_KEY,
@@ -154,7 +154,7 @@ async def find_key(records: Records, tenant_id: TenantId, key_id: KeyId) -> Reco
 
 
 class CreateKey:
-    """Adds a key to a tenant; its row is in the tenant's chain."""
+    """Create a key of a tenant; its audit row is in the tenant's chain."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class CreateKey:
         allowed_cidrs: Sequence[IPv4Network | IPv6Network] = (),
         actor: Actor = OPERATOR,
     ) -> tuple[ApiKey, str]:
-        """Return the key as it is kept and the key itself, which is shown this once.
+        """Return the stored key and its text, which is shown once.
 
         That the tenant exists is the caller's business; `expires_at` None means never.
         """
@@ -206,7 +206,7 @@ class CreateKey:
                 return key, written.text
 
     async def _add(self, key: ApiKey, actor: Actor) -> bool:
-        """Commit the key; False when another key has its look-up prefix."""
+        """Commit the key; return False when another key has its look-up prefix."""
         row = access_row(
             self._new_id("aud"),
             actor,
@@ -220,7 +220,7 @@ class CreateKey:
 
 
 class RevokeKey:
-    """Ends a key at once; its row is in the tenant's chain."""
+    """Revoke a key at once; its audit row is in the tenant's chain."""
 
     def __init__(self, records: Records, commit: Commit, clock: Clock) -> None:
         self._records = records
@@ -228,7 +228,7 @@ class RevokeKey:
         self._clock = clock
 
     async def __call__(self, tenant_id: TenantId, key_id: KeyId, actor: Actor = OPERATOR) -> ApiKey:
-        """Return the revoked key; a key that was revoked before stays as it was.
+        """Revoke and return the key; a key revoked before is unchanged.
 
         Raises:
             NotFound: The tenant has no such key.
@@ -237,7 +237,7 @@ class RevokeKey:
             try:
                 return await self._revoke(tenant_id, key_id, actor)
             except Conflict:
-                continue  # somebody else changed the key just now: look again
+                continue  # changed concurrently: read again
 
     async def _revoke(self, tenant_id: TenantId, key_id: KeyId, actor: Actor) -> ApiKey:
         standing = await find_key(self._records, tenant_id, key_id)
@@ -260,11 +260,11 @@ class RevokeKey:
 
 
 NoteUse = Callable[[Record, ApiKey, datetime], None]
-"""Is told that a key was used just now; returns at once and never raises."""
+"""Record that a key was used; returns at once and never raises."""
 
 
 class Authenticate:
-    """Tells who presents a key, by one read, so that a revocation counts at once.
+    """Authenticate an API key with one read, so that a revocation counts at once.
 
     Only the parsed form of a record is remembered, for as long as the store returns the same bytes.
     """
@@ -283,7 +283,7 @@ class Authenticate:
 
         Raises:
             Unauthenticated: Malformed, unknown, revoked, expired, or used from elsewhere.
-            StoreUnavailable: Nobody can tell for now.
+            StoreUnavailable: The store cannot be read for now.
         """
         read, now = read_key(presented), self._clock()
         secret_hash = hash_key(read, self._pepper)

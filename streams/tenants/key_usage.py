@@ -1,4 +1,4 @@
-"""Notes when a key was used last: once a minute at most, beside the request, never failing it (G46, S30)."""
+"""Store when a key was last used, at most once a minute and in the background (G46, S30)."""
 
 import asyncio
 from dataclasses import replace
@@ -14,19 +14,19 @@ from streams.ports.errors import Conflict
 from streams.ports.records import Change, Record
 
 EVERY: Final = timedelta(seconds=60)
-"""A use within so long after the noted one is not written down."""
+"""Shortest interval between two stored uses."""
 
 MOST_AT_ONCE: Final = 64
-"""Notes on their way to the store; one more is left out, for there is always a next use."""
+"""Largest number of writes in progress; a further use is not stored."""
 
 MOST_REMEMBERED: Final = 10_000
-"""Keys whose note of the last minute is remembered here; all are forgotten when there are more."""
+"""Keys whose last write is remembered; all are forgotten when there are more."""
 
 log = structlog.get_logger(__name__)
 
 
 class NoteKeyUse:
-    """Writes the last use into the key's own record; whoever changes the key meanwhile goes first."""
+    """Store the last use in the key's own record; a concurrent change of the key takes precedence."""
 
     def __init__(self, commit: Commit) -> None:
         self._commit = commit
@@ -34,7 +34,7 @@ class NoteKeyUse:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __call__(self, record: Record, key: ApiKey, now: datetime) -> None:
-        """Note the use of a key that was just read; returns at once."""
+        """Record the use of a key that was just read; returns at once."""
         latest = max(filter(None, (key.last_used_at, self._noted.get(key.prefix))), default=None)
         if (latest is not None and now - latest < EVERY) or len(self._tasks) >= MOST_AT_ONCE:
             return
@@ -53,8 +53,8 @@ class NoteKeyUse:
         except Conflict:
             return  # rotated, revoked or noted by another front just now
         except StoreUnavailable:
-            log.warning("key.use_not_noted", key_id=key.key_id)
+            log.warning("key.use_dropped", key_id=key.key_id)
 
     async def aclose(self) -> None:
-        """Return when every note that was begun is written or given up."""
+        """Wait until every write in progress has ended."""
         await asyncio.gather(*self._tasks)

@@ -1,4 +1,4 @@
-"""API keys: how one is written, read offline, kept as a hash and judged (G46, S29). Pure."""
+"""Create, parse, hash and check API keys (G46, S29). Pure."""
 
 import hashlib
 import hmac
@@ -22,7 +22,7 @@ PREFIX_BYTES: Final = 10
 BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 MOST_RETIRED: Final = 4
-"""Old secrets that are good beside the new one; the oldest ends early when there would be more."""
+"""Old secrets valid beside the new one; the oldest ends early when there would be more."""
 
 _SECRET_LENGTH: Final = 43
 """Base62 digits of 32 bytes."""
@@ -38,7 +38,7 @@ _FORM: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PresentedKey:
-    """A key of the right form whose check sum holds; nothing else is known of it."""
+    """A key with a valid form and checksum; nothing else is verified."""
 
     prefix: str
     livemode: bool
@@ -61,7 +61,7 @@ def write_key_under(prefix: str, *, livemode: bool, secret: bytes) -> PresentedK
 
 
 def read_key(text: str) -> PresentedKey:
-    """Return the key presented; a typing error is found without asking the store.
+    """Parse a presented key; typing errors are found without reading the store.
 
     Raises:
         Unauthenticated: It has another form, or its check sum does not hold.
@@ -73,12 +73,12 @@ def read_key(text: str) -> PresentedKey:
 
 
 def hash_key(presented: PresentedKey, pepper: bytes) -> str:
-    """Return what is kept of a key: HMAC-SHA-256 of the whole text, hexadecimal."""
+    """Return the hash that is stored of a key: HMAC-SHA-256 of the whole text, hexadecimal."""
     return hmac.new(pepper, presented.text.encode(), hashlib.sha256).hexdigest()
 
 
 def rotate_key(key: ApiKey, secret_hash: str, overlap: timedelta, now: datetime) -> ApiKey:
-    """Return the key under a new secret; every older one ends with this overlap at the latest."""
+    """Return the key with a new secret; every older one ends with this overlap at the latest."""
     ends_at = now + overlap
     older = [RetiredSecret(secret_hash=key.secret_hash, ends_at=ends_at)]
     older += [one.model_copy(update={"ends_at": min(one.ends_at, ends_at)}) for one in key.retired]
@@ -87,15 +87,15 @@ def rotate_key(key: ApiKey, secret_hash: str, overlap: timedelta, now: datetime)
 
 
 def admit(key: ApiKey | None, secret_hash: str, address: str | None, now: datetime) -> TenantCaller:
-    """Return the caller when the hash is the kept one and the key may be used now, from there.
+    """Return the caller if the hash matches and the key is valid now and from this address.
 
-    A key that is unknown costs the comparison too; a rotated one is good under its old secrets for a while.
+    An unknown key costs the comparison too; a rotated one is valid with its old secrets for a while.
 
     Raises:
-        Unauthenticated: It may not; why is nobody's business. `KeyRefused` of a key whose secret is right.
+        Unauthenticated: It is not valid; no reason is given. `KeyRefused` for a key with the right secret.
     """
-    kept_hashes = ("",) if key is None else (key.secret_hash, *_retired_hashes(key, now))
-    genuine = sum(hmac.compare_digest(kept.encode(), secret_hash.encode()) for kept in kept_hashes) > 0
+    stored_hashes = ("",) if key is None else (key.secret_hash, *_retired_hashes(key, now))
+    genuine = sum(hmac.compare_digest(stored.encode(), secret_hash.encode()) for stored in stored_hashes) > 0
     if key is None or not genuine:
         raise Unauthenticated("the API key is not accepted")
     if not is_usable(key, now) or not _is_allowed(key, address):
@@ -110,12 +110,12 @@ def _retired_hashes(key: ApiKey, now: datetime) -> tuple[str, ...]:
 
 
 def is_usable(key: ApiKey, now: datetime) -> bool:
-    """Tell whether the key is neither revoked nor expired."""
+    """Return whether the key is neither revoked nor expired."""
     return key.revoked_at is None and (key.expires_at is None or now < key.expires_at)
 
 
 def _is_allowed(key: ApiKey, address: str | None) -> bool:
-    """Tell whether the address is in a network of the key; a key without networks is good anywhere."""
+    """Return whether the address is in a network of the key; a key without networks is valid everywhere."""
     if not key.allowed_cidrs:
         return True
     known = _parse_address(address)

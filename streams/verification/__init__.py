@@ -1,1 +1,1 @@
-"""How a verification is evaluated: readers and rules are pure, the rest speaks only to ports."""
+"""Evaluation of verifications: readers and rules are pure, the rest uses only ports."""

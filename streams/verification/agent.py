@@ -1,4 +1,4 @@
-"""Wires the verification agent to its topic and its table; what happens is in the handler."""
+"""Wire the verification agent to its topic and its table; the use cases are in `handler`."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -14,10 +14,10 @@ from streams.runtime.tables import ValueTable
 from streams.verification.change import Remembered
 
 TABLE: Final = "verifications"
-"""The table of what the agent remembers; its changelog is created under this name."""
+"""The agent's table; its changelog topic is named after it."""
 
 Evaluate = Callable[[SubmitVerification], Awaitable[VerificationDecided]]
-"""Carries `SubmitVerification` out; a replay answers what the first one did."""
+"""Execute `SubmitVerification`; a replay returns the first answer."""
 
 
 def register(app: faust.App, guard: Guard, build: Callable[[WorkingState[Remembered]], Evaluate]) -> None:

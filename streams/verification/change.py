@@ -1,4 +1,4 @@
-"""What one decided command leaves behind: evidence, records and one change; pure, ids derived from it."""
+"""Build the evidence, records and change of a decided command; pure, with ids derived from the command."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -41,19 +41,19 @@ from streams.verification import events, review_case
 from streams.verification import records as verification_records
 from streams.verification.observations import Evaluation
 from streams.verification.policy import VerificationPolicy
-from streams.verification.rules import Judgement, model_version, summarise, tell
-from streams.verification.session_records import session_record
+from streams.verification.records import session_record
+from streams.verification.rules import Judgement, model_version, summarise, to_reasons
 
 DOCUMENT_TYPE_OF: Final = {
     ReaderClass.TD3_MRZ: DocumentType.PASSPORT,
     ReaderClass.NG_NIN_SLIP: DocumentType.NIN_SLIP,
 }
-"""What a document is that a reader recognised; any other is OTHER."""
+"""The document type of each reader; any other document is OTHER."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A judgement about a command, and when it was made."""
+    """A judgement about a command, and its time."""
 
     command: SubmitVerification
     evaluation: Evaluation
@@ -64,13 +64,13 @@ class Decided:
 
 
 class Remembered(Frozen):
-    """What the actor remembers of a command: enough to answer it again, nothing personal."""
+    """What the actor remembers of a command: enough to answer it again, without personal data."""
 
     tenant_id: TenantId
     fingerprint: str
     request_id: str
     evidence_ids: tuple[EvidenceId, ...] = ()
-    """Evidence the verification refers to; any other of a replayed command is spare."""
+    """Evidence the verification refers to; other evidence of a replayed command is discarded."""
     refusal: Refusal | None = None
     """Why the command was refused; then nothing was created and the evidence is gone."""
     retry_reasons: tuple[ReasonCode, ...] = ()
@@ -78,10 +78,10 @@ class Remembered(Frozen):
     refused_at: Timestamp | None = None
 
     def answers(self, command: SubmitVerification) -> bool:
-        """Tell whether the command needs no evaluation.
+        """Return whether the command needs no evaluation.
 
         A decision answers every command under its id. A refusal leaves the key free: it answers only the
-        same request when that was sent before the refusal, for those sent together find no evidence left.
+        same request when that was sent before the refusal, for concurrent ones find no evidence left.
         """
         if command.tenant_id != self.tenant_id:
             return False
@@ -90,12 +90,12 @@ class Remembered(Frozen):
         return self.is_about(command) and command.requested_at <= self.refused_at
 
     def is_about(self, command: SubmitVerification) -> bool:
-        """Tell whether the command is the same request of the same tenant."""
+        """Return whether the command is the same request of the same tenant."""
         return (command.tenant_id, command.fingerprint) == (self.tenant_id, self.fingerprint)
 
 
 def drafts(decided: Decided) -> tuple[EvidenceDraft, ...]:
-    """Return the evidence an evaluation makes: the portrait and the structured reading (G8)."""
+    """Return the evidence an evaluation creates: the portrait and the structured reading (G8)."""
     return tuple(_draft(decided, kind) for kind in _kinds_made(decided.evaluation))
 
 
@@ -109,7 +109,7 @@ def _kinds_made(evaluation: Evaluation) -> tuple[EvidenceKind, ...]:
 
 
 def brought_and_made(command: SubmitVerification) -> tuple[EvidenceId, ...]:
-    """Return every evidence id that carrying out the command may have kept, at this try or an earlier one."""
+    """Return every evidence id that this or an earlier attempt of the command may have stored."""
     made = (_made_id(command, kind) for kind in (EvidenceKind.EXTRACTION, EvidenceKind.PORTRAIT))
     brought = (command.document_evidence_id, command.selfie_evidence_id)
     # a portrait that was compared with is another verification's
@@ -141,7 +141,7 @@ def _draft(decided: Decided, kind: EvidenceKind) -> EvidenceDraft:
 def stored_verification(
     decided: Decided, sealed_fields: str | None, sealed_face: str | None = None
 ) -> StoredVerification:
-    """Build the verification as it is kept: the document without its personal fields."""
+    """Build the verification as stored: the document without its personal fields."""
     command, judgement = decided.command, decided.judgement
     return StoredVerification(
         verification=_verification(decided),
@@ -161,7 +161,7 @@ def stored_verification(
 
 
 def session_id(command: SubmitVerification) -> SessionId:
-    """Return the session of a command; one the tenant submitted itself gets its own (G69)."""
+    """Return the session of a command; a direct verification gets its own (G69)."""
     own = SessionId(derive_id("vs", command.tenant_id, command.verification_id))
     return command.session_id or own
 
@@ -185,7 +185,7 @@ def _verification(decided: Decided) -> Verification:
         review_status=judgement.review_status,
         risk_level=judgement.risk_level,
         evidence=document if command.flow_type is FlowType.DOCUMENT else (*document, selfie),
-        reasons=tell(judgement.reasons, _pointers(decided)),
+        reasons=to_reasons(judgement.reasons, _pointers(decided)),
         document=_document(decided, document) if command.flow_type is not FlowType.BIOMETRIC else None,
         livemode=command.livemode,
         checks=summarise(evaluation.results),
@@ -193,7 +193,7 @@ def _verification(decided: Decided) -> Verification:
 
 
 def _pointers(decided: Decided) -> tuple[str, ...]:
-    """Return the declared fields that differ; a person before the camera sent none of the tenant's body."""
+    """Return the declared fields that differ; a session's images have no declared values."""
     if decided.command.session_id is not None:
         return ()
     return tuple(pointer for result in decided.evaluation.results for pointer in result.pointers)
@@ -218,7 +218,7 @@ def _document(decided: Decided, evidence: tuple[Evidence, ...]) -> DocumentResul
 
 
 def change(decided: Decided, stored: StoredVerification) -> Change:
-    """Put everything the command changes into one commit; the verification's record decides."""
+    """Return the change with everything the command writes; the verification's record decides."""
     command = decided.command
     verification = stored.verification
     records = [
@@ -269,7 +269,7 @@ def _case_record(decided: Decided, case: ReviewCase) -> Record:
 
 
 def _session(stored: StoredVerification) -> VerificationSession:
-    """Give a direct verification its row in the reviewers' list, finished at once (G69)."""
+    """Return the finished session record of a direct verification, for the reviewers' list (G69)."""
     verification = stored.verification
     return VerificationSession(
         session_id=stored.session_id,
@@ -300,7 +300,7 @@ def remembered(record: Record) -> Remembered:
 
 
 def memo_of(record: Record, stored: StoredVerification) -> Remembered:
-    """Return what the actor remembers of a record whose first body is known."""
+    """Return what the actor remembers of a record, given its first body."""
     return Remembered(
         tenant_id=record.tenant_id,
         fingerprint=record.fingerprint,
@@ -312,7 +312,7 @@ def memo_of(record: Record, stored: StoredVerification) -> Remembered:
 def refused(
     command: SubmitVerification, refusal: Refusal, at: datetime, retry_reasons: tuple[ReasonCode, ...] = ()
 ) -> Remembered:
-    """Return what the actor remembers of a refusal that the same images will always meet."""
+    """Return what the actor remembers of a refusal that the same images always get."""
     return Remembered(
         tenant_id=command.tenant_id,
         fingerprint=command.fingerprint,
@@ -324,5 +324,5 @@ def refused(
 
 
 def first_stored(record: Record) -> StoredVerification:
-    """Read the verification as it was first answered (G2)."""
+    """Return the verification as first answered (G2)."""
     return StoredVerification.from_bytes(record.first_body or record.body)

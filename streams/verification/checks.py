@@ -1,8 +1,8 @@
-"""The required checks over the engines' ports: what is asked, in which order, and for how long.
+"""Run the required checks on the engines' ports: which calls, in which order, with which deadline.
 
-The cheap questions come first: a selfie without a face is refused before a page is read. Then the page is
-read beside the liveness question. An engine that breaks or runs out of time breaks the checks that rest on
-it and nothing else; `Overloaded` passes through, because then nothing is known and nothing was kept.
+Cheap calls come first: a selfie without a face is refused before a page is read. Then the page is
+read while liveness is checked. An engine that breaks or runs out of time breaks the checks that depend on
+it and nothing else; `Overloaded` propagates, because then nothing was found and nothing was stored.
 """
 
 import asyncio
@@ -51,10 +51,10 @@ from streams.vision_ports import (
 
 DOCUMENT_POINTER: Final = "/document/image_base64"
 SELFIE_POINTER: Final = "/selfie_image_base64"
-"""Where the two images stand in the body of the request (interface section 4.4)."""
+"""Pointers of the two images in the body of the request (interface section 4.4)."""
 
 PORTRAIT_MARGIN: Final = 0.35
-"""How much is kept around the face on each side, as a share of its box: hair, chin and shoulders."""
+"""Margin around the face on each side, as a share of its box: hair, chin and shoulders."""
 
 log = structlog.get_logger(__name__)
 
@@ -63,10 +63,10 @@ Other = TypeVar("Other")
 
 
 class DocumentReader(Protocol):
-    """Makes sense of a document's text."""
+    """Read the text of a document."""
 
     async def __call__(self, reader: TextReader, picture: Picture, today: date) -> DocumentFindings:
-        """Return what was read; a document nobody knows is a finding too.
+        """Return what was read; an unknown document is a finding too.
 
         Raises:
             EngineFailed: The text reader broke.
@@ -77,7 +77,7 @@ class DocumentReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """Every engine an evaluation may ask."""
+    """The engines of an evaluation."""
 
     decoder: ImageDecoder
     text: TextReader
@@ -86,12 +86,12 @@ class Engines:
     liveness: LivenessEngine | None = None
     """None: LIVENESS answers NOT_EVALUATED."""
     load: EngineLoad | None = None
-    """What the engines have to do; None where nobody counts it."""
+    """The load of the engines; None where it is not counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaceView:
-    """What the face engine saw on one image."""
+    """The faces found on one image."""
 
     seen: FacesSeen
     face: Face | None = None
@@ -101,7 +101,7 @@ class FaceView:
 
 @dataclass(frozen=True, slots=True)
 class PageView:
-    """What was seen of the document beside its faces."""
+    """What was read and measured on the document, without its faces."""
 
     findings: DocumentFindings
     picture: DocumentPicture
@@ -110,7 +110,7 @@ class PageView:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Everything the engines told; None stands where one broke."""
+    """The results of all engines; None where one broke."""
 
     page: PageView | None
     shown: FaceView | None
@@ -118,14 +118,14 @@ class Seen:
     own: FaceView | None
     """The faces on the selfie."""
     distance: float | None
-    """None without two faces to compare; it may be no number when the engine answered nonsense."""
+    """None without two faces to compare; it may be NaN when the engine returned an invalid result."""
     liveness: float | None
     reuse: ReuseFacts | None = None
-    """What tells a selfie of its own from a picture of a picture; None without a selfie."""
+    """Signs of a selfie that is a picture of a picture; None without a selfie."""
 
 
 class RequiredChecks:
-    """Runs the checks a policy requires on two decoded images."""
+    """Run the checks a policy requires on two decoded images."""
 
     def __init__(self, engines: Engines, policy: VerificationPolicy) -> None:
         self._engines = engines
@@ -171,7 +171,7 @@ class RequiredChecks:
         )
 
     def _bands(self) -> dict[str, Any]:
-        """Return the thresholds of the engines the policy asks, as they stand in the explanation."""
+        """Return the thresholds of the policy's engines for the explanation."""
         bands: dict[str, Any] = {}
         if CheckKind.FACE_MATCH in self._policy.required_checks:
             shown = self.face_bands().model_dump(exclude={"duplicate_at"})
@@ -193,13 +193,13 @@ class RequiredChecks:
         return self._policy.liveness_bands.get(name_of(engine.model_version), own_bands)
 
     def unseen(self) -> Evaluation:
-        """Return the evaluation of images that nothing could be seen of: every check is broken."""
+        """Return the evaluation of images that could not be decoded: every check is broken."""
         return Evaluation(results=tuple(broken(kind) for kind in self._policy.required_checks), findings=None)
 
     async def _look_at_both(
         self, shown: Picture, own: Picture | None
     ) -> tuple[FaceView | None, FaceView | None]:
-        """Look for faces; a selfie without one is refused before anything else is asked."""
+        """Find the faces; a selfie without one is refused before any other call."""
         if own is None:
             return await unless_broken("faces", self.look(shown)), None
         views = await both(unless_broken("faces", self.look(shown)), unless_broken("faces", self.look(own)))
@@ -230,7 +230,7 @@ class RequiredChecks:
         distance: float | None,
         today: date,
     ) -> ReuseFacts | None:
-        """Tell whether the selfie is a picture of its own; without its face nothing else is told either."""
+        """Return the signs of reuse on the selfie, or None without a selfie or a face on it."""
         if own[0] is None or own[1] is None or own[1].face is None:
             return None
         same = bool(own[0].digest) and own[0].digest == shown[0].digest
@@ -246,36 +246,36 @@ class RequiredChecks:
         distance: float | None,
         today: date,
     ) -> ReuseFacts:
-        """Compare two faces of one person as photographs, and look for print on the selfie."""
+        """Compare the photographs of two matching faces, and look for print on the selfie."""
         engines, bands = self._engines, self.face_bands()
         (document, view), (selfie, own_view, face) = shown, own
         alike = distance is not None and match(distance, bands) is not Match.DIFFERENT
         parallax = None
         if alike and view is not None and view.face is not None:
-            parallax = await self.ask(engines.faces.parallax(document, view.face, selfie, face))
-        rows = await self.ask(engines.decoder.print_rows(selfie))
+            parallax = await self.call(engines.faces.parallax(document, view.face, selfie, face))
+        rows = await self.call(engines.decoder.print_rows(selfie))
         shows_document = False
         if worth_reading(rows, own_view.seen.width_px, min(selfie.width, selfie.height)):
             read = engines.read_document(engines.text, selfie, today)
-            findings = await self.ask(read, self._policy.reading_deadline_s)
+            findings = await self.call(read, self._policy.reading_deadline_s)
             shows_document = is_page(findings, rows)
         copy_at = engines.faces.copy_at if bands.copy_at is None else bands.copy_at
         return ReuseFacts(shows_document=shows_document, parallax=parallax, copy_at=copy_at)
 
     async def look(self, picture: Picture) -> FaceView:
-        """Find the best face, measure it and take its vector.
+        """Find the best face, measure it and compute its embedding.
 
         Raises:
             EngineFailed: An engine broke or ran out of time.
             Overloaded: An engine has no room.
         """
         engines = self._engines
-        faces = await self.ask(engines.faces.find(picture))
+        faces = await self.call(engines.faces.find(picture))
         if not faces:
             return FaceView(FacesSeen(count=0, several_alike=False))
         best = faces[0]
         quality = await self._measure(turned(picture, best), best.box)
-        embedding = await self.ask(engines.faces.embed(picture, best))
+        embedding = await self.call(engines.faces.embed(picture, best))
         alike = any(
             area(other.box) >= self._policy.images.like_size_from * area(best.box) for other in faces[1:]
         )
@@ -285,7 +285,7 @@ class RequiredChecks:
     async def _read(self, document: Picture, shown: FaceView | None, today: date) -> PageView:
         """Read the page, measure it and cut out the portrait."""
         engines, policy = self._engines, self._policy
-        findings = await self.ask(
+        findings = await self.call(
             engines.read_document(engines.text, document, today), policy.reading_deadline_s
         )
         whole = await self._measure(document)
@@ -293,7 +293,7 @@ class RequiredChecks:
         if shown is not None and shown.face is not None:
             upright = turned(document, shown.face)
             box = with_margin(shown.face.box, upright)
-            portrait = await self.ask(engines.decoder.encode(upright, box))
+            portrait = await self.call(engines.decoder.encode(upright, box))
         quality = shown.seen.quality if shown else None
         picture = DocumentPicture(whole, quality, min(document.width, document.height))
         return PageView(findings, picture, portrait)
@@ -303,16 +303,16 @@ class RequiredChecks:
         wanted = CheckKind.LIVENESS in self._policy.required_checks
         if engine is None or not wanted or selfie is None or own is None or own.face is None:
             return None
-        return await self.ask(engine.score(selfie, own.face))
+        return await self.call(engine.score(selfie, own.face))
 
     async def _measure(self, picture: Picture, box: Box | None = None) -> Sharpness:
         try:
-            return await self.ask(self._engines.decoder.sharpness(picture, box))
+            return await self.call(self._engines.decoder.sharpness(picture, box))
         except ImageNotEvaluable as error:
             raise EngineFailed("a face lies outside its picture") from error
 
-    async def ask(self, answer: Awaitable[One], deadline_s: float | None = None) -> One:
-        """Await an engine within its deadline, by default that of a single call.
+    async def call(self, answer: Awaitable[One], deadline_s: float | None = None) -> One:
+        """Await an engine's result within a deadline, by default that of a single call.
 
         Raises:
             EngineFailed: The answer did not come in time.
@@ -329,7 +329,7 @@ class RequiredChecks:
         return self._engines.faces.distance(shown.embedding, own.embedding)
 
     def _check(self, kind: CheckKind, seen: Seen, declared: DeclaredDocument, today: date) -> CheckResult:
-        """Let the rules judge one check on what was seen; what was not seen is broken."""
+        """Return the result of one check by its rules; a check without input is broken."""
         policy, page = self._policy, seen.page
         match kind:
             case CheckKind.DOCUMENT_EXTRACTION if page:
@@ -366,7 +366,7 @@ class RequiredChecks:
 
 
 async def both(one: Coroutine[Any, Any, One], other: Coroutine[Any, Any, Other]) -> tuple[One, Other]:
-    """Run two at once and return both answers; when one fails, the other is stopped first."""
+    """Await two results concurrently; when one fails, cancel the other before raising."""
     try:
         async with asyncio.TaskGroup() as group:
             first, second = group.create_task(one), group.create_task(other)
@@ -376,7 +376,7 @@ async def both(one: Coroutine[Any, Any, One], other: Coroutine[Any, Any, Other])
 
 
 async def unless_broken(engine: str, answer: Awaitable[One]) -> One | None:
-    """Return the answer, None when the engine broke or ran out of time; the log names the engine only."""
+    """Return the result, or None when the engine broke or timed out; only the engine's name is logged."""
     try:
         return await answer
     except EngineFailed as error:
@@ -391,7 +391,7 @@ def face_bands(policy: VerificationPolicy, engine: FaceEngine) -> FaceBands:
 
 
 def _face_of(seen: Seen) -> Embedding | None:
-    """Return the vector of the subject's face: on the selfie, of which a document has none."""
+    """Return the embedding of the subject's face: of the selfie, else of the document."""
     view = seen.own or seen.shown
     return view.embedding if view is not None else None
 
@@ -407,7 +407,7 @@ def area(box: Box) -> float:
 
 
 def turned(picture: Picture, face: Face) -> Picture:
-    """Return the picture turned as the face needs it; a view, no pixels are copied."""
+    """Return the picture turned upright for the face; a view, no pixels are copied."""
     return Picture(np.rot90(picture.pixels, k=-face.turn // 90)) if face.turn else picture
 
 

@@ -1,8 +1,8 @@
-"""Whether what the tenant declared about a document agrees with what was read on it; pure (G30).
+"""Compare the values a tenant declared about a document with those read on it; pure (G30).
 
-A declared value is compared, never copied. Somebody typed it, so a difference is a question for a person
+A declared value is compared, never copied. It was typed by a person, so a difference needs a review
 and never rejects by itself. A value that cannot be compared, because nothing of it was read or because it
-is written in letters the document has not, says nothing.
+is written in another script, is ignored.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ LAST: Final = 4
 
 LAST4_POINTER: Final = "/document/number_last4"
 FIELDS_POINTER: Final = "/document/extracted_fields"
-"""Where declared values stand in the body of the request (interface section 4.4)."""
+"""Pointer of the declared values in the body of the request (interface section 4.4)."""
 
 READ_AS: Final[Mapping[str, str]] = {
     FieldKey.FIRST_NAME: FieldKey.GIVEN_NAMES,
@@ -43,8 +43,8 @@ def disagreements(declared: DeclaredDocument, findings: DocumentFindings) -> Ite
     last4, number = declared.number_last4, findings.number
     if last4 and number and _plain(last4)[-LAST:] != _plain(number)[-LAST:]:
         yield LAST4_POINTER
-    for pointer, key, told, read in _pairs(declared, findings):
-        if not _same(key, told, read):
+    for pointer, key, stated, read in _pairs(declared, findings):
+        if not _same(key, stated, read):
             yield pointer
 
 
@@ -55,10 +55,10 @@ def code_at(pointer: str) -> ReasonCode:
 
 def _pairs(declared: DeclaredDocument, findings: DocumentFindings) -> Iterator[tuple[str, str, str, str]]:
     """Yield (pointer, key, declared, read) for every declared value of which something was read."""
-    told = [(f"{FIELDS_POINTER}/{key}", key, value) for key, value in declared.extracted_fields.items()]
-    told.append(("/document/issuing_country", FieldKey.ISSUING_STATE, declared.issuing_country))
-    told.append(("/document/expires_at", FieldKey.EXPIRY_DATE, declared.expires_at))
-    for pointer, key, value in told:
+    stated = [(f"{FIELDS_POINTER}/{key}", key, value) for key, value in declared.extracted_fields.items()]
+    stated.append(("/document/issuing_country", FieldKey.ISSUING_STATE, declared.issuing_country))
+    stated.append(("/document/expires_at", FieldKey.EXPIRY_DATE, declared.expires_at))
+    for pointer, key, value in stated:
         known = key if key in findings.fields else READ_AS.get(key, key)
         read = findings.fields.get(known)
         if _comparable(value) and _comparable(read):
@@ -69,21 +69,21 @@ def _comparable(value: Any) -> bool:
     return isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip() != ""
 
 
-def _same(key: str, told: str, read: str) -> bool:
+def _same(key: str, stated: str, read: str) -> bool:
     if key in _DATES:
-        return _day(told) == _day(read)
+        return _day(stated) == _day(read)
     if key in _NAMES:
-        return _name_agrees(told, read)
+        return _name_agrees(stated, read)
     if key in _COUNTRIES:
-        return country(_plain(told)) == country(_plain(read))
+        return country(_plain(stated)) == country(_plain(read))
     if key in _SEXES:
-        return _plain(told)[:1] == _plain(read)[:1]
-    return _plain(told) == _plain(read)
+        return _plain(stated)[:1] == _plain(read)[:1]
+    return _plain(stated) == _plain(read)
 
 
-def _name_agrees(told: str, read: str) -> bool:
-    """Tell whether one name holds all words of the other; a zone cuts long names, people leave words out."""
-    spellings = {frozenset(words(told)), frozenset(plain_words(told))} - {frozenset()}
+def _name_agrees(stated: str, read: str) -> bool:
+    """Return whether one name contains all words of the other; zones and people shorten names."""
+    spellings = {frozenset(words(stated)), frozenset(plain_words(stated))} - {frozenset()}
     as_read = {frozenset(words(read)), frozenset(plain_words(read))} - {frozenset()}
     if not spellings or not as_read:
         return True
@@ -95,7 +95,7 @@ def _plain(text: str) -> str:
 
 
 def _day(text: str) -> date | str:
-    """Return the day of a date or of a time; text that is neither stays itself and equals no day."""
+    """Return the day of a date or a time; other text is returned unchanged."""
     try:
         return date.fromisoformat(text.strip()[:10])
     except ValueError:

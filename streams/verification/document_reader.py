@@ -1,4 +1,4 @@
-"""Reads a document of any known class from its picture, whichever way it lies.
+"""Read a document of any known class from its picture, in any orientation.
 
 The order is that of cost: the long lines that may be a machine-readable zone, on a small copy, in four
 turns; then the whole page. Where a zone holds, the page is read to compare the print with it.
@@ -33,13 +33,13 @@ from streams.vision_ports import Detail, Picture, Quad, TextLine, TextPage, Text
 STRIP_SCORE_MIN: Final = 0.95
 """Recogniser's score from which a strip nobody found text in counts: cut too high or low it is misread."""
 JOINED_LINES_MAX: Final = 3
-"""Lines made of pieces that are looked at for a zone."""
+"""Joined lines that are searched for a zone."""
 JOINED_SHARE_MIN: Final = 0.85
 """One of them is the longest line of its page or not much shorter."""
 PROBES: Final = 5
-"""Lines read in both directions to tell which way a page without a zone is up."""
+"""Lines read in both directions to find the orientation of a page without a zone."""
 PROBE_ASPECT_MAX: Final = 10.0
-"""Longer lines tell no more about the direction and take longer to read."""
+"""Longer lines add nothing about the direction and take longer to read."""
 LEGIBLE_SCORE: Final = 0.6
 """Recogniser's score from which a line counts as text; patterns and faces give less."""
 LEGIBLE_LETTERS: Final = 3
@@ -47,7 +47,7 @@ LEGIBLE_LETTERS: Final = 3
 
 
 class DocumentClass(StrEnum):
-    """What kind of document was found."""
+    """The kind of document found."""
 
     TD3_PASSPORT = "TD3 passport"
     NIN_SLIP = "NIN slip"
@@ -57,7 +57,7 @@ class DocumentClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DocumentReading:
-    """All that reading brought to light; personal parts never show in its representation."""
+    """The result of reading a document; personal parts are not in its representation."""
 
     document_class: DocumentClass
     turn: Turn
@@ -94,7 +94,7 @@ class DocumentReading:
 
     @property
     def confidence(self) -> Mapping[str, float]:
-        """How sure each field is, 0-1; `document_number` speaks of `number`."""
+        """Confidence of each field, 0-1; `document_number` is that of `number`."""
         source = self.passport or self.slip
         return source.confidence if source else {}
 
@@ -118,13 +118,13 @@ async def read_document(
     expected: ReaderClass | None = None,
     compare_print: bool = True,
 ) -> DocumentReading:
-    """Find out what a picture shows and read it; a document nobody knows is a reading too.
+    """Classify the document on a picture and read it; an unknown document is a reading too.
 
-    `expected` is the class the caller hopes for: it is tried first, and the other one after it. `today`
+    `expected` is the class tried first; the other one is tried after it. `today`
     decides centuries. Without `compare_print` a passport's visual zone is not read, which is most of the
     work. Raises what the reader's methods raise.
     """
-    desk = _Desk(reader, picture, today)
+    desk = _PictureReading(reader, picture, today)
     if expected is ReaderClass.NG_NIN_SLIP:
         page = await desk.read_page()
         if (slip := nin_slip.read_slip(page)) is not None:
@@ -160,8 +160,8 @@ def findings_of(reading: DocumentReading) -> DocumentFindings:
     )
 
 
-class _Desk:
-    """One picture being read: what was found on it is searched and read only once."""
+class _PictureReading:
+    """The reading of one picture, with cached results of search and recognition."""
 
     def __init__(self, reader: TextReader, picture: Picture, today: date) -> None:
         self._reader = reader
@@ -171,7 +171,7 @@ class _Desk:
         self._page: TextPage | None = None
 
     async def find_zone(self) -> tuple[Td3Reading, Turn] | None:
-        """Look for a zone in all turns; where one is in doubt look more closely, where none is read all."""
+        """Search all orientations for a zone, an uncertain one in detail; read the page if none is found."""
         best: tuple[Td3Reading, Turn] | None = None
         for turn in TURNS:
             found = await self._zone(Detail.COARSE, turn)
@@ -191,7 +191,7 @@ class _Desk:
         return await self._with_names(zone, turn), turn
 
     async def _joined_zone(self) -> tuple[Td3Reading, Turn] | None:
-        """Look for a zone whose lines the detector found in pieces."""
+        """Search for a zone whose lines the detector found in pieces."""
         quads = await self._text.find(Detail.FINE)
         for turn in TURNS:
             lines = _joined_lines(quads, turn)
@@ -214,7 +214,7 @@ class _Desk:
         return max(named, key=lambda pair: pair[0])[1] if named else zone
 
     async def read_page(self) -> TextPage:
-        """Read every line, turned the way in which the longer ones make most sense."""
+        """Read every line, in the orientation in which the longer ones read best."""
         if self._page is None:
             quads = await self._text.find(Detail.FINE)
             turn = await self._upright(quads)
@@ -263,7 +263,7 @@ class _Desk:
     def reading(
         self, document_class: DocumentClass, status: ExtractionStatus, page: TextPage
     ) -> DocumentReading:
-        """Return a reading with what every class has."""
+        """Return a reading with the fields common to all classes."""
         scores = [line.score for line in _legible(page)]
         return DocumentReading(
             document_class=document_class,
@@ -292,7 +292,7 @@ class _Desk:
         return read_td3(page, self._today)
 
     async def _upright(self, quads: Sequence[Quad]) -> Turn:
-        """Tell the turn of the page: by the direction most lines run in, then by which way they read."""
+        """Return the orientation of the page: by the direction of most lines, then by which way they read."""
         across = sum(is_lengthwise(quad, 0) for quad in quads)
         turns: tuple[Turn, Turn] = (0, 180) if 2 * across >= len(quads) else (90, 270)
         running = [facing(quad, turns[0]) for quad in quads if is_lengthwise(quad, turns[0])]
@@ -323,7 +323,7 @@ def _rank(zone: Td3Reading) -> tuple[int, bool, bool]:
 
 
 def _legible(page: TextPage) -> list[TextLine]:
-    """Return the lines that are text beyond doubt."""
+    """Return the lines that are certainly text."""
     return [
         line
         for line in page.lines

@@ -1,4 +1,4 @@
-"""What is told of a decided verification: audit rows and decision events; pure, and nothing personal."""
+"""Audit rows and decision events of a decided verification; pure, without personal data."""
 
 from datetime import datetime
 from typing import Final
@@ -73,11 +73,13 @@ def _evaluated(command: SubmitVerification, stored: StoredVerification, ip: str 
 
 
 def events(tenant_id: TenantId, stored: StoredVerification) -> tuple[DecisionEvent, ...]:
-    """Return what is told of a verification; built from the record alone, so it can be told again."""
+    """Return the events of a verification, from its record alone so that they can be published again."""
     verification = stored.verification
-    told = [EventType.VERIFICATION_COMPLETED, EVENT_OF[verification.status]]
+    types = [EventType.VERIFICATION_COMPLETED, EVENT_OF[verification.status]]
     about, at = verification.verification_id, verification.created_at
-    made = [event_of(tenant_id, stored, type_, place, about, at) for place, type_ in enumerate(told, start=1)]
+    made = [
+        event_of(tenant_id, stored, type_, place, about, at) for place, type_ in enumerate(types, start=1)
+    ]
     if verification.review_case_id is not None:
         made.append(review_case.opened_event(tenant_id, stored))
     return tuple(made)
@@ -86,7 +88,7 @@ def events(tenant_id: TenantId, stored: StoredVerification) -> tuple[DecisionEve
 def event_of(
     tenant_id: TenantId, stored: StoredVerification, type_: EventType, sequence: int, about: str, at: datetime
 ) -> DecisionEvent:
-    """Tell something of a verification as it stands; `about` is the id that the event's own derives from."""
+    """Return an event about a verification; the event's id derives from `about`."""
     verification = stored.verification
     return DecisionEvent(
         id=EventId(derive_id("evt", tenant_id, about, type_)),

@@ -1,4 +1,4 @@
-"""Why a verification was decided as it was, from what is kept of it; pure (P17)."""
+"""Explain a verification's decision from its stored record; pure (P17)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -27,19 +27,19 @@ LAST4: Final = "number_last4"
 _NOT_SHOWN: Final = frozenset(
     {"verification", "session_id", "livemode", "checks", "risk_points", "risk_terms", "request_id"}
 )
-"""Fields of a stored verification that are told elsewhere, or explain nothing; nor does what is sealed."""
+"""Fields of a stored verification left out of the explanation, beside the sealed ones."""
 
 _PLACES: Final[Mapping[str, str]] = {
     "/document/issuing_country": FieldKey.ISSUING_STATE,
     "/document/expires_at": FieldKey.EXPIRY_DATE,
     LAST4_POINTER: LAST4,
 }
-"""Which field a declared value outside `extracted_fields` speaks of."""
+"""The field that each declared value outside `extracted_fields` is compared with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is kept of a reading. Personal parts never show in its representation."""
+    """The stored reading. Personal parts are not in its representation."""
 
     personal: PersonalFields = field(default_factory=PersonalFields, repr=False)
     reader: str | None = None
@@ -47,7 +47,7 @@ class Reading:
     printed: Mapping[str, str] = field(default_factory=dict)
     """How the print agrees with the zone, by field."""
     places: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False)
-    """Where each field was read, as `findings.Place` is kept."""
+    """Where each field was read, as stored from `observations.Place`."""
 
     @property
     def findings(self) -> DocumentFindings:
@@ -66,7 +66,7 @@ class Reading:
 def explain(
     stored: StoredVerification, reading: Reading, declared: DeclaredDocument | None, *, personal: bool
 ) -> Explanation:
-    """Return what led to the decision; without `personal` no value of a field is in it."""
+    """Return the explanation of the decision; without `personal` it has no field values."""
     further = stored.model_dump(mode="json", exclude=set(_NOT_SHOWN), exclude_none=True)
     shown = {name: value for name, value in further.items() if not name.startswith("sealed")}
     fields = explain_fields(reading, declared or DeclaredDocument())
@@ -80,13 +80,13 @@ def explain(
 
 
 def explain_fields(reading: Reading, declared: DeclaredDocument) -> tuple[ExplainedField, ...]:
-    """Return every field that was read or declared, and how its sources agree."""
-    read, told = reading.values, _declared(declared, reading.values)
+    """Return every field read or declared, and how its sources agree."""
+    read, stated = reading.values, _declared(declared, reading.values)
     differing = {_key_at(pointer, read) for pointer in disagreements(declared, reading.findings)}
     printed = {LAST4 if key == "document_number" else key: said for key, said in reading.printed.items()}
     zone = reading.reader == ReaderClass.TD3_MRZ
     fields = []
-    for key in (*read, *(key for key in told if key not in read)):
+    for key in (*read, *(key for key in stated if key not in read)):
         value = read.get(key)
         at = reading.places.get("document_number" if key == LAST4 else key, ())
         page = _printed(key, at) if printed.get(key) == Agreement.MISMATCH else None
@@ -96,8 +96,8 @@ def explain_fields(reading: Reading, declared: DeclaredDocument) -> tuple[Explai
                 key=key,
                 zone=value if zone else None,
                 page=value if agrees else page,
-                declared=told.get(key),
-                state=_state(value, told.get(key), printed.get(key), differs=key in differing),
+                declared=stated.get(key),
+                state=_state(value, stated.get(key), printed.get(key), differs=key in differing),
                 confidence=reading.confidence.get("document_number" if key == LAST4 else key),
                 quads=tuple(_quads(at)) or None,
             )
@@ -106,22 +106,22 @@ def explain_fields(reading: Reading, declared: DeclaredDocument) -> tuple[Explai
 
 
 def _printed(key: str, at: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the text that was read on the page; of a number its end alone."""
+    """Return the text read on the page; of a number only its end."""
     texts = [str(one.get("text", "")) for one in at if one.get("source") == Source.PAGE]
     text = " ".join(texts) or None
     return compact(text)[-4:] if text is not None and key == LAST4 else text
 
 
 def _quads(at: Sequence[Mapping[str, Any]]) -> Iterator[ExplainedQuad]:
-    """Yield the places that are ones."""
+    """Yield the valid places."""
     for one in at:
         with suppress(ValidationError):
             yield ExplainedQuad(source=one["source"], corners=one["quad"])
 
 
-def _state(read: Any, told: Any, printed: str | None, *, differs: bool) -> FieldState:
-    both = read is not None and told is not None
-    otherwise = both and not isinstance(told, str) and told != read  # such as an object of check results
+def _state(read: Any, stated: Any, printed: str | None, *, differs: bool) -> FieldState:
+    both = read is not None and stated is not None
+    otherwise = both and not isinstance(stated, str) and stated != read  # such as an object of check results
     if differs or otherwise or printed == Agreement.MISMATCH:
         return FieldState.DIFFERS
     return FieldState.SAME if both or printed == Agreement.MATCH else FieldState.ONE_SOURCE
@@ -135,8 +135,8 @@ def _declared(declared: DeclaredDocument, read: Mapping[str, Any]) -> dict[str, 
         FieldKey.EXPIRY_DATE: declared.expires_at,
         LAST4: declared.number_last4,
     }
-    told = own | {str(key): value for key, value in beside.items() if value is not None}
-    return {key: value for key, value in told.items() if value is not None}
+    stated = own | {str(key): value for key, value in beside.items() if value is not None}
+    return {key: value for key, value in stated.items() if value is not None}
 
 
 def _key_at(pointer: str, read: Mapping[str, Any]) -> str:
@@ -148,8 +148,8 @@ def _known(key: str, read: Mapping[str, Any]) -> str:
 
 
 def _check(result: CheckResult) -> ExplainedCheck:
-    kept = result.model_dump(exclude={"verdict"})
-    return ExplainedCheck(**kept, verdict=SHOWN_AS[result.verdict])
+    values = result.model_dump(exclude={"verdict"})
+    return ExplainedCheck(**values, verdict=SHOWN_AS[result.verdict])
 
 
 def _without_values(explained: ExplainedField) -> ExplainedField:

@@ -1,7 +1,7 @@
-"""The promise of a search among the faces of approved subjects, and the form in which a face is kept.
+"""The port of the search among the faces of approved subjects, and the stored form of a face.
 
-A face is kept only in the record of its verification, sealed under the subject's key (`keeping.face_label`),
-and only where the tenant's policy asks for the search. Whatever implements the promise derives from there.
+A face is stored only in its verification's record, sealed under the subject's key (`records.face_label`),
+and only where the tenant's policy enables the search. Implementations of the port read it from there.
 """
 
 from dataclasses import dataclass, field
@@ -20,19 +20,19 @@ _FLOAT32: Final = np.dtype("<f4")
 
 @dataclass(frozen=True, slots=True)
 class FaceQuery:
-    """A face, and among which faces its nearest is sought."""
+    """A face, and the faces to search."""
 
     tenant_id: TenantId
     livemode: bool
     model_version: str
-    """Of the engine that took the vector; vectors of others say nothing beside it."""
+    """The engine of the embedding; embeddings of others cannot be compared with it."""
     subject_id: SubjectId
-    """Whose face it is; the subject's own earlier faces are left out."""
+    """The subject, whose own earlier faces are left out."""
     face: Embedding = field(repr=False)
     at: datetime
-    """The moment of the question."""
+    """The time of the query."""
     since: datetime
-    """Faces of verifications decided before it are not looked at."""
+    """Faces of verifications decided before it are not searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """What a search found."""
+    """The result of a search."""
 
     compared: int
     """How many faces of other subjects there were."""
@@ -55,18 +55,18 @@ class Neighbours:
 
 
 class FaceSearch(Protocol):
-    """Finds the nearest face among the approved subjects of one tenant in one mode.
+    """Find the nearest face among the approved subjects of one tenant in one mode.
 
-    For more faces than one process can hold, implement this over another index: of the kept faces it needs
-    only the records of verifications, the feed of decisions and the vault.
+    For more faces than fit into one process, implement this over another index, which needs
+    only the records of verifications, the decision feed and the vault.
     """
 
     async def nearest(self, query: FaceQuery) -> Neighbours:
-        """Return the nearest face of another subject.
+        """Return the nearest face of another subject, and how many faces were compared.
 
-        Looked at are the faces of verifications that stand APPROVED, whoever approved them and in whichever
+        Searched are the faces of verifications that are APPROVED, by whatever actor and in whatever
         process; one that was approved within the last seconds may be missing. A subject whose key was
-        destroyed before the call is not looked at, and nothing of it stays in memory.
+        destroyed before the call is not searched, and nothing of it stays in memory.
 
         Raises:
             StoreUnavailable: The faces cannot be read or are not known to be all that stand.
@@ -74,12 +74,12 @@ class FaceSearch(Protocol):
         ...
 
     def forget(self, tenant_id: TenantId) -> None:
-        """Drop what is in memory of a tenant; a later question reads it again."""
+        """Drop a tenant's faces from memory; a later query reads them again."""
         ...
 
 
 def pack_face(model_version: str, face: Embedding) -> bytes:
-    """Return a face as it is sealed."""
+    """Return the bytes of a face, to be sealed."""
     return model_version.encode() + _END_OF_VERSION + face.astype(_FLOAT32).tobytes()
 
 
@@ -91,5 +91,5 @@ def unpack_face(packed: bytes) -> tuple[str, Embedding]:
     """
     version, end, raw = packed.partition(_END_OF_VERSION)
     if not end or not raw or len(raw) % _FLOAT32.itemsize:
-        raise Damaged("a kept face is none")
+        raise Damaged("a stored face is malformed")
     return version.decode(), np.frombuffer(raw, _FLOAT32).astype(np.float32)

@@ -1,4 +1,4 @@
-"""The use case `EvaluateVerification`: from a command to a committed, told and remembered decision."""
+"""Evaluate a verification: from the command to the committed and published decision."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,7 +25,7 @@ from streams.ports.errors import Damaged, Erased
 from streams.ports.events import EventPublisher
 from streams.ports.records import RecordKind
 from streams.ports.stores import Stores, WorkingState
-from streams.privacy.errors import no_longer_kept
+from streams.privacy.errors import no_longer_stored
 from streams.privacy.subject_ids import open_subject_id
 from streams.verification import change as verification_change
 from streams.verification import events as verification_events
@@ -33,8 +33,7 @@ from streams.verification import records, reuse, session_attempts
 from streams.verification.change import Decided, Remembered
 from streams.verification.checks import Engines, RequiredChecks
 from streams.verification.command_images import CommandImages
-from streams.verification.engine_queue import Turns
-from streams.verification.evaluation_attempts import Tries, counted
+from streams.verification.evaluation_limits import EngineSlots, EvaluationAttempts, counted
 from streams.verification.face_search import FaceSearch
 from streams.verification.known_faces import KnownFaces
 from streams.verification.known_images import KnownPictures
@@ -45,18 +44,18 @@ from streams.verification.rules import decide
 from streams.verification.sandbox import Scenario, scenario_for, simulate
 from streams.vision_ports import Picture, on_behalf_of
 
-TellSession = Callable[[RecordOutcome], Awaitable[None]]
-"""Puts what became of an attempt into the log for its session; raises `StoreUnavailable`."""
+SendOutcome = Callable[[RecordOutcome], Awaitable[None]]
+"""Write the outcome of an attempt to Kafka for its session; raises `StoreUnavailable`."""
 
 log = structlog.get_logger(__name__)
 
 
 class EvaluateVerification:
-    """Answers `SubmitVerification` once; the same command again is answered with the first decision.
+    """Execute `SubmitVerification` once; the same command again returns the first decision.
 
-    It keeps nothing until the decision is committed: evidence first, then the record with its audit rows
-    and events in one commit, then the working state, then the log. A process that dies in between leaves
-    either nothing but evidence under derived ids, or a whole commit whose events the reconciler tells.
+    Writes happen in this order: evidence, then the record with its audit rows
+    and events in one commit, then the working state, then Kafka. A process killed in between leaves
+    either only evidence under derived ids, or a whole commit whose events the outbox relay publishes.
     """
 
     def __init__(
@@ -68,34 +67,34 @@ class EvaluateVerification:
         state: WorkingState[Remembered],
         announcer: EventPublisher,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        tell_session: TellSession | None = None,
-        tries: Tries | None = None,
+        send_outcome: SendOutcome | None = None,
+        tries: EvaluationAttempts | None = None,
         faces: FaceSearch | None = None,
     ) -> None:
         self._stores = stores
         self._policy = policy
         self._engines = engines
-        self._tell_session = tell_session
+        self._send_outcome = send_outcome
         self._tries = tries
         self._clock = clock
         self._state = state
         self._announcer = announcer
         self._pause = pause
         self._known_pictures = KnownPictures(stores)
-        self._turns = Turns()
+        self._slots = EngineSlots()
         self._images = CommandImages(
-            stores.evidence, engines.decoder, RequiredChecks(engines, policy), self._turns
+            stores.evidence, engines.decoder, RequiredChecks(engines, policy), self._slots
         )
         self._known_faces = KnownFaces(faces, engines.faces, stores.vault)
 
     async def __call__(self, command: SubmitVerification) -> VerificationDecided:
-        """Return the decision; `replayed` when another request had already made it.
+        """Evaluate and return the decision; `replayed` when another request had made it.
 
         Raises:
             Refused: The images or the subject cannot be evaluated, the key was used for another body,
-                there is no room, or what was kept for the command is gone. Nothing was created, and the
+                there is no room, or what was stored for the command is gone. Nothing was created, and the
                 evidence nobody else refers to is removed, except after OVERLOADED: it will be sent again.
-            StoreUnavailable: Nothing is known; the same command may be given again.
+            StoreUnavailable: The outcome is unknown; the same command may be sent again.
         """
         known = await self._known(command)
         if known is not None:
@@ -106,18 +105,18 @@ class EvaluateVerification:
             decided, stored = await self._decide(command)
         except Overloaded as error:
             if command.session_id is not None:
-                raise  # nobody is there to send it again
+                raise  # the caller is no client that could send it again
             raise Refused.because(ProblemCode.OVERLOADED, "Too much is under way; try again.") from error
         except (NotFound, Erased, Damaged) as error:
             cause = type(error).__name__
-            log.warning("evidence.missing", verification_id=command.verification_id, cause=cause)
+            log.warning("evidence.not_found", verification_id=command.verification_id, cause=cause)
             await self._give_back(command, ())
             await self._discard(command)
             memo = self._state.get(command.verification_id)
             if memo is not None and memo.refusal is not None and memo.is_about(command):
-                # sent together with it, by a front whose clock is ahead
+                # sent concurrently, by a front end whose clock is ahead
                 raise Refused(memo.refusal) from error
-            raise no_longer_kept(error) from error
+            raise no_longer_stored(error) from error
         except Refused as error:
             reasons = session_attempts.reasons_of(error)
             memo = verification_change.refused(command, error.refusal, self._clock(), reasons)
@@ -128,7 +127,7 @@ class EvaluateVerification:
         return await self._commit(command, decided, stored)
 
     async def _known(self, command: SubmitVerification) -> Remembered | None:
-        """Return what is remembered of the command, from the working state or else from the store."""
+        """Return what is remembered of the command, from the working state or the store, or None."""
         memo = self._state.get(command.verification_id)
         if memo is not None and memo.answers(command):
             return memo
@@ -143,7 +142,7 @@ class EvaluateVerification:
         return memo
 
     async def _again(self, command: SubmitVerification, known: Remembered) -> VerificationDecided:
-        """Answer a command that was decided before; a delivery repeated by the log is no replay."""
+        """Answer a command that was decided before; a redelivery by Kafka is no replay."""
         if known.refusal is not None:
             await self._give_back(command, known.retry_reasons)
         await self._discard(command, keep=known.evidence_ids)
@@ -161,7 +160,7 @@ class EvaluateVerification:
                 verification_events.audit_ids(tenant_id, first),
             )
             await self._announce(command, events, rows)
-            await self._tell_outcome(command)
+            await self._report_outcome(command)
         return VerificationDecided(verification_id=command.verification_id, replayed=replayed)
 
     async def _decide(self, command: SubmitVerification) -> tuple[Decided, StoredVerification]:
@@ -178,7 +177,7 @@ class EvaluateVerification:
         try:
             tries, real = (self._tries, True) if scenario is None else (None, False)
             with on_behalf_of(command.tenant_id):
-                async with self._turns.taken(wanted=real), counted(tries, command.verification_id) as may:
+                async with self._slots.taken(wanted=real), counted(tries, command.verification_id) as may:
                     pictures = await self._images.load(command, pixels=real) if may else None
                     evaluation = await self._evaluate(command, scenario, submission, chosen, pictures)
         except Refused as refused:
@@ -200,7 +199,7 @@ class EvaluateVerification:
             at=at,
             ip=submission.ip,
         )
-        return decided, await self._keep(decided)
+        return decided, await self._store(decided)
 
     async def _evaluate(
         self,
@@ -229,7 +228,7 @@ class EvaluateVerification:
         declared: DeclaredDocument,
         today: date,
     ) -> Evaluation:
-        """Run the checks on the images that this kind of journey has."""
+        """Run the checks on the images of this flow type."""
         document, selfie = pictures
         if command.flow_type is FlowType.BIOMETRIC:
             evaluation = await checks.against(document, selfie, today)
@@ -239,8 +238,8 @@ class EvaluateVerification:
         exempt = await self._known_pictures.is_exempt(command, evaluation)
         return reuse.judged(evaluation, exempt=exempt)
 
-    async def _keep(self, decided: Decided) -> StoredVerification:
-        """Keep the evidence the evaluation made and seal what it told about the person."""
+    async def _store(self, decided: Decided) -> StoredVerification:
+        """Store the evidence of the evaluation and seal its personal fields."""
         command, personal = decided.command, decided.evaluation.personal
         await self._stores.evidence.put(verification_change.drafts(decided))
         sealed = await self._stores.vault.seal(
@@ -266,7 +265,7 @@ class EvaluateVerification:
         if not won:
             return await self._again(command, memo)
         await self._announce(command, change.events, [row.event_id for row in change.audit])
-        await self._tell_outcome(command)
+        await self._report_outcome(command)
         log.info(
             "verification.decided",
             tenant_id=command.tenant_id,
@@ -280,23 +279,23 @@ class EvaluateVerification:
     async def _announce(
         self, command: SubmitVerification, events: Sequence[DecisionEvent], audit_ids: Sequence[AuditEventId]
     ) -> None:
-        """Tell the log; when it cannot be reached the decision stands and the reconciler tells it."""
+        """Publish the events; when Kafka is away the outbox relay publishes them later."""
         try:
             await self._announcer.announce(command.tenant_id, events, audit_ids)
         except StoreUnavailable:
-            log.warning("verification.untold", verification_id=command.verification_id)
+            log.warning("verification.publish_failed", verification_id=command.verification_id)
 
     async def _give_back(self, command: SubmitVerification, reasons: Sequence[ReasonCode]) -> None:
-        """Tell the session, if there is one, that its images must be taken again."""
-        await self._tell_outcome(command, retry=True, reasons=reasons)
+        """Report to the session, if there is one, that its images must be captured again."""
+        await self._report_outcome(command, retry=True, reasons=reasons)
 
-    async def _tell_outcome(
+    async def _report_outcome(
         self, command: SubmitVerification, *, retry: bool = False, reasons: Sequence[ReasonCode] = ()
     ) -> None:
-        """Tell the session, if there is one, what became of its attempt."""
-        told = session_attempts.told(command, self._clock(), retry=retry, reasons=reasons)
-        if told is not None and self._tell_session is not None:
-            await self._tell_session(told)
+        """Report the outcome of the attempt to the session, if there is one."""
+        outcome = session_attempts.outcome_of(command, self._clock(), retry=retry, reasons=reasons)
+        if outcome is not None and self._send_outcome is not None:
+            await self._send_outcome(outcome)
 
     async def _discard(self, command: SubmitVerification, *, keep: Sequence[EvidenceId] = ()) -> None:
         """Remove the evidence of the command unless a verification refers to it."""

@@ -1,4 +1,4 @@
-"""The text of one picture: what was searched and recognised on it is searched and recognised only once."""
+"""The text of one picture, with cached results of detection and recognition."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,7 +7,7 @@ from streams.verification.readers.layout import facing, height, length, turn_pag
 from streams.vision_ports import Detail, Picture, Quad, TextLine, TextPage, TextReader, Turn
 
 MACHINE_LINES_MAX: Final = 6
-"""Longest lines looked at for a zone: its two, and what else runs over the width of a page."""
+"""Number of longest lines searched for a zone: its two, and others over the width of a page."""
 MACHINE_ASPECT_MIN: Final = 10.0
 """A line of 44 characters is some 25 times as long as high; perspective and loose boxes take half."""
 MACHINE_SHARE_MIN: Final = 0.6
@@ -15,7 +15,7 @@ MACHINE_SHARE_MIN: Final = 0.6
 
 
 class PictureText:
-    """One picture being read; raises what the reader's methods raise."""
+    """The text of one picture; raises what the reader's methods raise."""
 
     def __init__(self, reader: TextReader, picture: Picture) -> None:
         self._reader = reader
@@ -24,7 +24,7 @@ class PictureText:
         self._lines: dict[Quad, TextLine] = {}
 
     async def find(self, detail: Detail) -> tuple[Quad, ...]:
-        """Return where lines of text stand on the picture."""
+        """Return the positions of lines of text on the picture."""
         if detail not in self._quads:
             self._quads[detail] = await self._reader.find_lines(self._picture, detail)
         return self._quads[detail]
@@ -38,11 +38,11 @@ class PictureText:
         return self.turned([self._lines[quad] for quad in quads], turn)
 
     def turned(self, lines: Sequence[TextLine], turn: Turn) -> TextPage:
-        """Lay lines of the picture onto the page turned by `turn`."""
+        """Return the positions of lines on the page turned by `turn`."""
         return turn_page(lines, (self._picture.width, self._picture.height), turn)
 
     def everything(self, turn: Turn) -> TextPage:
-        """Return all that was read, on the page turned by `turn`."""
+        """Return all recognised lines, on the page turned by `turn`."""
         return self.turned([*self._lines.values()], turn)
 
 

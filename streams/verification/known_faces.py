@@ -1,4 +1,4 @@
-"""Asks of every verification whether another approved subject has its face, where the policy wants it."""
+"""Search each verification's face among those of other approved subjects, where the policy enables it."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,17 +26,17 @@ class KnownFaces:
     """The faces of approved subjects, by tenant and mode."""
 
     search: FaceSearch | None
-    """None: no policy that asks for the search can be met."""
+    """None: the search is not available, so no policy may enable it."""
     engine: FaceEngine
     vault: Vault
 
     async def unless_known(
         self, command: SubmitVerification, evaluation: Evaluation, policy: VerificationPolicy, at: datetime
     ) -> Evaluation:
-        """Name the face that another approved subject has, and say in every case that it was looked for.
+        """Add a duplicate face to the evaluation, and note in every case that it was searched.
 
         Raises:
-            StoreUnavailable: It cannot be looked for now.
+            StoreUnavailable: The search is not possible now.
         """
         if policy.duplicate_faces is DuplicateFaces.OFF:
             if self.search is not None:
@@ -53,7 +53,7 @@ class KnownFaces:
     async def _look(
         self, command: SubmitVerification, face: Embedding, policy: VerificationPolicy, at: datetime
     ) -> tuple[tuple[Finding, ...], str]:
-        """Return what the search found, and how it is said to a reviewer."""
+        """Return the findings of the search and the sentence for a reviewer."""
         if self.search is None or not np.isfinite(face).all():
             reasons = usual(ReasonCode.PROVIDER_UNAVAILABLE)
             return reasons, "The face could not be looked for among other subjects'."
@@ -75,17 +75,17 @@ class KnownFaces:
         return usual(ReasonCode.DUPLICATE_SUBJECT), f"{among} {which}."
 
     async def seal(self, decided: Decided) -> str | None:
-        """Return the face sealed for the record of its verification, None where it is not to be kept.
+        """Return the sealed face for the record of its verification, or None where it is not to be stored.
 
-        It is looked at once the verification stands APPROVED, which a reviewer may make of most.
+        It is searched once the verification is APPROVED, also by a reviewer.
 
         Raises:
             Erased: The subject was erased.
         """
         face, command = decided.evaluation.face, decided.command
-        asked = decided.policy.duplicate_faces is not DuplicateFaces.OFF and command.face_search_agreed
+        wanted = decided.policy.duplicate_faces is not DuplicateFaces.OFF and command.face_search_agreed
         failed = decided.judgement.status is VerificationStatus.FAILED
-        if face is None or failed or not asked or decided.evaluation.exempt:
+        if face is None or failed or not wanted or decided.evaluation.exempt:
             return None
         label = records.face_label(command.verification_id)
         packed = pack_face(self.engine.model_version, face)

@@ -1,4 +1,4 @@
-"""Remembers which pictures are kept for whom, so that one picture is not taken for two people (R2)."""
+"""Register pictures by digest, so that one picture used for two subjects is noticed (R2)."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,11 +17,11 @@ from streams.verification.observations import Evaluation
 from streams.vision_ports import Picture
 
 _TRIES: Final = 3
-"""How often a picture whose holder is gone is claimed before it counts as another's; each needs a rival."""
+"""Attempts to claim a picture whose holder is gone, under concurrent claims."""
 
 
 class PictureHolder(Frozen):
-    """For whom a picture was kept first, and as which evidence."""
+    """The subject a picture was first stored for, and its evidence id."""
 
     subject_id: SubjectId
     evidence_id: EvidenceId
@@ -29,7 +29,7 @@ class PictureHolder(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class KnownPictures:
-    """The pictures of every subject, by tenant, mode and digest."""
+    """The pictures of all subjects, by tenant, mode and digest."""
 
     stores: Stores
 
@@ -40,10 +40,10 @@ class KnownPictures:
         pictures: tuple[Picture, Picture] | None,
         at: datetime,
     ) -> Evaluation:
-        """Claim the command's pictures for its subject, and name those that are kept for another one.
+        """Claim the command's pictures for its subject, and return those stored for another one.
 
-        Claiming comes before the decision is committed: of two subjects that bring one picture at the same
-        time the later one is noticed. The same command finds its own claim and is no duplicate of itself.
+        Claims are committed before the decision: of two subjects that submit one picture at the same
+        time the later one is noticed. A repeated command finds its own claim, which is no duplicate.
         """
         if pictures is None or evaluation.exempt:
             return evaluation
@@ -58,7 +58,7 @@ class KnownPictures:
         return reuse.duplicated(evaluation, **found)
 
     async def is_exempt(self, command: SubmitVerification, evaluation: Evaluation) -> bool:
-        """Tell whether the document is a specimen in test mode; a portrait is one if its document was."""
+        """Return whether the document is a specimen in test mode; a portrait is one if its document was."""
         if command.livemode:
             return False
         if command.flow_type is not FlowType.BIOMETRIC:
@@ -84,7 +84,7 @@ class KnownPictures:
     async def _is_anothers(
         self, command: SubmitVerification, digest: str, evidence_id: EvidenceId, at: datetime
     ) -> bool:
-        """Claim one picture; True when it is still kept for another subject of the tenant in the mode."""
+        """Claim one picture; return True when it is stored for another subject of the tenant in the mode."""
         if not digest:
             return False
         mine = PictureHolder(subject_id=command.subject_id, evidence_id=evidence_id).to_bytes()
@@ -92,19 +92,19 @@ class KnownPictures:
         record = Record(command.tenant_id, RecordKind.PICTURE, record_id, mine, at)
         for _ in range(_TRIES):
             try:
-                kept = (await self.stores.journal.commit(Change(command.tenant_id, (record,)))).record
+                found = (await self.stores.journal.commit(Change(command.tenant_id, (record,)))).record
             except Conflict:
-                kept = await self.stores.records.get(command.tenant_id, RecordKind.PICTURE, record_id)
-            holder = PictureHolder.from_bytes(kept.body)
+                found = await self.stores.records.get(command.tenant_id, RecordKind.PICTURE, record_id)
+            holder = PictureHolder.from_bytes(found.body)
             if holder.subject_id == command.subject_id:
                 return False
-            if await self._is_kept(command, holder):
+            if await self._is_stored(command, holder):
                 return True
-            record = replace(kept, body=mine, version=kept.version + 1)
+            record = replace(found, body=mine, version=found.version + 1)
         return True
 
-    async def _is_kept(self, command: SubmitVerification, holder: PictureHolder) -> bool:
-        """Tell whether the evidence of the holder is there: it may be erased, past its time, or refused."""
+    async def _is_stored(self, command: SubmitVerification, holder: PictureHolder) -> bool:
+        """Return whether the holder's evidence still exists: it may be erased, expired or refused."""
         try:
             await self.stores.evidence.get(command.tenant_id, holder.evidence_id)
         except (NotFound, Erased):

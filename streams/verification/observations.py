@@ -1,4 +1,4 @@
-"""What was seen, as plain values: the input of the pure rules, whichever engine saw it."""
+"""Observations of the engines as plain values, the input of the pure rules."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from streams.vision_ports import Embedding, Quad, Sharpness
 
 
 class Agreement(StrEnum):
-    """How a second place on the document speaks of a field."""
+    """How a second place on the document agrees with a field."""
 
     MATCH = "MATCH"
     MISMATCH = "MISMATCH"
@@ -19,7 +19,7 @@ class Agreement(StrEnum):
 
 
 class Source(StrEnum):
-    """Which part of a document says something."""
+    """The part of a document a value was read from."""
 
     ZONE = "ZONE"
     """The machine-readable zone."""
@@ -29,7 +29,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a field was read. Its text never shows in its representation."""
+    """Where a field was read. Its text is not in its representation."""
 
     source: Source
     quad: Quad
@@ -40,11 +40,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class DocumentFindings:
-    """What was read on a document. Personal parts never show in its representation."""
+    """What was read on a document. Personal parts are not in its representation."""
 
     status: ExtractionStatus
     reader: ReaderClass | None = None
-    """The class whose marks were found; None when no reader knows the document."""
+    """The class of the document; None when no reader knows it."""
     legible: bool = True
     """Whether any text was seen at all."""
     fields: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -58,13 +58,13 @@ class DocumentFindings:
     impossible_date: bool = False
     """A date that no calendar has although its check digit holds (G80)."""
     repairs: int = 0
-    """How many characters the reader put right because exactly one choice satisfied the check digits."""
+    """How many characters the reader corrected because exactly one choice satisfied the check digits."""
     printed: Mapping[str, Agreement] = field(default_factory=dict)
-    """How the printed fields speak of those in the machine-readable zone."""
+    """How the printed fields agree with those of the machine-readable zone."""
     code: Agreement = Agreement.NOT_FOUND
-    """How a QR code speaks of the printed number; an unreadable one is NOT_FOUND."""
+    """How a QR code agrees with the printed number; an unreadable one is NOT_FOUND."""
     places: Mapping[str, tuple[Place, ...]] = field(default_factory=dict, repr=False)
-    """Where each field was read; `document_number` speaks of `number`."""
+    """Where each field was read; `document_number` is the place of `number`."""
 
     @property
     def digits_hold(self) -> bool:
@@ -74,7 +74,7 @@ class DocumentFindings:
 
 @dataclass(frozen=True, slots=True)
 class DocumentPicture:
-    """What the pixels of the document image are like."""
+    """Measurements of the document image."""
 
     whole: Sharpness
     portrait: Sharpness | None
@@ -97,7 +97,7 @@ class FacesSeen:
 
 @dataclass(frozen=True, slots=True)
 class ReuseFacts:
-    """What was seen of a selfie beside its document."""
+    """Signs that a selfie reuses the document's picture."""
 
     same_pixels: bool = False
     """The two upright pictures are equal, pixel by pixel."""
@@ -108,33 +108,33 @@ class ReuseFacts:
     copy_at: float = 0.0
     """Parallaxes up to this one are copies of one photograph."""
     broken: bool = False
-    """An engine broke, so that nothing is known."""
+    """An engine broke, so nothing was measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """All that evaluating brought to light, whether by engines or by a sandbox scenario."""
+    """The result of an evaluation, by engines or by a sandbox scenario."""
 
     results: tuple[CheckResult, ...]
     findings: DocumentFindings | None
     """None when the text reader broke."""
     distance: float | None = None
     engine_version: str | None = None
-    """The face engine's, when it was asked."""
+    """The face engine's version, when it was called."""
     reuse: ReuseFacts | None = None
     """What was seen of the selfie beside the document; None without both, and in a sandbox scenario."""
     exempt: bool = False
-    """Whether its pictures may have been used before: a specimen in test mode (R2)."""
+    """Whether reused pictures are allowed: a specimen in test mode (R2)."""
     face: Embedding | None = field(default=None, repr=False, compare=False)
     """The vector of the face on the selfie, or else on the document; None when none was measured."""
     portrait: bytes | None = field(default=None, repr=False)
     """The face cut from the document as a JPEG."""
     bands: Mapping[str, Any] = field(default_factory=dict)
-    """The thresholds of each engine that was asked, by its name: those of the policy or its own."""
+    """The thresholds of each called engine, by its name: those of the policy or its own."""
 
     @property
     def personal(self) -> PersonalFields:
-        """What is told to those who may read it."""
+        """What callers with the right to read it get."""
         if self.findings is None:
             return PersonalFields()
         fields = dict(self.findings.fields)

@@ -1,4 +1,4 @@
-"""A tenant's verification policy: which checks are required and where each number begins to matter."""
+"""A tenant's verification policy: the required checks and the thresholds."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Self
@@ -19,7 +19,7 @@ PROVIDED: Final = frozenset(
         CheckKind.LIVENESS,
     }
 )
-"""The checks something stands behind. LIVENESS without an engine answers NOT_EVALUATED (G70)."""
+"""The implemented checks. LIVENESS without an engine answers NOT_EVALUATED (G70)."""
 
 _NO_THRESHOLDS: Final = frozenset(
     {
@@ -34,14 +34,14 @@ _NO_THRESHOLDS: Final = frozenset(
         "faces_kept_days",
     }
 )
-"""What of a policy says nothing of where a number begins to matter, or is told beside it."""
+"""Fields of a policy that are no thresholds, or are published elsewhere."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(gt=0, le=300)]
 
 
 SAME_AMONG_MANY: Final = 0.84
-"""Share of `accept_at` up to which one face among many is taken for the same.
+"""Share of `accept_at` up to which one face among many counts as the same.
 
 A selfie is compared with one portrait, but with up to 100,000 other faces. In the sets measured for the
 default engine different people lie at 0.84 on average and the nearest of 700 pairs at 0.615; a normal
@@ -59,7 +59,7 @@ class FaceBands(Frozen):
     accept_at: Annotated[float, Field(ge=0)]
     """Distances up to this one are the same person."""
     reject_above: Annotated[float, Field(ge=0)]
-    """Distances above this one are another person; between the two a person must look."""
+    """Distances above this one are another person; between the two a review is needed."""
     copy_at: Annotated[float, Field(ge=0)] | None = None
     """Parallaxes up to this one are copies of one photograph (R2); None: the engine's own threshold."""
     duplicate_at: Annotated[float, Field(ge=0)] | None = None
@@ -67,7 +67,7 @@ class FaceBands(Frozen):
 
     @property
     def same_among_many(self) -> float:
-        """Up to which distance the nearest of many faces is taken for the same."""
+        """The distance up to which the nearest of many faces counts as the same."""
         return SAME_AMONG_MANY * self.accept_at if self.duplicate_at is None else self.duplicate_at
 
     @model_validator(mode="after")
@@ -93,14 +93,14 @@ class LivenessBands(Frozen):
 
 
 class SharpnessFloor(Frozen):
-    """Where blur begins to matter, in the unit of `streams.vision_ports.Sharpness.blur`."""
+    """Sharpness thresholds, in the unit of `streams.vision_ports.Sharpness.blur`."""
 
     warn_below: Annotated[float, Field(ge=0)]
     review_below: Annotated[float, Field(ge=0)]
 
 
 class ImageThresholds(Frozen):
-    """When an image earns a reason; measured in the lab, see each line."""
+    """Thresholds of image quality, measured as each field says."""
 
     document_blur: SharpnessFloor = SharpnessFloor(warn_below=40, review_below=12)
     """A sharp page measures about 1,200; text still reads at 15 and fails at 1."""
@@ -120,7 +120,7 @@ class ImageThresholds(Frozen):
 
 
 class VerificationPolicy(Frozen):
-    """What a verification must pass. A policy with a check nothing stands behind does not load (G6)."""
+    """The policy of a verification. A policy with an unimplemented check does not load (G6)."""
 
     revision: Annotated[int, Field(ge=1)] = 1
     required_checks: tuple[CheckKind, ...] = USUAL_CHECKS
@@ -132,9 +132,9 @@ class VerificationPolicy(Frozen):
     minimum_age: MinimumAge | None = None
     """A document whose birth date says less is UNDER_AGE (R10). None: any age."""
     duplicate_faces: DuplicateFaces = DuplicateFaces.OFF
-    """Whether every face is looked for among the tenant's other approved subjects."""
+    """Whether each face is searched among the tenant's other approved subjects."""
     faces_kept_days: Annotated[int, Field(ge=1)] = Retention().biometric_days
-    """Faces of verifications decided longer ago are not looked at (R14)."""
+    """Faces of verifications decided longer ago are not searched (R14)."""
     expiring_within_days: Annotated[int, Field(ge=0)] = 30
     """A document that ends within so many days is DOCUMENT_EXPIRING."""
     visual_matches_required: Annotated[int, Field(ge=0)] = 0
@@ -152,13 +152,13 @@ class VerificationPolicy(Frozen):
     reading_deadline_s: Seconds = 45
     """For reading one whole document; vision children are bounded by processor time instead."""
     engine_deadline_s: Seconds = 20
-    """For every other engine call, counted in the same way."""
+    """For every other engine call, measured in the same way."""
     review_due_h: Annotated[int, Field(ge=1)] = 24
     review_due_critical_h: Annotated[int, Field(ge=1)] = 4
     """When a case is due, by its risk level (G42)."""
 
     def thresholds(self) -> dict[str, Any]:
-        """Return where each number begins to matter, as JSON; what is not limited is left out."""
+        """Return the thresholds as JSON, without those that are not set."""
         return self.model_dump(mode="json", exclude=set(_NO_THRESHOLDS), exclude_none=True)
 
     @model_validator(mode="after")

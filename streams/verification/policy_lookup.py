@@ -1,4 +1,4 @@
-"""The policy of one run: the tenant's own as it stands now, or none when it does not load (G6, G15, G70)."""
+"""Look up the policy of a run: the tenant's current one, or None when it does not load (G6, G15, G70)."""
 
 import structlog
 from pydantic import ValidationError
@@ -19,9 +19,9 @@ log = structlog.get_logger(__name__)
 async def policy_for(
     records: Records, base: VerificationPolicy, command: SubmitVerification
 ) -> VerificationPolicy | None:
-    """Return the policy of the run; a session takes its checks from its revision, not from here.
+    """Return the policy of the run; a session's checks come from its revision instead.
 
-    None: the tenant's policy does not load, for example because it names a check nothing stands behind.
+    None: the tenant's policy does not load, for example because it names an unimplemented check.
     """
     try:
         settings = await read_settings(records, command.tenant_id)
@@ -35,7 +35,7 @@ async def policy_for(
 
 
 def with_choice(base: VerificationPolicy, choice: PolicyChoice) -> VerificationPolicy:
-    """Return the policy with what a tenant chose; one who never chose has the default.
+    """Return the policy with the tenant's choices, or the default.
 
     Raises:
         pydantic.ValidationError: The policy does not load.
@@ -47,7 +47,7 @@ def with_choice(base: VerificationPolicy, choice: PolicyChoice) -> VerificationP
 
 
 def without_policy(base: VerificationPolicy) -> Evaluation:
-    """Return the evaluation of a run without a policy: nothing was decided, nobody is blamed."""
+    """Return the evaluation of a run without a policy: every check has POLICY_UNAVAILABLE."""
     reasons, said = usual(ReasonCode.POLICY_UNAVAILABLE), "The tenant's policy does not load."
     return Evaluation(
         results=tuple(found(kind, reasons, detail=said) for kind in base.required_checks), findings=None

@@ -1,7 +1,7 @@
-"""Reads of a passport's print only what shows that it agrees with the machine-readable zone.
+"""Read the few printed lines of a passport that show its agreement with the machine-readable zone.
 
-Few lines are recognised: those whose place and shape are a compared field's, and the labels of those that say
-what the zone says. Nothing is concluded from a line that says something else.
+Recognised are the lines with the place and shape of a compared field, and the labels of those that match
+the zone. Nothing is concluded from a line that differs.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ ROUNDS: Final = 3
 NEAR: Final = 0.6
 """Share of the compared fields that must be found to agree for a closer look at few lines to be worth it."""
 LABEL_ASPECT: Final = 7.0
-"""The beginning of a label names it; the rest repeats it in other languages."""
+"""Characters of a label that identify it; the rest repeats it in other languages."""
 
 
 async def find_agreeing(
@@ -35,7 +35,7 @@ async def find_agreeing(
 ) -> tuple[TextPage | None, bool]:
     """Read the lines where the compared fields are likely to stand, and the labels of those that agree.
 
-    Return them only if all agree, for what contradicts is told by the whole page; and whether most do.
+    Return them only if all agree, because contradictions need the whole page; and whether most do.
     """
     quads = [facing(quad, turn) for quad in await text.find(detail)]
     zone_lines = machine_lines(quads, 0)
@@ -47,18 +47,18 @@ async def find_agreeing(
     letters = printed_fields.letters(zone)
     widths = [share * length(zone_lines[0]) / LENGTH for share in WIDTHS]
     agreeing: dict[str, Candidate] = {}
-    told: dict[int, Placed] = {}
+    agreed: dict[int, Placed] = {}
     for _ in range(ROUNDS):
         wanted = {name: count for name, count in letters.items() if name not in agreeing}
-        pairs = [pair for pair in pairs if pair.value not in told]
+        pairs = [pair for pair in pairs if pair.value not in agreed]
         tried = candidates(lines, pairs, wanted, widths)
         places = {one.value: one for one in tried.values()}
         page = await text.read([quads[place] for place in places], turn)
         for place, line in zip(places, page.lines, strict=True):
-            told[place] = replace(lines[place], text=line.text)
+            agreed[place] = replace(lines[place], text=line.text)
             said = [name for name in wanted if printed_fields.says(name, line, page, zone)]
             agreeing |= dict.fromkeys(said, places[place])
-        width = width_of([*told.values()])
+        width = width_of([*agreed.values()])
         widths = [width] if width else widths
         if not places or agreeing.keys() == letters.keys():
             break

@@ -1,7 +1,7 @@
-"""Judges whether the selfie is a photograph of its own, and whether both pictures are new; pure.
+"""Judge whether the selfie is an original photograph, and whether both pictures are new; pure.
 
-A selfie that is the document's picture, a picture of a document, or a copy of the document's portrait shows
-that somebody has the document, not that its holder is there (R2).
+A selfie that is the document's picture, a picture of a document, or a copy of the document's portrait proves
+possession of the document, not the presence of its holder (R2).
 """
 
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from schemas.enums import CheckKind, CheckVerdict
 from schemas.reasons import ReasonCode
 from schemas.verifications import CheckResult
 from streams.verification.observations import DocumentFindings, Evaluation, ReuseFacts
-from streams.verification.rules import Finding, gravest, is_number, usual
+from streams.verification.rules import Finding, is_number, most_severe, usual
 
 SPECIMENS: Final = "UTO"
 """Utopia, the fictional issuer of ICAO's specimens and of ours (G75); no catalogue can name it."""
 
 EXEMPT: Final = "Reuse of pictures is not judged: a specimen of UTO in test mode."
-"""Said of a specimen, for the packaged portraits are one photograph each (R2)."""
+"""Detail for specimens: the packaged portraits are one photograph each (R2)."""
 
 PRINT_ROWS_MIN: Final = 7
 """Rows of print from which a selfie is read: of 118 spoilt portraits one showed 11 and the others at most 7,
@@ -35,27 +35,27 @@ _SELFIE_FIRST: Final = (
     CheckKind.DOCUMENT_CONSISTENCY,
     CheckKind.DOCUMENT_EXTRACTION,
 )
-"""Which of the required checks says that a picture was used before: the first of these that was run."""
+"""The check that reports a reused picture: the first of these that was run."""
 
 
 def worth_reading(print_rows: int, face_width_px: float, shorter_side_px: int) -> bool:
-    """Tell whether a selfie may show a document, so that it must be read."""
+    """Return whether a selfie may show a document, so that it must be read."""
     return print_rows >= PRINT_ROWS_MIN or face_width_px < FACE_SHARE_MIN * shorter_side_px
 
 
 def is_page(read: DocumentFindings, print_rows: int) -> bool:
-    """Tell whether what was read on a selfie is a document; a word on a shirt or a wall is none."""
+    """Return whether the text on a selfie is that of a document, not a word on a shirt or a wall."""
     return read.reader is not None or (read.legible and print_rows >= PRINT_ROWS_MIN)
 
 
 def is_specimen(evaluation: Evaluation) -> bool:
-    """Tell whether the document read names the fictional issuer."""
+    """Return whether the document read names the fictional issuer."""
     read = evaluation.findings
     return read is not None and read.fields.get("issuing_state") == SPECIMENS
 
 
 def judged(evaluation: Evaluation, *, exempt: bool) -> Evaluation:
-    """Return the evaluation with what was seen of its selfie judged."""
+    """Return the evaluation with the findings about its selfie."""
     if exempt:
         return replace(noted(evaluation, (), EXEMPT), exempt=True)
     facts = evaluation.reuse
@@ -68,7 +68,7 @@ def judged(evaluation: Evaluation, *, exempt: bool) -> Evaluation:
 
 
 def duplicated(evaluation: Evaluation, *, document: bool, selfie: bool) -> Evaluation:
-    """Return the evaluation with the pictures named that are kept for another subject."""
+    """Return the evaluation with a finding for pictures stored for another subject."""
     named = [name for name, found in (("document", document), ("selfie", selfie)) if found]
     if not named:
         return evaluation
@@ -77,7 +77,7 @@ def duplicated(evaluation: Evaluation, *, document: bool, selfie: bool) -> Evalu
 
 
 def noted(evaluation: Evaluation, findings: tuple[Finding, ...], detail: str) -> Evaluation:
-    """Return the evaluation with findings and a sentence added to the check that speaks of the selfie."""
+    """Return the evaluation with findings and a sentence added to the check that reports reuse."""
     kinds = {result.kind for result in evaluation.results}
     carrier = next((kind for kind in _SELFIE_FIRST if kind in kinds), None)
     if carrier is None or not (findings or detail):
@@ -104,7 +104,7 @@ def _said(facts: ReuseFacts, signs: tuple[str, ...]) -> Iterator[str]:
 
 
 def _with(result: CheckResult, findings: tuple[Finding, ...], detail: str) -> CheckResult:
-    verdict: CheckVerdict = gravest((result.verdict, *(verdict for _, verdict in findings)))
+    verdict: CheckVerdict = most_severe((result.verdict, *(verdict for _, verdict in findings)))
     reasons = tuple(dict.fromkeys((*result.reasons, *(code for code, _ in findings))))
     said = f"{result.detail} {detail}".strip()
     return result.model_copy(update={"verdict": verdict, "reasons": reasons, "detail": said})

@@ -1,4 +1,4 @@
-"""Opens the review case of a verification that needs a person, and names its indexes; pure."""
+"""Open the review case of a verification, and its indexes; pure."""
 
 from datetime import timedelta
 from typing import Final
@@ -11,7 +11,7 @@ from schemas.reviews import ReviewCase
 from schemas.verifications import StoredVerification, codes_of
 
 UNASSIGNED: Final = "none"
-"""Stands for nobody in the list of cases."""
+"""Index value of unassigned cases."""
 
 
 def case_id(tenant_id: TenantId, verification_id: VerificationId) -> ReviewCaseId:
@@ -20,9 +20,9 @@ def case_id(tenant_id: TenantId, verification_id: VerificationId) -> ReviewCaseI
 
 
 def open_case(tenant_id: TenantId, stored: StoredVerification, due_after: timedelta) -> ReviewCase:
-    """Open the case of a verification that needs a person (G26, G42).
+    """Return the new case of a verification that needs a review (G26, G42).
 
-    Without a recommendation of its own the machine advises what is safe: to reject.
+    Without a recommendation of the evaluation the case recommends to reject, which is safe.
     """
     verification = stored.verification
     return ReviewCase(
@@ -44,7 +44,7 @@ def open_case(tenant_id: TenantId, stored: StoredVerification, due_after: timede
 
 
 def indexes(case: ReviewCase) -> tuple[tuple[str, str], ...]:
-    """Return the places under which the case is listed: every choice of filters has its own."""
+    """Return the indexes of the case, one for each combination of filters."""
     return tuple(
         index_of(case.livemode, status, assignee, risk)
         for status in (None, case.status)
@@ -59,13 +59,13 @@ def index_of(
     assignee: str | None,
     risk: RiskLevel | None,
 ) -> tuple[str, str]:
-    """Return the place of the cases of one mode that a filter chooses; None means any."""
+    """Return the index of the cases of one mode for a filter; None means any."""
     mode = "live" if livemode else "test"
     return "cases", f"{mode}|{status or '*'}|{assignee or '*'}|{risk or '*'}"
 
 
 def opened_event(tenant_id: TenantId, stored: StoredVerification) -> DecisionEvent:
-    """Tell that the verification's case was opened; the same event at every try."""
+    """Return the event of the opened case; the same event in every retry."""
     verification = stored.verification
     case = case_id(tenant_id, verification.verification_id)
     return DecisionEvent(
@@ -96,7 +96,7 @@ def opened_audit_id(tenant_id: TenantId, verification_id: VerificationId) -> Aud
 
 
 def opened_audit(tenant_id: TenantId, stored: StoredVerification) -> AuditEvent:
-    """Write the audit row of the opening; the service itself opened the case."""
+    """Return the audit row of the opening, with the system as actor."""
     verification = stored.verification
     case = case_id(tenant_id, verification.verification_id)
     return AuditEvent(

@@ -1,4 +1,4 @@
-"""How check results become a decision: the gravest verdict, the risk sum, the review; pure."""
+"""Decide from check results: the most severe verdict, the risk sum, the review; pure."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,8 +22,8 @@ from schemas.verifications import CheckResult, CheckSummary, Reason, RiskTerm
 from streams.verification.declared_values import code_at
 from streams.verification.policy import FaceBands, LivenessBands, VerificationPolicy
 
-GRAVITY: Final = tuple(CheckVerdict)
-"""From harmless to grave; the vocabulary is written in this order."""
+SEVERITY: Final = tuple(CheckVerdict)
+"""Verdicts from the least to the most severe; the enum is in this order."""
 
 STATUS_OF: Final[Mapping[CheckVerdict, VerificationStatus]] = MappingProxyType(
     {
@@ -35,7 +35,7 @@ STATUS_OF: Final[Mapping[CheckVerdict, VerificationStatus]] = MappingProxyType(
         CheckVerdict.BROKEN: VerificationStatus.FAILED,
     }
 )
-"""Where the gravest verdict leads (G15, G70)."""
+"""The status for each most severe verdict (G15, G70)."""
 
 OUTCOME_OF: Final[Mapping[CheckVerdict, DecisionOutcome]] = MappingProxyType(
     {
@@ -47,7 +47,7 @@ OUTCOME_OF: Final[Mapping[CheckVerdict, DecisionOutcome]] = MappingProxyType(
         CheckVerdict.BROKEN: DecisionOutcome.HOLD,
     }
 )
-"""The word of the decision (G15)."""
+"""The decision outcome of each status (G15)."""
 
 RISK_FROM: Final = (
     (80, RiskLevel.CRITICAL),
@@ -66,7 +66,7 @@ CONTRADICTIONS: Final = frozenset(
     }
     | {code for code, entry in CATALOGUE.items() if entry.severity in {Severity.HIGH, Severity.CRITICAL}}
 )
-"""Reasons that say two sources disagree, or something as grave, such as suspected tampering (R9)."""
+"""Reasons that two sources disagree, or as severe, such as suspected tampering (R9)."""
 
 SHOWN_AS: Final[Mapping[CheckVerdict, ShownVerdict]] = MappingProxyType(
     {
@@ -78,7 +78,7 @@ SHOWN_AS: Final[Mapping[CheckVerdict, ShownVerdict]] = MappingProxyType(
         CheckVerdict.BROKEN: ShownVerdict.NOT_EVALUATED,
     }
 )
-"""A check that broke evaluated nothing, and one that only warns has passed (R7)."""
+"""The verdict shown to tenants: a broken check evaluated nothing, a warning has passed (R7)."""
 
 NOTHING_KNOWN: Final = frozenset(
     {
@@ -89,14 +89,14 @@ NOTHING_KNOWN: Final = frozenset(
         ReasonCode.MODEL_UNAVAILABLE,
     }
 )
-"""Reasons that say something needed was never seen; the machine does not recommend what it has not seen."""
+"""Reasons that something needed was not seen; without it nothing is recommended."""
 
 Finding = tuple[ReasonCode, CheckVerdict]
-"""A reason a check found and how grave it is there."""
+"""A reason of a check and its verdict."""
 
 
 class Match(StrEnum):
-    """Into which band a face distance falls (G14)."""
+    """The band of a face distance (G14)."""
 
     SAME = "SAME"
     UNCERTAIN = "UNCERTAIN"
@@ -105,7 +105,7 @@ class Match(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The decision with everything that explains it."""
+    """The decision and its explanation."""
 
     status: VerificationStatus
     outcome: DecisionOutcome
@@ -118,39 +118,39 @@ class Judgement:
     """Only with REVIEW_REQUIRED (G26)."""
 
 
-def gravest(verdicts: Iterable[CheckVerdict]) -> CheckVerdict:
-    """Return the verdict that decides; of none at all, that nothing was evaluated."""
-    return max(set(verdicts) or {CheckVerdict.NOT_EVALUATED}, key=GRAVITY.index)
+def most_severe(verdicts: Iterable[CheckVerdict]) -> CheckVerdict:
+    """Return the most severe verdict, or NOT_EVALUATED of none."""
+    return max(set(verdicts) or {CheckVerdict.NOT_EVALUATED}, key=SEVERITY.index)
 
 
 def usual(*codes: ReasonCode) -> tuple[Finding, ...]:
-    """Pair each reason with the verdict the catalogue gives it."""
+    """Return each reason with the verdict the catalogue gives it."""
     return tuple((code, VERDICT_OF[code]) for code in codes)
 
 
 def found(
     kind: CheckKind, findings: Sequence[Finding], *, score: float | None = None, detail: str = ""
 ) -> CheckResult:
-    """Build the result of a check: passed without findings, else as grave as the gravest of them."""
-    verdict = gravest(verdict for _, verdict in findings) if findings else CheckVerdict.PASSED
+    """Return the result of a check: passed without findings, else the most severe verdict of them."""
+    verdict = most_severe(verdict for _, verdict in findings) if findings else CheckVerdict.PASSED
     codes = tuple(dict.fromkeys(code for code, _ in findings))
     return CheckResult(kind=kind, verdict=verdict, reasons=codes, score=score, detail=detail)
 
 
 def broken(kind: CheckKind) -> CheckResult:
-    """Build the result of a check whose engine broke or ran out of time (G70)."""
+    """Return the result of a check whose engine broke or timed out (G70)."""
     return found(kind, usual(ReasonCode.PROVIDER_UNAVAILABLE), detail="An engine broke or ran out of time.")
 
 
 def match(distance: float, bands: FaceBands) -> Match:
-    """Tell the band of a distance; a number that is none is never the same person."""
+    """Return the band of a distance; NaN is never the same person."""
     if distance <= bands.accept_at:
         return Match.SAME
     return Match.DIFFERENT if distance > bands.reject_above else Match.UNCERTAIN
 
 
 def liveness_findings(score: float, bands: LivenessBands) -> tuple[Finding, ...]:
-    """Tell what a liveness score means; a number that is none is uncertain."""
+    """Return the finding for a liveness score, or None; NaN is uncertain."""
     if score >= bands.pass_at:
         return ()
     failed = score < bands.fail_below
@@ -158,21 +158,21 @@ def liveness_findings(score: float, bands: LivenessBands) -> tuple[Finding, ...]
 
 
 def is_number(value: float) -> bool:
-    """Tell whether an engine's answer is a number a rule may rest on."""
+    """Return whether an engine's result is a finite number."""
     return math.isfinite(value) and value >= 0
 
 
 def model_version(engine_version: str, policy: VerificationPolicy) -> str:
-    """Name the engine, its weights and the thresholds behind a distance (G14)."""
+    """Return the engine, its weights and the thresholds behind a distance as text (G14)."""
     return f"{engine_version}+thr.{policy.revision}"
 
 
 def decide(policy: VerificationPolicy, results: Sequence[CheckResult]) -> Judgement:
-    """Let the gravest verdict decide; a required check that gave no result breaks the decision."""
+    """Decide by the most severe verdict; a required check without a result counts as broken."""
     present = {result.kind for result in results}
     missing = [broken(kind) for kind in policy.required_checks if kind not in present]
     everything = [*results, *missing]
-    verdict = gravest(result.verdict for result in everything)
+    verdict = most_severe(result.verdict for result in everything)
     reasons = explain(everything)
     terms = risk_terms(policy, reasons)
     points = sum(term.points for term in terms)
@@ -191,13 +191,13 @@ def decide(policy: VerificationPolicy, results: Sequence[CheckResult]) -> Judgem
 
 
 def explain(results: Sequence[CheckResult]) -> tuple[ReasonCode, ...]:
-    """Return each reason once, those of the gravest checks first."""
-    by_gravity = sorted(results, key=lambda result: GRAVITY.index(result.verdict), reverse=True)
-    return tuple(dict.fromkeys(code for result in by_gravity for code in result.reasons))
+    """Return each reason once, those of the most severe checks first."""
+    by_severity = sorted(results, key=lambda result: SEVERITY.index(result.verdict), reverse=True)
+    return tuple(dict.fromkeys(code for result in by_severity for code in result.reasons))
 
 
 def risk_terms(policy: VerificationPolicy, reasons: Sequence[ReasonCode]) -> tuple[RiskTerm, ...]:
-    """Give every reason the points of its severity, so that the sum can be explained (G16)."""
+    """Return the points of each reason by its severity, the terms of the risk sum (G16)."""
     return tuple(RiskTerm(code=code, points=policy.points[CATALOGUE[code].severity]) for code in reasons)
 
 
@@ -209,18 +209,18 @@ def risk_level(reasons: Sequence[ReasonCode], points: int) -> RiskLevel:
 
 
 def recommend(reasons: Sequence[ReasonCode]) -> Recommendation:
-    """Return what the machine would decide if nobody looked (G26, R9).
+    """Return the recommendation for a verification in review (G26, R9).
 
-    APPROVED only when all that is wrong is that something was read or measured without certainty; however
-    many such reasons there are, they do not add up to a contradiction.
+    APPROVED only when all reasons are uncertain readings or measurements; however
+    many there are, they do not add up to a contradiction.
     """
     if (CONTRADICTIONS | NOTHING_KNOWN).intersection(reasons):
         return Recommendation.REJECTED
     return Recommendation.APPROVED
 
 
-def tell(reasons: Sequence[ReasonCode], pointers: Sequence[str] = ()) -> tuple[Reason, ...]:
-    """Put reasons into the words that are safe for the subject (G12), one for each field pointed at (R7)."""
+def to_reasons(reasons: Sequence[ReasonCode], pointers: Sequence[str] = ()) -> tuple[Reason, ...]:
+    """Return the reasons with messages that are safe for the subject (G12), one for each pointer (R7)."""
     about: dict[ReasonCode, list[str]] = {}
     for pointer in pointers:
         about.setdefault(code_at(pointer), []).append(pointer)
@@ -232,5 +232,5 @@ def tell(reasons: Sequence[ReasonCode], pointers: Sequence[str] = ()) -> tuple[R
 
 
 def summarise(results: Sequence[CheckResult]) -> tuple[CheckSummary, ...]:
-    """Return what the tenant is told of each check (R7)."""
+    """Return the summary of each check for the tenant (R7)."""
     return tuple(CheckSummary(kind=one.kind, verdict=SHOWN_AS[one.verdict]) for one in results)

@@ -1,6 +1,6 @@
-"""Magic subjects of the sandbox: a test key asks for an outcome and gets it without a model (G64, G102).
+"""Magic subjects of the sandbox: a test key requests an outcome and gets it without a model (G64, G102).
 
-The images are checked and kept as always; only what the models would have said is the scenario's.
+The images are checked and stored as always; only the results of the models are simulated.
 """
 
 import re
@@ -21,16 +21,16 @@ from streams.verification.rules import found
 
 PREFIX: Final = "sim:"
 MAX_DELAY_S: Final = 30.0
-"""The longest a `slow` scenario may ask for; other subjects of its partition wait as long."""
+"""The longest delay of a `slow` scenario; other subjects of its partition wait as long."""
 
 ENGINE_VERSION: Final = "sim@00000000"
-"""Stands where a real engine names its weights."""
+"""The name of the simulated engine's weights."""
 
 _DURATION = re.compile(r"(\d{1,5}(?:\.\d{1,3})?)(ms|s)")
 
 
 class ScenarioName(StrEnum):
-    """What a magic subject asks for."""
+    """The name of a scenario."""
 
     APPROVED = "approved"
     WARN = "warn"
@@ -42,7 +42,7 @@ class ScenarioName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What a magic subject asks for, in full."""
+    """A scenario with its reason and delay."""
 
     name: ScenarioName
     reason: ReasonCode | None = None
@@ -77,11 +77,11 @@ _CHECK_OF: Final = {
     ReasonCategory.SUBJECT: CheckKind.DOCUMENT_CONSISTENCY,
     ReasonCategory.SYSTEM: CheckKind.FACE_MATCH,
 }
-"""Which check a reason of each category is found by, so that a scenario looks like the real thing."""
+"""The check that reports a reason of each category, as in a real evaluation."""
 
 
 def parse_scenario(subject_id: str) -> Scenario | None:
-    """Return what a magic subject asks for, None for an ordinary subject.
+    """Return the scenario of a magic subject, or None for an ordinary subject.
 
     The form is `sim:<scenario>[:<reason or duration>][@<anything>]`.
 
@@ -100,7 +100,7 @@ def parse_scenario(subject_id: str) -> Scenario | None:
 
 
 def scenario_for(subject_id: SubjectId, *, livemode: bool) -> Scenario | None:
-    """Return the scenario of a subject in its mode; live data knows no magic subjects.
+    """Return the scenario of a subject in its mode, or None; live data has no magic subjects.
 
     Raises:
         Refused: As `parse_scenario`, and for every `sim:` subject of a live key.
@@ -111,7 +111,7 @@ def scenario_for(subject_id: SubjectId, *, livemode: bool) -> Scenario | None:
 
 
 def simulate(scenario: Scenario, policy: VerificationPolicy, today: date) -> Evaluation:
-    """Return what the engines would have to say for the scenario to come about."""
+    """Return the simulated evaluation of the scenario."""
     return Evaluation(
         results=_results(scenario, policy),
         findings=_specimen(scenario, today),
@@ -121,7 +121,7 @@ def simulate(scenario: Scenario, policy: VerificationPolicy, today: date) -> Eva
 
 
 def _results(scenario: Scenario, policy: VerificationPolicy) -> tuple[CheckResult, ...]:
-    """Let every required check pass, but the one that finds the scenario's reason."""
+    """Return the results: all required checks pass, but the one that reports the scenario's reason."""
     results = {kind: found(kind, ()) for kind in policy.required_checks}
     if scenario.reason is not None:
         kind = _CHECK_OF[CATALOGUE[scenario.reason].category]
@@ -131,7 +131,7 @@ def _results(scenario: Scenario, policy: VerificationPolicy) -> tuple[CheckResul
 
 
 def _specimen(scenario: Scenario, today: date) -> DocumentFindings:
-    """Return the reading of a document that belongs to nobody, of the state UTO (G75)."""
+    """Return the reading of a fictional document of the state UTO (G75)."""
     days = {ReasonCode.DOCUMENT_EXPIRED: -30, ReasonCode.DOCUMENT_EXPIRING: 14}
     expiry = today + timedelta(days=1_800 if scenario.reason is None else days.get(scenario.reason, 1_800))
     incomplete = scenario.reason is ReasonCode.EXTRACTION_INCOMPLETE
@@ -154,7 +154,7 @@ def _specimen(scenario: Scenario, today: date) -> DocumentFindings:
 
 
 def _distance(scenario: Scenario) -> float | None:
-    """Return a distance that fits the scenario's story on the scale of the default engine."""
+    """Return a face distance that fits the scenario, on the scale of the default engine."""
     if scenario.name is ScenarioName.FAIL or scenario.reason is ReasonCode.FACE_NOT_FOUND_DOCUMENT:
         return None
     stories = {ReasonCode.FACE_MISMATCH: 0.85, ReasonCode.FACE_MATCH_UNCERTAIN: 0.55}

@@ -1,7 +1,7 @@
-"""What differs when a verification is an attempt of a session: its checks, its second chances; pure.
+"""Rules for verifications that are attempts of a session: checks and retries; pure.
 
-The images came from the person, not from the tenant: what cannot be evaluated is asked for again while
-attempts remain, and goes to a person at the last one (G34).
+The images came from the person, not the tenant: images that cannot be evaluated are requested again while
+attempts remain, and are reviewed at the last one (G34).
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from streams.verification.checks import SELFIE_POINTER
 from streams.verification.observations import Evaluation
 from streams.verification.policy import VerificationPolicy
 from streams.verification.reuse import SPECIMENS
-from streams.verification.rules import Finding, found, gravest, usual
+from streams.verification.rules import Finding, found, most_severe, usual
 
 CARRIES_ISSUER: Final = (
     CheckKind.DOCUMENT_CONSISTENCY,
@@ -30,13 +30,13 @@ CARRIES_ISSUER: Final = (
     CheckKind.FACE_MATCH,
     CheckKind.LIVENESS,
 )
-"""Which of the required checks says that a document is not accepted: the first of these that was run."""
+"""The check that reports a document that is not accepted: the first of these that was run."""
 
 _ALPHA_2: Final = 2
 
 
 class TakeAgain(Refused):
-    """The attempt is not decided, because better images may decide it."""
+    """The attempt is not decided, because better images are needed."""
 
     def __init__(self, reasons: tuple[ReasonCode, ...]) -> None:
         detail = "The images must be taken again."
@@ -55,14 +55,14 @@ def policy_of(
 
 
 def to_take_again(command: SubmitVerification, results: Sequence[CheckResult]) -> tuple[ReasonCode, ...]:
-    """Return why better images could change an unclear outcome; empty: they could not, or it is the last."""
+    """Return the reasons to capture the images again; empty when that cannot help or attempts are used up."""
     final = {CheckVerdict.FAILED, CheckVerdict.BROKEN}
     if not command.may_retry or any(result.verdict in final for result in results):
         return ()
-    return tuple(dict.fromkeys(_mendable(results)))
+    return tuple(dict.fromkeys(_retryable(results)))
 
 
-def _mendable(results: Sequence[CheckResult]) -> Iterator[ReasonCode]:
+def _retryable(results: Sequence[CheckResult]) -> Iterator[ReasonCode]:
     for result in results:
         if result.verdict is CheckVerdict.UNCLEAR:
             for code in result.reasons:
@@ -72,7 +72,7 @@ def _mendable(results: Sequence[CheckResult]) -> Iterator[ReasonCode]:
 
 
 def reasons_of(refused: Refused) -> tuple[ReasonCode, ...]:
-    """Return the reasons behind a refusal of images: those it brings, or that nothing was found on them."""
+    """Return the reasons of a refusal of images, by default that nothing was found on them."""
     if isinstance(refused, TakeAgain):
         return refused.reasons
     pointers = dict.fromkeys(error.pointer for error in refused.refusal.errors)
@@ -83,7 +83,7 @@ def reasons_of(refused: Refused) -> tuple[ReasonCode, ...]:
 
 
 def unevaluable(policy: VerificationPolicy, refused: Refused) -> Evaluation:
-    """Return the evaluation of images nothing was found on, at the last attempt: a person must look."""
+    """Return the evaluation of unusable images at the last attempt, which needs a review."""
     findings = usual(*reasons_of(refused))
     exhausted: Finding = (ReasonCode.ATTEMPTS_EXHAUSTED, CheckVerdict.UNCLEAR)
     detail = "Nothing was found on the images of the last attempt."
@@ -92,7 +92,7 @@ def unevaluable(policy: VerificationPolicy, refused: Refused) -> Evaluation:
 
 
 def fitted(command: SubmitVerification, simulated: Evaluation) -> Evaluation:
-    """Return a simulated evaluation without what the run has no image for."""
+    """Return a simulated evaluation without results for images the flow type does not have."""
     match command.flow_type:
         case FlowType.BIOMETRIC:
             return replace(simulated, findings=None)
@@ -103,7 +103,7 @@ def fitted(command: SubmitVerification, simulated: Evaluation) -> Evaluation:
 
 
 def accepted_only(command: SubmitVerification, evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation with a document refused that the mode or the flow does not accept (R1)."""
+    """Return the evaluation with a finding for a document that the mode or flow does not accept (R1)."""
     finding = _specimen(command, evaluation) or _not_accepted(command, evaluation)
     if finding is None:
         return evaluation
@@ -116,7 +116,7 @@ def accepted_only(command: SubmitVerification, evaluation: Evaluation) -> Evalua
 
 
 def _specimen(command: SubmitVerification, evaluation: Evaluation) -> Finding | None:
-    """Refuse a document of the fictional issuer unless it is a test."""
+    """Return a finding for a document of the fictional issuer in live mode."""
     read = evaluation.findings
     if not command.livemode or read is None or read.fields.get("issuing_state") != SPECIMENS:
         return None
@@ -125,7 +125,7 @@ def _specimen(command: SubmitVerification, evaluation: Evaluation) -> Finding | 
 
 
 def _not_accepted(command: SubmitVerification, evaluation: Evaluation) -> Finding | None:
-    """Refuse a document the flow does not name; in a test a specimen stands for any country it names."""
+    """Return a finding for a document the flow does not name; in test mode a specimen fits any country."""
     read = evaluation.findings
     if not command.accepted_documents or read is None or read.reader is None:
         return None
@@ -145,14 +145,14 @@ def _not_accepted(command: SubmitVerification, evaluation: Evaluation) -> Findin
 
 def _with(result: CheckResult, finding: Finding) -> CheckResult:
     code, verdict = finding
-    update = {"verdict": gravest((result.verdict, verdict)), "reasons": (*result.reasons, code)}
+    update = {"verdict": most_severe((result.verdict, verdict)), "reasons": (*result.reasons, code)}
     return result.model_copy(update=update)
 
 
-def told(
+def outcome_of(
     command: SubmitVerification, now: datetime, *, retry: bool, reasons: Sequence[ReasonCode]
 ) -> RecordOutcome | None:
-    """Return what the session is told of its attempt; None when there is no session."""
+    """Return the command that records the outcome in the session, or None without a session."""
     if command.session_id is None:
         return None
     return RecordOutcome(

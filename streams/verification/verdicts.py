@@ -1,4 +1,4 @@
-"""What each check makes of what was seen; pure.
+"""The verdict of each check on the observations; pure.
 
 AUTHENTICITY claims only what can be shown on paper: check digits, dates a calendar has, one portrait.
 A passed check says that no inconsistency was found, never that the document is genuine.
@@ -23,7 +23,7 @@ REQUIRED: Final[Mapping[ReaderClass, Sequence[str]]] = {
     ReaderClass.TD3_MRZ: td3_mrz.REQUIRED,
     ReaderClass.NG_NIN_SLIP: nin_slip.REQUIRED,
 }
-"""What each reader must read for a document to count as read."""
+"""The fields each reader must read for a document to count as read."""
 NIN_DIGITS = 11
 """Length of a Nigerian National Identification Number."""
 
@@ -31,7 +31,7 @@ NIN_DIGITS = 11
 def judge_extraction(
     policy: VerificationPolicy, findings: DocumentFindings, picture: DocumentPicture
 ) -> CheckResult:
-    """DOCUMENT_EXTRACTION: was everything read that this kind of document tells, on a fair image?"""
+    """DOCUMENT_EXTRACTION: were all fields of this document class read, on an image of good quality?"""
     reasons = [*_unread(findings), *document_image_findings(policy.images, findings, picture)]
     detail = f"Reader {findings.reader or 'none'}, {findings.status}, {findings.repairs} characters repaired."
     if findings.reader is not None and findings.status is not ExtractionStatus.EXTRACTED:
@@ -44,15 +44,15 @@ def judge_extraction(
 def judge_authenticity(
     policy: VerificationPolicy, findings: DocumentFindings, faces: FacesSeen
 ) -> CheckResult:
-    """AUTHENTICITY: does the document contradict itself in a way that needs no opinion?"""
+    """AUTHENTICITY: does the document contradict itself in a provable way?"""
     reasons = [*_unread(findings), *_self_contradictions(findings)]
     if faces.count == 0:
         reasons += usual(ReasonCode.FACE_NOT_FOUND_DOCUMENT)
     elif faces.several_alike:
         reasons += usual(ReasonCode.MULTIPLE_FACES)
-    held = sum(findings.check_digits.values())
+    valid = sum(findings.check_digits.values())
     detail = (
-        f"{held} of {len(findings.check_digits)} check digits hold, {faces.count} faces on the document. "
+        f"{valid} of {len(findings.check_digits)} check digits hold, {faces.count} faces on the document. "
         f"Consistency and integrity were checked under policy revision {policy.revision}, not genuineness."
     )
     return found(CheckKind.AUTHENTICITY, reasons, detail=detail)
@@ -64,7 +64,7 @@ def judge_consistency(
     declared: DeclaredDocument,
     today: date,
 ) -> CheckResult:
-    """DOCUMENT_CONSISTENCY: print, zone, QR code, declared values and the calendar tell one story?"""
+    """DOCUMENT_CONSISTENCY: do print, zone, QR code, declared values and the calendar agree?"""
     agreeing = sum(agreement is Agreement.MATCH for agreement in findings.printed.values())
     reasons = [
         *_unread(findings),
@@ -96,10 +96,10 @@ def judge_faces(
     distance: float | None,
     bands: FaceBands,
 ) -> CheckResult:
-    """FACE_MATCH: is the person on the selfie the one on the document? Without a portrait nobody knows.
+    """FACE_MATCH: is the person on the selfie the one on the document? Unclear without a portrait.
 
     Only a clear mismatch rejects. Blur alone moves a distance from 0.06 to 0.65, and with several faces
-    the wrong one may have been compared: then a large distance is a question for a person.
+    the wrong one may have been compared: then a large distance needs a review.
     """
     reasons = list(selfie_image_findings(policy.images, selfie))
     if document.count == 0 or distance is None:
@@ -117,7 +117,7 @@ def judge_faces(
 
 
 def _is_clear(limits: ImageThresholds, document: FacesSeen, selfie: FacesSeen) -> bool:
-    """Tell whether both faces are single and sharp enough for a mismatch to mean another person."""
+    """Return whether both faces are single and sharp enough for a mismatch to mean another person."""
     if document.several_alike or selfie.several_alike or not document.quality or not selfie.quality:
         return False
     portrait_sharp = document.quality.blur >= limits.document_blur.review_below
@@ -146,7 +146,7 @@ def expiry_findings(policy: VerificationPolicy, findings: DocumentFindings, toda
 def age_findings(policy: VerificationPolicy, findings: DocumentFindings, today: date) -> Sequence[Finding]:
     """Judge the birth date that was read against the policy's minimum age (R10).
 
-    A policy with a minimum is not met by a document that tells no birth date: a person must look. A date
+    Under a policy with a minimum age a document without a birth date needs a review. A date
     whose check digits do not hold is not judged, for it is already a reason by itself.
     """
     if policy.minimum_age is None or not findings.digits_hold:
@@ -169,7 +169,7 @@ def completed_years(born: date, today: date) -> int:
 def document_image_findings(
     limits: ImageThresholds, findings: DocumentFindings, picture: DocumentPicture
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the document's image."""
+    """Yield the quality findings of the document's image."""
     yield from _blur(picture.whole, limits.document_blur)
     if picture.whole.brightness < limits.document_dark_below:
         yield from usual(ReasonCode.IMAGE_TOO_DARK)
@@ -181,7 +181,7 @@ def document_image_findings(
 
 
 def selfie_image_findings(limits: ImageThresholds, selfie: FacesSeen) -> Iterator[Finding]:
-    """Yield what is wrong with the selfie's image, inside the face only."""
+    """Yield the quality findings of the selfie's image, inside the face only."""
     if selfie.quality is None:
         return
     yield from _blur(selfie.quality, limits.selfie_blur)
@@ -194,7 +194,7 @@ def selfie_image_findings(limits: ImageThresholds, selfie: FacesSeen) -> Iterato
 
 
 def _unread(findings: DocumentFindings) -> Sequence[Finding]:
-    """Say what no document check may pass over: that the document was not read as a whole (G71)."""
+    """Return the finding that the document was not read completely, for every document check (G71)."""
     if findings.status is ExtractionStatus.EXTRACTED:
         return ()
     if not findings.legible:
@@ -212,7 +212,7 @@ def _self_contradictions(findings: DocumentFindings) -> Iterator[Finding]:
 
 
 def _is_nin(number: str | None) -> bool:
-    """Tell whether a number has the form of a NIN; one that was not read is judged as not read."""
+    """Return whether a number has the form of a NIN; a missing number is judged elsewhere."""
     return number is None or (number.isascii() and number.isdecimal() and len(number) == NIN_DIGITS)
 
 

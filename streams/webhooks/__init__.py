@@ -1,1 +1,1 @@
-"""Decisions be published: endpoints, deliveries, their schedule and their signatures."""
+"""Webhooks: endpoints, deliveries, the retry schedule and signatures."""

@@ -1,7 +1,7 @@
-"""Which addresses a webhook may be sent to: only those that are globally reachable (G104, S34).
+"""Check that a webhook's address is globally reachable (G104, S34).
 
 The sources are IANA's special-purpose address registries for IPv4 and IPv6 (RFC 6890, RFC 8190) and its
-assignment of global unicast space. Anything a cloud keeps for itself inside public space is named beside
+assignment of global unicast space. Addresses that a cloud reserves inside public space are named beside
 them. What the registries call reachable but what no receiver has (translation and relay prefixes) is refused
 as well, because another address stands behind it.
 """
@@ -59,7 +59,7 @@ _ISATAP: Final = frozenset({0x0000_5EFE, 0x0200_5EFE})
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Tell whether a receiver may have this address.
+    """Return whether a receiver may have this address.
 
     An IPv6 address that carries an IPv4 address is public only if both are. Whether it is one of this
     machine's own is not known here.

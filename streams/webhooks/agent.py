@@ -1,4 +1,4 @@
-"""Wires the agents of webhooks to their topics; what happens is in the handlers."""
+"""Wire the agents of webhooks to their topics; the use cases are in the handlers."""
 
 from collections.abc import Callable
 from typing import Final
@@ -12,7 +12,7 @@ from streams.runtime.agents import attach
 from streams.runtime.guard import Contract, Guard
 from streams.runtime.tables import ValueTable
 from streams.webhooks.fanout import CONTRACT, FanOut
-from streams.webhooks.handler import CarryDelivery
+from streams.webhooks.handler import HandleDelivery
 
 TABLE: Final = "deliveries"
 
@@ -23,9 +23,9 @@ def register_fan_out(app: faust.App, guard: Guard, fan_out: FanOut) -> None:
 
 
 def register_deliveries(
-    app: faust.App, guard: Guard, build: Callable[[WorkingState[EndpointHealth]], CarryDelivery]
+    app: faust.App, guard: Guard, build: Callable[[WorkingState[EndpointHealth]], HandleDelivery]
 ) -> None:
-    """Attach the agent of deliveries. Wishes are keyed by endpoint, so its health has one writer."""
+    """Attach the agent of deliveries. Commands are keyed by endpoint, so its health has one writer."""
     memory = ValueTable(app, TABLE, Topic.WEBHOOK_DELIVERIES, EndpointHealth, guard.keys)
     contract = Contract(DeliveryCommand, lambda command: command.root.endpoint_id)
     attach(app, guard, Topic.WEBHOOK_DELIVERIES, "deliveries", contract, build(memory))

@@ -1,4 +1,4 @@
-"""One attempt of one delivery: read, sign, post, write down what came of it; a kill in between repeats it."""
+"""One attempt of one delivery: read, sign, post, store the result. A process killed in between repeats it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -23,35 +23,35 @@ from streams.webhooks.signing import signatures, timestamp
 log = structlog.get_logger(__name__)
 
 Note = Callable[[NoteAttempt], Awaitable[None]]
-"""Tells an endpoint's actor how an attempt went; raises `StoreUnavailable` when the log is away."""
+"""Send the result of an attempt to the endpoint's actor; raises `StoreUnavailable` when Kafka is away."""
 
 
 class Outcome(StrEnum):
-    """How a wish to deliver ended; for metrics."""
+    """The result of a `Deliver` command, for metrics."""
 
     DELIVERED = "delivered"
     RETRYING = "retrying"
     FAILED = "failed"
-    """The last attempt of the schedule, or the receiver is gone."""
+    """The last attempt of the schedule failed, or the receiver answered 410."""
     CANCELLED = "cancelled"
     NOT_DUE = "not_due"
-    """It was attempted before, or is no more."""
+    """The delivery was attempted before or does not exist any more."""
     UNRECORDED = "unrecorded"
-    """The receiver was called, and the store did not take what came of it; it will be called again."""
+    """The receiver was called but the result could not be stored, so it will be called again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """What a wish to deliver came to."""
+class AttemptResult:
+    """The outcome of a `Deliver` command and the receiver's speed."""
 
     outcome: Outcome
     slow: bool | None = None
-    """Whether the receiver held its place for long; None when it was not called."""
+    """Whether the receiver took longer than `rules.SLOW_MS` allows; None when it was not called."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptDelivery:
-    """Makes the attempt that is due; what it needs to know is in the store, where the result goes first."""
+    """Make the attempt that is due, and store the result before reporting it."""
 
     stores: Stores
     sender: WebhookSender
@@ -60,7 +60,7 @@ class AttemptDelivery:
     uniform: Uniform
     pace: Pace = STANDARD
 
-    async def __call__(self, wish: Deliver) -> Tried:
+    async def __call__(self, command: Deliver) -> AttemptResult:
         """Attempt the delivery unless it is over or not due.
 
         Raises:
@@ -68,12 +68,14 @@ class AttemptDelivery:
             Damaged: A secret of the endpoint is not what was sealed.
         """
         try:
-            record = await self.stores.records.get(wish.tenant_id, RecordKind.DELIVERY, wish.delivery_id)
+            record = await self.stores.records.get(
+                command.tenant_id, RecordKind.DELIVERY, command.delivery_id
+            )
         except NotFound:
-            return Tried(Outcome.NOT_DUE)
+            return AttemptResult(Outcome.NOT_DUE)
         stored = StoredDelivery.from_bytes(record.body)
         if not rules.is_due(stored, self.clock(), self.pace.early):
-            return Tried(Outcome.NOT_DUE)
+            return AttemptResult(Outcome.NOT_DUE)
         endpoint = await self._endpoint(stored)
         if endpoint is None:
             return await self._cancel(record, stored)
@@ -84,7 +86,7 @@ class AttemptDelivery:
         return await self._attempt(record, stored, endpoint, secrets)
 
     async def _endpoint(self, stored: StoredDelivery) -> StoredEndpoint | None:
-        """Return the delivery's endpoint, None when nothing is sent to it any more."""
+        """Return the delivery's endpoint, or None when nothing is sent to it any more."""
         endpoint_id = stored.delivery.endpoint_id
         try:
             found = await self.stores.records.get(stored.tenant_id, RecordKind.WEBHOOK_ENDPOINT, endpoint_id)
@@ -93,13 +95,13 @@ class AttemptDelivery:
         endpoint = StoredEndpoint.from_bytes(found.body)
         return endpoint if rules.is_in_force(endpoint) else None
 
-    async def _cancel(self, record: Record, stored: StoredDelivery) -> Tried:
+    async def _cancel(self, record: Record, stored: StoredDelivery) -> AttemptResult:
         committed = await self._commit(record, rules.cancelled(stored))
-        return Tried(Outcome.CANCELLED if committed else Outcome.NOT_DUE)
+        return AttemptResult(Outcome.CANCELLED if committed else Outcome.NOT_DUE)
 
     async def _attempt(
         self, record: Record, stored: StoredDelivery, endpoint: StoredEndpoint, secrets: list[bytes]
-    ) -> Tried:
+    ) -> AttemptResult:
         began = to_milliseconds(self.clock())
         headers, body = headers_of(stored, began, secrets), stored.payload.encode()
         answer = await self.sender.post(endpoint.endpoint.url, headers, body)
@@ -107,23 +109,23 @@ class AttemptDelivery:
         slow = rules.is_slow(answer)
         try:
             if not await self._commit(record, after):
-                return Tried(Outcome.UNRECORDED, slow)
+                return AttemptResult(Outcome.UNRECORDED, slow)
         except StoreUnavailable:
-            log.warning("webhooks.unrecorded", delivery_id=stored.delivery.delivery_id)
-            return Tried(Outcome.UNRECORDED, slow)
-        await self._tell(stored, answer, began)
-        return Tried(_OUTCOME_OF[after.delivery.status], slow)
+            log.warning("webhooks.result_dropped", delivery_id=stored.delivery.delivery_id)
+            return AttemptResult(Outcome.UNRECORDED, slow)
+        await self._note_attempt(stored, answer, began)
+        return AttemptResult(_OUTCOME_OF[after.delivery.status], slow)
 
     async def _commit(self, record: Record, after: StoredDelivery) -> bool:
-        """Write the delivery's next version and its watch; False when somebody else was faster."""
-        kept = delivery_records(after, after.delivery.next_attempt_at, record.version + 1)
+        """Write the delivery's next version and its watch; False when another writer was first."""
+        records = delivery_records(after, after.delivery.next_attempt_at, record.version + 1)
         try:
-            return (await self.stores.journal.commit(Change(after.tenant_id, kept))).won
+            return (await self.stores.journal.commit(Change(after.tenant_id, records))).won
         except Conflict:
             return False
 
-    async def _tell(self, stored: StoredDelivery, answer: Answer, began: datetime) -> None:
-        told = NoteAttempt(
+    async def _note_attempt(self, stored: StoredDelivery, answer: Answer, began: datetime) -> None:
+        note = NoteAttempt(
             tenant_id=stored.tenant_id,
             endpoint_id=stored.delivery.endpoint_id,
             at=began,
@@ -131,9 +133,9 @@ class AttemptDelivery:
             gone=answer.status == rules.GONE,
         )
         try:
-            await self.note(told)
+            await self.note(note)
         except StoreUnavailable:
-            log.warning("webhooks.health_untold", endpoint_id=told.endpoint_id)
+            log.warning("webhooks.health_update_failed", endpoint_id=note.endpoint_id)
 
 
 _OUTCOME_OF = {

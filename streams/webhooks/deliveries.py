@@ -1,4 +1,4 @@
-"""The delivery log as a tenant uses it: read, tried out with a ping, and delivered again (G38)."""
+"""The delivery log of a tenant: list deliveries, send a test ping, and replay deliveries (G38)."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -17,37 +17,36 @@ from streams.ports.records import Change, Position, Record, RecordKind
 from streams.runtime.producer import Outgoing
 from streams.tenants.handler import RequestName
 from streams.webhooks.endpoints import FoundEndpoint, Modes, TenantEndpoints, webhook_row
-from streams.webhooks.rearm import fresh, rearmed
-from streams.webhooks.records import delivery_records, endpoint_index, status_index
+from streams.webhooks.records import delivery_records, endpoint_index, fresh, rearmed, status_index
 
 LONGEST_AGO: Final = timedelta(days=30)
 """How far back events can be delivered again: as long as the feed keeps them (G56)."""
 
 Hand = Callable[[Outgoing], Awaitable[None]]
-"""Writes a record to the log; raises `StoreUnavailable` when the log does not take it."""
+"""Write a record to Kafka; raises `StoreUnavailable` when it is not written."""
 
 
 @dataclass(frozen=True, slots=True)
-class RangeWish:
-    """Which events are to be delivered again."""
+class ReplaySelection:
+    """The events to deliver again."""
 
     since: datetime
     until: datetime
     event_types: tuple[str, ...] | None
-    """None: those the endpoint asks for."""
+    """None: the types the endpoint subscribes to."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A delivery, and whether the same request had made it before."""
+class DeliveryResult:
+    """A delivery, and whether an earlier identical request created it."""
 
     delivery: Delivery
     replayed: bool
 
 
 @dataclass(frozen=True, slots=True)
-class HandedRange:
-    """What the endpoint's actor was asked, and whether the same request had asked it before."""
+class QueuedReplay:
+    """The command sent to the endpoint's actor, and whether an earlier identical request sent it."""
 
     command: ReplayEvents
     replayed: bool
@@ -55,7 +54,7 @@ class HandedRange:
 
 @dataclass(frozen=True, slots=True)
 class TenantDeliveries:
-    """The use cases about what was and is delivered to a tenant's endpoints."""
+    """List, test and replay the deliveries to a tenant's endpoints."""
 
     endpoints: TenantEndpoints
     hand: Hand
@@ -68,7 +67,7 @@ class TenantDeliveries:
         limit: int,
         before: Position | None,
     ) -> Sequence[Record]:
-        """Return at most so many deliveries to an endpoint, newest first."""
+        """Return at most `limit` deliveries to an endpoint, newest first."""
         index = endpoint_index(endpoint_id) if status is None else status_index(endpoint_id, status)
         records = self.endpoints.records
         return await records.page(tenant_id, RecordKind.DELIVERY, index, limit=limit, before=before)
@@ -86,8 +85,8 @@ class TenantDeliveries:
 
     async def test(
         self, tenant_id: TenantId, endpoint_id: EndpointId, seen: Modes, event_id: EventId
-    ) -> Told:
-        """Begin the delivery of a ping to this endpoint alone; nobody else ever hears of the event.
+    ) -> DeliveryResult:
+        """Start the delivery of a ping to this endpoint only; the event is published nowhere else.
 
         Raises:
             NotFound: No such endpoint of these modes.
@@ -107,13 +106,13 @@ class TenantDeliveries:
         )
         stored = fresh(ping, found.stored, now)
         committed = await self.endpoints.commit(Change(tenant_id, delivery_records(stored, now)))
-        kept = StoredDelivery.from_bytes(committed.record.body)
-        return Told(kept.delivery, replayed=not committed.won)
+        first = StoredDelivery.from_bytes(committed.record.body)
+        return DeliveryResult(first.delivery, replayed=not committed.won)
 
     async def replay(
         self, tenant_id: TenantId, delivery_id: DeliveryId, seen: Modes, actor: Actor
     ) -> Delivery:
-        """Begin a delivery's schedule anew, whatever became of it; a sweep takes it up at once.
+        """Restart a delivery's schedule, whatever its status; the scheduler sends it at once.
 
         Raises:
             NotFound: No such delivery to an endpoint of these modes.
@@ -140,14 +139,14 @@ class TenantDeliveries:
         tenant_id: TenantId,
         endpoint_id: EndpointId,
         seen: Modes,
-        wish: RangeWish,
+        selection: ReplaySelection,
         request: RequestName,
         actor: Actor,
-    ) -> HandedRange:
-        """Ask the endpoint's actor to deliver the events of a time again.
+    ) -> QueuedReplay:
+        """Send the endpoint's actor the command to deliver the events of a period again.
 
-        The row is committed first and holds what is asked; the same request goes on from there when the
-        log did not take it, and asks nothing once it did.
+        The audit row is committed first, with the command; the same request resumes from there when the
+        command was not written to Kafka, and sends nothing once it was.
 
         Raises:
             NotFound: No such endpoint of these modes.
@@ -156,20 +155,20 @@ class TenantDeliveries:
             StoreUnavailable: The store or the log is away.
         """
         found = await self.endpoints.find(tenant_id, endpoint_id, seen)
-        asked, replayed = await self._asked(tenant_id, request)
-        if asked is None:
+        act, replayed = await self._first_act(tenant_id, request)
+        if act is None:
             _require_active(found)
-            asked, replayed = await self._ask(found, wish, request, actor)
-        command = ReplayEvents.from_bytes(asked.first_body or asked.body)
-        if asked.version == 1:
+            act, replayed = await self._commit_act(found, selection, request, actor)
+        command = ReplayEvents.from_bytes(act.first_body or act.body)
+        if act.version == 1:
             await self.hand(_outgoing(command))
-            done = replace(asked, body=_HANDED, version=2)
+            done = replace(act, body=_HANDED, version=2)
             with suppress(Conflict, StoreUnavailable):  # handed twice is delivered once more, no harm
                 await self.endpoints.commit(Change(tenant_id, (done,)))
-        return HandedRange(command, replayed)
+        return QueuedReplay(command, replayed)
 
-    async def _asked(self, tenant_id: TenantId, request: RequestName) -> tuple[Record | None, bool]:
-        """Return what the same request committed before."""
+    async def _first_act(self, tenant_id: TenantId, request: RequestName) -> tuple[Record | None, bool]:
+        """Return the record that an earlier identical request committed, or None."""
         try:
             standing = await self.endpoints.records.get(tenant_id, RecordKind.ACT, request.id)
         except NotFound:
@@ -177,18 +176,18 @@ class TenantDeliveries:
         request.require_same(standing.fingerprint)
         return standing, True
 
-    async def _ask(
-        self, found: FoundEndpoint, wish: RangeWish, request: RequestName, actor: Actor
+    async def _commit_act(
+        self, found: FoundEndpoint, selection: ReplaySelection, request: RequestName, actor: Actor
     ) -> tuple[Record, bool]:
-        """Commit the row and what is asked; of two equal requests at once the first counts."""
+        """Commit the audit row and the command; of two identical concurrent requests the first wins."""
         now, stored = self.endpoints.clock(), found.stored
-        _require_recent(wish, now)
+        _require_recent(selection, now)
         command = ReplayEvents(
             tenant_id=stored.tenant_id,
             endpoint_id=stored.endpoint.endpoint_id,
-            since=wish.since,
-            until=wish.until,
-            event_types=wish.event_types or stored.endpoint.event_types,
+            since=selection.since,
+            until=selection.until,
+            event_types=selection.event_types or stored.endpoint.event_types,
         )
         row = webhook_row(
             request.id,
@@ -212,11 +211,11 @@ class TenantDeliveries:
 
 
 _HANDED: Final = b"{}"
-"""What stands instead of a command the log took."""
+"""The body that replaces a command once it is written to Kafka."""
 
 
 def _outgoing(command: ReplayEvents) -> Outgoing:
-    """Return the record, keyed by the endpoint, whose actor alone re-arms its deliveries."""
+    """Return the Kafka record, keyed by the endpoint, whose actor alone restarts its deliveries."""
     return Outgoing(Topic.WEBHOOK_DELIVERIES, command.endpoint_id.encode(), command.to_bytes())
 
 
@@ -226,9 +225,9 @@ def _require_active(found: FoundEndpoint) -> None:
         raise Refused.because(ProblemCode.WEBHOOK_ENDPOINT_UNUSABLE, message)
 
 
-def _require_recent(wish: RangeWish, now: datetime) -> None:
+def _require_recent(selection: ReplaySelection, now: datetime) -> None:
     code = ProblemCode.VALIDATION_FAILED
-    if wish.since < now - LONGEST_AGO:
+    if selection.since < now - LONGEST_AGO:
         raise Refused.at("/from", code, f"Events are kept for {LONGEST_AGO.days} days.")
-    if wish.since >= wish.until:
+    if selection.since >= selection.until:
         raise Refused.at("/to", code, "The end must be later than the beginning.")

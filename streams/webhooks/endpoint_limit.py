@@ -1,4 +1,4 @@
-"""A tenant has at most twenty endpoints, however many are registered at the same time (G38)."""
+"""Limit a tenant to twenty endpoints, also under concurrent registrations (G38)."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,21 +12,21 @@ from streams.ports.records import Record, RecordKind, Records
 from streams.webhooks.records import tenant_record
 
 MOST_ENDPOINTS: Final = 20
-"""Endpoints of a tenant that are not deleted, of both modes together (G38)."""
+"""Endpoints of a tenant that are not deleted, both modes counted (G38)."""
 
 PLACES: Final = "webhook-endpoints"
-"""The id of the one record, beside a tenant's settings, whose version decides who gets a place."""
+"""The id of the record, beside a tenant's settings, whose version serialises registrations."""
 
 
 class Places(Frozen):
-    """Which endpoints have a place; one that was deleted gives it back when room is needed."""
+    """The endpoints counted against the limit; deleted ones are removed when the limit is reached."""
 
     taken_by: tuple[EndpointId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """The places of a tenant as they stand."""
+    """The counted endpoints of a tenant, as read from the store."""
 
     tenant_id: TenantId
     places: Places
@@ -34,12 +34,12 @@ class Register:
     """None before the first endpoint."""
 
     def with_place(self, endpoint_id: EndpointId, now: datetime) -> tuple[Record, ...]:
-        """Return what to commit for a new endpoint, the deciding record first.
+        """Return the records to commit for a new endpoint, the deciding record first.
 
-        The first place of a tenant also brings the record by which the platform finds the tenant.
+        The first endpoint of a tenant also adds the record by which the platform finds the tenant.
 
         Raises:
-            Refused: WEBHOOK_ENDPOINT_UNUSABLE at the URL; every place is taken.
+            Refused: WEBHOOK_ENDPOINT_UNUSABLE at the URL; the limit is reached.
         """
         others = [one for one in self.places.taken_by if one != endpoint_id]
         if len(others) >= MOST_ENDPOINTS:
@@ -53,9 +53,9 @@ class Register:
 
 
 async def read_register(records: Records, tenant_id: TenantId) -> Register:
-    """Return the tenant's places; when all are taken, without those of endpoints that were deleted.
+    """Return the tenant's counted endpoints; at the limit, without those that were deleted.
 
-    Whatever has a place is there to be read: reading the record finishes a commit that was cut short.
+    Every counted endpoint can be read: reading its record completes an interrupted commit.
     """
     try:
         record = await records.get(tenant_id, RecordKind.SETTINGS, PLACES)
@@ -63,8 +63,8 @@ async def read_register(records: Records, tenant_id: TenantId) -> Register:
         return Register(tenant_id, Places(), None)
     places = Places.from_bytes(record.body)
     if len(places.taken_by) >= MOST_ENDPOINTS:
-        kept = [one for one in places.taken_by if not await _is_deleted(records, tenant_id, one)]
-        places = Places(taken_by=tuple(kept))
+        live = [one for one in places.taken_by if not await _is_deleted(records, tenant_id, one)]
+        places = Places(taken_by=tuple(live))
     return Register(tenant_id, places, record)
 
 

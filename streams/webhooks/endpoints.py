@@ -1,4 +1,4 @@
-"""Webhook endpoints as their tenant manages them: registered, changed, a secret rotated, deleted (G38)."""
+"""Webhook endpoints of a tenant: create, change, rotate the secret, delete (G38)."""
 
 import hmac
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -18,8 +18,8 @@ from streams.ports.evidence import Vault
 from streams.ports.records import Change, Record, RecordKind, Records
 from streams.tenants.handler import Clock, NewId, RequestName
 from streams.webhooks.endpoint_limit import endpoint_or_none, read_register
-from streams.webhooks.endpoint_rules import changed, rotated
 from streams.webhooks.records import endpoint_record
+from streams.webhooks.rules import changed, rotated
 from streams.webhooks.secrets import forget_secrets, open_secrets, seal_secret
 from streams.webhooks.signing import secret_bytes
 from streams.webhooks.urls import USUAL_PORTS, receiver_url
@@ -33,15 +33,15 @@ _DETAIL_OF: Final = {
 }
 
 Modes = Collection[bool]
-"""Whose data the caller sees: live, test, or both (G92)."""
+"""The modes the caller sees: live, test, or both (G92)."""
 
 Alter = Callable[[StoredEndpoint, datetime], Awaitable[StoredEndpoint]]
-"""Returns the endpoint as it shall be; equal to what it was, nothing is written."""
+"""Return the changed endpoint; if it equals the current one, nothing is written."""
 
 
 @dataclass(frozen=True, slots=True)
-class EndpointWish:
-    """What is to be registered; types and secret are good already."""
+class NewEndpoint:
+    """The endpoint to create; event types and secret are validated already."""
 
     url: str
     event_types: tuple[str, ...]
@@ -61,7 +61,7 @@ class MadeEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class FoundEndpoint:
-    """An endpoint as it stands."""
+    """An endpoint and the record it was read from."""
 
     record: Record
     stored: StoredEndpoint
@@ -69,7 +69,7 @@ class FoundEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class TenantEndpoints:
-    """The use cases about the endpoints of a tenant."""
+    """Create, read, change and delete the endpoints of a tenant."""
 
     records: Records
     commit: Commit
@@ -79,23 +79,23 @@ class TenantEndpoints:
     insecure: bool = False
     """Whether receivers without TLS and on this machine are accepted (development)."""
     ports: Collection[int] = USUAL_PORTS
-    """Where receivers may listen (S36)."""
+    """Ports that receivers may listen on (S36)."""
 
     async def create(
-        self, tenant_id: TenantId, wish: EndpointWish, request: RequestName, actor: Actor
+        self, tenant_id: TenantId, new: NewEndpoint, request: RequestName, actor: Actor
     ) -> MadeEndpoint:
-        """Register an endpoint; the same request again answers the first one.
+        """Create an endpoint; the same request again returns the first answer.
 
         Raises:
-            Refused: WEBHOOK_ENDPOINT_UNUSABLE, no place or no such URL; IDEMPOTENCY_KEY_REUSED.
+            Refused: WEBHOOK_ENDPOINT_UNUSABLE, limit reached or URL refused; IDEMPOTENCY_KEY_REUSED.
         """
         endpoint_id = EndpointId(request.id)
         while True:
             first = await self._first_of(tenant_id, endpoint_id, request)
             if first is not None:
                 return MadeEndpoint(first, replayed=True)
-            with suppress(Conflict):  # another endpoint took a place just now: look again
-                made = await self._add(tenant_id, endpoint_id, wish, request, actor)
+            with suppress(Conflict):  # another endpoint was created just now: read again
+                made = await self._add(tenant_id, endpoint_id, new, request, actor)
                 if made is not None:
                     return MadeEndpoint(made, replayed=False)
 
@@ -103,21 +103,21 @@ class TenantEndpoints:
         self,
         tenant_id: TenantId,
         endpoint_id: EndpointId,
-        wish: EndpointWish,
+        new: NewEndpoint,
         request: RequestName,
         actor: Actor,
     ) -> WebhookEndpoint | None:
-        """Take a place and keep the endpoint in one commit; None when somebody was quicker."""
-        url = receiver_url(wish.url, insecure=self.insecure, ports=self.ports)
+        """Count and store the endpoint in one commit; return None when another request was first."""
+        url = receiver_url(new.url, insecure=self.insecure, ports=self.ports)
         register = await read_register(self.records, tenant_id)
         if await endpoint_or_none(self.records, tenant_id, endpoint_id) is not None:
-            return None  # begun by the same request, and finished by reading its place
+            return None  # created by the same request; reading it completed the commit
         now = self.clock()
         places = register.with_place(endpoint_id, now)
-        stored = await self._begun(tenant_id, endpoint_id, wish, url, now)
+        stored = await self._begun(tenant_id, endpoint_id, new, url, now)
         action = AuditAction.WEBHOOK_CREATED
         row_id = derive_id("aud", endpoint_id, action)
-        row = webhook_row(row_id, action, stored, actor, now, event_types=wish.event_types)
+        row = webhook_row(row_id, action, stored, actor, now, event_types=new.event_types)
         records = (*places, endpoint_record(stored, 1, request.fingerprint))
         committed = await self.commit(Change(tenant_id, records, (row,)))
         return stored.endpoint if committed.won else None
@@ -125,7 +125,7 @@ class TenantEndpoints:
     async def _first_of(
         self, tenant_id: TenantId, endpoint_id: EndpointId, request: RequestName
     ) -> WebhookEndpoint | None:
-        """Return what the request made before, as it was first answered."""
+        """Return the endpoint the request created before, as first answered, or None."""
         standing = await endpoint_or_none(self.records, tenant_id, endpoint_id)
         if standing is None:
             return None
@@ -133,17 +133,17 @@ class TenantEndpoints:
         return StoredEndpoint.from_bytes(standing.first_body).endpoint
 
     async def _begun(
-        self, tenant_id: TenantId, endpoint_id: EndpointId, wish: EndpointWish, url: str, now: datetime
+        self, tenant_id: TenantId, endpoint_id: EndpointId, new: NewEndpoint, url: str, now: datetime
     ) -> StoredEndpoint:
         endpoint = WebhookEndpoint(
             endpoint_id=endpoint_id,
             url=url,
-            event_types=wish.event_types,
+            event_types=new.event_types,
             created_at=now,
-            livemode=wish.livemode,
-            description=wish.description,
+            livemode=new.livemode,
+            description=new.description,
         )
-        sealed = await seal_secret(self.vault, tenant_id, endpoint_id, wish.secret)
+        sealed = await seal_secret(self.vault, tenant_id, endpoint_id, new.secret)
         return StoredEndpoint(tenant_id=tenant_id, endpoint=endpoint, secrets=(SealedSecret(sealed=sealed),))
 
     async def find(self, tenant_id: TenantId, endpoint_id: EndpointId, seen: Modes) -> FoundEndpoint:
@@ -161,13 +161,13 @@ class TenantEndpoints:
         return FoundEndpoint(record, stored)
 
     async def show(self, stored: StoredEndpoint) -> WebhookEndpoint:
-        """Return the endpoint as its tenant sees it, the last success among it."""
+        """Return the endpoint as its tenant sees it, with the time of the last success."""
         endpoint = stored.endpoint
         try:
-            kept = await self.records.get(stored.tenant_id, RecordKind.WEBHOOK_HEALTH, endpoint.endpoint_id)
+            record = await self.records.get(stored.tenant_id, RecordKind.WEBHOOK_HEALTH, endpoint.endpoint_id)
         except NotFound:
             return endpoint
-        health = EndpointHealth.from_bytes(kept.body)
+        health = EndpointHealth.from_bytes(record.body)
         return endpoint.model_copy(update={"last_success_at": health.last_success_at})
 
     async def change(
@@ -180,21 +180,21 @@ class TenantEndpoints:
     ) -> StoredEndpoint:
         """Change fields of an endpoint; without a difference nothing is written.
 
-        Active again, or at another URL, it is judged anew: earlier failures no longer disable it.
+        Activated again, or at another URL, the endpoint starts afresh: earlier failures no longer disable it.
 
         Raises:
             NotFound: No such endpoint of these modes.
             Refused: WEBHOOK_ENDPOINT_UNUSABLE; no such URL.
         """
-        wished = dict(changes)
-        if "url" in wished:
-            wished["url"] = receiver_url(wished["url"], insecure=self.insecure, ports=self.ports)
+        values = dict(changes)
+        if "url" in values:
+            values["url"] = receiver_url(values["url"], insecure=self.insecure, ports=self.ports)
 
         async def alter(stored: StoredEndpoint, now: datetime) -> StoredEndpoint:
-            return changed(stored, wished, now)
+            return changed(stored, values, now)
 
         return await self._amend(
-            tenant_id, endpoint_id, seen, AuditAction.WEBHOOK_UPDATED, actor, alter, fields=sorted(wished)
+            tenant_id, endpoint_id, seen, AuditAction.WEBHOOK_UPDATED, actor, alter, fields=sorted(values)
         )
 
     async def rotate(
@@ -206,9 +206,9 @@ class TenantEndpoints:
         overlap: timedelta,
         actor: Actor,
     ) -> StoredEndpoint:
-        """Give an endpoint another secret; the former signs beside it until the overlap ends (G54).
+        """Replace an endpoint's secret; the former one signs beside it until the overlap ends (G54).
 
-        The secret that is in force already changes nothing, so the request can be sent again.
+        Passing the secret in force changes nothing, so the request can be repeated.
 
         Raises:
             NotFound: No such endpoint of these modes.
@@ -230,7 +230,7 @@ class TenantEndpoints:
             raise NotFound(endpoint_id) from error
 
     async def delete(self, tenant_id: TenantId, endpoint_id: EndpointId, seen: Modes, actor: Actor) -> None:
-        """End an endpoint and forget its secrets; ending it again changes nothing.
+        """Delete an endpoint and destroy its secrets; deleting it again changes nothing.
 
         Raises:
             NotFound: The tenant never had such an endpoint of these modes.
@@ -252,9 +252,9 @@ class TenantEndpoints:
         action: AuditAction,
         actor: Actor,
         alter: Alter,
-        **told: Any,
+        **row_changes: Any,
     ) -> StoredEndpoint:
-        """Change an endpoint whoever else does at the same time; one row when there is a difference."""
+        """Change an endpoint, retrying on conflict; write one audit row if there is a difference."""
         row_id = self.new_id("aud")
         while True:
             found, now = await self._find(tenant_id, endpoint_id, seen), self.clock()
@@ -262,24 +262,24 @@ class TenantEndpoints:
                 if action is AuditAction.WEBHOOK_DELETED:
                     return found.stored
                 raise NotFound(endpoint_id)
-            wished = await alter(found.stored, now)
-            if wished == found.stored:
-                return wished
-            row = webhook_row(row_id, action, wished, actor, now, **told)
+            altered = await alter(found.stored, now)
+            if altered == found.stored:
+                return altered
+            row = webhook_row(row_id, action, altered, actor, now, **row_changes)
             record = replace(
-                endpoint_record(wished, found.record.version + 1), created_at=found.record.created_at
+                endpoint_record(altered, found.record.version + 1), created_at=found.record.created_at
             )
             try:
                 await self.commit(Change(tenant_id, (record,), (row,)))
             except Conflict:
-                continue  # somebody else changed it just now: look again
-            return wished
+                continue  # changed concurrently: read again
+            return altered
 
 
 def webhook_row(
-    row_id: str, action: AuditAction, stored: StoredEndpoint, actor: Actor, now: datetime, **told: Any
+    row_id: str, action: AuditAction, stored: StoredEndpoint, actor: Actor, now: datetime, **row_changes: Any
 ) -> AuditEvent:
-    """Return the row of an act on an endpoint; neither URL nor secret is in it."""
+    """Return the audit row of a change to an endpoint, without URL and secret."""
     endpoint = stored.endpoint
     return write_row(
         row_id,
@@ -288,6 +288,6 @@ def webhook_row(
         endpoint.endpoint_id,
         now,
         detail=_DETAIL_OF[action],
-        changes=told,
+        changes=row_changes,
         livemode=endpoint.livemode,
     )

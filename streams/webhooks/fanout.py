@@ -1,4 +1,4 @@
-"""Makes a delivery of an event for every endpoint that asks for it, once, and then says so."""
+"""Create one delivery of an event for each subscribed endpoint, then send the `Deliver` commands."""
 
 import asyncio
 import time
@@ -19,36 +19,35 @@ from streams.ports.records import Change, Journal, Position, Record, RecordKind,
 from streams.runtime.event_publisher import key_of
 from streams.runtime.guard import Contract
 from streams.runtime.producer import Outgoing
-from streams.webhooks.rearm import fresh
-from streams.webhooks.records import delivery_records, firing_index
+from streams.webhooks.records import delivery_records, firing_index, fresh
 from streams.webhooks.rules import LOST_AFTER
 
 log = structlog.get_logger(__name__)
 
 ENDPOINTS_PAGE: Final = 100
-"""More than a tenant may have."""
+"""Above the limit of endpoints per tenant."""
 
 CLOCKS_APART: Final = timedelta(minutes=1)
-"""By so much an endpoint may seem to be younger than an event that it is told: two machines made them."""
+"""How much later than an event an endpoint may be created and still get it: clocks of two machines differ."""
 
 
 class Write(Protocol):
-    """Writes records to the log, as `LogWriter.write` does."""
+    """Write records to Kafka, as `LogWriter.write` does."""
 
     async def __call__(self, *records: Outgoing) -> None:
-        """Write them in order; `StoreUnavailable` when the log did not take them all."""
+        """Write the records in order, or raise `StoreUnavailable`."""
         ...
 
 
 READ_FOR_S: Final = 1.0
-"""How long a reading of a tenant's endpoints serves what happened before it, whatever the clocks say."""
+"""How long the cached endpoints of a tenant serve events older than the read."""
 
 MOST_READINGS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A mode's endpoints as they stood; whoever was in force when an earlier event happened is among them."""
+    """The endpoints of a mode as read; includes every endpoint in force at the time of an earlier event."""
 
     as_of: datetime
     read_at: float
@@ -56,17 +55,17 @@ class _Reading:
     endpoints: list[StoredEndpoint]
 
     def serves(self, event: DecisionEvent) -> bool:
-        """Tell whether nothing younger needs to be known for the event."""
+        """Return whether this reading is recent enough for the event."""
         return event.timestamp < self.as_of and time.monotonic() - self.read_at < READ_FOR_S
 
 
 CONTRACT: Final = Contract(DecisionEvent, key_of)
-"""What the decision topic carries."""
+"""The contract of the decision topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class FanOut:
-    """Makes the deliveries of an event; the same event again changes nothing."""
+    """Create the deliveries of an event; the same event again changes nothing."""
 
     records: Records
     journal: Journal
@@ -79,10 +78,10 @@ class FanOut:
     )
 
     async def __call__(self, event: DecisionEvent) -> None:
-        """Commit a delivery for each endpoint in force, then ask for each to be attempted.
+        """Commit a delivery for each endpoint in force, then send a `Deliver` command for each.
 
         Raises:
-            StoreUnavailable: Nothing is known; the same event may be given again.
+            StoreUnavailable: The outcome is unknown; the same event may be sent again.
         """
         endpoints = await self._endpoints_for(event)
         oldest = event.timestamp + CLOCKS_APART
@@ -90,20 +89,20 @@ class FanOut:
         await self.deliver(event, wanted)
 
     async def _endpoints_for(self, event: DecisionEvent) -> list[StoredEndpoint]:
-        """Return the endpoints that may want it, read once for a decision's events or a backlog."""
-        asked = (event.tenant_id, event.livemode)
-        async with self._locks.setdefault(asked, asyncio.Lock()):  # events that come together share a reading
-            reading = self._readings.get(asked)
+        """Return the endpoints in force, read once for the events of one decision or a backlog."""
+        key = (event.tenant_id, event.livemode)
+        async with self._locks.setdefault(key, asyncio.Lock()):  # concurrent events share a read
+            reading = self._readings.get(key)
             if reading is None or not reading.serves(event):
-                reading = await self._read(asked)
+                reading = await self._read(key)
             return reading.endpoints
 
-    async def _read(self, asked: tuple[TenantId, bool]) -> _Reading:
+    async def _read(self, key: tuple[TenantId, bool]) -> _Reading:
         as_of, read_at = self.clock(), time.monotonic()
-        found = await self.endpoints(asked[0], livemode=asked[1])
+        found = await self.endpoints(key[0], livemode=key[1])
         if len(self._readings) >= MOST_READINGS:
             self._readings.clear()
-        reading = self._readings[asked] = _Reading(as_of, read_at, found)
+        reading = self._readings[key] = _Reading(as_of, read_at, found)
         return reading
 
     async def endpoints(self, tenant_id: TenantId, *, livemode: bool) -> list[StoredEndpoint]:
@@ -124,16 +123,16 @@ class FanOut:
         return [StoredEndpoint.from_bytes(record.body) for record in found]
 
     async def deliver(self, event: DecisionEvent, endpoints: Sequence[StoredEndpoint]) -> None:
-        """Commit the event's deliveries to these endpoints, then ask for each to be attempted."""
+        """Commit the event's deliveries to these endpoints, then send a `Deliver` command for each."""
         now = to_milliseconds(self.clock())
         deliveries = [fresh(event, endpoint, now) for endpoint in endpoints]
         await self._commit(event.tenant_id, deliveries, now + self.lost_after)
         await self.write(*map(deliver_record, deliveries))
 
     async def _commit(self, tenant_id: TenantId, left: Sequence[StoredDelivery], due: datetime) -> None:
-        """Commit all in one change; when the first is there already, the others in changes of their own.
+        """Commit all in one change; while the first already exists, retry without it.
 
-        The first is there after a replay of this event, or of a time to its endpoint.
+        The first exists after a replay of this event, or of a period to its endpoint.
         """
         while left:
             records = [record for stored in left for record in delivery_records(stored, due)]
@@ -142,14 +141,14 @@ class FanOut:
 
 
 def deliver_record(stored: StoredDelivery) -> Outgoing:
-    """Return the record that asks for a delivery to be attempted."""
+    """Return the Kafka record of the `Deliver` command."""
     delivery = stored.delivery
-    wish = Deliver(
+    command = Deliver(
         tenant_id=stored.tenant_id, endpoint_id=delivery.endpoint_id, delivery_id=delivery.delivery_id
     )
-    return command_record(wish.endpoint_id, wish.to_bytes())
+    return command_record(command.endpoint_id, command.to_bytes())
 
 
 def command_record(endpoint_id: EndpointId, raw: bytes) -> Outgoing:
-    """Return the record of a wish about an endpoint's deliveries, keyed by the endpoint."""
+    """Return the Kafka record of a command about an endpoint's deliveries, keyed by the endpoint."""
     return Outgoing(Topic.WEBHOOK_DELIVERIES, endpoint_id.encode(), raw)

@@ -1,4 +1,4 @@
-"""Finds events that were committed and never fanned out, whatever was lost on the way, and fans them out."""
+"""Find committed events that were never fanned out, and fan them out."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -25,35 +25,35 @@ log = structlog.get_logger(__name__)
 
 EVERY_S: Final = 30.0
 SETTLED_AFTER: Final = timedelta(seconds=60)
-"""Younger events are on their way: told again by the reconciler of the topic, fanned out behind a backlog."""
+"""Younger events are still on their way through the outbox relay and the fan-out agent."""
 
 EARLIER: Final = timedelta(minutes=15)
-"""How much before a tenant's first endpoint its feed is looked at first; clocks are not further apart."""
+"""How far before a tenant's first endpoint its feed is read; clocks differ by less."""
 
 PASSED_EVERY: Final = timedelta(minutes=10)
-"""How often a place is moved on while nobody is to be told anything; each time is a write."""
+"""How often the position of a feed without endpoints is advanced; each time is a write."""
 
 PAGE: Final = 200
 TENANTS_PAGE: Final = 100
 
 
 class FannedOutTo(Frozen):
-    """How far each of a tenant's feeds was gone through; the body of its WEBHOOK_TENANT record."""
+    """The position reached in each of a tenant's feeds; the body of its WEBHOOK_TENANT record."""
 
     live: str = ""
     test: str = ""
 
     def of(self, *, livemode: bool) -> str:
-        """Return the place of a mode, "" when it was never begun."""
+        """Return the position of a mode, "" before the first round."""
         return self.live if livemode else self.test
 
     def at(self, place: str, *, livemode: bool) -> "FannedOutTo":
-        """Return it with the place of a mode moved on."""
+        """Return a copy with another position of one mode."""
         return self.model_copy(update={"live" if livemode else "test": place})
 
 
-class Refanner:
-    """Goes through tenants' feeds behind a durable place, and makes what deliveries are missing."""
+class FanOutRecovery:
+    """Read tenants' feeds from a stored position and create missing deliveries."""
 
     def __init__(
         self,
@@ -68,10 +68,10 @@ class Refanner:
         self._clock = clock
         self._settled_after = settled_after
         self._passed: dict[tuple[TenantId, bool], datetime] = {}
-        """When the feed of a mode without endpoints was last passed over."""
+        """When the feed of a mode without endpoints was last skipped."""
 
-    async def refan(self) -> int:
-        """Go on from where the last round ended; return how many deliveries were missing.
+    async def recover(self) -> int:
+        """Continue from the stored positions; return how many deliveries were missing.
 
         Raises:
             StoreUnavailable: The store or the log is away; the next round tries again.
@@ -96,10 +96,10 @@ class Refanner:
             after = after.at(walked.place, livemode=livemode)
         if after != reached:
             moved = replace(record, body=after.to_bytes(), version=record.version + 1)
-            with suppress(Conflict):  # another process moved it just now
+            with suppress(Conflict):  # moved by another process
                 await self._stores.journal.commit(Change(tenant_id, (moved,)))
         if missing:
-            log.warning("webhooks.fanned_out_late", tenant_id=tenant_id, deliveries=missing)
+            log.warning("webhooks.deliveries_recovered", tenant_id=tenant_id, deliveries=missing)
         return missing
 
     async def _mode(self, record: Record, place: str, until: datetime, *, livemode: bool) -> "_Walked":
@@ -120,7 +120,7 @@ class Refanner:
         return _Walked(place, missing)
 
     async def _pass_over(self, tenant_id: TenantId, place: str, until: datetime, *, livemode: bool) -> str:
-        """Return a place behind what nobody is to be told, so that who asks later is not told it either."""
+        """Return a position after events without endpoints, so that a later endpoint does not get them."""
         last = self._passed.get((tenant_id, livemode))
         if place and last is not None and last <= until < last + PASSED_EVERY:
             return place
@@ -128,7 +128,7 @@ class Refanner:
         return await self._feed.place_at(tenant_id, livemode=livemode, moment=until)
 
     async def _event(self, event: DecisionEvent, endpoints: Sequence[StoredEndpoint]) -> int:
-        """Make the deliveries the event lacks; endpoints that were made after it get none."""
+        """Create the deliveries the event lacks; endpoints created after the event get none."""
         wanted = [one for one in endpoints if one.wants(event) and one.endpoint.created_at <= event.timestamp]
         lacking = [one for one in wanted if not await self._has(event, one)]
         if lacking:
@@ -144,25 +144,25 @@ class Refanner:
         return True
 
     async def run(self, every_s: float = EVERY_S) -> None:
-        """Go on for ever; an absent store or log is met again at the next round."""
+        """Recover until cancelled; an unavailable store or Kafka is retried in the next round."""
         while True:
             try:
-                await self.refan()
+                await self.recover()
             except StoreUnavailable:
-                log.warning("webhooks.refan_waiting")
+                log.warning("webhooks.recovery_deferred")
             await asyncio.sleep(every_s)
 
 
 @dataclass(frozen=True, slots=True)
 class _Walked:
-    """How far a feed was gone through, and what was missing."""
+    """The position reached in a feed, and how many deliveries were missing."""
 
     place: str
     missing: int
 
 
 @asynccontextmanager
-async def refanning(refanner: Refanner, every_s: float = EVERY_S) -> AsyncIterator[None]:
-    """Look for what was never fanned out in the background for the length of the context."""
-    async with beside(lambda: refanner.run(every_s), "refanner", every_s):
+async def recovering_fan_out(recovery: FanOutRecovery, every_s: float = EVERY_S) -> AsyncIterator[None]:
+    """Run the recovery in the background for the length of the context."""
+    async with beside(lambda: recovery.run(every_s), "fan-out-recovery", every_s):
         yield

@@ -1,34 +1,34 @@
-"""The use cases of deliveries: the endpoint's actor takes each wish about what is sent to it."""
+"""Execute the commands about an endpoint's deliveries."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from schemas.webhooks import Deliver, DeliveryCommand, NoteAttempt, ReplayEvents
-from streams.webhooks.health import KeepHealth
+from streams.webhooks.health import UpdateHealth
 from streams.webhooks.replay import DeliverAgain
 
 Offer = Callable[[Deliver], bool]
-"""Takes a delivery whose turn will come; False: there is no room, and a sweep brings it again."""
+"""Queue a delivery; False: the queue is full, and the scheduler offers it again."""
 
 
 @dataclass(frozen=True, slots=True)
-class CarryDelivery:
-    """Carries out every wish about an endpoint's deliveries; none of them waits for a receiver."""
+class HandleDelivery:
+    """Execute each command about an endpoint's deliveries, without waiting for a receiver."""
 
     offer: Offer
-    keep_health: KeepHealth
+    update_health: UpdateHealth
     deliver_again: DeliverAgain
 
     async def __call__(self, command: DeliveryCommand) -> None:
-        """Carry it out; given twice it changes nothing more.
+        """Execute the command; executing it twice changes nothing more.
 
         Raises:
-            StoreUnavailable: Nothing is known; the same wish may be given again.
+            StoreUnavailable: The outcome is unknown; the same command may be sent again.
         """
         match command.root:
-            case Deliver() as wish:
-                self.offer(wish)
+            case Deliver() as deliver:
+                self.offer(deliver)
             case NoteAttempt() as note:
-                await self.keep_health(note)
-            case ReplayEvents() as wish:
-                await self.deliver_again(wish)
+                await self.update_health(note)
+            case ReplayEvents() as replay:
+                await self.deliver_again(replay)

@@ -1,9 +1,11 @@
-"""Keeps what is known of an endpoint's health, and gives up on endpoints that are gone or failed for days."""
+"""Report and track the health of endpoints, and disable those that are gone or failed for days."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 import structlog
 
@@ -21,14 +23,15 @@ from streams.ports.errors import Conflict
 from streams.ports.records import Change, Record, RecordKind, Records
 from streams.ports.stores import WorkingState
 from streams.webhooks import rules
+from streams.webhooks.fanout import Write, command_record
 from streams.webhooks.records import endpoint_record, health_record
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class KeepHealth:
-    """The one writer of endpoints' health: notes about one endpoint come to it one after the other."""
+class UpdateHealth:
+    """Update the health of an endpoint; the only writer, called for one endpoint at a time."""
 
     records: Records
     commit: Commit
@@ -37,10 +40,10 @@ class KeepHealth:
     pause: Pause = asyncio.sleep
 
     async def __call__(self, note: NoteAttempt) -> None:
-        """Remember what an attempt says of its endpoint, and disable one that is not worth more.
+        """Record the result of an attempt, and disable the endpoint if it is gone or failed for days.
 
         Raises:
-            StoreUnavailable: Nothing is known; the same note may be given again.
+            StoreUnavailable: The outcome is unknown; the same note may be sent again.
             Conflict: The endpoint, or its health, changed at every attempt.
         """
         health, version = await self._known(note)
@@ -50,12 +53,12 @@ class KeepHealth:
             judged, why = after, reason
             after = await retry_conflicts(lambda: self._disable(note, judged, why), self.pause)
         if after is not health:
-            await self._keep(after, version)
+            await self._store(after, version)
         if after is not health or version is not None:
             self.state.put(note.endpoint_id, after)
 
     async def _known(self, note: NoteAttempt) -> tuple[EndpointHealth, int | None]:
-        """Return the health as it stands and, if it was read, the version of its record; 0: there is none."""
+        """Return the health and, if it was read from the store, its record's version; 0: there is none."""
         known = self.state.get(note.endpoint_id)
         if known is not None and known.tenant_id == note.tenant_id:
             return known, None
@@ -70,8 +73,8 @@ class KeepHealth:
         except NotFound:
             return None
 
-    async def _keep(self, health: EndpointHealth, version: int | None) -> None:
-        """Write the health down; a predecessor's last word, if this actor did not know it, is overwritten."""
+    async def _store(self, health: EndpointHealth, version: int | None) -> None:
+        """Store the health, overwriting what a previous actor of the endpoint stored."""
 
         async def write() -> None:
             nonlocal version
@@ -89,9 +92,9 @@ class KeepHealth:
     async def _disable(
         self, note: NoteAttempt, health: EndpointHealth, reason: DisabledReason
     ) -> EndpointHealth:
-        """Send nothing more to the endpoint, with its row and its event; return its health as it then is.
+        """Disable the endpoint, with its audit row and event; return its health afterwards.
 
-        What was noted before the endpoint was made active again says nothing against it.
+        Attempts made before the endpoint was last activated do not count against it.
         """
         try:
             record = await self.records.get(note.tenant_id, RecordKind.WEBHOOK_ENDPOINT, note.endpoint_id)
@@ -104,14 +107,14 @@ class KeepHealth:
         if excused is not None:
             return excused
         await self.commit(self._change(record, stored, reason))
-        log.warning("webhooks.disabled", endpoint_id=note.endpoint_id, reason=reason)
+        log.warning("webhooks.endpoint_disabled", endpoint_id=note.endpoint_id, reason=reason)
         return health
 
     def _change(self, record: Record, stored: StoredEndpoint, reason: DisabledReason) -> Change:
         now, version = to_milliseconds(self.clock()), record.version + 1
         changes = {"active": False, "disabled_reason": reason}
         disabled = stored.model_copy(update={"endpoint": stored.endpoint.model_copy(update=changes)})
-        kept = replace(endpoint_record(disabled, version), created_at=record.created_at)
+        updated = replace(endpoint_record(disabled, version), created_at=record.created_at)
         endpoint_id, named = stored.endpoint.endpoint_id, (stored.tenant_id, record.id, str(version))
         row = write_row(
             derive_id("aud", *named, AuditAction.WEBHOOK_DISABLED),
@@ -132,10 +135,47 @@ class KeepHealth:
             sequence=version,
             data=EventData(endpoint_id=endpoint_id, status="DISABLED", reason_codes=(reason,)),
         )
-        return Change(stored.tenant_id, (kept,), (row,), (event,))
+        return Change(stored.tenant_id, (updated,), (row,), (event,))
 
 
 _DETAIL_OF = {
     DisabledReason.GONE: "A webhook endpoint was disabled: its receiver is gone.",
     DisabledReason.FAILED_FOR_5_DAYS: "A webhook endpoint was disabled: every attempt of five days failed.",
 }
+
+
+SAID_AGAIN_AFTER: Final = timedelta(seconds=30)
+"""Shortest interval between equal notes on an endpoint; half the actor's own interval (`SUCCESS_EVERY`)."""
+
+REMEMBERED: Final = 10_000
+"""Endpoints whose last note is remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    at: datetime
+    succeeded: bool
+
+
+class NoteAttempts:
+    """Write notes to Kafka, keyed by endpoint; not thread-safe."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+        self._said: OrderedDict[EndpointId, _Said] = OrderedDict()
+
+    async def __call__(self, note: NoteAttempt) -> None:
+        """Send the result of an attempt, unless an equal one was sent within `SAID_AGAIN_AFTER`.
+
+        Raises:
+            StoreUnavailable: Kafka is away; nothing was sent.
+        """
+        said = self._said.get(note.endpoint_id)
+        same = said is not None and said.succeeded == note.succeeded
+        if said is not None and same and not note.gone and abs(note.at - said.at) < SAID_AGAIN_AFTER:
+            return
+        await self._write(command_record(note.endpoint_id, note.to_bytes()))
+        self._said[note.endpoint_id] = _Said(note.at, note.succeeded)
+        self._said.move_to_end(note.endpoint_id)
+        while len(self._said) > REMEMBERED:
+            self._said.popitem(last=False)

@@ -1,4 +1,4 @@
-"""What sending needs from the outside world: one POST, and what may be called at all."""
+"""The port for sending webhooks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from schemas.webhooks import FailureKind
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How one POST went. It is never an exception: whatever a receiver does is an answer."""
+    """The result of one POST. Failures of the receiver are results, never exceptions."""
 
     latency_ms: int
     status: int | None = None
@@ -23,16 +23,16 @@ class Answer:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the receiver took it."""
+        """Whether the receiver answered 2xx."""
         return self.failure is None
 
 
 class WebhookSender(Protocol):
-    """Posts a body to a receiver, once: no redirect, no proxy, no cookie, bounded in time and size.
+    """Post a body to a receiver once: no redirect, no proxy, no cookie, limited in time and size.
 
-    The addresses a name leads to are checked at the connection of every attempt (S34, S35).
+    The resolved addresses are checked when each connection is opened (S34, S35).
     """
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """Return how it went; only a cancellation is raised."""
+        """Return the result; raises nothing but `CancelledError`."""
         ...

@@ -1,10 +1,19 @@
-"""What is kept of endpoints and deliveries: their records, and under which indexes they are found."""
+"""New deliveries, and the records and indexes of endpoints and deliveries."""
 
 from datetime import UTC, datetime
 from typing import Final
 
+from schemas.base import to_milliseconds
+from schemas.events import DecisionEvent
 from schemas.ids import PLATFORM, DeliveryId, EndpointId, EventId, TenantId, derive_id
-from schemas.webhooks import DeliveryStatus, DeliveryWatch, EndpointHealth, StoredDelivery, StoredEndpoint
+from schemas.webhooks import (
+    Delivery,
+    DeliveryStatus,
+    DeliveryWatch,
+    EndpointHealth,
+    StoredDelivery,
+    StoredEndpoint,
+)
 from streams.ports.records import Record, RecordKind
 
 ALL_TENANTS: Final = ("all", "webhooks")
@@ -27,7 +36,7 @@ def endpoint_index(endpoint_id: EndpointId) -> tuple[str, str]:
 
 
 def status_index(endpoint_id: EndpointId, status: DeliveryStatus) -> tuple[str, str]:
-    """Return the index of an endpoint's deliveries that stand so."""
+    """Return the index of an endpoint's deliveries with this status."""
     return "endpoint_status", f"{endpoint_id}:{status}"
 
 
@@ -37,7 +46,7 @@ def due_index(moment: datetime) -> tuple[str, str]:
 
 
 def delivery_id(tenant_id: TenantId, endpoint_id: EndpointId, event_id: EventId) -> DeliveryId:
-    """Return the id of an event's delivery to an endpoint: the same however often it is fanned out."""
+    """Return the id of an event's delivery to an endpoint, derived from both."""
     return DeliveryId(derive_id("whd", tenant_id, endpoint_id, event_id))
 
 
@@ -68,14 +77,14 @@ def health_record(health: EndpointHealth, created_at: datetime, version: int) ->
 
 
 def tenant_record(tenant_id: TenantId, now: datetime) -> Record:
-    """Return the record that says a tenant has endpoints, as it begins; its body becomes the reconciler's."""
+    """Return the first record that marks a tenant as having endpoints; fan-out recovery writes its body."""
     return Record(PLATFORM, RecordKind.WEBHOOK_TENANT, tenant_id, b"", now, indexes=(ALL_TENANTS,))
 
 
 def delivery_records(stored: StoredDelivery, due: datetime | None, version: int = 1) -> tuple[Record, Record]:
-    """Return a delivery's record and its watch, which change together; `due` is when a sweep takes it up."""
+    """Return a delivery's record and its watch, committed in one change; `due` is for the scheduler."""
     delivery = stored.delivery
-    kept = Record(
+    stored_record = Record(
         stored.tenant_id,
         RecordKind.DELIVERY,
         delivery.delivery_id,
@@ -93,7 +102,7 @@ def delivery_records(stored: StoredDelivery, due: datetime | None, version: int 
         endpoint_id=delivery.endpoint_id,
         due=due,
     )
-    watched = Record(
+    watch_record = Record(
         PLATFORM,
         RecordKind.DELIVERY_WATCH,
         delivery.delivery_id,
@@ -102,4 +111,30 @@ def delivery_records(stored: StoredDelivery, due: datetime | None, version: int 
         version=version,
         indexes=() if due is None else (due_index(due),),
     )
-    return kept, watched
+    return stored_record, watch_record
+
+
+def fresh(event: DecisionEvent, endpoint: StoredEndpoint, now: datetime) -> StoredDelivery:
+    """Return a new delivery of an event to an endpoint, due now."""
+    endpoint_id = endpoint.endpoint.endpoint_id
+    return StoredDelivery(
+        tenant_id=endpoint.tenant_id,
+        delivery=Delivery(
+            delivery_id=delivery_id(endpoint.tenant_id, endpoint_id, event.id),
+            endpoint_id=endpoint_id,
+            event_id=event.id,
+            event_type=event.type,
+            status=DeliveryStatus.PENDING,
+            next_attempt_at=now,
+            created_at=now,
+            livemode=event.livemode,
+        ),
+        payload=event.to_bytes().decode(),
+    )
+
+
+def rearmed(stored: StoredDelivery, now: datetime) -> StoredDelivery:
+    """Return the delivery with its schedule restarted, due now; its attempts stay listed."""
+    changes = {"status": DeliveryStatus.PENDING, "next_attempt_at": to_milliseconds(now)}
+    again = stored.delivery.model_copy(update=changes)
+    return stored.model_copy(update={"delivery": again, "step": 0})

@@ -1,4 +1,4 @@
-"""Delivers a tenant's events of a time again to one endpoint, a page at a time (G38)."""
+"""Deliver a tenant's events of a period again to one endpoint, page by page (G38)."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -17,60 +17,59 @@ from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.webhooks import rules
 from streams.webhooks.fanout import Write, command_record
-from streams.webhooks.rearm import fresh, rearmed
-from streams.webhooks.records import delivery_id, delivery_records
+from streams.webhooks.records import delivery_id, delivery_records, fresh, rearmed
 
 PAGE: Final = 200
-"""Events at a time; between two pages the endpoint's other wishes have their turn."""
+"""Events per page; other commands of the endpoint run between two pages."""
 
 APART: Final = timedelta(minutes=5)
-"""How much later, or by another machine's clock earlier, than it happened an event may become visible."""
+"""How far the time of an event and the time it became visible may differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliverAgain:
-    """Re-arms what was delivered, makes what never was; a sweep takes it up at once."""
+    """Restart existing deliveries and create missing ones; the scheduler sends them at once."""
 
     stores: Stores
     write: Write
     clock: Callable[[], datetime]
     pause: Pause = asyncio.sleep
 
-    async def __call__(self, wish: ReplayEvents) -> None:
-        """Take a page of the events, then ask for the rest.
+    async def __call__(self, command: ReplayEvents) -> None:
+        """Restart the deliveries of one page of events, then send a command for the next page.
 
         Raises:
-            StoreUnavailable: Nothing is known; the same wish may be given again.
+            StoreUnavailable: The outcome is unknown; the same command may be sent again.
             Conflict: A delivery changed at every attempt.
         """
-        endpoint = await self._endpoint(wish)
+        endpoint = await self._endpoint(command)
         if endpoint is None:
             return
-        page = await self._page(wish, livemode=endpoint.endpoint.livemode)
+        page = await self._page(command, livemode=endpoint.endpoint.livemode)
         for fed in page:
-            if _is_asked(fed.event, wish):
+            if _is_selected(fed.event, command):
                 await self._again(fed.event, endpoint)
         if len(page) == PAGE:
-            rest = wish.model_copy(update={"after": page[-1].place})
-            await self.write(command_record(wish.endpoint_id, rest.to_bytes()))
+            rest = command.model_copy(update={"after": page[-1].place})
+            await self.write(command_record(command.endpoint_id, rest.to_bytes()))
 
-    async def _endpoint(self, wish: ReplayEvents) -> StoredEndpoint | None:
-        """Return the endpoint, None when nothing is sent to it any more."""
+    async def _endpoint(self, command: ReplayEvents) -> StoredEndpoint | None:
+        """Return the endpoint, or None when nothing is sent to it any more."""
         try:
             found = await self.stores.records.get(
-                wish.tenant_id, RecordKind.WEBHOOK_ENDPOINT, wish.endpoint_id
+                command.tenant_id, RecordKind.WEBHOOK_ENDPOINT, command.endpoint_id
             )
         except NotFound:
             return None
         endpoint = StoredEndpoint.from_bytes(found.body)
         return endpoint if rules.is_in_force(endpoint) else None
 
-    async def _page(self, wish: ReplayEvents, *, livemode: bool) -> Sequence[FedEvent]:
-        """Return the next events; the place counts, for a feed may have an event at two of them."""
-        feed, tenant_id = self.stores.feed, wish.tenant_id
-        begin = wish.since - APART
-        place = wish.after or await feed.place_at(tenant_id, livemode=livemode, moment=begin)
-        until = wish.until + APART
+    async def _page(self, command: ReplayEvents, *, livemode: bool) -> Sequence[FedEvent]:
+        """Return the next page of events after the command's position in the feed."""
+        feed, tenant_id = self.stores.feed, command.tenant_id
+        begin = command.since - APART
+        place = command.after or await feed.place_at(tenant_id, livemode=livemode, moment=begin)
+        until = command.until + APART
         return await feed.page(tenant_id, livemode=livemode, after=place, limit=PAGE, until=until)
 
     async def _again(self, event: DecisionEvent, endpoint: StoredEndpoint) -> None:
@@ -87,7 +86,7 @@ class DeliverAgain:
     async def _records(
         self, key: str, event: DecisionEvent, endpoint: StoredEndpoint, now: datetime
     ) -> tuple[Record, ...]:
-        """Return what to commit; nothing when the delivery is to be attempted now anyway."""
+        """Return the records to commit; none when the delivery is due already."""
         try:
             found = await self.stores.records.get(event.tenant_id, RecordKind.DELIVERY, key)
         except NotFound:
@@ -99,7 +98,7 @@ class DeliverAgain:
         return delivery_records(rearmed(stored, now), now, found.version + 1)
 
 
-def _is_asked(event: DecisionEvent, wish: ReplayEvents) -> bool:
-    """Tell whether the event is of the time and of the types."""
-    named = ANY_TYPE in wish.event_types or event.type in wish.event_types
-    return named and wish.since <= event.timestamp < wish.until
+def _is_selected(event: DecisionEvent, command: ReplayEvents) -> bool:
+    """Return whether the event is within the period and of the selected types."""
+    named = ANY_TYPE in command.event_types or event.type in command.event_types
+    return named and command.since <= event.timestamp < command.until

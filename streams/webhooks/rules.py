@@ -1,9 +1,9 @@
-"""When a delivery is attempted, what an attempt's result means, and when an endpoint is given up. Pure."""
+"""Schedule of deliveries, results of attempts, and changes of endpoints (G38, G54, G55). Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from schemas.base import to_milliseconds
 from schemas.webhooks import (
@@ -13,13 +13,14 @@ from schemas.webhooks import (
     EndpointHealth,
     FailureKind,
     NoteAttempt,
+    SealedSecret,
     StoredDelivery,
     StoredEndpoint,
 )
 from streams.webhooks.ports import Answer
 
 Uniform = Callable[[float, float], float]
-"""Draws a number between two, each as likely."""
+"""Return a uniformly distributed random number between two bounds."""
 
 SCHEDULE: Final = (
     timedelta(0),
@@ -33,16 +34,16 @@ SCHEDULE: Final = (
     timedelta(hours=20),
     timedelta(hours=24),
 )
-"""How long after the attempt before it each attempt is made (G55, Standard Webhooks); 75 h 35 min in all."""
+"""Delay of each attempt after the previous one (G55, Standard Webhooks); 75 h 35 min in total."""
 
 JITTER: Final = 0.1
-"""By which part of itself a step may be shorter or longer, so that retries do not come all at once (G55)."""
+"""Jitter as a share of a step, so that retries do not come all at once (G55)."""
 
 LONGEST_RETRY_AFTER: Final = timedelta(hours=24)
-"""What a receiver may ask for at most (G55)."""
+"""Upper bound of `Retry-After` (G55)."""
 
 LOST_AFTER: Final = timedelta(seconds=10)
-"""After so long a delivery nobody attempted counts as lost: its message, or who had it, is gone."""
+"""A delivery not attempted for this long counts as lost and is offered again."""
 
 EARLY: Final = timedelta(milliseconds=500)
 """How much before its time a retry may be made: by so much the clocks of two machines may differ; no more
@@ -52,21 +53,21 @@ GIVEN_UP_AFTER: Final = timedelta(days=5)
 """An endpoint at which every attempt failed for so long is disabled (G55)."""
 
 SUCCESS_EVERY: Final = timedelta(minutes=1)
-"""A success so soon after another one is not written down."""
+"""Shortest interval between two stored successes."""
 
-KEPT_ATTEMPTS: Final = 30
-"""Attempts kept with a delivery, the last ones."""
+STORED_ATTEMPTS: Final = 30
+"""Number of latest attempts stored with a delivery."""
 
 GONE: Final = 410
-"""RFC 9110 section 15.5.11: the receiver wants no more of it, ever."""
+"""RFC 9110 section 15.5.11: the receiver is gone for good."""
 
 SLOW_MS: Final = 5_000
-"""Who takes longer than this to answer holds places that others wait for."""
+"""A receiver that takes longer than this to answer counts as slow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast deliveries go; tests pass another."""
+    """The timing of deliveries; tests pass another."""
 
     schedule: tuple[timedelta, ...] = SCHEDULE
     lost_after: timedelta = LOST_AFTER
@@ -78,7 +79,7 @@ STANDARD: Final = Pace()
 
 
 def is_due(stored: StoredDelivery, now: datetime, early: timedelta = EARLY) -> bool:
-    """Tell whether an attempt is to be made; the first may always be, whosever clock is behind."""
+    """Return whether an attempt is due; the first always is, however clocks differ."""
     delivery = stored.delivery
     if delivery.status is not DeliveryStatus.PENDING or delivery.next_attempt_at is None:
         return False
@@ -86,18 +87,18 @@ def is_due(stored: StoredDelivery, now: datetime, early: timedelta = EARLY) -> b
 
 
 def is_in_force(endpoint: StoredEndpoint) -> bool:
-    """Tell whether anything is sent to the endpoint at all."""
+    """Return whether anything is sent to the endpoint at all."""
     return endpoint.endpoint.active and not endpoint.deleted
 
 
 def cancelled(stored: StoredDelivery) -> StoredDelivery:
-    """Return a delivery whose endpoint is not in force any more."""
+    """Return the delivery as cancelled, because its endpoint is not in force any more."""
     changes = {"status": DeliveryStatus.CANCELLED, "next_attempt_at": None}
     return stored.model_copy(update={"delivery": stored.delivery.model_copy(update=changes)})
 
 
 def next_number(stored: StoredDelivery) -> int:
-    """Return the number of the attempt to come, counted over all replays."""
+    """Return the number of the next attempt, counted over all replays."""
     attempts = stored.delivery.attempts
     return attempts[-1].number + 1 if attempts else 1
 
@@ -110,7 +111,7 @@ def attempted(
     uniform: Uniform,
     schedule: tuple[timedelta, ...] = SCHEDULE,
 ) -> StoredDelivery:
-    """Return the delivery after an attempt that `began` and is over `now`; what is next stands in it."""
+    """Return the delivery after an attempt that ran from `began` to `now`, with its next attempt."""
     attempt = Attempt(
         number=next_number(stored),
         at=began,
@@ -121,7 +122,7 @@ def attempted(
     )
     status, following = _outcome(stored.step + 1, answer, now, uniform, schedule)
     changes = {
-        "attempts": (*stored.delivery.attempts, attempt)[-KEPT_ATTEMPTS:],
+        "attempts": (*stored.delivery.attempts, attempt)[-STORED_ATTEMPTS:],
         "status": status,
         "next_attempt_at": following,
     }
@@ -132,30 +133,30 @@ def attempted(
 def _outcome(
     step: int, answer: Answer, now: datetime, uniform: Uniform, schedule: tuple[timedelta, ...]
 ) -> tuple[DeliveryStatus, datetime | None]:
-    """Return where a delivery stands after so many attempts, and when the next is."""
+    """Return the status of a delivery after `step` attempts, and when the next is due."""
     if answer.succeeded:
         return DeliveryStatus.DELIVERED, None
     if answer.status == GONE or step >= len(schedule):
         return DeliveryStatus.FAILED, None
-    wait = max(schedule[step] * uniform(1 - JITTER, 1 + JITTER), _asked(answer))
+    wait = max(schedule[step] * uniform(1 - JITTER, 1 + JITTER), _retry_after(answer))
     return DeliveryStatus.PENDING, to_milliseconds(now + wait)
 
 
-def _asked(answer: Answer) -> timedelta:
-    """Return how long the receiver asks to be left alone, within reason."""
+def _retry_after(answer: Answer) -> timedelta:
+    """Return the receiver's `Retry-After`, limited by `LONGEST_RETRY_AFTER`."""
     asked_s = answer.retry_after_s or 0.0
     return timedelta(seconds=min(max(asked_s, 0.0), LONGEST_RETRY_AFTER.total_seconds()))
 
 
 def is_slow(answer: Answer) -> bool:
-    """Tell whether the receiver held its place for long."""
+    """Return whether the receiver was slow."""
     return answer.failure is FailureKind.TIMEOUT or answer.latency_ms > SLOW_MS
 
 
 def after_note(health: EndpointHealth, note: NoteAttempt) -> EndpointHealth:
-    """Return the endpoint's health after an attempt; the same object when nothing is to be written down.
+    """Return the endpoint's health after an attempt; the same object when nothing is to be stored.
 
-    Notes may come out of order: an older failure says nothing against a later success.
+    Notes may arrive out of order: an older failure does not count against a later success.
     """
     if note.succeeded:
         return _after_success(health, note.at)
@@ -178,7 +179,7 @@ def _is_before(at: datetime, other: datetime | None) -> bool:
 
 
 def reason_to_disable(health: EndpointHealth, note: NoteAttempt) -> DisabledReason | None:
-    """Return why nothing more is to be sent to the endpoint, None while it is; `health` is after the note."""
+    """Return why the endpoint is to be disabled, or None; `health` is the health after the note."""
     if note.gone:
         return DisabledReason.GONE
     since = health.failing_since
@@ -190,9 +191,9 @@ def reason_to_disable(health: EndpointHealth, note: NoteAttempt) -> DisabledReas
 def excused(
     health: EndpointHealth, note: NoteAttempt, reason: DisabledReason, judged_from: datetime | None
 ) -> EndpointHealth | None:
-    """Return the health of an endpoint that is spared, for what spoke against it was before `judged_from`.
+    """Return the health without failures from before `judged_from`, or None when it is to be disabled.
 
-    None: it is not spared. Failures count anew from the first one after that moment on.
+    Failures count from the first one after that time.
     """
     if judged_from is None:
         return None
@@ -202,3 +203,35 @@ def excused(
     if reason is DisabledReason.FAILED_FOR_5_DAYS and since is not None and since < judged_from:
         return health.model_copy(update={"failing_since": note.at})
     return None
+
+
+LONGEST_OVERLAP: Final = timedelta(seconds=86_400)
+"""How long a replaced secret may go on signing beside its successor (G38)."""
+
+MOST_SECRETS: Final = 3
+"""Secrets that sign at one time; a further rotation drops the oldest."""
+
+
+def changed(stored: StoredEndpoint, values: Mapping[str, Any], now: datetime) -> StoredEndpoint:
+    """Return the endpoint with changed fields; enabling it clears `disabled_reason`."""
+    former = stored.endpoint
+    endpoint = former.model_copy(update=dict(values))
+    if endpoint.active:
+        endpoint = endpoint.model_copy(update={"disabled_reason": None})
+    anew = (endpoint.active and not former.active) or endpoint.url != former.url
+    judged_from = now if anew else stored.judged_from
+    return StoredEndpoint.from_bytes(
+        stored.model_copy(update={"endpoint": endpoint, "judged_from": judged_from}).to_bytes()
+    )
+
+
+def rotated(stored: StoredEndpoint, sealed: str, overlap: timedelta, now: datetime) -> StoredEndpoint:
+    """Return the endpoint with a new secret in force; the newest of the others go on signing beside it."""
+    former, *others = stored.secrets
+    ended = former.model_copy(update={"ends_at": now + overlap})
+    beside = [one for one in (ended, *others) if one.ends_at is not None and one.ends_at > now]
+    secrets = (SealedSecret(sealed=sealed), *beside)[:MOST_SECRETS]
+    endpoint = stored.endpoint.model_copy(update={"secret_rotated_at": now})
+    return StoredEndpoint.from_bytes(
+        stored.model_copy(update={"endpoint": endpoint, "secrets": secrets}).to_bytes()
+    )

@@ -1,4 +1,4 @@
-"""Finds deliveries that are due: retries, replays, and what was lost. It is the only timer of deliveries."""
+"""Find deliveries that are due (retries, replays, lost ones) and send their `Deliver` commands."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -27,7 +27,7 @@ EVERY_S: Final = 1.0
 """The shortest step of the schedule is 5 s."""
 
 MARK: Final = "webhook-sweep"
-"""The record that says up to which minute nothing is left."""
+"""The id of the record that stores the oldest minute with deliveries left."""
 
 PAGE: Final = 200
 TENANTS_PAGE: Final = 100
@@ -37,38 +37,38 @@ _MINUTE: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class SweepPace:
-    """How far a sweep looks, and how often it says the same; tests pass another."""
+    """How far back a sweep reads, and how often it repeats a command; tests pass another."""
 
     recent: timedelta = timedelta(minutes=2)
-    """Minutes so young are looked at in each round."""
+    """Minutes this recent are read in each round."""
     older_every: timedelta = timedelta(minutes=1)
-    """Between two looks at all older ones."""
+    """Interval between two reads of all older minutes."""
     settled: timedelta = timedelta(minutes=15)
-    """Older minutes only lose deliveries: no clock is so wrong that one is still put there."""
+    """No delivery is added to minutes older than this: clocks differ by less."""
     again_after: timedelta = timedelta(minutes=1)
-    """A delivery that was asked for and is still due is asked for again."""
+    """Interval after which the command of a delivery that is still due is repeated."""
     most: int = 2_000
-    """Deliveries of one minute that are looked at in a round; the next goes on behind them."""
+    """Deliveries of one minute read per round; the next round continues after them."""
     look_back: timedelta = timedelta(days=14)
-    """How far the very first sweep looks at most."""
+    """How far back the very first sweep reads at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Swept:
-    """What a look at a minute came to."""
+    """The result of reading one minute."""
 
     sent: int
     empty: bool
 
 
 class SweepMark(Frozen):
-    """The oldest minute that may still hold a delivery."""
+    """The oldest minute that may still have a delivery."""
 
     oldest: Timestamp
 
 
-class DeliverySweeper:
-    """Asks for every delivery that is due to be attempted; asking twice changes nothing."""
+class DeliveryScheduler:
+    """Send a `Deliver` command for every due delivery; a repeated command changes nothing."""
 
     def __init__(
         self, stores: Stores, write: Write, now: Callable[[], datetime], pace: SweepPace | None = None
@@ -78,19 +78,19 @@ class DeliverySweeper:
         self._write = write
         self._now = now
         self._pace = pace or SweepPace()
-        self._asked: dict[tuple[DeliveryId, datetime], datetime] = {}
-        """When each was asked for last, by its due time, for a retry is another wish."""
+        self._requested: dict[tuple[DeliveryId, datetime], datetime] = {}
+        """When the last command was sent, by delivery and due time: a retry is another command."""
         self._places: dict[datetime, Position] = {}
-        """Where the next round goes on in minutes that have more than one round takes."""
+        """Where the next round continues in minutes with more than `most` deliveries."""
         self._older: set[datetime] = set()
-        """Minutes behind the recent ones that may hold something."""
+        """Minutes before the recent ones that may have deliveries."""
         self._seen_to: datetime | None = None
-        """The first minute that was never put among the older ones; None before the mark was read."""
+        """The first minute not yet added to the older ones; None before the mark was read."""
         self._older_at: datetime | None = None
-        """When they were looked at last."""
+        """When the older minutes were last read."""
 
     async def sweep(self) -> int:
-        """Ask for what is due; return how many deliveries were asked for.
+        """Send the commands that are due; return how many.
 
         Raises:
             StoreUnavailable: The store or the log is away; the next round tries again.
@@ -107,10 +107,10 @@ class DeliverySweeper:
 
     def _forget(self, now: datetime) -> None:
         fresh = now - self._pace.again_after
-        self._asked = {key: at for key, at in self._asked.items() if fresh < at <= now}
+        self._requested = {key: at for key, at in self._requested.items() if fresh < at <= now}
 
     async def _sweep_older(self, until: datetime, now: datetime) -> int:
-        """Look at every older minute that may hold something, and move the mark to the oldest that does."""
+        """Read every older minute that may have deliveries, and move the mark to the oldest that has."""
         seen_to = min(self._seen_to or await self._first_minute(now), until)
         self._older.update(_minutes(max(seen_to, now - self._pace.look_back), until - _MINUTE))
         self._seen_to = until
@@ -124,7 +124,7 @@ class DeliverySweeper:
         return sent
 
     async def _first_minute(self, now: datetime) -> datetime:
-        """Return the mark; without one, the time of the first endpoint of all."""
+        """Return the mark; without one, the creation time of the first endpoint."""
         try:
             found = await self._records.get(PLATFORM, RecordKind.COUNTER, MARK)
         except NotFound:
@@ -133,7 +133,7 @@ class DeliverySweeper:
         return min(SweepMark.from_bytes(found.body).oldest, _minute(now - self._pace.settled))
 
     async def _first_endpoint(self, now: datetime) -> datetime:
-        """Return when the first tenant got its first endpoint."""
+        """Return when the first endpoint of all was created."""
         earliest, before = now, None
         while page := await self._records.page(
             PLATFORM, RecordKind.WEBHOOK_TENANT, ALL_TENANTS, limit=TENANTS_PAGE, before=before
@@ -156,14 +156,14 @@ class DeliverySweeper:
             await self._journal.commit(Change(PLATFORM, (record,)))
 
     async def _sweep_minute(self, minute: datetime, now: datetime) -> _Swept:
-        """Ask for what is due of a minute; one round takes `most` of it and the next goes on from there."""
+        """Send the due commands of one minute, at most `most`; the next round continues from there."""
         sent, looked_at, before = 0, 0, self._places.pop(minute, None)
         whole = before is None
         while looked_at < self._pace.most:
             page = await self._records.page(
                 PLATFORM, RecordKind.DELIVERY_WATCH, due_index(minute), limit=PAGE, before=before
             )
-            sent += await self._ask(page, now)
+            sent += await self._request_attempts(page, now)
             looked_at += len(page)
             if len(page) < PAGE:
                 return _Swept(sent, empty=whole and not looked_at)
@@ -172,39 +172,39 @@ class DeliverySweeper:
             self._places[minute] = before
         return _Swept(sent, empty=False)
 
-    async def _ask(self, page: Sequence[Record], now: datetime) -> int:
+    async def _request_attempts(self, page: Sequence[Record], now: datetime) -> int:
         watches = [DeliveryWatch.from_bytes(record.body) for record in page]
         due = [
             (watch, watch.due)
             for watch in watches
             if watch.due is not None
             and watch.due <= now
-            and (watch.delivery_id, watch.due) not in self._asked
+            and (watch.delivery_id, watch.due) not in self._requested
         ]
-        await self._write(*(_wish(watch) for watch, _ in due))
-        self._asked.update({(watch.delivery_id, at): now for watch, at in due})
+        await self._write(*(_deliver_command(watch) for watch, _ in due))
+        self._requested.update({(watch.delivery_id, at): now for watch, at in due})
         return len(due)
 
     async def run(self, every_s: float = EVERY_S) -> None:
-        """Sweep for ever; an absent store or log is met again at the next round."""
+        """Sweep until cancelled; an unavailable store or Kafka is retried in the next round."""
         while True:
             try:
                 await self.sweep()
             except StoreUnavailable:
-                log.warning("webhooks.sweep_waiting")
+                log.warning("webhooks.sweep_deferred")
             await asyncio.sleep(every_s)
 
 
 @asynccontextmanager
-async def sweeping_deliveries(sweeper: DeliverySweeper, every_s: float = EVERY_S) -> AsyncIterator[None]:
-    """Sweep in the background for the length of the context."""
-    async with beside(lambda: sweeper.run(every_s), "delivery-sweeper", every_s):
+async def scheduling_deliveries(sweeper: DeliveryScheduler, every_s: float = EVERY_S) -> AsyncIterator[None]:
+    """Run the scheduler in the background for the length of the context."""
+    async with beside(lambda: sweeper.run(every_s), "delivery-scheduler", every_s):
         yield
 
 
-def _wish(watch: DeliveryWatch) -> Outgoing:
-    wish = Deliver(tenant_id=watch.tenant_id, endpoint_id=watch.endpoint_id, delivery_id=watch.delivery_id)
-    return command_record(wish.endpoint_id, wish.to_bytes())
+def _deliver_command(watch: DeliveryWatch) -> Outgoing:
+    command = Deliver(tenant_id=watch.tenant_id, endpoint_id=watch.endpoint_id, delivery_id=watch.delivery_id)
+    return command_record(command.endpoint_id, command.to_bytes())
 
 
 def _minute(moment: datetime) -> datetime:

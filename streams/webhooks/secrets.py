@@ -1,4 +1,4 @@
-"""Keeps signing secrets sealed: what an endpoint was given is opened only to sign (S39)."""
+"""Seal and open the signing secrets of endpoints (S39)."""
 
 from datetime import datetime
 from typing import Final
@@ -9,24 +9,24 @@ from streams.ports.evidence import Vault
 from streams.webhooks.signing import secret_bytes
 
 ENDPOINT_HOLDER: Final = "webhook/"
-"""Begins the name of the holder of an endpoint's secrets; no subject's id has a slash. Holders of this kind
-have their keys wrapped apart, so that the sender can open their secrets and nobody's evidence."""
+"""Prefix of the vault subject of an endpoint's secrets; no subject's id has a slash. These subjects
+have their keys wrapped separately, so that the sender can open their secrets and no evidence."""
 
 _LABEL: Final = "webhook-secret"
 
 
 def _holder(endpoint_id: EndpointId) -> SubjectId:
-    """Return under whose key an endpoint's secrets are sealed; destroying it forgets them."""
+    """Return the vault subject of an endpoint's secrets; destroying its key erases them."""
     return SubjectId(f"{ENDPOINT_HOLDER}{endpoint_id}")
 
 
 async def seal_secret(vault: Vault, tenant_id: TenantId, endpoint_id: EndpointId, text: str) -> str:
-    """Return a secret sealed, as the tenant wrote it; `secret_bytes` must have accepted it."""
+    """Return the sealed secret; `secret_bytes` must have accepted it."""
     return await vault.seal(tenant_id, _holder(endpoint_id), _LABEL, text.encode())
 
 
 async def forget_secrets(vault: Vault, tenant_id: TenantId, endpoint_id: EndpointId) -> None:
-    """Destroy the key of an endpoint's secrets, wherever a sealed one may still lie."""
+    """Destroy the key of an endpoint's secrets, which makes every sealed copy unreadable."""
     await vault.destroy(tenant_id, _holder(endpoint_id))
 
 

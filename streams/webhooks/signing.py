@@ -1,4 +1,4 @@
-"""Signs what is delivered as Standard Webhooks say, scheme `v1` (G54). Pure."""
+"""Sign deliveries as Standard Webhooks specify, scheme `v1` (G54). Pure."""
 
 import base64
 import binascii
@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Final
 
 PREFIX: Final = "whsec_"
-"""Opens a secret that is written in base64."""
+"""Prefix of a base64 secret."""
 
 SHORTEST_BYTES: Final = 24
 LONGEST_BYTES: Final = 64
-"""What Standard Webhooks ask of a secret (S39)."""
+"""Length in bytes that Standard Webhooks require of a secret (S39)."""
 
 
 def secret_bytes(text: str) -> bytes:
@@ -36,7 +36,7 @@ def _decoded(text: str) -> bytes:
 
 
 def timestamp(at: datetime) -> str:
-    """Return a moment as it is signed and sent: whole seconds since 1970."""
+    """Return a time as it is signed and sent: whole seconds since 1970."""
     return str(int(at.timestamp()))
 
 

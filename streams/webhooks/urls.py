@@ -1,4 +1,4 @@
-"""Which URL a tenant may register for its webhooks, and the one form it is kept in (G38, G104, S36)."""
+"""Validate and normalise the URL of a webhook endpoint (G38, G104, S36)."""
 
 import re
 import unicodedata
@@ -12,27 +12,27 @@ from schemas.problems import ProblemCode, Refused
 from streams.webhooks.addresses import is_public
 
 URL_MOST: Final = 2048
-"""Characters, as given and as kept; intermediaries cut longer ones."""
+"""Characters, as given and as stored; intermediaries cut longer ones."""
 
 USUAL_PORTS: Final = frozenset({443, 8443})
-"""Where receivers listen unless a setting says more: a URL is no way to knock at other services (S36)."""
+"""Allowed ports unless a setting adds others, so that URLs cannot probe other services (S36)."""
 
 _BEGIN: Final = re.compile(r"(https?)://(?=[^/?#])", re.IGNORECASE)
 _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-"""What a name server can be asked for (RFC 1035 2.3.1), and the underscore some names have."""
+"""Labels of a host name (RFC 1035 2.3.1), with the underscore that some names have."""
 
 _NAME_MOST: Final = 253
 """Characters of a name (RFC 1035 2.3.4)."""
 
-_OF_THE_HOUSE: Final = ("localhost", "local", "internal", "localdomain", "home.arpa")
-"""Names that never lead out of a machine or its network (RFC 6761, RFC 6762, RFC 8375, ICANN's .internal)."""
+_PRIVATE_SUFFIXES: Final = ("localhost", "local", "internal", "localdomain", "home.arpa")
+"""Suffixes of names local to a machine or network (RFC 6761, RFC 6762, RFC 8375, ICANN's .internal)."""
 
 
 def receiver_url(text: str, *, insecure: bool, ports: Collection[int] = USUAL_PORTS) -> str:
-    """Return the URL in its normal form; every reader of URLs finds the same host, port and path in it.
+    """Return the URL in its normal form, in which every URL parser finds the same host, port and path.
 
-    `insecure` allows http, this machine's loopback and any port beside what is allowed anyway, and nothing
-    else. No name is resolved: where it leads is judged at every attempt.
+    `insecure` additionally allows http, loopback and any port, and nothing
+    else. No name is resolved: its addresses are checked at every attempt.
 
     Raises:
         Refused: Nothing may be sent there; the message says what to change.
@@ -48,8 +48,8 @@ def receiver_url(text: str, *, insecure: bool, ports: Collection[int] = USUAL_PO
         raise _unusable(f"is not a URL: {_cause(error)}") from None
     _refuse_port(url.port, insecure=insecure, ports=ports)
     host = url.host or ""
-    kept = _judged_host(host, insecure=insecure)
-    written = str(url).replace(f"://{host}", f"://{kept}", 1)
+    judged_host = _judged_host(host, insecure=insecure)
+    written = str(url).replace(f"://{host}", f"://{judged_host}", 1)
     return _within_bounds(written if url.query else written.removesuffix("?"))
 
 
@@ -63,7 +63,7 @@ def _refuse_odd_text(text: str) -> None:
 
 
 def _refuse_odd_parts(rest: str) -> None:
-    """Look at what follows the scheme, as it was written: an empty part is a part as well."""
+    """Check what follows the scheme as it was written: an empty part counts as a part."""
     if "#" in rest:
         raise _unusable("has a fragment, which is never sent; leave out # and what follows")
     if "@" in re.split(r"[/?]", rest, maxsplit=1)[0]:
@@ -79,7 +79,7 @@ def _refuse_port(port: int | None, *, insecure: bool, ports: Collection[int]) ->
 
 
 def _cause(error: ValueError) -> str:
-    """Return the parser's own words without the URL, which may hold a secret."""
+    """Return the parser's message without the URL, which may contain a secret."""
     errors = getattr(error, "errors", None)
     return str(errors()[0]["ctx"]["error"]) if errors is not None else "it cannot be read"
 
@@ -96,13 +96,13 @@ def _judged_host(host: str, *, insecure: bool) -> str:
         raise _unusable("names a host that no name server can know")
     if insecure and labels[-1] == "localhost":
         return name
-    if len(labels) == 1 or any(f".{name}".endswith(f".{private}") for private in _OF_THE_HOUSE):
+    if len(labels) == 1 or any(f".{name}".endswith(f".{private}") for private in _PRIVATE_SUFFIXES):
         raise _unusable("names a host of a private network; name one that is reachable from the internet")
     return name
 
 
 def _literal(host: str) -> IPv4Address | IPv6Address | None:
-    """Return the address that stands instead of a name; the parser has read every spelling of IPv4."""
+    """Return the IP address that a host is, or None; the parser has normalised every spelling of IPv4."""
     try:
         return ip_address(host.removeprefix("[").removesuffix("]"))
     except ValueError:

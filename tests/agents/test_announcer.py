@@ -1,4 +1,4 @@
-"""Announcer and reconciler: what was committed is told, at once or in the end, and marked when it was."""
+"""Announcer and reconciler: what was committed is reported, at once or in the end, and marked when it was."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from schemas.topics import Topic
 from streams.ports.records import Change, Journal, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.runtime.event_publisher import KafkaEventPublisher
-from streams.runtime.outbox_relay import SETTLED_AFTER, Reconciler, reconciling
+from streams.runtime.outbox_relay import SETTLED_AFTER, OutboxRelay, relaying_outbox
 from streams.runtime.producer import LogWriter
 from tests.agents.support import ACME, everything_in, now
 
@@ -66,11 +66,11 @@ async def commit(stores: Stores, *names: str, tenant_id: TenantId = ACME) -> Non
 
 
 async def seals(broker: Broker) -> list[SealAudit]:
-    """Every wish to seal in the log."""
+    """Every request to seal in the log."""
     return [SealAudit.from_bytes(record.value) for record in await everything_in(broker.address, Topic.AUDIT)]
 
 
-async def test_events_are_told_under_their_subject_and_marked(
+async def test_events_are_published_under_their_subject_and_marked(
     broker: Broker, writer: LogWriter, stores: Stores
 ) -> None:
     await commit(stores, "ada", "grace")
@@ -78,12 +78,15 @@ async def test_events_are_told_under_their_subject_and_marked(
     async with KafkaEventPublisher(writer, stores.journal) as announcer:
         await announcer.announce(ACME, [event("ada"), event("grace")], [])
 
-    told = {record.key: record.value for record in await everything_in(broker.address, Topic.DECISIONS)}
-    assert told == {b"ten_acme:ada": event("ada").to_bytes(), b"ten_acme:grace": event("grace").to_bytes()}
+    published = {record.key: record.value for record in await everything_in(broker.address, Topic.DECISIONS)}
+    assert published == {
+        b"ten_acme:ada": event("ada").to_bytes(),
+        b"ten_acme:grace": event("grace").to_bytes(),
+    }
     assert await stores.journal.pending_events(10) == []
 
 
-async def test_wishes_of_one_tenant_become_one_command(
+async def test_commands_of_one_tenant_become_one_command(
     broker: Broker, writer: LogWriter, stores: Stores
 ) -> None:
     ids = {name: row(name).event_id for name in ("ada", "grace", "mary")}
@@ -93,7 +96,7 @@ async def test_wishes_of_one_tenant_become_one_command(
         await announcer.announce(GLOBEX, [], [ids["mary"]])
         await announcer.announce(ACME, [], [ids["grace"]])
 
-    assert sorted(await seals(broker), key=lambda wish: wish.tenant_id) == [
+    assert sorted(await seals(broker), key=lambda command: command.tenant_id) == [
         SealAudit(tenant_id=ACME, event_ids=(ids["ada"], ids["grace"])),
         SealAudit(tenant_id=GLOBEX, event_ids=(ids["mary"],)),
     ]
@@ -103,10 +106,10 @@ async def test_the_reconciler_tells_what_was_forgotten_once(
     broker: Broker, writer: LogWriter, stores: Stores
 ) -> None:
     await commit(stores, "ada", "grace")
-    reconciler = Reconciler(stores.journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
+    relay = OutboxRelay(stores.journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
 
-    await reconciler.reconcile()
-    await reconciler.reconcile()
+    await relay.relay_pending()
+    await relay.relay_pending()
 
     assert len(await everything_in(broker.address, Topic.DECISIONS)) == 2
     assert await stores.journal.pending_events(10) == []
@@ -118,7 +121,7 @@ async def test_the_reconciler_leaves_young_events_to_the_announcer(
     await commit(stores, "ada")
     just_before = NOON + SETTLED_AFTER - timedelta(milliseconds=1)
 
-    await Reconciler(stores.journal, stores.audit_log, writer, lambda: just_before).reconcile()
+    await OutboxRelay(stores.journal, stores.audit_log, writer, lambda: just_before).relay_pending()
 
     assert await everything_in(broker.address, Topic.DECISIONS) == []
 
@@ -126,13 +129,13 @@ async def test_the_reconciler_leaves_young_events_to_the_announcer(
 async def test_the_reconciler_asks_for_chains_found_open_twice(
     broker: Broker, writer: LogWriter, stores: Stores
 ) -> None:
-    reconciler = Reconciler(stores.journal, stores.audit_log, writer, now)
+    relay = OutboxRelay(stores.journal, stores.audit_log, writer, now)
     await commit(stores, "ada")
-    await reconciler.reconcile()
+    await relay.relay_pending()
     assert await seals(broker) == []
 
     await commit(stores, "mary", tenant_id=GLOBEX)
-    await reconciler.reconcile()
+    await relay.relay_pending()
 
     assert await seals(broker) == [SealAudit(tenant_id=ACME)]
 
@@ -162,8 +165,8 @@ async def test_a_round_that_breaks_is_not_the_last_one(
             emitted.set()
 
     journal = cast("Journal", BrokenAtFirst())
-    reconciler = Reconciler(journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
-    async with reconciling(reconciler, every_s=0.01), asyncio.timeout(60):
+    relay = OutboxRelay(journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
+    async with relaying_outbox(relay, every_s=0.01), asyncio.timeout(60):
         await emitted.wait()
 
     assert len(await everything_in(broker.address, Topic.DECISIONS)) == 1

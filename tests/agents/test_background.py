@@ -127,19 +127,19 @@ async def test_a_stop_cancels_the_work_and_waits_for_its_end() -> None:
     assert (ended, task.running) == (["cleanly"], False)
 
 
-async def test_work_that_was_told_to_end_is_finished_and_not_restarted() -> None:
-    told = asyncio.Event()
+async def test_work_that_was_asked_to_end_is_finished_and_not_restarted() -> None:
+    stopping = asyncio.Event()
     runs: list[str] = []
 
-    async def until_told() -> None:
+    async def until_stopped() -> None:
         runs.append("run")
-        await told.wait()
+        await stopping.wait()
 
-    task = BackgroundTask(until_told, "sweep")
+    task = BackgroundTask(until_stopped, "sweep")
     task.start()
     await until(lambda: runs == ["run"])
     with capture_logs() as logs:
-        told.set()
+        stopping.set()
         await task.finish()
 
     assert (runs, logs) == (["run"], [])

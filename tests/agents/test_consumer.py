@@ -146,10 +146,10 @@ async def test_what_was_thrown_away_before_the_first_commit_comes_again(
 async def full(app: faust.App) -> None:
     """Wait until a delivery is held up by a full buffer."""
 
-    async def held_up() -> bool:
+    async def blocked_delivery() -> bool:
         return bool(patched(app.consumer)._buffered_partitions)
 
-    await until(held_up)
+    await until(blocked_delivery)
 
 
 async def throw_away(app: faust.App) -> None:

@@ -1,4 +1,4 @@
-"""The dead letters: told with their reason, and sent again once."""
+"""The dead letters: reported with their reason, and sent again once."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,8 +12,8 @@ from streams.runtime.authentication import without_authentication
 from streams.runtime.dead_letters import (
     REDRIVEN,
     Redriven,
-    burial,
     count_dead_letters,
+    dead_letter,
     list_dead_letters,
     redrive,
 )
@@ -44,7 +44,7 @@ def buried(name: str, offset: int = 7, headers: Mapping[str, bytes] = MappingPro
 
 async def bury(writer: LogWriter, *deliveries: Delivery) -> None:
     """Bury records as the guard does."""
-    await writer.write(*(burial(delivery, "handler raised KeyError", now()) for delivery in deliveries))
+    await writer.write(*(dead_letter(delivery, "handler raised KeyError", now()) for delivery in deliveries))
 
 
 async def test_a_letter_tells_what_it_was_and_why_it_lies_there(broker: Broker, writer: LogWriter) -> None:
@@ -115,7 +115,7 @@ async def test_a_letter_sent_again_has_its_key_and_no_one_who_waits(
 
 
 async def test_a_letter_that_was_cut_stays_where_it_is(broker: Broker, writer: LogWriter) -> None:
-    await writer.write(burial(buried("cut"), "too long", now(), keep=10))
+    await writer.write(dead_letter(buried("cut"), "too long", now(), max_bytes=10))
 
     assert await redrive(LogAccess(broker.address), KEYS, writer) == Redriven(0, 1)
     assert await everything_in(broker.address, Topic.VERIFICATION_COMMANDS) == []

@@ -26,12 +26,12 @@ class Reader:
 
     consumer: Any
     steady: bool = True
-    told: int = 0
+    notified: int = 0
     waits_ms: list[int] = field(default_factory=list)
 
     def begin(self) -> None:
         """Choose the waits, and note those that are asked for."""
-        FetchWaits(self.consumer._fetcher, lambda: self.steady, tell_of_records=self.tell)
+        FetchWaits(self.consumer._fetcher, lambda: self.steady, on_records=self.notify)
         client = self.consumer._client
         send = client.send
 
@@ -43,9 +43,9 @@ class Reader:
         client.send = noting
         self.consumer.assign([BUSY, QUIET])
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Note that records wait."""
-        self.told += 1
+        self.notified += 1
 
     async def until_next(self, wait_ms: int) -> None:
         """Return once another fetch was sent with this wait."""
@@ -82,7 +82,7 @@ async def test_a_fetch_waits_shortly_while_records_of_a_partition_wait_to_be_tak
     await produce(broker)
 
     await reader.until_next(FETCH_WAIT_MS)
-    assert reader.told
+    assert reader.notified
     assert await reader.consumer.getmany(BUSY, timeout_ms=10_000)
     await reader.until_next(PATIENT_WAIT_MS)
 

@@ -17,7 +17,7 @@ from schemas.problems import Overloaded, ProblemCode, Refused, StoreUnavailable
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.runtime.agents import attach
-from streams.runtime.dead_letters import MOST_KEPT, list_dead_letters
+from streams.runtime.dead_letters import MAX_VALUE_BYTES, list_dead_letters
 from streams.runtime.guard import FAILED, Contract, Guard, Poison, read
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.message import Delivery
@@ -62,7 +62,7 @@ def delivery(
     return signed(Delivery(Topic.VERIFICATION_COMMANDS, 5, 42, key, value, dict(address.headers())))
 
 
-class Stumbling:
+class Failing:
     """A handler that raises a number of times before it decides."""
 
     def __init__(self, error: BaseException, times: int) -> None:
@@ -90,7 +90,7 @@ async def answers(broker: Broker) -> list[Any]:
 
 
 async def test_an_answer_goes_to_the_partition_it_was_asked_from(broker: Broker, guard: Guard) -> None:
-    await settle(guard, delivery(), CONTRACT, Stumbling(ValueError(), 0))
+    await settle(guard, delivery(), CONTRACT, Failing(ValueError(), 0))
 
     (record,) = await answers(broker)
     assert (record.partition, record.key) == (3, b"question-1")
@@ -103,7 +103,7 @@ async def test_an_answer_goes_to_the_partition_it_was_asked_from(broker: Broker,
 async def test_what_passes_is_waited_for_as_long_as_it_takes(
     broker: Broker, guard: Guard, error: Exception
 ) -> None:
-    handler = Stumbling(error, 12)
+    handler = Failing(error, 12)
 
     await settle(guard, delivery(), CONTRACT, handler)
 
@@ -113,7 +113,7 @@ async def test_what_passes_is_waited_for_as_long_as_it_takes(
 
 async def test_a_refusal_is_the_answer(broker: Broker, guard: Guard) -> None:
     refused = Refused.at("/selfie", ProblemCode.IMAGE_UNDECODABLE, "The image cannot be decoded.")
-    handler = Stumbling(refused, 1)
+    handler = Failing(refused, 1)
 
     await settle(guard, delivery(), CONTRACT, handler)
 
@@ -122,7 +122,7 @@ async def test_a_refusal_is_the_answer(broker: Broker, guard: Guard) -> None:
 
 
 async def test_an_unexpected_error_that_passes_leaves_no_trace(broker: Broker, guard: Guard) -> None:
-    await settle(guard, delivery(), CONTRACT, Stumbling(RuntimeError("once"), QUICK.failures))
+    await settle(guard, delivery(), CONTRACT, Failing(RuntimeError("once"), QUICK.failures))
 
     assert await replies(broker) == [Reply.of(decided(COMMAND))]
     assert await list_dead_letters(LogAccess(broker.address), KEYS, 10) == []
@@ -133,7 +133,7 @@ async def test_an_error_that_stays_buries_the_record_and_tells_the_asker(
     broker: Broker, guard: Guard, error: BaseException
 ) -> None:
     """A cancellation that a handler lets escape is an error like others; its words stay out of the log."""
-    handler = Stumbling(error, 100)
+    handler = Failing(error, 100)
 
     await settle(guard, delivery(), CONTRACT, handler)
 
@@ -151,7 +151,7 @@ def delivery_without_deadline(like: Delivery) -> Delivery:
 
 
 async def test_nobody_is_answered_long_after_the_deadline(broker: Broker, guard: Guard) -> None:
-    await settle(guard, delivery(wait_s=-CLOCKS_APART.total_seconds()), CONTRACT, Stumbling(ValueError(), 0))
+    await settle(guard, delivery(wait_s=-CLOCKS_APART.total_seconds()), CONTRACT, Failing(ValueError(), 0))
 
     assert guard.ends == {"answered": 1}
     assert await replies(broker) == []
@@ -202,7 +202,7 @@ POISON: dict[str, Callable[[], tuple[bytes | None, bytes | None]]] = {
 
 
 @pytest.mark.parametrize("reason", POISON)
-def test_poison_is_told_by_places_and_kinds_alone(reason: str) -> None:
+def test_poison_is_reported_by_places_and_kinds_alone(reason: str) -> None:
     key, value = POISON[reason]()
 
     with pytest.raises(Poison) as poison:
@@ -217,7 +217,7 @@ async def test_every_poison_in_the_log_is_buried_once_and_the_records_after_it_a
     poison = [make() for make in POISON.values()] + [(KEY, b"x" * 900_000)]
     await writer.write(*(Outgoing(Topic.VERIFICATION_COMMANDS, k, v, partition=2) for k, v in poison))
     app = verification_app(
-        writer, quick_settings(broker.address, tmp_path), lambda _: Stumbling(ValueError(), 0)
+        writer, quick_settings(broker.address, tmp_path), lambda _: Failing(ValueError(), 0)
     )
 
     async with running_worker(lambda: app):
@@ -233,12 +233,12 @@ async def test_every_poison_in_the_log_is_buried_once_and_the_records_after_it_a
     assert [letter.reason for letter in letters] == [*POISON, "*: json_invalid"]
 
 
-async def test_what_is_too_long_for_a_grave_is_cut(broker: Broker, guard: Guard) -> None:
-    await settle(guard, delivery(b"x" * 1_040_000), CONTRACT, Stumbling(ValueError(), 0))
+async def test_what_is_too_long_for_a_dead_letter_is_cut(broker: Broker, guard: Guard) -> None:
+    await settle(guard, delivery(b"x" * 1_040_000), CONTRACT, Failing(ValueError(), 0))
 
     (letter,) = await list_dead_letters(LogAccess(broker.address), KEYS, 10)
     assert letter.cut
-    assert letter.delivery.value == b"x" * MOST_KEPT
+    assert letter.delivery.value == b"x" * MAX_VALUE_BYTES
 
 
 async def test_a_handler_cut_short_by_a_stop_gets_its_record_again(

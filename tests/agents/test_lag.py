@@ -1,4 +1,4 @@
-"""How many records wait for the agents, and since when, is told from outside of them."""
+"""How many records wait for the agents, and since when, is reported from outside of them."""
 
 import asyncio
 from datetime import UTC, datetime

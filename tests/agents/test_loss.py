@@ -12,10 +12,10 @@ from streams.runtime.producer import LogWriter
 from tests.agents.support import WorkerProcess, ask, ended, names, submission, until, until_settled
 
 COMMANDS = 420
-WISHES = 260
+REQUESTED_ALL = 260
 
 
-def kept(store: Path) -> set[str]:
+def stored(store: Path) -> set[str]:
     """What the workers decided."""
     return {path.name for path in store.iterdir() if path.is_file()}
 
@@ -24,7 +24,7 @@ async def progress(store: Path, count: int) -> None:
     """Wait until that many commands were carried out."""
 
     async def reached() -> bool:
-        return len(kept(store)) >= count
+        return len(stored(store)) >= count
 
     await until(reached)
 
@@ -51,15 +51,15 @@ async def test_every_command_is_answered_once_while_workers_stop_die_and_join(
 
     ids = {answer.result().verification_id for answer in answers}
     assert ids == {submission(name).verification_id for name in expected}
-    assert kept(store) == set(expected)
+    assert stored(store) == set(expected)
 
 
 async def test_an_agent_without_a_table_loses_nothing_either(
     broker: Broker, writer: LogWriter, store: Path
 ) -> None:
     """Without tables Faust assigns partitions and seeks in another way."""
-    expected = [AuditEventId(name) for name in names("row", WISHES)]
-    tenants = [TenantId(f"ten_{number % 40}") for number in range(WISHES)]
+    expected = [AuditEventId(name) for name in names("row", REQUESTED_ALL)]
+    tenants = [TenantId(f"ten_{number % 40}") for number in range(REQUESTED_ALL)]
     await writer.write(*(seal_record(t, (e,)) for t, e in zip(tenants, expected, strict=True)))
 
     async with ended([]) as workers:
@@ -75,4 +75,4 @@ async def test_an_agent_without_a_table_loses_nothing_either(
                 assert await worker.terminate() == 0
         await until_settled(broker.address, Topic.AUDIT)
 
-    assert kept(store) == set(expected)
+    assert stored(store) == set(expected)

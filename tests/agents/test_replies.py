@@ -1,4 +1,4 @@
-"""Return addresses and replies: what is written is read again, and nothing a stranger writes does harm."""
+"""Return addresses and replies: what is written is read again, and nothing an outsider writes does harm."""
 
 from datetime import UTC, datetime
 

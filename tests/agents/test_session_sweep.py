@@ -10,24 +10,24 @@ from schemas.enums import EvidenceKind
 from schemas.topics import Topic
 from streams.runtime.producer import LogWriter
 from streams.sessions import rules
-from streams.sessions.scheduler import Sweeper
+from streams.sessions.scheduler import SessionScheduler
 from tests.agents.support import everything_in
 from tests.handlers.session_stage import SESSION, SessionStage
 
 
 @pytest.fixture
 async def stage() -> SessionStage:
-    """A house with a started session."""
-    house = SessionStage()
-    await house.publish()
-    await house.start()
-    return house
+    """A deployment with a started session."""
+    deployment = SessionStage()
+    await deployment.publish()
+    await deployment.start()
+    return deployment
 
 
 async def sweep(stage: SessionStage, broker: Broker, writer: LogWriter) -> list[dict[str, Any]]:
     """What is asked at the stage's time."""
     before = len(await everything_in(broker.address, Topic.SESSION_COMMANDS))
-    sweeper = Sweeper(stage.stores.records, writer, lambda: stage.now)
+    sweeper = SessionScheduler(stage.stores.records, writer, lambda: stage.now)
     sent = await sweeper.sweep()
     found = (await everything_in(broker.address, Topic.SESSION_COMMANDS))[before:]
     assert len(found) == sent

@@ -57,7 +57,7 @@ BRISK: Final = WebhookPace(
 
 
 class LosingWriter:
-    """A writer that loses the first wish to deliver each delivery."""
+    """A writer that loses the first command to deliver each delivery."""
 
     def __init__(self, writer: LogWriter) -> None:
         self._writer = writer
@@ -70,15 +70,15 @@ class LosingWriter:
     def _loses(self, record: Outgoing) -> bool:
         if record.topic != Topic.WEBHOOK_DELIVERIES or record.value is None:
             return False
-        wish = DeliveryCommand.model_validate_json(record.value).root
-        if not isinstance(wish, Deliver) or wish.delivery_id in self.lost:
+        command = DeliveryCommand.model_validate_json(record.value).root
+        if not isinstance(command, Deliver) or command.delivery_id in self.lost:
             return False
-        self.lost.add(wish.delivery_id)
+        self.lost.add(command.delivery_id)
         return True
 
 
 @dataclass
-class House:
+class Deployment:
     """Stores and a log, and what happens in them."""
 
     stores: Stores
@@ -98,12 +98,12 @@ class House:
         await self.stores.journal.commit(Change(ACME, records))
         return stored
 
-    async def happen(self, name: str, *, told: bool = True) -> DecisionEvent:
-        """Commit an event; `told`: it is announced as well."""
+    async def happen(self, name: str, *, announced: bool = True) -> DecisionEvent:
+        """Commit an event; `announced`: it is announced as well."""
         event = build_decision_event(id=EventId(derive_id("evt", name)), timestamp=now())
         act = Record(ACME, RecordKind.ACT, derive_id("aud", name), b"", now())
         await self.stores.journal.commit(Change(ACME, (act,), events=(event,)))
-        if told:
+        if announced:
             await self.announcer.announce(ACME, (event,), ())
         return event
 
@@ -132,13 +132,13 @@ class House:
 
 
 @pytest.fixture
-async def house(broker: Broker, writer: LogWriter, tmp_path: Path) -> AsyncIterator[House]:
-    """An empty house over an embedded broker."""
+async def deployment(broker: Broker, writer: LogWriter, tmp_path: Path) -> AsyncIterator[Deployment]:
+    """An empty deployment over an embedded broker."""
     access = LogAccess(broker.address)
     await ensure_topics(access, GROUP, TABLES)
     stores = open_memory_stores(RootKey(b"r" * 32))
     async with KafkaEventPublisher(writer, stores.journal) as announcer:
-        yield House(stores, writer, access, tmp_path, announcer)
+        yield Deployment(stores, writer, access, tmp_path, announcer)
 
 
 @pytest.fixture
@@ -148,43 +148,47 @@ async def receiver() -> AsyncIterator[Receiver]:
         yield opened
 
 
-async def test_what_happens_arrives_signed(house: House, receiver: Receiver) -> None:
-    await house.register(receiver.url())
-    async with house.working():
-        events = [await house.happen(f"event-{number}") for number in range(20)]
+async def test_what_happens_arrives_signed(deployment: Deployment, receiver: Receiver) -> None:
+    await deployment.register(receiver.url())
+    async with deployment.working():
+        events = [await deployment.happen(f"event-{number}") for number in range(20)]
         await receiver.until(lambda one: len(one.hits) >= 20)
-        await until_settled(house.access.bootstrap, Topic.WEBHOOK_DELIVERIES)
+        await until_settled(deployment.access.bootstrap, Topic.WEBHOOK_DELIVERIES)
 
     assert sorted(hit.event_id for hit in receiver.hits) == sorted(event.id for event in events)
     for hit in receiver.hits:
         hit.verify(SECRET)
 
 
-async def test_an_event_that_never_reached_the_topic_is_delivered(house: House, receiver: Receiver) -> None:
-    await house.register(receiver.url())
-    async with house.working():
-        event = await house.happen("never told", told=False)
+async def test_an_event_that_never_reached_the_topic_is_delivered(
+    deployment: Deployment, receiver: Receiver
+) -> None:
+    await deployment.register(receiver.url())
+    async with deployment.working():
+        event = await deployment.happen("never told", announced=False)
         await receiver.until(lambda one: len(one.hits) == 1)
 
     assert receiver.hits[0].event_id == event.id
 
 
-async def test_deliveries_whose_messages_were_lost_are_made(house: House, receiver: Receiver) -> None:
-    await house.register(receiver.url())
-    losing = LosingWriter(house.writer)
-    async with house.working(writer=cast("LogWriter", losing)):
-        events = [await house.happen(f"event-{number}") for number in range(5)]
+async def test_deliveries_whose_messages_were_lost_are_made(
+    deployment: Deployment, receiver: Receiver
+) -> None:
+    await deployment.register(receiver.url())
+    losing = LosingWriter(deployment.writer)
+    async with deployment.working(writer=cast("LogWriter", losing)):
+        events = [await deployment.happen(f"event-{number}") for number in range(5)]
         await receiver.until(lambda one: len(one.hits) >= 5)
 
     assert len(losing.lost) == 5
     assert {hit.event_id for hit in receiver.hits} == {event.id for event in events}
 
 
-async def test_what_fails_is_tried_until_it_is_taken(house: House, receiver: Receiver) -> None:
+async def test_what_fails_is_tried_until_it_is_taken(deployment: Deployment, receiver: Receiver) -> None:
     receiver.answer = saying(500)
-    await house.register(receiver.url())
-    async with house.working():
-        await house.happen("refused twice")
+    await deployment.register(receiver.url())
+    async with deployment.working():
+        await deployment.happen("refused twice")
         await receiver.until(lambda one: len(one.hits) == 2)
         receiver.answer = saying(204)
         await receiver.until(lambda one: len(one.hits) == 3)
@@ -193,26 +197,30 @@ async def test_what_fails_is_tried_until_it_is_taken(house: House, receiver: Rec
     assert len({hit.body for hit in receiver.hits}) == 1
 
 
-async def test_the_others_are_told_of_an_endpoint_that_is_gone(house: House, receiver: Receiver) -> None:
+async def test_the_others_are_notified_of_an_endpoint_that_is_gone(
+    deployment: Deployment, receiver: Receiver
+) -> None:
     receiver.answers["/gone"] = saying(410)
-    gone = await house.register(receiver.url("/gone"), "gone")
+    gone = await deployment.register(receiver.url("/gone"), "gone")
     named = (EventType.WEBHOOK_ENDPOINT_DISABLED,)
-    await house.register(receiver.url("/other"), "other", event_types=named)
-    async with house.working():
-        await house.happen("the last straw")
+    await deployment.register(receiver.url("/other"), "other", event_types=named)
+    async with deployment.working():
+        await deployment.happen("the last straw")
         await receiver.until(lambda one: len(one.at("/other")) == 1)
 
-    told = DecisionEvent.from_bytes(receiver.at("/other")[0].body)
-    assert told.data.endpoint_id == gone.endpoint.endpoint_id
+    result = DecisionEvent.from_bytes(receiver.at("/other")[0].body)
+    assert result.data.endpoint_id == gone.endpoint.endpoint_id
 
 
-async def test_a_worker_without_deliveries_leaves_them_to_the_next(house: House, receiver: Receiver) -> None:
-    await house.register(receiver.url())
-    async with house.working(streams=("webhooks",)):
-        event = await house.happen("fanned out")
-        await until_settled(house.access.bootstrap, Topic.DECISIONS)
+async def test_a_worker_without_deliveries_leaves_them_to_the_next(
+    deployment: Deployment, receiver: Receiver
+) -> None:
+    await deployment.register(receiver.url())
+    async with deployment.working(streams=("webhooks",)):
+        event = await deployment.happen("fanned out")
+        await until_settled(deployment.access.bootstrap, Topic.DECISIONS)
     arrived = list(receiver.hits)
-    async with house.working(streams=("deliveries",)):
+    async with deployment.working(streams=("deliveries",)):
         await receiver.until(lambda one: len(one.hits) == 1)
 
     assert (arrived, receiver.hits[0].event_id) == ([], event.id)

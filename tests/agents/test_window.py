@@ -219,7 +219,7 @@ async def test_a_slow_command_delays_none_of_its_partition_and_comes_again_after
 async def test_commands_of_one_key_are_handled_one_after_another_beside_those_of_others(
     broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
 ) -> None:
-    """None ends before two keys of the partition were at work together."""
+    """None ends before two keys of the partition were at work at once."""
     at_work: Counter[str] = Counter()
     most: Counter[str] = Counter()
     side_by_side = asyncio.Event()

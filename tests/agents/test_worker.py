@@ -1,4 +1,4 @@
-"""The worker: it comes back after a crash, tells when it stands still, and leaves the process alone."""
+"""A worker comes back after a crash, reports when it makes no progress and leaves its process alone."""
 
 import asyncio
 import logging

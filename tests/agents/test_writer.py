@@ -36,7 +36,7 @@ async def test_records_stand_in_the_log_in_the_order_they_were_written(
     assert len({KEYS.check(delivery_of(item)).id for item in found}) == len(values)
 
 
-async def test_a_record_the_log_never_takes_is_told_apart_from_an_outage(writer: LogWriter) -> None:
+async def test_a_record_the_log_never_takes_is_distinguished_from_an_outage(writer: LogWriter) -> None:
     with pytest.raises(RecordTooLarge):
         await writer.write(record(b"x" * 2_000_000))
 

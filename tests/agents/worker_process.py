@@ -62,9 +62,9 @@ def build(stream: str, writer: LogWriter, bootstrap: str, directory: Path) -> fa
         return verification_app(writer, settings, lambda state: FileStore(directory, state))
     app = build_app(settings)
 
-    async def seal(wish: SealAudit) -> None:
+    async def seal(command: SealAudit) -> None:
         await asyncio.sleep(WORK_S)
-        for event_id in wish.event_ids:
+        for event_id in command.event_ids:
             keep(directory, event_id)
 
     audit.register(app, quick_guard(writer, LogAccess(bootstrap)), seal)

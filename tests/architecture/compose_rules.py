@@ -47,7 +47,7 @@ class Stack:
         return found
 
     def environment(self, name: str) -> Mapping[str, str]:
-        """Return what a service is told."""
+        """Return what a service is reported."""
         found: Mapping[str, str] = self.service(name).get("environment", {})
         return found
 
@@ -94,7 +94,7 @@ def root_filesystem_is_only_read(stack: Stack, name: str) -> str | None:
     return None if stack.service(name).get("read_only") is True else "read_only is not set"
 
 
-def no_capability_is_kept(stack: Stack, name: str) -> str | None:
+def drops_capabilities(stack: Stack, name: str) -> str | None:
     """A process has no power of root's, and cannot gain one."""
     service = stack.service(name)
     if service.get("cap_drop") != ["ALL"] or service.get("cap_add") or service.get("privileged"):
@@ -186,7 +186,7 @@ def nothing_is_for_developers(stack: Stack, name: str) -> str | None:
 
 
 def it_works_on_the_engines(stack: Stack, name: str) -> str | None:
-    """A process told of no engine would quietly keep everything in a folder of its own."""
+    """A process notified of no engine would quietly keep everything in a folder of its own."""
     if not stack.is_ours(name) or "entrypoint" in stack.service(name):
         return None
     missing = sorted(_SHARED - set(stack.environment(name)))
@@ -293,7 +293,7 @@ def mounts_are_declared(stack: Stack, name: str) -> str | None:
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    image_is_pinned, nobody_is_root, root_filesystem_is_only_read, no_capability_is_kept, memory_is_bounded,
+    image_is_pinned, nobody_is_root, root_filesystem_is_only_read, drops_capabilities, memory_is_bounded,
     heap_fits, processes_are_bounded, health_is_looked_at, it_comes_back, signals_reach_it, logs_are_bounded,
     secrets_are_files, settings_exist, nothing_is_for_developers, it_works_on_the_engines, command_exists,
     every_stream_is_run, only_the_sender_reaches_out, only_the_front_is_published,

@@ -36,9 +36,9 @@ def read_dockerfile(text: str) -> tuple[Instruction, ...]:
     if joined.endswith("\\"):
         raise NotUnderstood(joined[-40:])
     found = [Instruction(*line.split(maxsplit=1)) for line in joined.splitlines() if " " in line]
-    strangers = [i.word for i in found if i.word not in _KNOWN]
-    if strangers or len(found) != len(joined.splitlines()) or not found or found[0].word != "FROM":
-        raise NotUnderstood(", ".join(strangers) or joined[:40])
+    outsiders = [i.word for i in found if i.word not in _KNOWN]
+    if outsiders or len(found) != len(joined.splitlines()) or not found or found[0].word != "FROM":
+        raise NotUnderstood(", ".join(outsiders) or joined[:40])
     return tuple(found)
 
 

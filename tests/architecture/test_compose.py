@@ -62,7 +62,7 @@ def changed(name: str, **what: Any) -> Stack:
     return replace(stack, compose=compose)
 
 
-def told(name: str, **variables: str) -> Stack:
+def configured(name: str, **variables: str) -> Stack:
     """The stack with other variables in one service."""
     return changed(name, environment={**read_stack().environment(name), **variables})
 
@@ -87,15 +87,15 @@ BROKEN: tuple[tuple[Rule, str, Callable[[], Stack]], ...] = (
     (rules.nobody_is_root, "front", lambda: changed("front", user=None)),
     (rules.root_filesystem_is_only_read, "worker", lambda: changed("worker", read_only=False)),
     (rules.root_filesystem_is_only_read, "worker", lambda: changed("worker", read_only=None)),
-    (rules.no_capability_is_kept, "worker", lambda: changed("worker", cap_drop=["NET_RAW"])),
-    (rules.no_capability_is_kept, "worker", lambda: changed("worker", cap_add=["SYS_ADMIN"])),
-    (rules.no_capability_is_kept, "worker", lambda: changed("worker", privileged=True)),
-    (rules.no_capability_is_kept, "worker", lambda: changed("worker", security_opt=[])),
+    (rules.drops_capabilities, "worker", lambda: changed("worker", cap_drop=["NET_RAW"])),
+    (rules.drops_capabilities, "worker", lambda: changed("worker", cap_add=["SYS_ADMIN"])),
+    (rules.drops_capabilities, "worker", lambda: changed("worker", privileged=True)),
+    (rules.drops_capabilities, "worker", lambda: changed("worker", security_opt=[])),
     (rules.memory_is_bounded, "roles", lambda: changed("roles", mem_limit=None)),
     (rules.memory_is_bounded, "roles", lambda: changed("roles", memswap_limit="1g")),
     (rules.heap_fits, "kafka", lambda: changed("kafka", mem_limit="400m", memswap_limit="400m")),
-    (rules.heap_fits, "kafka", lambda: told("kafka", KAFKA_HEAP_OPTS="-Xmx1g")),
-    (rules.heap_fits, "cassandra", lambda: told("cassandra", MAX_HEAP_SIZE="2G")),
+    (rules.heap_fits, "kafka", lambda: configured("kafka", KAFKA_HEAP_OPTS="-Xmx1g")),
+    (rules.heap_fits, "cassandra", lambda: configured("cassandra", MAX_HEAP_SIZE="2G")),
     (rules.heap_fits, "cassandra", lambda: changed("cassandra", environment={})),
     (rules.processes_are_bounded, "kafka", lambda: changed("kafka", pids_limit=-1)),
     (rules.health_is_looked_at, "worker", lambda: changed("worker", healthcheck=None)),
@@ -105,16 +105,16 @@ BROKEN: tuple[tuple[Rule, str, Callable[[], Stack]], ...] = (
     (rules.signals_reach_it, "front", lambda: changed("front", stop_grace_period="10s")),
     (rules.signals_reach_it, "front", lambda: changed("front", stop_grace_period=None)),
     (rules.logs_are_bounded, "kafka", lambda: changed("kafka", logging={"driver": "json-file"})),
-    (rules.secrets_are_files, "front", lambda: told("front", SERVICE_KAFKA_PASSWORD="in the open")),  # noqa: S106 - to be found
-    (rules.secrets_are_files, "front", lambda: told("front", SERVICE_ROOT_KEY="in the open")),
-    (rules.secrets_are_files, "cassandra", lambda: told("cassandra", CASSANDRA_PASSWORD="x")),  # noqa: S106 - to be found
+    (rules.secrets_are_files, "front", lambda: configured("front", SERVICE_KAFKA_PASSWORD="in the open")),  # noqa: S106 - to be found
+    (rules.secrets_are_files, "front", lambda: configured("front", SERVICE_ROOT_KEY="in the open")),
+    (rules.secrets_are_files, "cassandra", lambda: configured("cassandra", CASSANDRA_PASSWORD="x")),  # noqa: S106 - to be found
     (rules.secrets_are_files, "front", lambda: changed("front", secrets=["root_key"])),
-    (rules.settings_exist, "worker", lambda: told("worker", SERVICE_VISON_WORKERS="2")),
-    (rules.settings_exist, "worker", lambda: told("worker", SERVICE_PORT_FILE="/run/secrets/root_key")),
+    (rules.settings_exist, "worker", lambda: configured("worker", SERVICE_VISON_WORKERS="2")),
+    (rules.settings_exist, "worker", lambda: configured("worker", SERVICE_PORT_FILE="/run/secrets/root_key")),
     (
         rules.nothing_is_for_developers,
         "worker",
-        lambda: told("worker", SERVICE_WEBHOOKS_ALLOW_INSECURE="false"),
+        lambda: configured("worker", SERVICE_WEBHOOKS_ALLOW_INSECURE="false"),
     ),
     (rules.it_works_on_the_engines, "front", lambda: changed("front", environment={})),
     (rules.command_exists, "worker", lambda: changed("worker", command=["wroker"])),
@@ -152,15 +152,19 @@ BROKEN: tuple[tuple[Rule, str, Callable[[], Stack]], ...] = (
     (rules.keys_are_given_by_need, "sender", lambda: changed("sender", secrets=["root_key"])),
     (rules.keys_are_given_by_need, "worker", lambda: changed("worker", secrets=["sender_key"])),
     (rules.keys_are_given_by_need, "kafka", lambda: changed("kafka", secrets=["root_key"])),
-    (rules.its_name_at_kafka_is_its_own, "sender", lambda: told("sender", SERVICE_KAFKA_USERNAME="worker")),
+    (
+        rules.its_name_at_kafka_is_its_own,
+        "sender",
+        lambda: configured("sender", SERVICE_KAFKA_USERNAME="worker"),
+    ),
     (rules.its_name_at_kafka_is_its_own, "front", lambda: changed("front", environment={})),
     (
         rules.its_name_at_kafka_is_its_own,
         "sender",
         lambda: changed("sender", secrets=["sender_key", "kafka_sender_password", "kafka_worker_password"]),
     ),
-    (rules.its_proxies_are_named, "front", lambda: told("front", SERVICE_TRUSTED_PROXIES="0.0.0.0/0")),
-    (rules.its_proxies_are_named, "front", lambda: told("front", SERVICE_TRUSTED_PROXIES="")),
+    (rules.its_proxies_are_named, "front", lambda: configured("front", SERVICE_TRUSTED_PROXIES="0.0.0.0/0")),
+    (rules.its_proxies_are_named, "front", lambda: configured("front", SERVICE_TRUSTED_PROXIES="")),
 )
 
 
@@ -220,13 +224,13 @@ def test_what_is_mounted_from_the_repository_is_there() -> None:
 
 def test_what_is_kept_is_kept_in_named_volumes() -> None:
     stack = read_stack()
-    kept = {name: stack.service(name).get("volumes", []) for name in SERVICES}
+    stored = {name: stack.service(name).get("volumes", []) for name in SERVICES}
 
-    assert kept["kafka"] == ["kafka:/var/lib/kafka/data"]
-    assert kept["cassandra"] == ["cassandra:/var/lib/cassandra"]
+    assert stored["kafka"] == ["kafka:/var/lib/kafka/data"]
+    assert stored["cassandra"] == ["cassandra:/var/lib/cassandra"]
     blobs = f"blobs:{stack.environment('front')['SERVICE_BLOBS_DIR']}"
-    assert kept["front"] == kept["sender"] == [blobs]
-    assert kept["worker"] == [blobs, "checkpoints:/var/lib/veristream/audit-checkpoints"]
+    assert stored["front"] == stored["sender"] == [blobs]
+    assert stored["worker"] == [blobs, "checkpoints:/var/lib/veristream/audit-checkpoints"]
 
 
 def test_a_worker_is_asked_at_the_port_it_answers_on() -> None:
@@ -261,10 +265,10 @@ BROKEN_IMAGES = (
 )
 
 
-@pytest.mark.parametrize(("rule", "held", "broken"), BROKEN_IMAGES)
-def test_a_broken_image_is_noticed(rule: Callable[..., str | None], held: str, broken: str) -> None:
-    assert held in DOCKERFILE
-    assert rule(image.read_dockerfile(DOCKERFILE.replace(held, broken))) is not None
+@pytest.mark.parametrize(("rule", "original", "broken"), BROKEN_IMAGES)
+def test_a_broken_image_is_noticed(rule: Callable[..., str | None], original: str, broken: str) -> None:
+    assert original in DOCKERFILE
+    assert rule(image.read_dockerfile(DOCKERFILE.replace(original, broken))) is not None
 
 
 def test_every_rule_of_the_image_is_known_to_notice_something() -> None:
@@ -272,8 +276,8 @@ def test_every_rule_of_the_image_is_known_to_notice_something() -> None:
 
 
 def test_the_image_sets_only_variables_the_program_knows() -> None:
-    told = " ".join(image.of(image.read_dockerfile(DOCKERFILE), "ENV"))
-    variables = set(re.findall(rf"\b{PREFIX}\w+", told))
+    text = " ".join(image.of(image.read_dockerfile(DOCKERFILE), "ENV"))
+    variables = set(re.findall(rf"\b{PREFIX}\w+", text))
 
     assert variables
     assert variables <= read_stack().settings

@@ -39,7 +39,7 @@ def functions(tree: ast.AST) -> Iterator[Function]:
 
 
 def asserts(function: Function) -> bool:
-    """Tell whether the function itself asserts something, or expects an error."""
+    """Return whether the function itself asserts something, or expects an error."""
     for node in ast.walk(function):
         if isinstance(node, ast.Assert):
             return True
@@ -56,7 +56,7 @@ def called(function: Function) -> set[str]:
 
 
 def is_left_out(function: Function) -> bool:
-    """Tell whether the test is never run, or may fail."""
+    """Return whether the test is never run, or may fail."""
     return any(re.search(r"\b(skip|skipif|xfail)\b", ast.unparse(one)) for one in function.decorator_list)
 
 

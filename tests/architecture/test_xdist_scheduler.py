@@ -17,7 +17,12 @@ from tests.xdist_scheduler import DURATIONS_FILE, ENGINES, LIGHT, PREFERENCES, P
             "tests/contracts/test_journal.py[engines]",
             ENGINES,
         ),
-        ("tests/engines/test_maven.py::test_a", "tests/engines/test_maven.py", ENGINES),
+        (
+            "tests/architecture/test_compose.py::test_a[cassandra]",
+            "tests/architecture/test_compose.py",
+            LIGHT,
+        ),
+        ("tests/engines/test_maven.py::test_a", "tests/engines/test_maven.py", PROCESSES),
         ("tests/journeys/test_sessions.py::test_a", "tests/journeys/test_sessions.py", PROCESSES),
         (
             "tests/chaos/test_kills.py::test_a[embedded]",

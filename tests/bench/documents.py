@@ -121,10 +121,10 @@ def judged(
     name: str, index: int, how: str, reading: DocumentReading, true: dict[str, str], number: str
 ) -> Result:
     """Compare a reading with what was drawn."""
-    told = {field: reading.fields.get(field) for field in true} | {"number": reading.number}
+    read = {field: reading.fields.get(field) for field in true} | {"number": reading.number}
     true = true | {"number": number}
     wrong = ", ".join(
-        f"{field} {told[field]} for {true[field]}" for field in true if told[field] != true[field]
+        f"{field} {read[field]} for {true[field]}" for field in true if read[field] != true[field]
     )
     if reading.status is not ExtractionStatus.EXTRACTED:
         return Result(name, index, how, Outcome.INCOMPLETE, f"{_doubted(reading)}; {wrong}")
@@ -233,8 +233,8 @@ def main() -> None:
     results = asyncio.run(run(chosen.set, wanted, chosen.record))
     for name, counts in add_up([*recorded(chosen.record), *results]).items():
         share = counts[Outcome.RIGHT] / counts.total()
-        told = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
-        sys.stdout.write(f"{name}: {told} of {counts.total()}, {share:.1%} right\n")
+        text = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
+        sys.stdout.write(f"{name}: {text} of {counts.total()}, {share:.1%} right\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python -m tests.bench.duplicate_faces [--faces 100000] [--kept 3000]
 
-Processor time is taken in pairs, one search and one bare product in turn, and told as medians and as their
+Processor time is taken in pairs, one search and one bare product in turn, printed as medians and as their
 ratio: on a busy machine the ratio holds. Memory is what the process grew by. It ends with 1 when a search
 takes more than 20 ms or the faces more than 120 MB.
 """
@@ -35,7 +35,7 @@ from tests.contracts.test_face_search import ENGINE, decided
 LONGEST_MS: Final = 20.0
 MOST_MB: Final = 120.0
 ROUNDS: Final = 100
-TOGETHER: Final = 50
+BATCH_SIZE: Final = 50
 """Verifications committed at once."""
 
 _MB: Final = 1_000_000
@@ -96,12 +96,12 @@ def compare(count: int) -> bool:
     return bool(searches <= LONGEST_MS and peak <= MOST_MB)
 
 
-async def follow(kept: int, folder: Path) -> None:
+async def follow(stored: int, folder: Path) -> None:
     """Print what reading the faces and following the store cost over SQLite."""
-    faces = draw(kept)
+    faces = draw(stored)
     async with open_sqlite_stores(folder, ROOT_KEY) as stores:
-        for start in range(0, kept, TOGETHER):
-            batch = range(start, min(start + TOGETHER, kept))
+        for start in range(0, stored, BATCH_SIZE):
+            batch = range(start, min(start + BATCH_SIZE, stored))
             await asyncio.gather(
                 *(
                     decided(
@@ -109,7 +109,7 @@ async def follow(kept: int, folder: Path) -> None:
                         f"{n}",
                         SubjectId(f"customer-{n}"),
                         faces[n],
-                        at=NOW - timedelta(seconds=20 * (kept - n)),
+                        at=NOW - timedelta(seconds=20 * (stored - n)),
                     )
                     for n in batch
                 )
@@ -121,8 +121,8 @@ async def follow(kept: int, folder: Path) -> None:
             begun = time.process_time()
             found = await search.nearest(query)
             costs.append((time.process_time() - begun) * 1_000)
-            assert found.compared == kept
-    say(f"reading {kept} kept faces at the first question: {costs[0] / kept:.2f} ms of processor each")
+            assert found.compared == stored
+    say(f"reading {stored} kept faces at the first question: {costs[0] / stored:.2f} ms of processor each")
     say(f"a further question, with all that follows the store: {statistics.median(costs[1:]):.1f} ms")
 
 
@@ -134,7 +134,7 @@ def main() -> int:
     given = parser.parse_args()
     good = compare(given.faces)
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(follow(given.kept, Path(folder)))
+        asyncio.run(follow(given.stored, Path(folder)))
     return 0 if good else 1
 
 

@@ -2,7 +2,7 @@
 
 It is what the sandbox verifications are measured against: the same front library, broker, consumer and
 one table write, and not one line of the product's handlers, stores or middlewares. With `--laden` it also
-makes the bare library calls no sandbox verification can do without (`tests.bench.burden`): what is then
+makes the bare library calls no sandbox verification needs (`tests.bench.library_calls`): what is then
 left of its rate is the most any service of this shape could reach in one process.
 """
 
@@ -26,12 +26,12 @@ from app.broker.settings import BrokerSettings
 from app.process.startup import until_told_to_stop
 from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.kafka_client_config import LogAccess
-from tests.bench.burden import EVENTS, Burden
+from tests.bench.library_calls import EVENTS, LibraryCalls
 
 PARTITIONS = 8
 
 
-def echo_app(bootstrap: str, folder: Path, burden: Burden | None) -> faust.App:
+def echo_app(bootstrap: str, folder: Path, library_calls: LibraryCalls | None) -> faust.App:
     """A Faust app that counts each key in a table and sends the value back."""
     app = build_app(StreamSettings(access=LogAccess(bootstrap), datadir=folder / "faust", group="echo"))
     raw: dict[str, Any] = {
@@ -45,8 +45,8 @@ def echo_app(bootstrap: str, folder: Path, burden: Burden | None) -> faust.App:
 
     async def echo(stream: Any) -> None:
         async for event in stream.events():
-            if burden is not None:
-                await burden.of_the_agent(event.key)
+            if library_calls is not None:
+                await library_calls.of_the_agent(event.key)
             counts[event.key.decode()] += 1
             await replies.send(key=event.headers["cid"], value=event.value, partition=0)
 
@@ -55,7 +55,7 @@ def echo_app(bootstrap: str, folder: Path, burden: Burden | None) -> faust.App:
 
 
 def echo_front(
-    producer: Any, pending: dict[bytes, asyncio.Future[bytes]], burden: Burden | None
+    producer: Any, pending: dict[bytes, asyncio.Future[bytes]], library_calls: LibraryCalls | None
 ) -> web.Application:
     """A front that sends the first bytes of a body as a command and answers with what comes back."""
     numbers = itertools.count()
@@ -63,13 +63,13 @@ def echo_front(
     async def post(request: web.Request) -> web.Response:
         body = await request.read()
         number = b"%d" % next(numbers)
-        if burden is not None:
-            await burden.of_the_front(number, body)
+        if library_calls is not None:
+            await library_calls.of_the_front(number, body)
         waiting = pending[number] = asyncio.get_running_loop().create_future()
         await producer.send("echo.commands", body[:400], key=number, headers=[("cid", number)])
         answer = await waiting
-        if burden is not None:
-            answer = await burden.of_the_answer(number)
+        if library_calls is not None:
+            answer = await library_calls.of_the_answer(number)
         return web.Response(body=answer, status=201)
 
     front = web.Application(client_max_size=32 << 20)
@@ -86,7 +86,7 @@ async def read_replies(consumer: Any, pending: dict[bytes, asyncio.Future[bytes]
 
 
 async def serve(folder: Path, *, laden: bool) -> None:
-    """Run broker, agent and front until told to stop; prints the address when ready."""
+    """Run broker, agent and front until asked to stop; prints the address when ready."""
     async with Broker(BrokerSettings(directory=folder / "broker")) as broker:
         admin = AIOKafkaAdminClient(bootstrap_servers=broker.address)
         await admin.start()
@@ -100,8 +100,8 @@ async def serve(folder: Path, *, laden: bool) -> None:
         await admin.close()
         producer = AIOKafkaProducer(bootstrap_servers=broker.address, acks="all", linger_ms=0)
         await producer.start()
-        burden = Burden(folder / "store.db", producer) if laden else None
-        app = echo_app(broker.address, folder, burden)
+        library_calls = LibraryCalls(folder / "store.db", producer) if laden else None
+        app = echo_app(broker.address, folder, library_calls)
         app.finalize()
         await app.start()
         while not app.consumer.assignment() or app.rebalancing or app.in_recovery:  # noqa: ASYNC110
@@ -114,7 +114,7 @@ async def serve(folder: Path, *, laden: bool) -> None:
         await consumer.position(partition)
         pending: dict[bytes, asyncio.Future[bytes]] = {}
         reader = asyncio.create_task(read_replies(consumer, pending))
-        front = echo_front(producer, pending, burden)
+        front = echo_front(producer, pending, library_calls)
         runner = web.AppRunner(front, access_log=None)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)

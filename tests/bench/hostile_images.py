@@ -3,7 +3,7 @@
 Run it with `python -m tests.bench.hostile_images`; `--every 10` takes each tenth image.
 
 One tenant posts every image of the corpus as a document, one after the other, beside an honest selfie.
-Another posts sandbox verifications at a steady rate, first alone, then meanwhile. For each image are told:
+Another posts sandbox verifications at a steady rate, first alone, then meanwhile. For each image are printed:
 the answer, the processor seconds of all processes of the service, and the most memory they took beyond idle.
 At the end: the other tenant's 95th percentiles, and how late the service's event loop ran.
 """
@@ -129,7 +129,7 @@ async def post_image(service: Service, meter: Meter, name: str, image: bytes, se
 
 
 async def neighbour(service: Service, key: str, every_s: float, stop: asyncio.Event) -> list[float]:
-    """Post sandbox verifications of another tenant until told to stop; seconds each, inf for a failure."""
+    """Post sandbox verifications of another tenant until asked to stop; seconds each, inf for a failure."""
     took, number = [], 0
     while not stop.is_set():
         number += 1

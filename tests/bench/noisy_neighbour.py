@@ -97,10 +97,10 @@ class Tenant:
         url, began = f"{self.service.url}/v1/verifications", time.monotonic()
         wire = self.wire[number % len(self.wire)]
         async with self.service.client.post(url, data=wire, headers=headers) as answer:
-            told = await answer.json(content_type=None)
+            body = await answer.json(content_type=None)
             now = time.monotonic()
             after = answer.headers.get("Retry-After")
-            one = Answered(key, answer.status, told.get("code"), after, now, now - began)
+            one = Answered(key, answer.status, body.get("code"), after, now, now - began)
         self.answers.append(one)
         return one
 

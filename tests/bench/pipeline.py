@@ -160,8 +160,8 @@ class Bench:
 def _stages(one: Sampled, cpu_ms: float) -> str:
     """Return the milliseconds of each stage; what no Python thread spent is `native`."""
     stages = one.stages_s + Counter({"native": max(0.0, one.process_s - one.stages_s.total())})
-    told = [f"{stage} {seconds / one.process_s * cpu_ms:.2f}" for stage, seconds in stages.most_common()]
-    return ", ".join(told)
+    results = [f"{stage} {seconds / one.process_s * cpu_ms:.2f}" for stage, seconds in stages.most_common()]
+    return ", ".join(results)
 
 
 def _counts(sampled: Sequence[Sampled], requests: int) -> str:
@@ -173,8 +173,8 @@ def _counts(sampled: Sequence[Sampled], requests: int) -> str:
     for name, many in counts.items():
         whole[name.partition(" ")[0]] += many if "statements of" not in name else 0
     summed = ", ".join(f"{name} {many / requests:.2f}" for name, many in whole.most_common())
-    told = ", ".join(f"{name} {many / requests:.2f}" for name, many in sorted(counts.items()))
-    return f"per request: {summed}\n    {told}"
+    text = ", ".join(f"{name} {many / requests:.2f}" for name, many in sorted(counts.items()))
+    return f"per request: {summed}\n    {text}"
 
 
 def _quantile(seconds: Sequence[float], share: float) -> float:
@@ -189,8 +189,8 @@ async def idle(fleet: StagedFleet) -> None:
     await asyncio.sleep(IDLE_S)
     after, took_s = fleet.spent_s(), time.monotonic() - began
     each = {name: (after[name] - before[name]) / took_s * 1e3 for name in after}
-    told = ", ".join(f"{name} {ms:.1f}" for name, ms in each.items())
-    say(f"\n{fleet.layout}, idle: {sum(each.values()):.1f} ms of processor time a second ({told})")
+    text = ", ".join(f"{name} {ms:.1f}" for name, ms in each.items())
+    say(f"\n{fleet.layout}, idle: {sum(each.values()):.1f} ms of processor time a second ({text})")
 
 
 def say(line: str) -> None:

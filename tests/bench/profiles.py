@@ -94,7 +94,7 @@ async def compare(requests: int, rounds: int) -> list[Turn]:
     return turns
 
 
-def tell(turns: Sequence[Turn]) -> None:
+def report(turns: Sequence[Turn]) -> None:
     """Print the ratio and the processor time per verification, medians over the rounds."""
     by_profile = {
         name: [t for t in turns if t.profile == name] for name in dict.fromkeys(t.profile for t in turns)
@@ -119,4 +119,4 @@ if __name__ == "__main__":
     parser.add_argument("--requests", type=int, default=1_500, help="per round and profile")
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()
-    tell(asyncio.run(compare(chosen.requests, chosen.rounds)))
+    report(asyncio.run(compare(chosen.requests, chosen.rounds)))

@@ -29,12 +29,12 @@ DOUBT: Final = 2.0
 """Standard errors that a slope may owe to chance."""
 
 ALIKE_MOST: Final = 0.95
-"""More correlation than this cannot be told from a slope."""
+"""More correlation than this cannot be distinguished from a slope."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One look at all processes of the service together."""
+    """One look at all processes of the service as one."""
 
     at_s: float
     rss_mib: float

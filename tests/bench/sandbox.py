@@ -5,8 +5,8 @@ does nothing else; the service checks the key, validates the body, keeps two enc
 them, seals personal values, commits record, index, audit and event rows, tells the decision topic and
 seals the audit chain. What is compared is the rate of finished requests, as a ratio.
 
-The laden echo runs in the same turns: the echo with the bare library calls no sandbox verification can do
-without (`tests.bench.burden`). Its share of the bare echo's rate is the most this machine leaves to any
+The laden echo runs in the same turns: the echo with the bare library calls no sandbox verification needs
+(`tests.bench.library_calls`). Its share of the bare echo's rate is the most this machine leaves to any
 service of this shape in one process; the service's share of the laden echo is what our own code costs.
 """
 

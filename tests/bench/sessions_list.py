@@ -34,12 +34,12 @@ from schemas.sessions import VerificationSession
 from streams.ports.records import Change
 from streams.ports.stores import Stores
 from streams.sign_in.session_cookies import COOKIE
-from streams.verification.session_records import session_record
+from streams.verification.records import session_record
 from tests.builders import ACME, NOW
 from tests.contracts.adapters import ROOT_KEY
 from tests.http.support import Front, open_front
 
-TOGETHER: Final = 500
+BATCH_SIZE: Final = 500
 """Sessions in one commit."""
 
 STATUSES: Final = (
@@ -110,15 +110,15 @@ def row(n: int, drawn: random.Random, named: Naming) -> VerificationSession:
 async def fill(stores: Stores, rows: int, named: Naming) -> None:
     """Keep as many sessions."""
     drawn = random.Random(1)
-    for start in range(0, rows, TOGETHER):
-        some = [row(n, drawn, named) for n in range(start, min(start + TOGETHER, rows))]
+    for start in range(0, rows, BATCH_SIZE):
+        some = [row(n, drawn, named) for n in range(start, min(start + BATCH_SIZE, rows))]
         records = tuple(session_record(ACME, one, one.to_bytes(), "f" * 64) for one in some)
         await stores.journal.commit(Change(ACME, records))
 
 
 @asynccontextmanager
 async def serving(front: Front, rows: int, named: Naming = usual) -> AsyncIterator[str]:
-    """Serve the list over as many sessions, to whoever signed in at the front."""
+    """Serve the list over as many sessions, to who signed in at the front."""
     with tempfile.TemporaryDirectory() as folder:
         async with open_sqlite_stores(Path(folder), ROOT_KEY, durable=False) as stores:
             await fill(stores, rows, named)

@@ -127,11 +127,11 @@ async def soak(plan: Plan) -> list[str]:
         explained = plan.explained_bytes * rate * HOUR_S / MIB
         judged = settled(readings, plan.settle_minutes * 60)
         soaked = Soaked(judged, steady.answers, explained, lag, await faults_of(fleet))
-    tell(soaked, steady)
+    report(soaked, steady)
     return soaked.wrong(plan.limits)
 
 
-def tell(soaked: Soaked, steady: OpenLoad) -> None:
+def report(soaked: Soaked, steady: OpenLoad) -> None:
     """Say what was found."""
     p50, p99 = (quantile(steady.latencies_s, share) * 1e3 for share in (0.5, 0.99))
     say(

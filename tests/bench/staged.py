@@ -1,4 +1,4 @@
-"""Runs a role of the service with counters around its clients, and samples its stages when told.
+"""Runs a role of the service with counters around its clients, and samples its stages when reported.
 
 `python -m tests.bench.staged FILE up --port 0` is `veristream up --port 0` but for this: SIGUSR1 begins a
 measurement, SIGUSR2 ends it and writes FILE. Until then it costs one addition per statement and batch. The
@@ -158,14 +158,14 @@ def measure_on_demand(report: Path) -> None:
         sampler.begin()
 
     def end(*_: object) -> None:
-        told = {
+        result = {
             "process_s": sampler.end(),
             "stages_s": sampler.spent_s,
             "places_s": sampler.places_s,
             "counts": COUNTS,
         }
         half = report.with_suffix(".half")
-        half.write_text(json.dumps(told))
+        half.write_text(json.dumps(result))
         half.rename(report)
 
     signal.signal(signal.SIGUSR1, begin)

@@ -47,7 +47,7 @@ _OPTIONS: Final = {"up": ("--port", "0"), "front": ("--port", "0"), "broker": ()
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What one process told of a measurement."""
+    """What one process notified of a measurement."""
 
     process_s: float
     stages_s: Counter[str]
@@ -65,7 +65,7 @@ class Member:
     said: str
 
     def spent_s(self) -> tuple[float, float]:
-        """Return the processor seconds of the process, and of its children together."""
+        """Return the processor seconds of the process, and of its children included."""
         find: Any = psutil.Process  # untyped
         own = find(self.process.pid)
         return _cpu_s(own), sum(map(_cpu_s, own.children(recursive=True)))
@@ -80,10 +80,10 @@ class Member:
         async with asyncio.timeout(START_S):
             while not self.report.exists():  # noqa: ASYNC110 - another process writes it
                 await asyncio.sleep(0.05)
-        told = json.loads(self.report.read_text())
+        answer = json.loads(self.report.read_text())
         self.report.unlink()
-        seen = (Counter(told[name]) for name in ("stages_s", "places_s", "counts"))
-        return Sampled(told["process_s"], *seen)
+        seen = (Counter(answer[name]) for name in ("stages_s", "places_s", "counts"))
+        return Sampled(answer["process_s"], *seen)
 
     async def stop(self) -> None:
         """End it."""
@@ -113,7 +113,7 @@ class StagedFleet:
     """Process ids of Kafka and Cassandra."""
 
     def spent_s(self) -> dict[str, float]:
-        """Return the processor seconds of each process, those of vision children together."""
+        """Return the processor seconds of each process, those of vision children included."""
         spent, children = {}, 0.0
         for member in self.members:
             spent[member.name], of_children = member.spent_s()

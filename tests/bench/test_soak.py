@@ -52,7 +52,7 @@ def test_memory_that_grows_only_at_first_is_forgiven() -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "told"),
+    ("broken", "text"),
     [
         (soaked(readings(rss=lambda n: 500 + n / 10)), "memory grows"),
         (soaked(readings(fds=lambda n: 80 + n // 4)), "fds grow"),
@@ -64,11 +64,11 @@ def test_memory_that_grows_only_at_first_is_forgiven() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_wrong_is_named_and_nothing_else(broken: Soaked, told: str) -> None:
+def test_what_is_wrong_is_named_and_nothing_else(broken: Soaked, text: str) -> None:
     wrong = broken.wrong(Limits())
 
     assert len(wrong) == 1
-    assert told in wrong[0]
+    assert text in wrong[0]
 
 
 def test_memory_that_is_explained_is_forgiven() -> None:

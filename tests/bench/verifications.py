@@ -3,7 +3,7 @@
 Run it with `python -m tests.bench.verifications`.
 
 Bare: as many threads as the service uses, each reading documents and comparing faces with the same engines
-and nothing else. Service: the same images posted over HTTP, kept, evaluated, committed, audited and told.
+and nothing else. Service: the same images posted over HTTP, stored, evaluated, committed, audited, published.
 What is compared is finished verifications per second, as a ratio; memory is the service's own, at its end.
 """
 

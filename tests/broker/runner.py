@@ -65,7 +65,7 @@ class BrokerProcess:
 
 
 async def serve(directory: Path, fsync: Fsync, file_limit: int) -> None:
-    """Run until told to stop; no file may grow beyond `file_limit` bytes, if it is not 0."""
+    """Run until asked to stop; no file may grow beyond `file_limit` bytes, if it is not 0."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     settings = BrokerSettings(directory, fsync=fsync, flush_interval_s=0.02, segment_bytes=200_000)

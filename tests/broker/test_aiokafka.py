@@ -212,7 +212,7 @@ class Churn:
         self.complete = asyncio.Event()
 
     async def consume(self, leave: asyncio.Event) -> None:
-        """Be a member of the group until told to leave."""
+        """Be a member of the group until asked to leave."""
         consumer = AIOKafkaConsumer(
             bootstrap_servers=self.broker.address,
             group_id="churn",

@@ -1,4 +1,4 @@
-"""The broker as a whole: its directory, its address, its topics, its house-keeping."""
+"""The broker as a whole: its directory, its address, its topics, its housekeeping."""
 
 import asyncio
 import os
@@ -61,13 +61,13 @@ async def test_a_directory_in_use_by_another_process_is_refused_until_that_one_d
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "broker.example"])  # noqa: S104 - refused
-async def test_an_address_others_can_reach_is_refused_with_its_mend(tmp_path: Path, host: str) -> None:
+async def test_an_address_others_can_reach_is_refused_with_its_fix(tmp_path: Path, host: str) -> None:
     with pytest.raises(RemoteAddressRefused, match="allow_remote"):
         async with Broker(BrokerSettings(tmp_path, host=host)):
             pass
 
 
-async def test_clients_are_told_the_address_they_reached_it_at(tmp_path: Path) -> None:
+async def test_clients_learn_the_address_they_reached_it_at(tmp_path: Path) -> None:
     everywhere = "0.0.0.0"  # noqa: S104 - allowed for this test
     async with (
         Broker(BrokerSettings(tmp_path, host=everywhere, allow_remote=True)) as broker,
@@ -155,7 +155,7 @@ async def test_a_deleted_topic_made_again_is_empty(settings: BrokerSettings) -> 
     assert len(list((settings.directory / "topics").iterdir())) == 1
 
 
-async def test_a_consumer_waiting_for_a_topic_is_told_of_its_deletion(broker: Broker) -> None:
+async def test_a_consumer_waiting_for_a_topic_is_notified_of_its_deletion(broker: Broker) -> None:
     await create_topic(broker.address, "t")
     partition = broker._topics.partition("t", 0)
     assert partition is not None

@@ -116,11 +116,11 @@ def test_a_tombstone_stays_until_it_was_kept_long_enough(tmp_path: Path) -> None
     closed(log)
 
     compacted(log)
-    kept = values(log)
+    stored = values(log)
     log.compact_to = 0
     compacted(log, LATE_MS)
 
-    assert kept == [(1, b"k"), (2, b"other")]
+    assert stored == [(1, b"k"), (2, b"other")]
     assert values(log) == [(2, b"other")]
 
 

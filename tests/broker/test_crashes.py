@@ -96,7 +96,7 @@ async def test_a_killed_broker_keeps_every_acknowledged_record(tmp_path: Path, f
     assert len(found) == len(set(found))
 
 
-async def test_a_full_disk_is_told_to_the_producer_and_ends_with_the_shortage(tmp_path: Path) -> None:
+async def test_a_full_disk_is_asked_to_the_producer_and_ends_with_the_shortage(tmp_path: Path) -> None:
     async with BrokerProcess(tmp_path, file_limit=60_000) as process:
         # the records are old, and the first sweep must not remove them on a slow machine
         await create_topic(process.address, "t", retention_ms="-1")
@@ -136,7 +136,7 @@ async def test_a_commit_on_a_full_disk_is_refused_and_the_one_before_stays(tmp_p
         async with await Talk.to(int(process.address.split(":")[1])) as talk:
             codes = [await _commit(talk, position) for position in range(60)]
             refused = codes.index(ErrorCode.coordinator_not_available)
-            kept = await _committed(talk)
+            stored = await _committed(talk)
             process.give_space()
             again = await _commit(talk, 1000)
         await process.kill()
@@ -144,7 +144,7 @@ async def test_a_commit_on_a_full_disk_is_refused_and_the_one_before_stays(tmp_p
         after_restart = await _committed(talk)
 
     assert set(codes[:refused]) == {ErrorCode.none}
-    assert kept == max(position for position, code in enumerate(codes) if code is ErrorCode.none)
+    assert stored == max(position for position, code in enumerate(codes) if code is ErrorCode.none)
     assert (again, after_restart) == (ErrorCode.none, 1000)
 
 
@@ -165,7 +165,7 @@ async def _committed(talk: Talk) -> int:
 
 
 class FailingSync:
-    """An fsync that fails as often as it is told to."""
+    """An fsync that fails as often as it is asked to."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.failures = 0

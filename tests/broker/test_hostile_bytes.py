@@ -19,7 +19,7 @@ from tests.broker.test_versions import TABLE, smallest
 
 
 async def alive(broker: Broker) -> bool:
-    """Tell whether another client is served."""
+    """Return whether another client is served."""
     async with await Talk.to(broker.port) as talk:
         return bool((await talk.ask(smallest(load_request_schema(18, 0)))).api_keys)
 
@@ -163,7 +163,7 @@ async def test_no_more_connections_are_held_than_allowed(tmp_path: Path) -> None
             talk.writer.close()
 
 
-async def test_half_sent_requests_together_use_only_so_much_memory(tmp_path: Path) -> None:
+async def test_half_sent_requests_at_once_use_only_so_much_memory(tmp_path: Path) -> None:
     async with Broker(BrokerSettings(tmp_path, max_buffered_bytes=1_000_000)) as broker:
         talks = [await Talk.to(broker.port) for _ in range(10)]
         for talk in talks:
@@ -190,13 +190,13 @@ async def test_a_client_that_does_not_read_is_not_answered_without_end(broker: B
         assert await alive(broker)
         listener = broker._listener
         assert listener is not None
-        held = max(connection._transport.get_write_buffer_size() for connection in listener.connections)
+        buffered = max(connection._transport.get_write_buffer_size() for connection in listener.connections)
 
-    assert held < 3 * (8 << 20)
+    assert buffered < 3 * (8 << 20)
     gc.collect()
 
 
-async def test_an_unknown_fetch_session_is_told_so(broker: Broker) -> None:
+async def test_an_unknown_fetch_session_is_answered_so(broker: Broker) -> None:
     async with await Talk.to(broker.port) as talk:
         answer = await talk.ask(fetch_request("t", 0, session_id=5))
     assert answer.error_code.value == 70

@@ -22,7 +22,7 @@ T0_MS = T0_S * 1000
 
 
 class Clock:
-    """A wall clock that stands still until it is set."""
+    """A wall clock that stays as it is until it is set."""
 
     def __init__(self) -> None:
         self.ms = T0_MS

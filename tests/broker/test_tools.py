@@ -16,7 +16,7 @@ from tests.broker.requests import produce_request
 
 
 def forget(topic: str, *partitions: int) -> deletion.OffsetDeleteRequest:
-    """The wish that group g forgets these partitions."""
+    """The command that group g forgets these partitions."""
     parts = tuple(deletion.OffsetDeleteRequestPartition(partition_index=i32(p)) for p in partitions)
     asked = deletion.OffsetDeleteRequestTopic(name=TopicName(topic), partitions=parts)
     return deletion.OffsetDeleteRequest(group_id=GroupId("g"), topics=(asked,))
@@ -89,7 +89,7 @@ async def test_an_unknown_partition_is_named_and_the_others_are_forgotten(broker
     assert await committed(broker) == [5, None]
 
 
-async def test_the_size_of_every_partition_is_told(broker: Broker) -> None:
+async def test_the_size_of_every_partition_is_reported(broker: Broker) -> None:
     await create_topic(broker.address, "t", partitions=2)
     batch = one(b"value")
     async with await Talk.to(broker.port) as talk:

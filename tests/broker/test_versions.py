@@ -72,14 +72,14 @@ async def test_an_empty_request_of_every_version_is_answered(broker: Broker, key
             assert await talk.ask(request) is not None
 
 
-async def test_api_versions_are_told_in_every_version_and_claim_produce_from_0(broker: Broker) -> None:
+async def test_api_versions_are_reported_in_every_version_and_claim_produce_from_0(broker: Broker) -> None:
     async with await Talk.to(broker.port) as talk:
         for version in versions(18):
             words = load_request_schema(18, version)
             answer = await talk.ask(smallest(words))
-            told = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
-            assert told[0] == (0, 9)
-            assert told[1] == (4, 12)
+            result = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+            assert result[0] == (0, 9)
+            assert result[1] == (4, 12)
 
 
 async def test_an_unknown_version_of_api_versions_is_answered_with_what_is_known(broker: Broker) -> None:

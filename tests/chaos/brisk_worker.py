@@ -42,11 +42,11 @@ async def _work(data_dir: Path) -> None:
     settings = read_settings(data_dir=data_dir)
     configure_logging(settings.log_format, settings.log_level)
     access = access_of(settings)
-    async with open_deployment(settings) as house:
+    async with open_deployment(settings) as deployment:
         await prepare_topics(access)
         async with (
-            LogWriter(access, house.record_keys) as writer,
-            open_worker(settings, house, writer, access, pace=BRISK),
+            LogWriter(access, deployment.record_keys) as writer,
+            open_worker(settings, deployment, writer, access, pace=BRISK),
         ):
             sys.stdout.write("worker is ready: brisk\n")
             sys.stdout.flush()

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import uuid4
 
 from streams.runtime.kafka_client_config import LogAccess
-from tests.chaos.doom import Point
+from tests.chaos.crash_points import Point
 from tests.chaos.proxy import Proxy
 from tests.chaos.sizes import is_thorough
 from tests.engines.cassandra_server import CassandraServer

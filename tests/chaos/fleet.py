@@ -16,8 +16,8 @@ from app.kafka.cluster import access_of
 from app.settings import read_settings
 from streams.runtime.authentication import RecordKeys
 from streams.runtime.kafka_client_config import LogAccess
-from tests.chaos import doomed_worker
-from tests.chaos.doom import Point
+from tests.chaos import faulty_worker
+from tests.chaos.crash_points import Point
 from tests.chaos.store_lock import nobody_reads_or_writes, nobody_writes
 from tests.journeys.service import (
     Role,
@@ -164,21 +164,21 @@ class Fleet:
         """Start a worker of all streams, or of those the arguments say."""
         return await self._start("worker", *arguments, given=self.given(**more))
 
-    async def doomed_worker(self, point: str, nth: int, **more: str) -> Role:
-        """Start a worker that kills itself when it comes to the point for the nth time; see `doom.py`.
+    async def crashing_worker(self, point: str, nth: int, **more: str) -> Role:
+        """Start a worker that kills itself when it reaches the point for the nth time; see `crash_points.py`.
 
         With a backlog it may do so before it says that it is ready.
         """
         given = self.given(**more)
-        return self._kept(
+        return self._track(
             await start_preloaded(
-                self.data_dir, "doomed", point, str(nth), given=given, run=doomed_worker.run
+                self.data_dir, "crashing", point, str(nth), given=given, run=faulty_worker.run
             )
         )
 
     async def odd_worker(self, run: Run, *arguments: str) -> Role:
-        """Start one of the other workers of `doomed_worker.py`."""
-        return self._kept(await start_preloaded(self.data_dir, *arguments, given=self.given(), run=run))
+        """Start one of the other workers of `faulty_worker.py`."""
+        return self._track(await start_preloaded(self.data_dir, *arguments, given=self.given(), run=run))
 
     async def command(self, *arguments: str) -> Any:
         """Run one command with --json and return what it prints."""
@@ -192,11 +192,11 @@ class Fleet:
         self.tenant, self.live_key, self.test_key = await make_tenant(self.data_dir, given=self.given())
 
     async def _start(self, *arguments: str, given: Mapping[str, str]) -> Role:
-        role = self._kept(await start_preloaded(self.data_dir, *arguments, given=given))
+        role = self._track(await start_preloaded(self.data_dir, *arguments, given=given))
         assert role.said, role.log.read_text()
         return role
 
-    def _kept(self, role: Role) -> Role:
+    def _track(self, role: Role) -> Role:
         self.roles.append(role)
         return role
 
@@ -210,7 +210,7 @@ class Fleet:
         """What every process of this deployment has written on stderr."""
         return sorted(self.data_dir.glob("*.log"))
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Print the last of what every process said, which a test that fails shows."""
         for log in self.logs:
             print_last(log)
@@ -231,7 +231,7 @@ async def running_fleet(
         finally:
             await end_all(fleet.roles, engines)
     except BaseException:
-        fleet.tell()
+        fleet.report()
         raise
 
 

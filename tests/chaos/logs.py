@@ -20,11 +20,11 @@ COMMANDS: Final = Topic.VERIFICATION_COMMANDS
 
 
 @dataclass
-class Told:
+class DecisionLog:
     """The decision topic."""
 
     sequences: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """Of each verification, the sequence of its own events in the order they were first told."""
+    """Of each verification, the sequence of its own events in the order they were first published."""
     repeats: int = 0
 
     def meet(self, delivery: Delivery, _: datetime) -> None:
@@ -39,11 +39,11 @@ class Told:
             own.append(event.sequence)
 
 
-async def told_by(access: LogAccess) -> Told:
+async def decision_log_of(access: LogAccess) -> DecisionLog:
     """Return what the decision topic tells."""
-    told = Told()
-    await read_topics(access, lambda name: name == Topic.DECISIONS, told.meet)
-    return told
+    published = DecisionLog()
+    await read_topics(access, lambda name: name == Topic.DECISIONS, published.meet)
+    return published
 
 
 async def deliveries_in(access: LogAccess, topic: Topic = COMMANDS) -> list[Delivery]:

@@ -85,10 +85,10 @@ class Proxy:
         return f"127.0.0.1:{self.port}"
 
     @contextmanager
-    def held(self, ways: frozenset[Way] = BOTH) -> Iterator[None]:
+    def delayed(self, ways: frozenset[Way] = BOTH) -> Iterator[None]:
         """Let nothing pass these ways for the length of the context; it passes afterwards.
 
-        So a black hole in a network looks: nobody is told, and TCP repeats everything once it is gone.
+        So a black hole in a network looks: nobody is notified, and TCP repeats everything once it is gone.
         """
         for way in ways:
             self._flowing[way].clear()

@@ -32,12 +32,12 @@ def seconds(default: float) -> float:
 
 
 def is_thorough() -> bool:
-    """Tell whether somebody asked for a profile, and so for all that can be done on it."""
+    """Return whether somebody asked for a profile, and so for all that can be done on it."""
     return os.environ.get("CHAOS_PROFILES", "") in {"all", "engines"}
 
 
 def is_scaled() -> bool:
-    """Tell whether the runs are larger than they are by default."""
+    """Return whether the runs are larger than they are by default."""
     return "CHAOS_COMMANDS" in os.environ or "CHAOS_EVENTS" in os.environ
 
 

@@ -21,7 +21,7 @@ _LOCKS: Final = 8
 
 @asynccontextmanager
 async def nobody_reads_or_writes(data_dir: Path) -> AsyncIterator[None]:
-    """Hold every lock of the database for the length of the context; whoever reads just now finishes."""
+    """Hold every lock of the database for the length of the context; who reads just now finishes."""
     file = os.open(data_dir / f"{DATABASE_FILE}-shm", os.O_RDWR)
     try:
         await asyncio.to_thread(fcntl.lockf, file, fcntl.LOCK_EX, _LOCKS, _FIRST_LOCK)
@@ -42,7 +42,7 @@ async def nobody_writes(data_dir: Path) -> AsyncIterator[None]:
 
 
 async def can_be_written(data_dir: Path, within_s: float = 1.0) -> bool:
-    """Tell whether the lock of the writer is to be had, whoever has it for a moment."""
+    """Return whether the lock of the writer is to be had, who has it for a moment."""
     with (
         suppress(sqlite3.OperationalError),
         closing(

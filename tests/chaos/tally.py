@@ -26,7 +26,7 @@ RUNS: Final[list[Run]] = []
 LOST: Final = ("I1", "I7")
 TWICE: Final = ("I2", "I4", "I5")
 MISAUDITED: Final = ("I3", "I10")
-"""A command that is lost; decided or told twice; audited twice or not at all."""
+"""A command that is lost; decided or published twice; audited twice or not at all."""
 
 
 def answer_of(looks: Iterable[Mapping[str, Any]]) -> dict[str, int]:

@@ -7,9 +7,9 @@ from typing import Any
 
 from aiohttp import ClientSession
 
-from tests.chaos.crowd import open_client
-from tests.chaos.doom import Point
+from tests.chaos.crash_points import Point
 from tests.chaos.fleet import Fleet, running_fleet
+from tests.chaos.load import open_client
 from tests.chaos.verdict import check
 from tests.journeys.people import Person, sign_in
 from tests.journeys.service import small_request
@@ -27,19 +27,19 @@ async def until_answered(person: Person, path: str, body: Any = None) -> Any:
     """Send a command again and again until it is carried out, or was carried out before."""
     async with asyncio.timeout(180):
         while True:
-            status, told = await person.ask("POST", path, json=body)
+            status, response = await person.ask("POST", path, json=body)
             if status in {200, 409}:
-                return told
-            assert status == 503, told
+                return response
+            assert status == 503, response
             await asyncio.sleep(0.3)
 
 
 async def die_in_between(fleet: Fleet, person: Person, point: Point, path: str, body: Any) -> None:
     """Let a worker die at the point of the command, another take over, and send the command again."""
-    doomed = await fleet.doomed_worker(point, 1)
+    crashing = await fleet.crashing_worker(point, 1)
     asked = asyncio.create_task(person.ask("POST", path, json=body))
     async with asyncio.timeout(180):
-        assert await doomed.process.wait() == -9
+        assert await crashing.process.wait() == -9
     worker = await fleet.worker()
     await asked
     await until_answered(person, path, body)

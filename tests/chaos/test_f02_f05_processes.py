@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.crowd import CUT, Crowd, open_client
 from tests.chaos.fleet import Embedded, Fleet, Profile, running_fleet
-from tests.chaos.logs import told_by
+from tests.chaos.load import CUT, Load, open_client
+from tests.chaos.logs import decision_log_of
 from tests.chaos.sizes import commands, seconds, seeded
 from tests.chaos.store_lock import can_be_written
 from tests.chaos.verdict import check
@@ -22,23 +22,23 @@ STORMS = 4
 async def test_a_front_that_dies_with_requests_in_flight_leaves_one_record_for_each(
     tmp_path: Path, profile: Profile
 ) -> None:
-    """F2: whoever asked sees the connection cut; the same key at another front finds the one record."""
+    """F2: who asked sees the connection cut; the same key at another front finds the one record."""
     chance = seeded("F2")
     async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
         front, _ = await asyncio.gather(fleet.front(), fleet.worker())
-        crowd = Crowd(client, front.url, fleet.test_key, commands(100), scenario="slow:300ms")
-        posting = asyncio.create_task(crowd.post_all(at_once=IN_FLIGHT))
-        await crowd.until(chance.uniform(0.05, 0.4))
+        load = Load(client, front.url, fleet.test_key, commands(100), scenario="slow:300ms")
+        posting = asyncio.create_task(load.post_all(at_once=IN_FLIGHT))
+        await load.until(chance.uniform(0.05, 0.4))
         await front.kill()
         await posting
-        crowd.url = (await fleet.front()).url
-        await crowd.settle_all()
-        rows = await crowd.audit_rows()
+        load.url = (await fleet.front()).url
+        await load.settle_all()
+        rows = await load.audit_rows()
         await check(fleet)
 
-    assert crowd.outcomes[CUT] > 0
-    assert crowd.patient
-    assert Counter(rows.values()) == {1: crowd.commands}
+    assert load.outcomes[CUT] > 0
+    assert load.patient
+    assert Counter(rows.values()) == {1: load.commands}
 
 
 async def test_workers_that_come_and_go_lose_nothing_and_keep_the_order_of_each_subject(
@@ -48,19 +48,19 @@ async def test_workers_that_come_and_go_lose_nothing_and_keep_the_order_of_each_
     seeded("F4")
     async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
         front, _ = await asyncio.gather(fleet.front(), fleet.worker())
-        crowd, enough = Crowd(client, front.url, fleet.test_key), asyncio.Event()
-        posting = asyncio.create_task(crowd.keep_posting(enough, at_once=16))
+        load, enough = Load(client, front.url, fleet.test_key), asyncio.Event()
+        posting = asyncio.create_task(load.keep_posting(enough, at_once=16))
         for storm in range(STORMS):
             worker = await fleet.worker()
             await (worker.kill() if storm % 2 else worker.stop())
         enough.set()
         await posting
-        settled = await crowd.settle_all()
+        settled = await load.settle_all()
         await check(fleet)
-        told = await told_by(profile.access)
+        published = await decision_log_of(profile.access)
 
-    assert crowd.patient
-    assert {number: told.sequences[name] for number, name in settled.items()} == {
+    assert load.patient
+    assert {number: published.sequences[name] for number, name in settled.items()} == {
         number: [1, 2] for number in settled
     }
 
@@ -85,19 +85,19 @@ async def test_a_worker_that_sleeps_through_its_session_decides_nothing_twice(
     chance = seeded("F5")
     async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
         front, zombie, _ = await asyncio.gather(fleet.front(), fleet.worker(), fleet.worker())
-        crowd = Crowd(client, front.url, fleet.test_key, commands(60), scenario="slow:400ms")
-        posting = asyncio.create_task(crowd.post_all(at_once=24))
-        await crowd.until(chance.uniform(0.1, 0.5))
+        load = Load(client, front.url, fleet.test_key, commands(60), scenario="slow:400ms")
+        posting = asyncio.create_task(load.post_all(at_once=24))
+        await load.until(chance.uniform(0.1, 0.5))
         await send_to_sleep(fleet, zombie, profile)
         await posting  # the other worker takes over and answers everything
         await asyncio.sleep(seconds(0))  # a longer sleep for long runs
         zombie.process.send_signal(signal.SIGCONT)
-        await crowd.settle_all()
-        late = Crowd(client, front.url, fleet.test_key, 16, name="late")
+        await load.settle_all()
+        late = Load(client, front.url, fleet.test_key, 16, name="late")
         await late.post_all()
-        rows = await crowd.audit_rows()
+        rows = await load.audit_rows()
         await check(fleet)
         assert zombie.process.returncode is None
 
-    assert crowd.patient, crowd.outcomes
-    assert Counter(rows.values()) == {1: crowd.commands + late.commands}
+    assert load.patient, load.outcomes
+    assert Counter(rows.values()) == {1: load.commands + late.commands}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.crowd import LATER, Crowd, open_client
 from tests.chaos.engines_profile import Engines, through
 from tests.chaos.fleet import running_fleet
+from tests.chaos.load import LATER, Load, open_client
 from tests.chaos.proxy import Way
 from tests.chaos.sizes import commands, seconds, seeded
 from tests.chaos.verdict import check
@@ -29,10 +29,10 @@ PARTED_S = 6.0
 """Longer than a request waits for Cassandra."""
 
 
-async def test_a_store_that_answers_after_seconds_is_waited_for_or_told(
+async def test_a_store_that_answers_after_seconds_is_waited_for_or_reported(
     tmp_path: Path, engines: Engines
 ) -> None:
-    """F8: liveness is answered meanwhile; whoever waited too long finds the decision later."""
+    """F8: liveness is answered meanwhile; who waited too long finds the decision later."""
     seeded("F8 link")
     settings = {"SERVICE_ANSWER_TIMEOUT_S": "4"}
     async with (
@@ -41,20 +41,20 @@ async def test_a_store_that_answers_after_seconds_is_waited_for_or_told(
         open_client() as client,
     ):
         front, _ = await asyncio.gather(fleet.front(**through(link)), fleet.worker(**through(link)))
-        crowd = Crowd(client, front.url, fleet.test_key, LATE)
+        load = Load(client, front.url, fleet.test_key, LATE)
         link.latency_s = EACH_WAY_S
-        await crowd.post_all(at_once=LATE)
+        await load.post_all(at_once=LATE)
         async with client.get(f"{front.url}/livez") as answer:
             live = answer.status
         link.latency_s = 0.0
-        await crowd.settle_all()
-        rows = await crowd.audit_rows()
+        await load.settle_all()
+        rows = await load.audit_rows()
         await check(fleet)
 
     assert live == 200
-    assert {status for status, _ in crowd.outcomes} <= {200, 201, 500, 503}
-    assert {code for _, code in crowd.outcomes if code} <= LATER
-    assert Counter(rows.values()) == {1: crowd.commands}
+    assert {status for status, _ in load.outcomes} <= {200, 201, 500, 503}
+    assert {code for _, code in load.outcomes if code} <= LATER
+    assert Counter(rows.values()) == {1: load.commands}
 
 
 async def test_a_decision_whose_acknowledgement_is_lost_stands_and_is_not_made_again(
@@ -68,19 +68,19 @@ async def test_a_decision_whose_acknowledgement_is_lost_stands_and_is_not_made_a
         open_client() as client,
     ):
         front, _ = await asyncio.gather(fleet.front(), fleet.worker(**through(link)))
-        crowd = Crowd(client, front.url, fleet.test_key, commands(60))
-        posting = asyncio.create_task(crowd.post_all(at_once=8))
+        load = Load(client, front.url, fleet.test_key, commands(60))
+        posting = asyncio.create_task(load.post_all(at_once=8))
         for moment in sorted(chance.uniform(0.05, 0.7) for _ in range(4)):
-            await crowd.until(moment)
+            await load.until(moment)
             link.lose_answer(APPLIED)
         await posting
-        await crowd.settle_all()
-        rows = await crowd.audit_rows()
+        await load.settle_all()
+        rows = await load.audit_rows()
         await check(fleet)
 
     assert link.lost > 0
-    assert crowd.patient
-    assert Counter(rows.values()) == {1: crowd.commands}
+    assert load.patient
+    assert Counter(rows.values()) == {1: load.commands}
 
 
 async def test_a_one_way_partition_between_store_and_front_or_worker_heals_without_loss(
@@ -97,21 +97,21 @@ async def test_a_one_way_partition_between_store_and_front_or_worker_heals_witho
         front, _ = await asyncio.gather(
             fleet.front(**through(before_front)), fleet.worker(**through(before_worker))
         )
-        crowds = []
+        loads = []
         links = chance.sample([before_front, before_worker], 2)
         for number, (link, ways) in enumerate(zip(links, chance.sample(ONE_WAY, 2), strict=True)):
-            crowd = Crowd(client, front.url, fleet.test_key, commands(40), name=f"round-{number}")
-            posting = asyncio.create_task(crowd.post_all(at_once=16))
-            await crowd.until(chance.uniform(0.1, 0.4))
-            with link.held(ways):
+            load = Load(client, front.url, fleet.test_key, commands(40), name=f"round-{number}")
+            posting = asyncio.create_task(load.post_all(at_once=16))
+            await load.until(chance.uniform(0.1, 0.4))
+            with link.delayed(ways):
                 await asyncio.sleep(seconds(PARTED_S))
             await posting
-            crowds.append(crowd)
-        for crowd in crowds:
-            await crowd.settle_all()
-        rows = await crowds[0].audit_rows()
+            loads.append(load)
+        for load in loads:
+            await load.settle_all()
+        rows = await loads[0].audit_rows()
         await check(fleet)
 
-    assert {status for crowd in crowds for status, _ in crowd.outcomes} <= {200, 201, 500, 503}
-    assert {code for crowd in crowds for status, code in crowd.outcomes if status >= 500} <= LATER
-    assert Counter(rows.values()) == {1: sum(crowd.commands for crowd in crowds)}
+    assert {status for load in loads for status, _ in load.outcomes} <= {200, 201, 500, 503}
+    assert {code for load in loads for status, code in load.outcomes if status >= 500} <= LATER
+    assert Counter(rows.values()) == {1: sum(load.commands for load in loads)}

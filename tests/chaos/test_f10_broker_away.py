@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.crowd import LATER, Crowd, open_client
 from tests.chaos.fleet import Profile, running_fleet
+from tests.chaos.load import LATER, Load, open_client
 from tests.chaos.sizes import commands, seeded
 from tests.chaos.verdict import check
 
 
-async def told(crowd: Crowd, path: str) -> tuple[int, dict[str, Any]]:
+async def health(load: Load, path: str) -> tuple[int, dict[str, Any]]:
     """Ask the front how it is."""
-    async with crowd.client.get(f"{crowd.url}{path}") as answer:
+    async with load.client.get(f"{load.url}{path}") as answer:
         return answer.status, await answer.json()
 
 
 @pytest.mark.on_engines
-async def test_what_is_posted_while_the_broker_is_away_is_told_so_and_decided_once_it_is_back(
+async def test_what_is_posted_while_the_broker_is_away_is_answered_so_and_decided_once_it_is_back(
     tmp_path: Path, profile: Profile
 ) -> None:
     chance = seeded("F10")
@@ -29,18 +29,18 @@ async def test_what_is_posted_while_the_broker_is_away_is_told_so_and_decided_on
         open_client() as client,
     ):
         front, _ = await asyncio.gather(fleet.front(), fleet.worker())
-        under_way = Crowd(client, front.url, fleet.test_key, count, name="under-way")
-        away = Crowd(client, front.url, fleet.test_key, count // 3, name="away")
+        under_way = Load(client, front.url, fleet.test_key, count, name="under-way")
+        away = Load(client, front.url, fleet.test_key, count // 3, name="away")
         posting = asyncio.create_task(under_way.post_all())
         await under_way.until(chance.uniform(0.1, 0.6))
         await profile.kill_broker()
         await away.post_all(at_once=count)
-        live, _ = await told(away, "/livez")
-        ready, causes = await told(away, "/readyz")
+        live, _ = await health(away, "/livez")
+        ready, causes = await health(away, "/readyz")
         await posting
         await profile.start_broker()
 
-        settled = [await crowd.settle_all() for crowd in (under_way, away)]
+        settled = [await load.settle_all() for load in (under_way, away)]
 
         assert {(status, code in LATER) for status, code in away.outcomes} <= {(500, True), (503, True)}
         assert {status for status, _ in under_way.outcomes} <= {201, 500, 503}

@@ -1,7 +1,7 @@
 """F11: the broker loses commands it had acknowledged, some or all it has; the same key brings them again.
 
 Accepted means answered 2xx, and that comes with the decision alone: a command lost before was answered
-503 DECISION_PENDING, its evidence is kept under derived ids, and whoever sends the key again has it
+503 DECISION_PENDING, its evidence is kept under derived ids, and who sends the key again has it
 decided. What was answered stands in the store and needs no log.
 """
 
@@ -16,8 +16,8 @@ from app.kafka.cluster import prepare_topics
 from schemas.topics import Topic
 from streams.runtime.kafka_client_config import LogAccess
 from tests.agents.support import until
-from tests.chaos.crowd import Crowd, open_client
 from tests.chaos.fleet import Embedded, Fleet, Profile, running_fleet
+from tests.chaos.load import Load, open_client
 from tests.chaos.sizes import commands, seeded
 from tests.chaos.verdict import BOUND_S, check, violations
 
@@ -52,11 +52,11 @@ async def test_commands_the_broker_lost_are_decided_when_their_keys_come_again(
         open_client() as client,
     ):
         front, worker = await asyncio.gather(fleet.front(), fleet.worker())
-        decided = Crowd(client, front.url, fleet.test_key, count, name="decided")
+        decided = Load(client, front.url, fleet.test_key, count, name="decided")
         await decided.post_all(at_once=4)
         await decided.settle_all()
         await worker.kill()
-        lost = Crowd(client, front.url, fleet.test_key, count, name="lost")
+        lost = Load(client, front.url, fleet.test_key, count, name="lost")
         await lost.post_all(at_once=count)
         await lose_commands(profile.access)
         await fleet.worker()
@@ -83,13 +83,13 @@ async def test_a_broker_that_lost_everything_takes_new_commands_and_loses_no_dec
         open_client() as client,
     ):
         front, _ = await asyncio.gather(fleet.front(), fleet.worker())
-        before = Crowd(client, front.url, fleet.test_key, 3 * count, name="before")
+        before = Load(client, front.url, fleet.test_key, 3 * count, name="before")
         await before.post_all(at_once=4)
         decided = await before.settle_all()
         await profile.kill_broker()
         wipe(tmp_path / "broker")
         await profile.start_broker()
-        after = Crowd(client, front.url, fleet.test_key, count, name="after")
+        after = Load(client, front.url, fleet.test_key, count, name="after")
         await after.post_all(at_once=4)
 
         await after.settle_all()
@@ -100,7 +100,7 @@ async def test_a_broker_that_lost_everything_takes_new_commands_and_loses_no_dec
 
 
 async def only_gone_with_the_log(fleet: Fleet, decided: set[str]) -> bool:
-    """Whether nothing is wrong but that events told before are not in the log any more, which is true."""
+    """Whether nothing is wrong but that events published before are not in the log any more."""
     found = [str(violation) for violation in await violations(fleet)]
     return all(
         "is not in the decision topic" in one and any(name in one for name in decided) for one in found

@@ -5,8 +5,8 @@ from collections import Counter
 from pathlib import Path
 
 from streams.runtime.kafka_client_config import LogAccess
-from tests.chaos.crowd import LATER, Crowd, open_client
 from tests.chaos.fleet import Profile, running_fleet
+from tests.chaos.load import LATER, Load, open_client
 from tests.chaos.proxy import BOTH, Proxy, Way
 from tests.chaos.sizes import commands, seconds, seeded
 from tests.chaos.verdict import check
@@ -43,21 +43,21 @@ async def test_a_partition_between_broker_and_front_or_worker_heals_without_loss
             fleet.worker(**behind(before_worker, profile.access)),
             fleet.worker(),
         )
-        crowds = []
+        loads = []
         links = [before_worker, *chance.sample([before_front, before_worker], 2)]
         for number, (link, ways) in enumerate(zip(links, chance.sample(WAYS, len(WAYS)), strict=True)):
-            crowd = Crowd(client, front.url, fleet.test_key, commands(60), name=f"round-{number}")
-            posting = asyncio.create_task(crowd.post_all(at_once=16))
-            await crowd.until(chance.uniform(0.1, 0.4))
-            with link.held(ways):
+            load = Load(client, front.url, fleet.test_key, commands(60), name=f"round-{number}")
+            posting = asyncio.create_task(load.post_all(at_once=16))
+            await load.until(chance.uniform(0.1, 0.4))
+            with link.delayed(ways):
                 await asyncio.sleep(seconds(8 if number == 0 else 3))
             await posting
-            crowds.append(crowd)
-        for crowd in crowds:
-            await crowd.settle_all()
-        rows = await crowds[0].audit_rows()
+            loads.append(load)
+        for load in loads:
+            await load.settle_all()
+        rows = await loads[0].audit_rows()
         await check(fleet)
 
-    assert {status for crowd in crowds for status, _ in crowd.outcomes} <= {200, 201, 500, 503}
-    assert {code for crowd in crowds for status, code in crowd.outcomes if status >= 500} <= LATER
-    assert Counter(rows.values()) == {1: sum(crowd.commands for crowd in crowds)}
+    assert {status for load in loads for status, _ in load.outcomes} <= {200, 201, 500, 503}
+    assert {code for load in loads for status, code in load.outcomes if status >= 500} <= LATER
+    assert Counter(rows.values()) == {1: sum(load.commands for load in loads)}

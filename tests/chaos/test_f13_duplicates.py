@@ -6,9 +6,9 @@ from pathlib import Path
 
 from streams.runtime.authentication import without_authentication
 from streams.runtime.producer import LogWriter, Outgoing
-from tests.chaos.crowd import Crowd, open_client
 from tests.chaos.fleet import Profile, running_fleet
-from tests.chaos.logs import deliveries_in, forget_progress, told_by, until_caught_up
+from tests.chaos.load import Load, open_client
+from tests.chaos.logs import decision_log_of, deliveries_in, forget_progress, until_caught_up
 from tests.chaos.sizes import commands, seeded
 from tests.chaos.verdict import check
 
@@ -19,9 +19,9 @@ async def test_a_log_read_again_from_its_beginning_decides_nothing_twice(
     chance = seeded("F13")
     async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
         front, worker = await asyncio.gather(fleet.front(), fleet.worker())
-        crowd = Crowd(client, front.url, fleet.test_key, commands(60))
-        await crowd.post_all()
-        await crowd.settle_all()
+        load = Load(client, front.url, fleet.test_key, commands(60))
+        await load.post_all()
+        await load.settle_all()
         sent = await deliveries_in(profile.access)
         again = [
             Outgoing(one.topic, one.key, one.value, tuple(without_authentication(one.headers).items()))
@@ -34,10 +34,10 @@ async def test_a_log_read_again_from_its_beginning_decides_nothing_twice(
         await forget_progress(profile.access)
         await fleet.worker()
         await until_caught_up(profile.access)
-        rows = await crowd.audit_rows()
+        rows = await load.audit_rows()
         await check(fleet)
-        told = await told_by(profile.access)
+        published = await decision_log_of(profile.access)
 
-    assert crowd.patient
-    assert Counter(rows.values()) == {1: crowd.commands}
-    assert told.repeats > 0
+    assert load.patient
+    assert Counter(rows.values()) == {1: load.commands}
+    assert published.repeats > 0

@@ -1,7 +1,7 @@
 """F14: events come twice, late and out of order between keys; who follows the guidance ends where it should.
 
 The guidance (interface G53): an event's resource is the noun of its type, `sequence` rises per resource,
-and whoever has seen a higher one drops the lower.
+and who has seen a higher one drops the lower.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from schemas.ids import SubjectId, VerificationId, derive_id
 from schemas.topics import Topic
 from streams.runtime.event_publisher import KafkaEventPublisher, decision_record
 from streams.runtime.kafka_client_config import LogAccess
-from streams.runtime.outbox_relay import SETTLED_AFTER, Reconciler
+from streams.runtime.outbox_relay import SETTLED_AFTER, OutboxRelay
 from streams.runtime.producer import LogWriter
 from tests.agents.support import KEYS, everything_in, open_broker
 from tests.agents.test_announcer import NOON, commit, event
@@ -28,7 +28,7 @@ ID_OF = {"verification": "verification_id", "review_case": "review_case_id"}
 
 
 class Receiver:
-    """Somebody's system that follows the guidance; it knows each resource as its last event told it."""
+    """Somebody's system that follows the guidance; it knows each resource as its last event reported it."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[str, str], DecisionEvent] = {}
@@ -45,15 +45,15 @@ class Receiver:
     def after(cls, events: Iterable[DecisionEvent]) -> dict[tuple[str, str], DecisionEvent]:
         """What one knows after these events."""
         receiver = cls()
-        for told in events:
-            receiver.take(told)
+        for one in events:
+            receiver.take(one)
         return receiver.known
 
 
-async def told_of(count: int) -> list[DecisionEvent]:
-    """Every event of that many verifications with all kinds of ends, in the order they were told."""
-    stage, told = Stage(), Loudspeaker()
-    stage.announcer = told
+async def published_events(count: int) -> list[DecisionEvent]:
+    """Every event of that many verifications with all kinds of ends, in the order they were published."""
+    stage, result = Stage(), Loudspeaker()
+    stage.announcer = result
     for number in range(count):
         scenario = ("approved", "warn", "review", "reject", "fail")[number % 5]
         await stage.submit(
@@ -62,12 +62,12 @@ async def told_of(count: int) -> list[DecisionEvent]:
             livemode=False,
             request_id=f"req-{number}",
         )
-    return told.events
+    return result.events
 
 
 async def test_shuffled_and_repeated_events_lead_to_the_same_end() -> None:
     chance = seeded("F14")
-    events = await told_of(commands(60))
+    events = await published_events(commands(60))
     in_order = Receiver.after(events)
 
     for _ in range(20):
@@ -77,46 +77,46 @@ async def test_shuffled_and_repeated_events_lead_to_the_same_end() -> None:
 
 
 async def test_an_event_of_a_lower_sequence_changes_nothing() -> None:
-    events = await told_of(5)
+    events = await published_events(5)
     receiver = Receiver()
-    for told in events:
-        receiver.take(told)
+    for one in events:
+        receiver.take(one)
     known = dict(receiver.known)
 
-    for told in reversed(events):
-        receiver.take(told)
+    for one in reversed(events):
+        receiver.take(one)
 
     assert receiver.known == known
 
 
-async def test_what_is_told_again_late_is_the_same_event_byte_for_byte(tmp_path: Path) -> None:
+async def test_what_is_published_again_late_is_the_same_event_byte_for_byte(tmp_path: Path) -> None:
     """The reconciler tells an old event behind a newer one of the same subject; its id gives it away."""
     stores = open_memory_stores(RootKey(b"r" * 32))
     await commit(stores, "ada", "grace")
     async with open_broker(tmp_path) as broker, LogWriter(LogAccess(broker.address), KEYS) as writer:
-        reconciler = Reconciler(stores.journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
-        await writer.write(decision_record(event("ada")))  # told, and died before it was marked
+        relay = OutboxRelay(stores.journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
+        await writer.write(decision_record(event("ada")))  # reported, and died before it was marked
         async with KafkaEventPublisher(writer, stores.journal) as announcer:
             await announcer.announce(ACME, [event("grace")], [])
-        await reconciler.reconcile()
-        told = [record.value for record in await everything_in(broker.address, Topic.DECISIONS)]
+        await relay.relay_pending()
+        published = [record.value for record in await everything_in(broker.address, Topic.DECISIONS)]
 
-    assert sorted(told) == sorted([event("ada").to_bytes()] * 2 + [event("grace").to_bytes()])
+    assert sorted(published) == sorted([event("ada").to_bytes()] * 2 + [event("grace").to_bytes()])
 
 
 async def test_one_subjects_events_keep_their_order_in_the_log(tmp_path: Path) -> None:
     chance = seeded("F14 order")
-    events = await told_of(commands(60))
+    events = await published_events(commands(60))
     async with open_broker(tmp_path) as broker, LogWriter(LogAccess(broker.address), KEYS) as writer:
         for start in range(0, len(events), 10):
             batch = events[start : start + 10]
             await asyncio.gather(*(writer.write(decision_record(one)) for one in batch))
             await asyncio.sleep(chance.choice([0, 0.001]))
-        told = [
+        published = [
             DecisionEvent.from_bytes(record.value)
             for record in await everything_in(broker.address, Topic.DECISIONS)
         ]
 
     for subject in {one.data.subject_id for one in events}:
         of_subject = [one.id for one in events if one.data.subject_id == subject]
-        assert [one.id for one in told if one.data.subject_id == subject] == of_subject
+        assert [one.id for one in published if one.data.subject_id == subject] == of_subject

@@ -9,11 +9,11 @@ from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]  # ships n
 from aiokafka.errors import MessageSizeTooLargeError  # type: ignore[import-untyped]  # ships no types
 
 from schemas.topics import Topic
-from streams.runtime.dead_letters import MOST_KEPT, list_dead_letters
+from streams.runtime.dead_letters import MAX_VALUE_BYTES, list_dead_letters
 from streams.runtime.producer import MAX_RECORD_BYTES, LogWriter, Outgoing
-from tests.chaos.crowd import Crowd, open_client
-from tests.chaos.doomed_worker import run_burying
+from tests.chaos.faulty_worker import run_burying
 from tests.chaos.fleet import Profile, running_fleet
+from tests.chaos.load import Load, open_client
 from tests.chaos.logs import deliveries_in, lag_of, until_caught_up
 from tests.chaos.sizes import seeded
 from tests.chaos.verdict import check
@@ -29,8 +29,8 @@ async def test_poison_is_buried_once_and_what_comes_after_it_is_decided(
     chance = seeded("F15")
     async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
         front, _ = await asyncio.gather(fleet.front(), fleet.worker())
-        crowd = Crowd(client, front.url, fleet.test_key, 40)
-        await crowd.post_all()
+        load = Load(client, front.url, fleet.test_key, 40)
+        await load.post_all()
         sound = (await deliveries_in(profile.access))[0]
         value = sound.value or b""
         poison: list[tuple[bytes | None, bytes | None]] = [
@@ -52,7 +52,7 @@ async def test_poison_is_buried_once_and_what_comes_after_it_is_decided(
                     for (key, raw), place in zip(poison, places, strict=True)
                 )
             )
-        after = Crowd(client, front.url, fleet.test_key, 40, name="after")
+        after = Load(client, front.url, fleet.test_key, 40, name="after")
         await after.post_all()
         await after.settle_all()
         await until_caught_up(profile.access)
@@ -61,7 +61,7 @@ async def test_poison_is_buried_once_and_what_comes_after_it_is_decided(
 
     assert after.patient
     assert Counter((one.delivery.key, one.delivery.value) for one in letters) == Counter(
-        (key, (raw or b"")[:MOST_KEPT]) for key, raw in poison
+        (key, (raw or b"")[:MAX_VALUE_BYTES]) for key, raw in poison
     )
     assert not [one.reason for one in letters if PERSON in one.reason]
 
@@ -81,21 +81,21 @@ async def test_a_value_of_five_megabytes_is_refused_by_the_log(tmp_path: Path, p
 
 
 async def test_buried_commands_sent_again_are_decided_once(tmp_path: Path, profile: Profile) -> None:
-    """F16: a defect buries commands; once it is mended they are sent again, and only once."""
+    """F16: a defect buries commands; once it is fixed they are sent again, and only once."""
     seeded("F16")
     buried = 3
     async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
         front, defective = await asyncio.gather(fleet.front(), fleet.odd_worker(run_burying, "burying"))
-        crowd = Crowd(client, front.url, fleet.test_key, buried)
-        await crowd.post_all(at_once=1)
+        load = Load(client, front.url, fleet.test_key, buried)
+        await load.post_all(at_once=1)
         await defective.stop()
         await fleet.worker()
         sent = [await fleet.command("dlq", "redrive") for _ in range(2)]
         await until_caught_up(profile.access)
-        rows = await crowd.audit_rows()
-        settled = await crowd.settle_all()
+        rows = await load.audit_rows()
+        settled = await load.settle_all()
         await check(fleet)
 
-    assert crowd.outcomes == {(500, "STORE_FAILED"): buried}
+    assert load.outcomes == {(500, "STORE_FAILED"): buried}
     assert sent == [{"redriven": buried, "withheld": 0}, {"redriven": 0, "withheld": 0}]
     assert Counter(rows.values()) == {1: len(settled)}

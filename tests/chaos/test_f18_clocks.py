@@ -13,7 +13,7 @@ from app.adapters.security.crypto import RootKey
 from app.kafka.request_reply import Gateway
 from schemas.topics import Topic
 from streams.runtime.kafka_client_config import LogAccess
-from streams.runtime.outbox_relay import Reconciler
+from streams.runtime.outbox_relay import OutboxRelay
 from streams.runtime.producer import LogWriter
 from streams.runtime.supervisor import running_worker
 from tests.agents.support import (
@@ -28,8 +28,8 @@ from tests.agents.support import (
 )
 from tests.agents.test_announcer import commit
 from tests.chaos.clocks import Clock, start_clocked
-from tests.chaos.crowd import Crowd, open_client
 from tests.chaos.fleet import UNHURRIED, Profile, running_fleet
+from tests.chaos.load import Load, open_client
 from tests.chaos.sizes import commands, seeded
 from tests.chaos.verdict import check
 from tests.handlers.verification_stage import Stage
@@ -61,16 +61,16 @@ async def test_an_answer_arrives_whatever_the_clocks_of_front_and_worker_say(
             await ask(gateway, "answered", timeout_s=120)
 
 
-async def test_an_event_of_a_worker_that_is_ahead_is_told_at_the_second_round(tmp_path: Path) -> None:
+async def test_an_event_of_a_worker_that_is_ahead_is_reported_at_the_second_round(tmp_path: Path) -> None:
     stores = open_memory_stores(RootKey(b"r" * 32))
     await commit(stores, "ada")
     long_before = datetime(2020, 1, 1, tzinfo=UTC)
     async with open_broker(tmp_path) as broker, LogWriter(LogAccess(broker.address), KEYS) as writer:
-        reconciler = Reconciler(stores.journal, stores.audit_log, writer, lambda: long_before)
+        relay = OutboxRelay(stores.journal, stores.audit_log, writer, lambda: long_before)
 
-        await reconciler.reconcile()
+        await relay.relay_pending()
         early = await everything_in(broker.address, Topic.DECISIONS)
-        await reconciler.reconcile()
+        await relay.relay_pending()
 
         assert early == []
         assert len(await everything_in(broker.address, Topic.DECISIONS)) == 1
@@ -134,24 +134,24 @@ async def test_front_and_workers_of_different_times_lose_nothing_and_keep_the_or
             start_clocked(fleet, fast, "worker", TZ="Pacific/Pago_Pago"),
             start_clocked(fleet, behind, "worker", TZ="Europe/Berlin"),
         )
-        crowd = Crowd(client, front.url, fleet.test_key, count)
-        posting = asyncio.create_task(crowd.post_all())
+        load = Load(client, front.url, fleet.test_key, count)
+        posting = asyncio.create_task(load.post_all())
         for clock in chance.sample((slow, fast, behind), 3):
-            await crowd.until(chance.uniform(0.1, 0.8))
+            await load.until(chance.uniform(0.1, 0.8))
             clock.set(-3_600.0)
         await posting
 
-        assert crowd.outcomes == {(201, None): count}
-        await crowd.settle_all()
-        assert await crowd.audit_rows() == Counter({crowd.subject(n): 1 for n in range(count)})
-        listed = await everything_listed(crowd)
+        assert load.outcomes == {(201, None): count}
+        await load.settle_all()
+        assert await load.audit_rows() == Counter({load.subject(n): 1 for n in range(count)})
+        listed = await everything_listed(load)
         assert Counter(row["verification_id"] for row in listed) == Counter(
-            {body["verification_id"]: 1 for _, body in crowd.answers.values()}
+            {body["verification_id"]: 1 for _, body in load.answers.values()}
         )
         assert listed == sorted(
             listed, key=lambda row: (row["created_at"], row["verification_id"]), reverse=True
         )
-        assert len(set(await chain_positions(crowd))) == len(listed)
+        assert len(set(await chain_positions(load))) == len(listed)
         await check(fleet)
 
 
@@ -159,49 +159,49 @@ async def test_a_quota_is_not_given_anew_when_the_clock_jumps(tmp_path: Path) ->
     async with running_fleet(tmp_path, SERVICE_RATE_LIMITS='{"key": 3}') as fleet, open_client() as client:
         clock = Clock.ahead(tmp_path, "front", 0.0)
         front = await start_clocked(fleet, clock, "front", "--port", "0")
-        crowd = Crowd(client, front.url, fleet.test_key, 0)
-        before = [await status_of_list(crowd) for _ in range(3)]
-        told = []
+        load = Load(client, front.url, fleet.test_key, 0)
+        before = [await status_of_list(load) for _ in range(3)]
+        collected = []
         for jump in (3_600.0, -3_600.0):
             clock.set(jump)
-            told.append(await status_of_list(crowd))
+            collected.append(await status_of_list(load))
 
     assert before == [200] * 3
-    assert told == [429, 429]
+    assert collected == [429, 429]
 
 
-async def status_of_list(crowd: Crowd) -> int:
+async def status_of_list(load: Load) -> int:
     """Ask for the list, and for nothing but its status."""
-    headers = {"Authorization": f"Bearer {crowd.key}"}
-    async with crowd.client.get(f"{crowd.url}/v1/verifications", headers=headers) as answer:
+    headers = {"Authorization": f"Bearer {load.key}"}
+    async with load.client.get(f"{load.url}/v1/verifications", headers=headers) as answer:
         return answer.status
 
 
-async def everything_listed(crowd: Crowd) -> list[dict[str, Any]]:
+async def everything_listed(load: Load) -> list[dict[str, Any]]:
     """Walk the whole list of verifications."""
     return [
-        row for page in await pages(crowd, "/v1/verifications", limit="17") for row in page["verifications"]
+        row for page in await pages(load, "/v1/verifications", limit="17") for row in page["verifications"]
     ]
 
 
-async def chain_positions(crowd: Crowd) -> list[int]:
+async def chain_positions(load: Load) -> list[int]:
     """The places of all evaluations in the chain; rows that this key does not see may lie between."""
     found = [
         row
-        for page in await pages(crowd, "/v1/audit", action="verification.evaluated")
+        for page in await pages(load, "/v1/audit", action="verification.evaluated")
         for row in page["events"]
     ]
     return [row["context"]["chain"]["position"] for row in found]
 
 
-async def pages(crowd: Crowd, path: str, **parameters: str) -> list[dict[str, Any]]:
+async def pages(load: Load, path: str, **parameters: str) -> list[dict[str, Any]]:
     """Every page of a list, from the newest on."""
-    headers = {"Authorization": f"Bearer {crowd.key}"}
+    headers = {"Authorization": f"Bearer {load.key}"}
     walked: list[dict[str, Any]] = []
     while not walked or walked[-1]["next_cursor"] is not None:
         if walked:
             parameters["cursor"] = walked[-1]["next_cursor"]
-        async with crowd.client.get(f"{crowd.url}{path}", params=parameters, headers=headers) as answer:
+        async with load.client.get(f"{load.url}{path}", params=parameters, headers=headers) as answer:
             assert answer.status == 200, await answer.text()
             walked.append(await answer.json())
     return walked

@@ -24,8 +24,8 @@ from app.observability.logging import configure_logging
 from schemas.problems import NotFound, StoreUnavailable
 from tests.agents.support import until
 from tests.builders import ACME, build_evidence_draft
-from tests.chaos.crowd import LATER, Crowd, open_client
 from tests.chaos.fleet import Embedded, running_fleet
+from tests.chaos.load import LATER, Load, open_client
 from tests.chaos.room import no_room
 from tests.chaos.sizes import commands, seeded
 from tests.chaos.verdict import check
@@ -87,19 +87,19 @@ async def readiness(client: ClientSession, url: str) -> tuple[int, dict[str, Any
 
 
 async def is_ready(client: ClientSession, url: str) -> bool:
-    """Tell whether all is well again."""
+    """Return whether all is well again."""
     return (await readiness(client, url))[0] == 200
 
 
 async def is_down(client: ClientSession, url: str, wanted: Mapping[str, str]) -> bool:
-    """Tell whether these dependencies and no others are down for these causes."""
-    status, told = await readiness(client, url)
-    found = {name: one["cause"] for name, one in told.items() if one["status"] == "down"}
+    """Return whether these dependencies and no others are down for these causes."""
+    status, answer = await readiness(client, url)
+    found = {name: one["cause"] for name, one in answer.items() if one["status"] == "down"}
     assert (status == 503) == bool(found)
     return found.keys() == wanted.keys() and all(cause in found[name] for name, cause in wanted.items())
 
 
-TOLD_BY_FRONT: Final[Mapping[str, Mapping[str, str]]] = {
+CAUSES_AT_FRONT: Final[Mapping[str, Mapping[str, str]]] = {
     "front": {"store": "", "disk": "store: the disk cannot be written"},
     "broker": {"broker": TAKES_NONE},
     "worker": {},  # its own health port says that
@@ -118,20 +118,20 @@ async def test_a_full_disk_is_answered_as_a_failing_store_and_room_again_is_enou
     ):
         front, worker = await asyncio.gather(fleet.front(), fleet.worker())
         places: dict[str, Role] = {"front": front, "worker": worker, "broker": profile.broker}
-        crowds = {name: Crowd(client, front.url, fleet.test_key, count, name=name) for name in places}
-        before = Crowd(client, front.url, fleet.test_key, count, name="before")
+        loads = {name: Load(client, front.url, fleet.test_key, count, name=name) for name in places}
+        before = Load(client, front.url, fleet.test_key, count, name="before")
         await before.post_all()
         for name in chance.sample(sorted(places), len(places)):
             with no_room(places[name].process.pid):
-                await crowds[name].post_all()
+                await loads[name].post_all()
                 read = await before.post(0)
-                await until(partial(is_down, client, front.url, TOLD_BY_FRONT[name]))
-            assert {(status, code in LATER) for status, code in crowds[name].outcomes} <= {
+                await until(partial(is_down, client, front.url, CAUSES_AT_FRONT[name]))
+            assert {(status, code in LATER) for status, code in loads[name].outcomes} <= {
                 (500, True),
                 (503, True),
             }, name
             assert read[0] == 200, name
-            await crowds[name].settle_all()
+            await loads[name].settle_all()
             await until(lambda: is_ready(client, front.url))
 
         rows = await before.audit_rows()

@@ -42,11 +42,11 @@ CHANGELOG = changelog_of(GROUP, agent.TABLE)
 
 
 class Forgetful(WorkingState[Remembered]):
-    """A memory that tells its changelog only some of what it is told, as a killed process leaves it."""
+    """A memory that tells its changelog only some of what it is reported, as a killed process leaves it."""
 
-    def __init__(self, table: WorkingState[Remembered], kept: set[str]) -> None:
+    def __init__(self, table: WorkingState[Remembered], stored: set[str]) -> None:
         self._table = table
-        self._kept = kept
+        self._stored = stored
 
     @override
     def get(self, key: str) -> Remembered | None:
@@ -54,7 +54,7 @@ class Forgetful(WorkingState[Remembered]):
 
     @override
     def put(self, key: str, value: Remembered) -> None:
-        if key in self._kept:
+        if key in self._stored:
             self._table.put(key, value)
 
 
@@ -64,7 +64,7 @@ class Actors:
     def __init__(self, stage: Stage, writer: LogWriter, address: str, folder: Path) -> None:
         self.stage = stage
         self.memory: WorkingState[Remembered]
-        self.kept: set[str] | None = None
+        self.stored: set[str] | None = None
         self._writer = writer
         self._settings = quick_settings(address, folder)
 
@@ -75,7 +75,7 @@ class Actors:
     def _handler(self, table: WorkingState[Remembered]) -> Any:
         assert isinstance(table, ValueTable)
         self.memory = table
-        self.stage.state = table if self.kept is None else Forgetful(table, self.kept)  # type: ignore[assignment]  # any memory will do
+        self.stage.state = table if self.stored is None else Forgetful(table, self.stored)  # type: ignore[assignment]  # any memory will do
         return self.stage.handler
 
     async def differing(self, asked: list[SubmitVerification]) -> list[str]:
@@ -155,12 +155,12 @@ async def test_a_lost_memory_decides_nothing_twice_and_is_rebuilt_from_the_store
     async with scene(tmp_path) as (broker, gateway, actors):
         asked = await submitted(actors.stage, commands(40))
         if lost == "what was not flushed":
-            actors.kept = {one.verification_id for one in chance.sample(asked, len(asked) // 2)}
+            actors.stored = {one.verification_id for one in chance.sample(asked, len(asked) // 2)}
         async with running_worker(actors) as worker:
             await worker.wait_ready()
             first = await ask_all(gateway, asked)
         decided = list(actors.stage.scene.calls)
-        actors.kept = None
+        actors.stored = None
         if lost == "the whole changelog":
             await purge_changelog(broker.address)
         async with running_worker(actors) as worker:
@@ -190,7 +190,7 @@ async def test_a_worker_is_not_ready_before_its_memory_is_back(tmp_path: Path) -
             access = LogAccess(broker.address)
             probes = probes_of(actors.stage.stores, access, worker)
             async with serving_health(0, probes, CollectorRegistry()) as url:
-                with proxy.held(frozenset({Way.BACK})):
+                with proxy.delayed(frozenset({Way.BACK})):
                     worker.start()
                     early, causes = await readiness(client, url)
                 await worker.wait_ready()

@@ -4,8 +4,8 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
-from tests.chaos.crowd import LATER, Crowd, open_client
 from tests.chaos.fleet import Profile, running_fleet
+from tests.chaos.load import LATER, Load, open_client
 from tests.chaos.sizes import commands, seeded
 from tests.chaos.verdict import check
 
@@ -20,25 +20,25 @@ async def test_rolling_restarts_under_load_lose_nothing(tmp_path: Path, profile:
             fleet.worker(),
             fleet.worker(),
         )
-        crowd = Crowd(client, leaving.url, fleet.test_key, commands(400))
-        posting = asyncio.create_task(crowd.post_all(at_once=16))
+        load = Load(client, leaving.url, fleet.test_key, commands(400))
+        posting = asyncio.create_task(load.post_all(at_once=16))
         exits = []
         for moment in sorted(chance.uniform(0.05, 0.8) for _ in range(4)):
-            await crowd.until(moment)
+            await load.until(moment)
             if chance.random() < 0.5:
-                crowd.url = staying.url
+                load.url = staying.url
                 exits.append(await leaving.stop())
                 staying, leaving = await fleet.front(SERVICE_FRONT_INSTANCE="1"), staying
             else:
                 exits.append(await workers.pop(0).stop())
                 workers.append(await fleet.worker())
         await posting
-        crowd.url = staying.url
-        await crowd.settle_all()
-        rows = await crowd.audit_rows()
+        load.url = staying.url
+        await load.settle_all()
+        rows = await load.audit_rows()
         await check(fleet)
 
     assert exits == [0] * 4
-    assert {status for status, _ in crowd.outcomes} <= {0, 200, 201, 500, 503}
-    assert {code for status, code in crowd.outcomes if status >= 500} <= LATER
-    assert Counter(rows.values()) == {1: crowd.commands}
+    assert {status for status, _ in load.outcomes} <= {0, 200, 201, 500, 503}
+    assert {code for status, code in load.outcomes if status >= 500} <= LATER
+    assert Counter(rows.values()) == {1: load.commands}

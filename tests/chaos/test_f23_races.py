@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.crowd import Answer, open_client
 from tests.chaos.fleet import Fleet, Profile, running_fleet
+from tests.chaos.load import Answer, open_client
 from tests.chaos.sizes import seeded
 from tests.chaos.verdict import check
 from tests.journeys.service import Role, small_request

@@ -12,8 +12,8 @@ from typing import Self
 from prometheus_client.parser import text_string_to_metric_families
 
 from schemas.topics import Topic
-from tests.chaos.crowd import Crowd, open_client
 from tests.chaos.fleet import UNHURRIED, Profile, running_fleet
+from tests.chaos.load import Load, open_client
 from tests.chaos.logs import until_caught_up
 from tests.chaos.sizes import commands, seeded
 from tests.chaos.verdict import check
@@ -46,18 +46,18 @@ async def test_a_steady_load_leaves_the_processes_as_they_were(tmp_path: Path, p
     given = {**METRICS, **UNHURRIED}
     async with running_fleet(tmp_path, profile, **given) as fleet, open_client() as client:
         front, worker = await asyncio.gather(fleet.front(), fleet.worker())
-        crowds = [Crowd(client, front.url, fleet.test_key, count, name=name) for name in ("warm", "load")]
-        await crowds[0].post_all(at_once=16)
-        tasks = await tasks_of(crowds[0])
+        loads = [Load(client, front.url, fleet.test_key, count, name=name) for name in ("warm", "load")]
+        await loads[0].post_all(at_once=16)
+        tasks = await tasks_of(loads[0])
         before = [Size.of(role) for role in (front, worker)]
-        await crowds[1].post_all(at_once=16)
+        await loads[1].post_all(at_once=16)
         await until_caught_up(profile.access, Topic.VERIFICATION_COMMANDS)
         await until_caught_up(profile.access, Topic.AUDIT)
-        more_tasks = await tasks_of(crowds[1]) - tasks
+        more_tasks = await tasks_of(loads[1]) - tasks
         after = [Size.of(role) for role in (front, worker)]
         await check(fleet)
 
-    assert [crowd.outcomes for crowd in crowds] == [{(201, None): count}] * 2
+    assert [load.outcomes for load in loads] == [{(201, None): count}] * 2
     assert (
         max(late.memory - early.memory for early, late in zip(before, after, strict=True)) < MOST_GROWTH_BYTES
     )
@@ -65,8 +65,8 @@ async def test_a_steady_load_leaves_the_processes_as_they_were(tmp_path: Path, p
     assert more_tasks < MOST_MORE_FILES
 
 
-async def tasks_of(crowd: Crowd) -> int:
+async def tasks_of(load: Load) -> int:
     """Ask the front how many tasks its event loop has."""
-    async with crowd.client.get(f"{crowd.url}/metrics", headers=SHOW_METRICS) as answer:
+    async with load.client.get(f"{load.url}/metrics", headers=SHOW_METRICS) as answer:
         families = text_string_to_metric_families(await answer.text())
         return int(next(f.samples[0].value for f in families if f.name == "veristream_loop_tasks"))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.crowd import LATER, Crowd, open_client
 from tests.chaos.fleet import Profile, running_fleet
+from tests.chaos.load import LATER, Load, open_client
 from tests.chaos.sizes import commands, seeded
 from tests.chaos.verdict import check
 
@@ -21,12 +21,12 @@ async def test_a_thousand_commands_survive_killed_workers_and_a_killed_broker(
     chance = seeded("kills")
     async with running_fleet(tmp_path, profile) as fleet, open_client() as client:
         front, worker = await fleet.front(), await fleet.worker()
-        crowd = Crowd(client, front.url, fleet.test_key, commands(1_000))
+        load = Load(client, front.url, fleet.test_key, commands(1_000))
         moments = sorted(chance.uniform(0.05, 0.9) for _ in range(WORKER_KILLS + 1))
         broker_dies = chance.randrange(len(moments))
-        posting = asyncio.create_task(crowd.post_all())
+        posting = asyncio.create_task(load.post_all())
         for index, moment in enumerate(moments):
-            await crowd.until(moment)
+            await load.until(moment)
             if index == broker_dies:
                 await profile.kill_broker()
                 await profile.start_broker()
@@ -34,10 +34,10 @@ async def test_a_thousand_commands_survive_killed_workers_and_a_killed_broker(
                 await worker.kill()
                 worker = await fleet.worker()
         await posting
-        await crowd.settle_all()
-        rows = await crowd.audit_rows()
+        await load.settle_all()
+        rows = await load.audit_rows()
         await check(fleet)
 
-    assert {status for status, _ in crowd.outcomes} <= {201, 200, 503}
-    assert {code for _, code in crowd.outcomes if code} <= LATER
-    assert Counter(rows.values()) == {1: crowd.commands}
+    assert {status for status, _ in load.outcomes} <= {201, 200, 503}
+    assert {code for _, code in load.outcomes if code} <= LATER
+    assert Counter(rows.values()) == {1: load.commands}

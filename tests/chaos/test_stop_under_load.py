@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from tests.chaos.crowd import Crowd, open_client
+from tests.chaos.load import Load, open_client
 from tests.journeys.service import make_tenant, start_preloaded, veristream_json
 
 COMMANDS, AT_ONCE = 300, 100
@@ -13,20 +13,20 @@ async def test_a_stop_under_load_loses_nothing(tmp_path: Path) -> None:
     role = await start_preloaded(tmp_path, "up", "--port", "0")
     tenant, _, key = await make_tenant(tmp_path)
     async with open_client() as client:
-        crowd = Crowd(client, role.url, key, COMMANDS)
-        posting = asyncio.create_task(crowd.post_all(at_once=AT_ONCE))
-        await crowd.until(1 / 3)
+        load = Load(client, role.url, key, COMMANDS)
+        posting = asyncio.create_task(load.post_all(at_once=AT_ONCE))
+        await load.until(1 / 3)
         status = await role.stop()
         await posting
         role = await start_preloaded(tmp_path, "up", "--port", "0")
         try:
-            crowd.url = role.url
-            settled = await crowd.settle_all()
+            load.url = role.url
+            settled = await load.settle_all()
             found = await veristream_json(tmp_path, "audit", "verify", "--tenant", tenant)
         finally:
             await role.stop()
 
-    answered = [number for number, (code, _) in crowd.answers.items() if code == 201]
+    answered = [number for number, (code, _) in load.answers.items() if code == 201]
     assert status == 0
     assert 0 < len(answered) < COMMANDS
     assert len(settled) == COMMANDS

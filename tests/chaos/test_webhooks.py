@@ -14,10 +14,10 @@ from schemas.topics import Topic
 from streams.runtime.producer import LogWriter, Outgoing
 from tests.chaos import brisk_worker
 from tests.chaos.brisk_worker import BRISK, STEPS_S
-from tests.chaos.crowd import Crowd, open_client
 from tests.chaos.fleet import Fleet, Profile, running_fleet
+from tests.chaos.load import Load, open_client
 from tests.chaos.logs import deliveries_in, forget_progress, until_caught_up
-from tests.chaos.moody import Moody, Registered
+from tests.chaos.random_receivers import RandomReceivers, Registered
 from tests.chaos.sizes import events, kills, seeded
 from tests.chaos.verdict import check
 from tests.journeys.service import Role
@@ -32,7 +32,7 @@ CHOICES: Final = (
 )
 """What the four endpoints of each tenant ask for."""
 
-TOLD_OF: Final = (Topic.DECISIONS, Topic.WEBHOOK_DELIVERIES)
+EVENT_TOPICS: Final = (Topic.DECISIONS, Topic.WEBHOOK_DELIVERIES)
 
 SCENARIOS: Final = ("approved", "reject", "review")
 
@@ -53,20 +53,22 @@ class Tenant:
             assert answer.ok, await answer.text()
             return await answer.json(content_type=None)
 
-    async def register(self, moody: Moody, path: str, event_types: tuple[str, ...]) -> Registered:
+    async def register(
+        self, receivers: RandomReceivers, path: str, event_types: tuple[str, ...]
+    ) -> Registered:
         """Register an endpoint at a path of the receivers."""
         secret = f"the first secret of {path}"
-        body = {"url": moody.receiver.url(path), "event_types": event_types, "secret": secret}
+        body = {"url": receivers.receiver.url(path), "event_types": event_types, "secret": secret}
         made = await self.ask("POST", "/v1/webhooks/endpoints", json=body)
         endpoint = Registered(self.tenant_id, made["endpoint_id"], path, event_types)
-        moody.add(endpoint, secret)
+        receivers.add(endpoint, secret)
         return endpoint
 
-    async def rotate(self, moody: Moody, endpoint: Registered, secret: str) -> None:
+    async def rotate(self, receivers: RandomReceivers, endpoint: Registered, secret: str) -> None:
         """Rotate an endpoint's secret; its receiver follows for what is signed some time later."""
         body = {"secret": secret, "overlap_seconds": 3_600}
         await self.ask("POST", f"/v1/webhooks/endpoints/{endpoint.endpoint_id}/rotate-secret", json=body)
-        moody.rotate(endpoint.path, secret, after_s=2 * BRISK.answer_within_s)
+        receivers.rotate(endpoint.path, secret, after_s=2 * BRISK.answer_within_s)
 
     async def events(self, verifications: int) -> dict[str, str]:
         """Every event of the tenant's feed, with its type; each verification tells two or more.
@@ -117,28 +119,26 @@ def body_of(receiver: Receiver) -> dict[str, object]:
     return {"url": receiver.url(), "event_types": ["*"], "secret": "a secret of the tenant's receiver"}
 
 
-def missing(moody: Moody, happened: dict[str, dict[str, str]]) -> set[tuple[str, str]]:
+def missing(receivers: RandomReceivers, happened: dict[str, dict[str, str]]) -> set[tuple[str, str]]:
     """Which events no 2xx was said to, by path and event id; `happened` is by tenant."""
     return {
         (one.path, event_id)
-        for one in moody.endpoints.values()
+        for one in receivers.endpoints.values()
         for event_id, type_ in happened[one.tenant_id].items()
-        if ("*" in one.event_types or type_ in one.event_types) and event_id not in moody.taken[one.path]
+        if ("*" in one.event_types or type_ in one.event_types) and event_id not in receivers.taken[one.path]
     }
 
 
-async def feeds(tenants: list[Tenant], crowds: list[Crowd]) -> dict[str, dict[str, str]]:
+async def feeds(tenants: list[Tenant], loads: list[Load]) -> dict[str, dict[str, str]]:
     """What happened, by tenant."""
-    return {
-        one.tenant_id: await one.events(crowd.commands) for one, crowd in zip(tenants, crowds, strict=True)
-    }
+    return {one.tenant_id: await one.events(load.commands) for one, load in zip(tenants, loads, strict=True)}
 
 
-async def dead_letters(tenants: list[Tenant], moody: Moody) -> dict[tuple[str, str], int]:
+async def dead_letters(tenants: list[Tenant], receivers: RandomReceivers) -> dict[tuple[str, str], int]:
     """Attempts of what failed for good, by path and event id."""
     found: dict[tuple[str, str], int] = {}
     for tenant in tenants:
-        for one in moody.endpoints.values():
+        for one in receivers.endpoints.values():
             if one.tenant_id == tenant.tenant_id:
                 letters = await tenant.dead_letters(one)
                 found |= {(one.path, event_id): tries for event_id, tries in letters.items()}
@@ -146,20 +146,22 @@ async def dead_letters(tenants: list[Tenant], moody: Moody) -> dict[tuple[str, s
 
 
 async def until_delivered(
-    happened: dict[str, dict[str, str]], tenants: list[Tenant], moody: Moody, within_s: float
+    happened: dict[str, dict[str, str]], tenants: list[Tenant], receivers: RandomReceivers, within_s: float
 ) -> dict[tuple[str, str], int]:
     """Wait until all that happened was taken or failed for good; return what failed."""
     try:
         async with asyncio.timeout(within_s):
             while True:
-                left = missing(moody, happened)
-                letters = await dead_letters(tenants, moody) if left else {}
+                left = missing(receivers, happened)
+                letters = await dead_letters(tenants, receivers) if left else {}
                 if not left - letters.keys():
                     return {key: letters[key] for key in left}
                 await asyncio.sleep(1.0)  # what is waited for is said by another process
     except TimeoutError:
-        left = missing(moody, happened)
-        raise AssertionError(f"{len(left)} never delivered: {sorted(left)[:5]}; {moody.moods}") from None
+        left = missing(receivers, happened)
+        raise AssertionError(
+            f"{len(left)} never delivered: {sorted(left)[:5]}; {receivers.behaviours}"
+        ) from None
 
 
 async def test_nothing_is_missing_when_receivers_fail_and_workers_die(
@@ -175,45 +177,45 @@ async def test_nothing_is_missing_when_receivers_fail_and_workers_die(
         open_client() as client,
         open_receiver() as receiver,
     ):
-        moody = Moody(chance, receiver)
+        receivers = RandomReceivers(chance, receiver)
         tenants = await make_tenants(fleet, client, front.url, TENANTS)
         for number, tenant in enumerate(tenants):
             for choice, event_types in enumerate(CHOICES):
-                await tenant.register(moody, f"/{number}/{choice}", event_types)
+                await tenant.register(receivers, f"/{number}/{choice}", event_types)
         enough = asyncio.Event()
-        crowds = [
-            Crowd(client, front.url, tenant.key, name=f"hooks-{number}", scenario=chance.choice(SCENARIOS))
+        loads = [
+            Load(client, front.url, tenant.key, name=f"hooks-{number}", scenario=chance.choice(SCENARIOS))
             for number, tenant in enumerate(tenants)
         ]
-        posting = [asyncio.create_task(crowd.keep_posting(enough, at_once=3)) for crowd in crowds]
+        posting = [asyncio.create_task(load.keep_posting(enough, at_once=3)) for load in loads]
         for death in range(deaths):
             worker = await fleet.odd_worker(brisk_worker.run, "brisk")
-            await until_posted(crowds, wanted * (death + 1) // (2 * (deaths + 1)))
+            await until_posted(loads, wanted * (death + 1) // (2 * (deaths + 1)))
             await asyncio.sleep(chance.uniform(0.5, 3.0))  # a kill comes at any moment
             await worker.kill()
         await fleet.odd_worker(brisk_worker.run, "brisk")
         rotating = [
-            asyncio.create_task(tenant.rotate(moody, endpoint, f"the second secret of {endpoint.path}"))
-            for tenant, endpoint in zip(tenants, list(moody.endpoints.values())[::4], strict=True)
+            asyncio.create_task(tenant.rotate(receivers, endpoint, f"the second secret of {endpoint.path}"))
+            for tenant, endpoint in zip(tenants, list(receivers.endpoints.values())[::4], strict=True)
         ]
-        await until_posted(crowds, wanted // 2)
+        await until_posted(loads, wanted // 2)
         enough.set()
         await asyncio.gather(*posting, *rotating)
-        for crowd in crowds:
-            await crowd.settle_all()
-        happened = await feeds(tenants, crowds)
-        letters = await until_delivered(happened, tenants, moody, patience_of(wanted))
+        for load in loads:
+            await load.settle_all()
+        happened = await feeds(tenants, loads)
+        letters = await until_delivered(happened, tenants, receivers, patience_of(wanted))
         await check(fleet)
 
-    moody.say(len(letters))
-    assert moody.wrong == []
-    assert all(len(bodies) == 1 for bodies in moody.bodies.values())
+    receivers.say(len(letters))
+    assert receivers.wrong == []
+    assert all(len(bodies) == 1 for bodies in receivers.bodies.values())
     assert set(letters.values()) <= {len(STEPS_S)}
 
 
-async def until_posted(crowds: list[Crowd], verifications: int) -> None:
+async def until_posted(loads: list[Load], verifications: int) -> None:
     """Return once so many verifications were answered; each tells two events or three."""
-    while sum(len(crowd.answers) for crowd in crowds) < verifications:  # noqa: ASYNC110 - of several crowds
+    while sum(len(load.answers) for load in loads) < verifications:  # noqa: ASYNC110 - of several loads
         await asyncio.sleep(0.1)
 
 
@@ -225,7 +227,7 @@ def patience_of(wanted: int) -> float:
 async def test_a_log_read_again_from_its_beginning_delivers_nothing_twice(
     tmp_path: Path, profile: Profile
 ) -> None:
-    """F13: every event and every wish to deliver lies in the log three times, and is read again."""
+    """F13: every event and every request to deliver lies in the log three times, and is read again."""
     async with (
         brisk_fleet(tmp_path, profile) as (fleet, front),
         open_client() as client,
@@ -234,18 +236,18 @@ async def test_a_log_read_again_from_its_beginning_delivers_nothing_twice(
         tenant = (await make_tenants(fleet, client, front.url, 1))[0]
         await tenant.ask("POST", "/v1/webhooks/endpoints", json=body_of(receiver))
         worker = await fleet.odd_worker(brisk_worker.run, "brisk")
-        crowd = Crowd(client, front.url, tenant.key, 20)
-        await crowd.post_all()
-        happened = await tenant.events(crowd.commands)
+        load = Load(client, front.url, tenant.key, 20)
+        await load.post_all()
+        happened = await tenant.events(load.commands)
         await receiver.until(lambda one: len(one.hits) >= len(happened))
         await worker.stop()
         async with LogWriter(profile.access, fleet.record_keys) as writer:
-            for topic in TOLD_OF:
+            for topic in EVENT_TOPICS:
                 sent = await deliveries_in(profile.access, topic)
                 await writer.write(*(Outgoing(one.topic, one.key, one.value) for one in sent * 2))
                 await forget_progress(profile.access, topic)
         await fleet.odd_worker(brisk_worker.run, "brisk")
-        for topic in TOLD_OF:
+        for topic in EVENT_TOPICS:
             await until_caught_up(profile.access, topic)
         await check(fleet)
 
@@ -264,7 +266,7 @@ async def test_a_worker_killed_before_it_knew_the_answer_delivers_again(
         tenant = (await make_tenants(fleet, client, front.url, 1))[0]
         await tenant.ask("POST", "/v1/webhooks/endpoints", json=body_of(receiver))
         worker = await fleet.odd_worker(brisk_worker.run, "brisk")
-        await Crowd(client, front.url, tenant.key, 1).post_all()
+        await Load(client, front.url, tenant.key, 1).post_all()
         happened = await tenant.events(1)
         await receiver.until(lambda one: {hit.event_id for hit in one.hits} == set(happened))
         await worker.kill()

@@ -34,12 +34,12 @@ def one_adapter(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsync
     if request.param == "sealed":
         return open_sealed()
     if request.param == "cassandra":
-        return open_cassandra(request.getfixturevalue("contracts_keyspace"), tmp_path / "house")
-    return ADAPTERS[request.param](tmp_path / "house")
+        return open_cassandra(request.getfixturevalue("contracts_keyspace"), tmp_path / "deployment")
+    return ADAPTERS[request.param](tmp_path / "deployment")
 
 
 @pytest.fixture
 async def opened(closed: AbstractAsyncContextManager[Opened]) -> AsyncIterator[Opened]:
     """One adapter, opened."""
-    async with closed as house:
-        yield house
+    async with closed as deployment:
+        yield deployment

@@ -32,7 +32,7 @@ async def write(stores: Stores, *rows: AuditEvent, tenant_id: TenantId = ACME) -
         await stores.journal.commit(Change(tenant_id, (record,), (row,)))
 
 
-async def write_together(stores: Stores, rows: Sequence[AuditEvent]) -> None:
+async def write_batch(stores: Stores, rows: Sequence[AuditEvent]) -> None:
     """Commit all rows in one change, where their order does not matter."""
     await stores.journal.commit(Change(ACME, (build_record(),), tuple(rows)))
 
@@ -148,7 +148,7 @@ VARIED = [
     ids=lambda chosen: chosen.model_dump_json(exclude_none=True),
 )
 async def test_a_filter_finds_exactly_its_rows(stores: Stores, chosen: AuditFilter) -> None:
-    await write_together(stores, VARIED)
+    await write_batch(stores, VARIED)
     asked = chosen.model_dump(exclude_none=True, exclude={"action", "since", "until"})
 
     def fits(row: AuditEvent) -> bool:
@@ -180,7 +180,7 @@ async def walk(stores: Stores, chosen: AuditFilter, limit: int) -> list[AuditEve
 async def test_walking_the_pages_meets_every_row_once_in_order(
     stores: Stores, chosen: AuditFilter, limit: int
 ) -> None:
-    await write_together(stores, VARIED)
+    await write_batch(stores, VARIED)
 
     assert await walk(stores, chosen, limit) == await page(stores, chosen, 200)
 

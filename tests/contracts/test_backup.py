@@ -92,8 +92,8 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
 
 async def fill(settings: Settings) -> None:
     """Make a store with a piece of evidence, and a log with a topic."""
-    async with open_deployment(settings) as house:
-        await house.stores.evidence.put([build_evidence_draft(LARGE)])
+    async with open_deployment(settings) as deployment:
+        await deployment.stores.evidence.put([build_evidence_draft(LARGE)])
     async with Broker(BrokerSettings(directory=settings.broker_dir)) as broker:
         producer = AIOKafkaProducer(bootstrap_servers=broker.address, enable_idempotence=True)
         async with producer:
@@ -230,7 +230,7 @@ def test_a_folder_that_is_no_deployment_is_not_backed_up(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("module", [taking, restoring], ids=["backup", "restore"])
-def test_a_disk_that_is_too_small_is_told_before_anything_is_written(
+def test_a_disk_that_is_too_small_is_reported_before_anything_is_written(
     deployed: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any
 ) -> None:
     monkeypatch.setattr(module.shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 20))
@@ -336,7 +336,7 @@ async def test_a_restored_folder_starts_no_role_that_sends_or_consumes(
 
 
 def can_activate(settings: Settings) -> bool:
-    """Tell whether a folder passes for a restored one; then it would have been."""
+    """Return whether a folder passes for a restored one; then it would have been."""
     try:
         activate_restored(settings)
     except CannotStart:
@@ -368,17 +368,17 @@ def test_a_segment_that_compaction_replaces_stays_what_it_was(tmp_path: Path) ->
     first.write_bytes(b"closed")
     first.with_suffix(".index").write_bytes(b"index")
     last.write_bytes(b"not a batch")
-    held = HeldLog([tmp_path])
-    held.refresh()
+    segments = HeldLog([tmp_path])
+    segments.refresh()
     (tmp_path / "draft").write_bytes(b"compacted")
     (tmp_path / "draft").replace(first)
-    (closed, _), (growing, is_last) = held.segments()
+    (closed, _), (growing, is_last) = segments.segments()
 
     assert (closed.size, closed.index, is_last) == (6, b"index", True)
     assert whole_bytes(growing) == 0
-    held.refresh()
-    assert [segment.size for segment, _ in held.segments()] == [9, 11]
-    held.close()
+    segments.refresh()
+    assert [segment.size for segment, _ in segments.segments()] == [9, 11]
+    segments.close()
 
 
 def test_a_backup_in_one_file_is_verified_and_restored_like_a_folder(

@@ -85,7 +85,7 @@ async def die(session: Session, change: Change, lives: int, *, unanswered: bool 
         await CassandraJournal(dying(session, lives, unanswered=unanswered)).commit(change)
 
 
-async def held(stores: Stores, status: str, kind: RecordKind = RecordKind.VERIFICATION) -> list[str]:
+async def ids_in(stores: Stores, status: str, kind: RecordKind = RecordKind.VERIFICATION) -> list[str]:
     """The ids listed under a status."""
     page = await stores.records.page(ACME, kind, ("status", status), limit=9)
     return [record.id for record in page]
@@ -104,12 +104,12 @@ async def test_a_replay_writes_what_a_killed_process_left_unwritten(
         ROWS, key=lambda row: row.event_id, reverse=True
     )
     assert await stores.journal.pending_events(9) == list(FIRST.events)
-    assert await held(stores, "HELD") == [VERIFICATION]
-    assert await held(stores, "OPEN", RecordKind.REVIEW_CASE) == ["case_1"]
+    assert await ids_in(stores, "HELD") == [VERIFICATION]
+    assert await ids_in(stores, "OPEN", RecordKind.REVIEW_CASE) == ["case_1"]
 
 
 @pytest.mark.parametrize(("lives", "unanswered"), DEATHS)
-async def test_whoever_reads_a_record_finds_all_of_its_change_written(
+async def test_who_reads_a_record_finds_all_of_its_change_written(
     stores: Stores, session: Session, lives: int, *, unanswered: bool
 ) -> None:
     """A command delivered again is answered from the record and commits nothing."""
@@ -121,7 +121,7 @@ async def test_whoever_reads_a_record_finds_all_of_its_change_written(
     assert (await stores.records.get(ACME, RecordKind.REVIEW_CASE, "case_1")).body == CASE.body
     assert len(await stores.audit_log.page(ACME, AuditFilter(), limit=9)) == len(ROWS)
     assert await stores.journal.pending_events(9) == list(FIRST.events)
-    assert await held(stores, "HELD") == [VERIFICATION]
+    assert await ids_in(stores, "HELD") == [VERIFICATION]
 
 
 @pytest.mark.parametrize(("lives", "unanswered"), DEATHS)
@@ -132,7 +132,7 @@ async def test_a_replay_of_other_content_leaves_nothing_of_its_own(
 
     await stores.journal.commit(SECOND)
 
-    assert await held(stores, "OTHER") == []
+    assert await ids_in(stores, "OTHER") == []
     with pytest.raises(NotFound):
         await stores.records.get(ACME, RecordKind.REVIEW_CASE, "case_2")
 
@@ -148,10 +148,10 @@ async def test_a_later_version_first_writes_what_the_one_before_it_left_unwritte
 
     assert len(await stores.audit_log.page(ACME, AuditFilter(), limit=9)) == len(ROWS)
     assert await stores.journal.pending_events(9) == list(FIRST.events)
-    assert (await held(stores, "HELD"), await held(stores, "APPROVED")) == ([], [VERIFICATION])
+    assert (await ids_in(stores, "HELD"), await ids_in(stores, "APPROVED")) == ([], [VERIFICATION])
 
 
-async def test_a_change_told_late_does_not_bring_back_the_places_of_an_earlier_version(
+async def test_a_change_published_late_does_not_bring_back_the_places_of_an_earlier_version(
     stores: Stores, session: Session
 ) -> None:
     late = CassandraJournal(dying(session, 2))
@@ -162,8 +162,8 @@ async def test_a_change_told_late_does_not_bring_back_the_places_of_an_earlier_v
 
     await stores.journal.commit(FIRST)  # rolls the companion's first version forward
 
-    assert await held(stores, "OPEN", RecordKind.REVIEW_CASE) == []
-    assert await held(stores, "CLOSED", RecordKind.REVIEW_CASE) == ["case_1"]
+    assert await ids_in(stores, "OPEN", RecordKind.REVIEW_CASE) == []
+    assert await ids_in(stores, "CLOSED", RecordKind.REVIEW_CASE) == ["case_1"]
 
 
 async def test_what_was_done_long_ago_may_be_written_again(stores: Stores, session: Session) -> None:
@@ -294,7 +294,7 @@ async def test_no_more_requests_are_under_way_than_allowed(session: Session) -> 
     assert (turns.fewest, turns._value) == (0, 3)
 
 
-async def test_whoever_is_cancelled_gives_its_turn_back_once_it_is_answered(session: Session) -> None:
+async def test_who_is_cancelled_gives_its_turn_back_once_it_is_answered(session: Session) -> None:
     session.turns = turns = asyncio.Semaphore(4)
     read = Statement("SELECT name FROM settings LIMIT 1")
     await session.execute(read)

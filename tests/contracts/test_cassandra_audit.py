@@ -1,4 +1,4 @@
-"""The audit log in Cassandra under what only many processes do to it: deaths between writes, and crowds."""
+"""The audit log in Cassandra under what many processes do to it: deaths between writes, many at once."""
 
 import asyncio
 import itertools
@@ -60,7 +60,7 @@ async def session(contracts_keyspace: Address, tmp_path: Path) -> AsyncIterator[
 
 
 async def write(session: Session, *rows: AuditEvent) -> None:
-    """Commit the rows together."""
+    """Commit the rows in one change."""
     await session.batch(audit_statements(Change(ACME, (), rows)))
 
 

@@ -65,7 +65,7 @@ def files(folder: Path) -> int:
     return len(list(folder.glob("*/*/*")))
 
 
-async def is_kept(store: EvidenceStore, evidence_id: EvidenceId) -> bool:
+async def is_stored(store: EvidenceStore, evidence_id: EvidenceId) -> bool:
     """Whether it can be read whole."""
     try:
         return await store.get(ACME, evidence_id) == b"image"
@@ -82,8 +82,8 @@ async def test_a_put_that_died_anywhere_kept_all_or_nothing(
         await open_evidence(dying(session, lives, unanswered=unanswered), folder).put(drafts())
 
     store = open_evidence(session, folder)
-    kept = [await is_kept(store, DOCUMENT), await is_kept(store, SELFIE)]
-    assert kept == [unanswered and lives == PUT_WRITES - 1] * 2
+    stored = [await is_stored(store, DOCUMENT), await is_stored(store, SELFIE)]
+    assert stored == [unanswered and lives == PUT_WRITES - 1] * 2
 
 
 @pytest.mark.parametrize("unanswered", [False, True], ids=["unsent", "unanswered"])
@@ -98,7 +98,7 @@ async def test_a_put_again_keeps_what_a_put_that_died_did_not(
     await store.put(drafts())
     await store.sweep_orphans(LATER)
 
-    assert [await is_kept(store, DOCUMENT), await is_kept(store, SELFIE)] == [True, True]
+    assert [await is_stored(store, DOCUMENT), await is_stored(store, SELFIE)] == [True, True]
     assert files(folder) == 2
 
 
@@ -141,7 +141,7 @@ async def test_a_discard_that_died_is_finished_by_the_next_and_a_sweep(
     await store.discard(ACME, [DOCUMENT])
     await store.sweep_orphans(LATER)
 
-    assert [await is_kept(store, DOCUMENT), await is_kept(store, SELFIE)] == [False, True]
+    assert [await is_stored(store, DOCUMENT), await is_stored(store, SELFIE)] == [False, True]
     assert files(folder) == 1
 
 
@@ -152,7 +152,7 @@ async def test_what_was_discarded_can_be_put_again(session: Session, folder: Pat
 
     await store.put(drafts())
 
-    assert [await is_kept(store, DOCUMENT), await is_kept(store, SELFIE)] == [True, True]
+    assert [await is_stored(store, DOCUMENT), await is_stored(store, SELFIE)] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ async def test_evidence_whose_row_was_altered_is_damaged_and_can_be_discarded(
         await store.get(ACME, DOCUMENT)
     await store.sweep_orphans(LATER)
     await store.discard(ACME, [DOCUMENT])
-    assert not await is_kept(store, DOCUMENT)
+    assert not await is_stored(store, DOCUMENT)
 
 
 async def test_another_process_soon_knows_that_a_key_was_destroyed(session: Session) -> None:

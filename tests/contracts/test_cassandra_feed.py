@@ -72,7 +72,7 @@ async def places(session: Session, one: DecisionEvent) -> list[int]:
 
 
 @dataclass(slots=True)
-class HeldSession(Session):
+class DelayedSession(Session):
     """A session whose batches wait on their way."""
 
     reached: asyncio.Event = field(default_factory=asyncio.Event)
@@ -85,9 +85,9 @@ class HeldSession(Session):
         await Session.batch(self, writes)
 
 
-def held(session: Session) -> HeldSession:
+def delayed_session(session: Session) -> DelayedSession:
     """Return a session over the same connections."""
-    return HeldSession(session.cluster, session.driver, session.loop, session.turns)
+    return DelayedSession(session.cluster, session.driver, session.loop, session.turns)
 
 
 @pytest.mark.parametrize(("lives", "unanswered"), [(0, True), (1, False), (1, True)])
@@ -115,10 +115,10 @@ async def goes_on(stores: Stores, place: str, wanted: Sequence[DecisionEvent]) -
             await asyncio.sleep(0.02)
 
 
-async def test_what_was_written_too_late_is_given_another_place_before_it_counts_as_told(
+async def test_what_was_written_too_late_is_given_another_place_before_it_counts_as_published(
     stores: Stores, session: Session
 ) -> None:
-    slow = held(session)
+    slow = delayed_session(session)
     journal = CassandraJournal(slow, settle_s=SETTLE_S)
     committing = asyncio.ensure_future(journal.commit(change(EARLY)))
     await slow.reached.wait()
@@ -147,7 +147,7 @@ class Troubles:
         if trouble == "none":
             return self._session
         if trouble == "late":
-            slow = held(self._session)
+            slow = delayed_session(self._session)
             slow.loop.call_later(self._chance.uniform(0.0, 2 * SETTLE_S), slow.go.set)
             return slow
         return dying(self._session, self._chance.randrange(3), unanswered=trouble == "dies unanswered")
@@ -157,13 +157,13 @@ class Troubles:
 async def test_a_reader_misses_nothing_of_writers_that_are_slow_or_die(
     stores: Stores, session: Session, seed: int
 ) -> None:
-    told = [event(f"{seed}-{n}") for n in range(40)]
+    events = [event(f"{seed}-{n}") for n in range(40)]
     troubles = Troubles(session, seed)
-    writing = asyncio.gather(*(write(stores, troubles, told[n::8]) for n in range(8)))
+    writing = asyncio.gather(*(write(stores, troubles, events[n::8]) for n in range(8)))
     met: set[str] = set()
     place = ""
     async with asyncio.timeout(60):
-        while not (writing.done() and met == {one.id for one in told}):
+        while not (writing.done() and met == {one.id for one in events}):
             rows = await page(stores, place, limit=3)
             met |= {fed.event.id for fed in rows}
             place = rows[-1].place if rows else place
@@ -190,7 +190,7 @@ async def write(stores: Stores, troubles: Troubles, events: Sequence[DecisionEve
         await reconcile(stores)
 
 
-async def test_whoever_tells_an_event_of_another_process_gives_it_a_place_of_its_own(
+async def test_who_publishes_an_event_of_another_process_gives_it_a_place_of_its_own(
     stores: Stores, session: Session
 ) -> None:
     """It cannot know whether the first came in time."""
@@ -202,7 +202,7 @@ async def test_whoever_tells_an_event_of_another_process_gives_it_a_place_of_its
     assert ids([fed.event for fed in await visible(stores, [EARLY])]) == [EARLY.id]
 
 
-async def test_an_event_that_was_told_keeps_its_places(stores: Stores, session: Session) -> None:
+async def test_an_event_that_was_published_keeps_its_places(stores: Stores, session: Session) -> None:
     await commit(stores, EARLY)
     await stores.journal.mark_emitted([EARLY.id])
 
@@ -266,10 +266,10 @@ async def test_a_row_whose_event_is_not_there_yet_is_passed_over(stores: Stores,
 
 @pytest.mark.parametrize("limit", [1, 2, 9])
 async def test_pages_go_on_from_day_to_day(stores: Stores, session: Session, limit: int) -> None:
-    told = [event(str(n)) for n in range(5)]
-    await commit(stores, *told)
+    events = [event(str(n)) for n in range(5)]
+    await commit(stores, *events)
     now = to_micros(datetime.now(UTC))
-    for n, (days, one) in enumerate(zip((40, 9, 9, 3, 2), told, strict=True)):
+    for n, (days, one) in enumerate(zip((40, 9, 9, 3, 2), events, strict=True)):
         await place(session, one, now + n - days * DAY_MICROS)
 
     met: list[str] = []
@@ -278,7 +278,7 @@ async def test_pages_go_on_from_day_to_day(stores: Stores, session: Session, lim
         met += ids([fed.event for fed in rows])
         last = rows[-1].place
 
-    assert met == ids(told)
+    assert met == ids(events)
 
 
 async def place(session: Session, one: DecisionEvent, at: int) -> None:
@@ -289,10 +289,10 @@ async def place(session: Session, one: DecisionEvent, at: int) -> None:
 
 
 async def test_a_store_that_answers_too_slowly_places_nothing(session: Session) -> None:
-    placing = FeedPositions(session, settle_s=0.0)
+    positions = FeedPositions(session, settle_s=0.0)
 
     with pytest.raises(StoreUnavailable):
-        await placing.settle([EARLY])
+        await positions.settle([EARLY])
 
 
 async def test_the_time_at_the_store_is_asked_for_now_and_then(session: Session) -> None:

@@ -163,7 +163,7 @@ async def test_the_evidence_folder_of_another_store_is_refused(
         await open_and_close(cassandra, migrated, tmp_path)
 
 
-async def test_processes_that_start_a_new_store_together_agree_on_the_folder(
+async def test_processes_that_start_a_new_store_at_once_agree_on_the_folder(
     cassandra: CassandraServer, migrated: str, tmp_path: Path
 ) -> None:
     await asyncio.gather(*(open_and_close(cassandra, migrated, tmp_path) for _ in range(4)))
@@ -224,18 +224,18 @@ async def test_a_data_folder_is_migrated_where_a_start_has_made_one_and_nowhere_
     assert str(done["store"]).startswith("sqlite")
 
 
-async def test_a_house_is_opened_over_the_configured_cassandra(
+async def test_a_deployment_is_opened_over_the_configured_cassandra(
     cassandra: CassandraServer, migrated: str, tmp_path: Path
 ) -> None:
     settings = chosen(cassandra, migrated).model_copy(update={"data_dir": tmp_path})
 
-    async with open_deployment(settings) as house:
-        journal = house.stores.journal
+    async with open_deployment(settings) as deployment:
+        journal = deployment.stores.journal
         assert isinstance(journal, SealingJournal)
         assert isinstance(journal.inner, CassandraJournal)
 
 
-async def test_a_house_whose_cassandra_is_away_cannot_start_and_says_where_it_was_looked_for(
+async def test_a_deployment_whose_cassandra_is_away_cannot_start_and_says_where_it_was_looked_for(
     tmp_path: Path, unused_tcp_port: int
 ) -> None:
     away = {"cassandra_contact_points": f"127.0.0.1:{unused_tcp_port}", "data_dir": tmp_path}

@@ -52,7 +52,7 @@ def test_other_contact_points_are_refused(listed: str) -> None:
         ),
     ],
 )
-def test_settings_that_do_not_go_together_are_refused(given: dict[str, object], named: str) -> None:
+def test_settings_that_contradict_are_refused(given: dict[str, object], named: str) -> None:
     with pytest.raises(SettingsRefused, match=named) as refused:
         address_of(settings(**given))
 
@@ -82,10 +82,10 @@ def test_other_copies_are_refused(asked: str) -> None:
         replication_of(settings(cassandra_replication=asked))
 
 
-def test_large_evidence_lies_in_the_data_folder_unless_told_otherwise() -> None:
-    told = Settings(data_dir=Path("data"), blobs_dir=Path("mounted"))
+def test_large_evidence_lies_in_the_data_folder_unless_set_otherwise() -> None:
+    result = Settings(data_dir=Path("data"), blobs_dir=Path("mounted"))
 
-    assert [blobs_dir_of(one) for one in (Settings(data_dir=Path("data")), told)] == [
+    assert [blobs_dir_of(one) for one in (Settings(data_dir=Path("data")), result)] == [
         Path("data/blobs"),
         Path("mounted"),
     ]

@@ -60,34 +60,34 @@ async def later() -> datetime:
     return moment
 
 
-async def test_events_come_as_they_were_told(stores: Stores) -> None:
-    told = [event("first"), event("second", sequence=2)]
-    await commit(stores, *told)
+async def test_events_come_as_they_were_published(stores: Stores) -> None:
+    events = [event("first"), event("second", sequence=2)]
+    await commit(stores, *events)
 
-    assert [fed.event for fed in await visible(stores, told)] == told
+    assert [fed.event for fed in await visible(stores, events)] == events
 
 
 async def test_events_come_in_the_order_of_their_commits(stores: Stores) -> None:
-    told = [event(str(n), sequence=n) for n in range(12)]
-    await commit(stores, *told)
+    events = [event(str(n), sequence=n) for n in range(12)]
+    await commit(stores, *events)
 
-    found = await visible(stores, told)
+    found = await visible(stores, events)
 
     assert [fed.event.sequence for fed in found] == list(range(12))
 
 
 async def test_events_of_one_commit_keep_their_order(stores: Stores) -> None:
-    told = tuple(event(str(n), sequence=n) for n in range(60))
-    await stores.journal.commit(Change(ACME, (build_record(),), events=told))
+    events = tuple(event(str(n), sequence=n) for n in range(60))
+    await stores.journal.commit(Change(ACME, (build_record(),), events=events))
 
-    assert [fed.event for fed in await visible(stores, told)] == list(told)
+    assert [fed.event for fed in await visible(stores, events)] == list(events)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 7])
 async def test_pages_join_without_a_gap_or_a_repeat(stores: Stores, limit: int) -> None:
-    told = [event(str(n)) for n in range(7)]
-    await commit(stores, *told)
-    await visible(stores, told)
+    events = [event(str(n)) for n in range(7)]
+    await commit(stores, *events)
+    await visible(stores, events)
 
     met: list[EventId] = []
     place = ""
@@ -96,13 +96,13 @@ async def test_pages_join_without_a_gap_or_a_repeat(stores: Stores, limit: int) 
         met += [fed.event.id for fed in rows]
         place = rows[-1].place
 
-    assert met == [one.id for one in told]
+    assert met == [one.id for one in events]
 
 
 async def test_no_rows_are_asked_for_and_none_given(stores: Stores) -> None:
-    told = [event("first")]
-    await commit(stores, *told)
-    await visible(stores, told)
+    events = [event("first")]
+    await commit(stores, *events)
+    await visible(stores, events)
 
     assert await page(stores, limit=0) == []
 
@@ -117,12 +117,12 @@ async def test_an_event_committed_again_keeps_its_first_body(stores: Stores) -> 
     assert {fed.event.sequence for fed in found} == {1}
 
 
-async def test_an_event_that_left_the_house_stays_in_the_feed(stores: Stores) -> None:
-    told = [event("first")]
-    await commit(stores, *told)
-    await stores.journal.mark_emitted([told[0].id])
+async def test_a_published_event_stays_in_the_feed(stores: Stores) -> None:
+    events = [event("first")]
+    await commit(stores, *events)
+    await stores.journal.mark_emitted([events[0].id])
 
-    assert [fed.event for fed in await visible(stores, told)] == told
+    assert [fed.event for fed in await visible(stores, events)] == events
 
 
 async def test_tenants_and_modes_are_kept_apart(stores: Stores) -> None:
@@ -148,21 +148,21 @@ async def test_what_is_no_place_is_refused(stores: Stores, place: str) -> None:
 
 
 async def test_one_goes_on_behind_an_event(stores: Stores) -> None:
-    told = [event(str(n)) for n in range(4)]
-    await commit(stores, *told)
-    await visible(stores, told)
+    events = [event(str(n)) for n in range(4)]
+    await commit(stores, *events)
+    await visible(stores, events)
 
-    place = await stores.feed.place_of(ACME, told[1].id)
+    place = await stores.feed.place_of(ACME, events[1].id)
 
-    assert [fed.event for fed in await page(stores, place)] == told[2:]
+    assert [fed.event for fed in await page(stores, place)] == events[2:]
 
 
 async def test_the_place_of_an_event_is_the_one_it_is_met_at(stores: Stores) -> None:
-    told = [event("first")]
-    await commit(stores, *told)
-    (fed,) = await visible(stores, told)
+    events = [event("first")]
+    await commit(stores, *events)
+    (fed,) = await visible(stores, events)
 
-    assert await stores.feed.place_of(ACME, told[0].id) == fed.place
+    assert await stores.feed.place_of(ACME, events[0].id) == fed.place
 
 
 @pytest.mark.parametrize("name", ["unknown", "other", "test"])
@@ -218,11 +218,11 @@ async def test_a_moment_long_ago_has_everything_behind_it(stores: Stores, ago: t
 
 @pytest.mark.parametrize("limit", [1, 3, 100])
 async def test_a_reader_beside_many_writers_misses_nothing(stores: Stores, limit: int) -> None:
-    told = [event(str(n), livemode=bool(n % 2)) for n in range(60)]
-    writers = asyncio.gather(*(write(stores, told[n::6]) for n in range(6)))
+    events = [event(str(n), livemode=bool(n % 2)) for n in range(60)]
+    writers = asyncio.gather(*(write(stores, events[n::6]) for n in range(6)))
 
     met: list[FedEvent] = []
-    expected = {one.id for one in told if one.livemode}
+    expected = {one.id for one in events if one.livemode}
     async with asyncio.timeout(PATIENCE_S):
         for _ in count():
             rows = await page(stores, met[-1].place if met else "", limit)
@@ -236,7 +236,7 @@ async def test_a_reader_beside_many_writers_misses_nothing(stores: Stores, limit
 
 
 async def write(stores: Stores, events: Sequence[DecisionEvent]) -> None:
-    """Commit events and mark them as told, as whoever announces them does."""
+    """Commit events and mark them as published, as who announces them does."""
     for one in events:
         await commit(stores, one)
         await stores.journal.mark_emitted([one.id])

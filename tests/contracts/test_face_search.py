@@ -34,7 +34,7 @@ def face(*numbers: float) -> Embedding:
 async def decided(
     stores: Stores, name: str, subject: SubjectId, vector: Embedding, **changes: Any
 ) -> StoredVerification:
-    """Commit a verification as the handler does, approved unless told otherwise."""
+    """Commit a verification as the handler does, approved unless said otherwise."""
     tenant_id, livemode = changes.pop("tenant_id", ACME), changes.pop("livemode", True)
     at, status = changes.pop("at", NOW), changes.pop("status", Status.APPROVED)
     packed = pack_face(changes.pop("engine", ENGINE), vector)
@@ -62,11 +62,11 @@ async def decided(
 async def concluded(stores: Stores, stored: StoredVerification, status: Status) -> None:
     """Commit what a reviewer makes of a verification."""
     before = stored.verification
-    held = await stores.records.get(ACME, RecordKind.VERIFICATION, before.verification_id)
+    record = await stores.records.get(ACME, RecordKind.VERIFICATION, before.verification_id)
     update = {"status": status, "decision_id": derive_id("dec", before.decision_id)}
     after = stored.model_copy(update={"verification": before.model_copy(update=update)})
-    event = verification_event(ACME, after, NOW, held.version + 1)
-    await stores.journal.commit(Change(ACME, (verification_record(held, after),), events=(event,)))
+    event = verification_event(ACME, after, NOW, record.version + 1)
+    await stores.journal.commit(Change(ACME, (verification_record(record, after),), events=(event,)))
 
 
 async def nearest(
@@ -90,7 +90,7 @@ def name_of(stored: StoredVerification) -> str:
 
 
 async def answers(search: FaceSearch, wanted: tuple[int, str | None], vector: Embedding) -> bool:
-    """Ask until it is so: what a reviewer decides is told by the feed, which may take its time."""
+    """Ask until it is so: what a reviewer decides is reported by the feed, which may take its time."""
     while await nearest(search, vector) != wanted:  # noqa: ASYNC110 - the store has no event for it
         await asyncio.sleep(0.05)
     return True
@@ -195,7 +195,7 @@ class _FeedBehind:
         return []
 
 
-async def test_an_erased_subject_is_compared_with_nobody_whoever_destroyed_its_key(stores: Stores) -> None:
+async def test_an_erased_subject_is_compared_with_nobody_who_destroyed_its_key(stores: Stores) -> None:
     mine, of_another_process = InMemoryFaceSearch(stores), InMemoryFaceSearch(stores)
     await decided(stores, "one", FIRST, face(1))
     other = await decided(stores, "two", SECOND, face(0.5))
@@ -245,9 +245,9 @@ async def test_one_altered_record_hides_no_other_face(stores: Stores) -> None:
     good = await decided(stores, "good", FIRST, face(0.5))
     await decided(stores, "bad", SECOND, face(1))
     stolen = await decided(stores, "third", SubjectId("customer-4"), face(1), status=Status.REJECTED)
-    held = await stores.records.get(ACME, RecordKind.VERIFICATION, derive_id("ver", "bad"))
-    body = StoredVerification.from_bytes(held.body).model_copy(update={"sealed_face": stolen.sealed_face})
-    altered = replace(held, body=body.to_bytes(), version=held.version + 1)
+    stored = await stores.records.get(ACME, RecordKind.VERIFICATION, derive_id("ver", "bad"))
+    body = StoredVerification.from_bytes(stored.body).model_copy(update={"sealed_face": stolen.sealed_face})
+    altered = replace(stored, body=body.to_bytes(), version=stored.version + 1)
     await stores.journal.commit(Change(ACME, (altered,)))
 
     assert await nearest(InMemoryFaceSearch(stores), face(1)) == (1, name_of(good))
@@ -284,13 +284,13 @@ async def test_what_is_forgotten_or_idle_leaves_memory_and_is_read_again(stores:
     assert await nearest(search, face(1)) == (1, derive_id("ver", "one"))
     while search.faces:  # noqa: ASYNC110 - a timer of the loop ends it
         await asyncio.sleep(0)
-    kept = InMemoryFaceSearch(stores)
-    await nearest(kept, face(1))
+    stored = InMemoryFaceSearch(stores)
+    await nearest(stored, face(1))
 
-    kept.forget(ACME)
+    stored.forget(ACME)
 
-    assert kept.faces == 0
-    assert [await nearest(one, face(1)) for one in (search, kept)] == [(1, derive_id("ver", "one"))] * 2
+    assert stored.faces == 0
+    assert [await nearest(one, face(1)) for one in (search, stored)] == [(1, derive_id("ver", "one"))] * 2
 
 
 @pytest.mark.parametrize(

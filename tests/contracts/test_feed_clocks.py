@@ -60,29 +60,29 @@ async def test_a_reader_at_the_end_meets_what_comes_by_any_clock(
     adapter: Adapter, clock: list[int], tmp_path: Path
 ) -> None:
     moments = iter([NOON_MS + one for one in clock])
-    told = [event(str(n)) for n in range(len(clock))]
+    events = [event(str(n)) for n in range(len(clock))]
     async with adapter(tmp_path, lambda: next(moments)) as (journal, feed):
         place, met = "", list[DecisionEvent]()
-        for one in told:
+        for one in events:
             await journal.commit(Change(ACME, (build_record(id=f"ver_{one.id}"),), events=(one,)))
             (fed,) = await feed.page(ACME, livemode=True, after=place, limit=9)
             place = fed.place
             met.append(fed.event)
 
-    assert met == told
+    assert met == events
 
 
 async def test_two_processes_with_clocks_an_hour_apart_have_one_order(tmp_path: Path) -> None:
-    told = [event(str(n)) for n in range(6)]
+    events = [event(str(n)) for n in range(6)]
     async with (
         in_sqlite(tmp_path, lambda: NOON_MS + HOUR_MS) as (ahead, feed),
         in_sqlite(tmp_path, lambda: NOON_MS) as (behind, _),
     ):
-        for n, one in enumerate(told):
+        for n, one in enumerate(events):
             journal = (ahead, behind)[n % 2]
             await journal.commit(Change(ACME, (build_record(id=f"ver_{one.id}"),), events=(one,)))
         rows = await feed.page(ACME, livemode=True, after="", limit=9)
         after_third = await feed.page(ACME, livemode=True, after=rows[2].place, limit=9)
 
-    assert [fed.event for fed in rows] == told
-    assert [fed.event for fed in after_third] == told[3:]
+    assert [fed.event for fed in rows] == events
+    assert [fed.event for fed in after_third] == events[3:]

@@ -33,7 +33,7 @@ async def verification(stores: Stores) -> Record:
     return await stores.records.get(ACME, RecordKind.VERIFICATION, VERIFICATION)
 
 
-def kept(stores: Stores, record: Record) -> Record:
+def stored(stores: Stores, record: Record) -> Record:
     """A record as it can be compared: behind the layer that seals, indexes that name a person are hashed."""
     if not isinstance(stores.journal, SealingJournal):
         return record
@@ -50,7 +50,7 @@ async def test_a_committed_record_is_answered_as_it_was_written(stores: Stores) 
 async def test_a_committed_record_is_readable_at_once(stores: Stores) -> None:
     committed = await stores.journal.commit(change())
 
-    assert kept(stores, await verification(stores)) == kept(stores, committed.record)
+    assert stored(stores, await verification(stores)) == stored(stores, committed.record)
 
 
 async def test_audit_rows_are_committed_with_their_record(stores: Stores) -> None:
@@ -70,7 +70,7 @@ async def test_the_same_change_again_does_not_win(stores: Stores) -> None:
 
     again = await stores.journal.commit(change())
 
-    assert (again.won, kept(stores, again.record)) == (False, kept(stores, first.record))
+    assert (again.won, stored(stores, again.record)) == (False, stored(stores, first.record))
 
 
 async def test_a_replay_is_answered_with_what_the_first_wrote(stores: Stores) -> None:
@@ -99,7 +99,7 @@ async def test_fifty_identical_commits_at_once_write_one_record(stores: Stores) 
     committed = await asyncio.gather(*(stores.journal.commit(change(body=body)) for body in bodies))
 
     assert [c.won for c in committed].count(True) == 1
-    assert len({kept(stores, c.record) for c in committed}) == 1
+    assert len({stored(stores, c.record) for c in committed}) == 1
     assert len(await stores.audit_log.page(ACME, AuditFilter(), limit=9)) == 1
 
 
@@ -288,7 +288,7 @@ async def test_changes_of_one_record_asked_for_at_once_count_in_their_order(stor
     assert [(c.won, c.record.version, c.record.first_body) for c in committed] == [
         (True, n, b"1") for n in range(1, 20)
     ]
-    assert kept(stores, await verification(stores)) == kept(stores, committed[-1].record)
+    assert stored(stores, await verification(stores)) == stored(stores, committed[-1].record)
 
 
 async def test_a_change_of_very_many_records_is_committed_whole(stores: Stores) -> None:

@@ -76,7 +76,7 @@ async def test_records_of_one_moment_are_listed_by_id(stores: Stores) -> None:
     assert ids(await page(stores)) == ["ver_0003", "ver_0002", "ver_0001"]
 
 
-async def test_moments_are_told_apart_to_the_microsecond(stores: Stores) -> None:
+async def test_moments_are_distinguished_to_the_microsecond(stores: Stores) -> None:
     later = numbered(1, created_at=NOW + timedelta(microseconds=1))
     await keep(stores, later, numbered(2, created_at=NOW))
 
@@ -112,12 +112,12 @@ async def test_a_record_is_listed_under_each_of_its_pairs(stores: Stores) -> Non
 
 
 async def test_a_changed_record_is_listed_only_where_it_belongs_now(stores: Stores) -> None:
-    held, approved = ("status", "HELD"), ("status", "APPROVED")
-    await keep(stores, numbered(1, indexes=(ALL, held)))
+    pending, approved = ("status", "HELD"), ("status", "APPROVED")
+    await keep(stores, numbered(1, indexes=(ALL, pending)))
 
     await keep(stores, numbered(1, indexes=(ALL, approved), version=2, body=b"2"))
 
-    assert [ids(await page(stores, pair)) for pair in (ALL, held, approved)] == [
+    assert [ids(await page(stores, pair)) for pair in (ALL, pending, approved)] == [
         ["ver_0001"],
         [],
         ["ver_0001"],
@@ -160,7 +160,7 @@ def picture(digest: str, mode: str = "live", **changes: Any) -> Record:
     return build_record(**values | changes)
 
 
-async def test_a_picture_is_claimed_once_and_the_second_is_told_by_whom(stores: Stores) -> None:
+async def test_a_picture_is_claimed_once_and_the_second_hears_by_whom(stores: Stores) -> None:
     claims = [picture("ab" * 32, body=f'{{"holder":"{name}"}}'.encode()) for name in ("one", "two")]
 
     first, second = [await stores.journal.commit(Change(ACME, (claim,))) for claim in claims]

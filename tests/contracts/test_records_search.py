@@ -13,7 +13,7 @@ from tests.contracts.test_records import ids, keep
 
 LIVE = ("mode", "live")
 FUTURE = Position(NOW + timedelta(days=1), "")
-HELD, APPROVED = ("status", "HELD"), ("status", "APPROVED")
+PENDING, APPROVED = ("status", "HELD"), ("status", "APPROVED")
 
 
 def sought(n: int, text: str, *places: tuple[str, str], **changes: object) -> Record:
@@ -135,9 +135,9 @@ async def test_nothing_of_another_tenant_or_kind_is_found(stores: Stores) -> Non
 
 
 async def test_records_of_other_places_are_not_found(stores: Stores) -> None:
-    await keep(stores, sought(1, "abc", HELD), sought(2, "abc", APPROVED), sought(3, "xyz", HELD))
+    await keep(stores, sought(1, "abc", PENDING), sought(2, "abc", APPROVED), sought(3, "xyz", PENDING))
 
-    assert [await search(stores, "abc", place) for place in (LIVE, HELD, APPROVED)] == [
+    assert [await search(stores, "abc", place) for place in (LIVE, PENDING, APPROVED)] == [
         ["vs_0002", "vs_0001"],
         ["vs_0001"],
         ["vs_0002"],
@@ -151,20 +151,20 @@ async def test_a_record_without_a_text_is_not_found(stores: Stores) -> None:
 
 
 async def test_a_changed_record_is_found_only_where_it_belongs_now(stores: Stores) -> None:
-    first = sought(1, "abc", HELD)
+    first = sought(1, "abc", PENDING)
     await keep(stores, first, replace(first, version=2, body=b"2", indexes=(LIVE, APPROVED)))
 
     found = await stores.records.search(ACME, RecordKind.SESSION, APPROVED, "abc", limit=9)
     assert [(record.version, record.body) for record in found.records] == [(2, b"2")]
-    assert [await search(stores, "abc", place) for place in (LIVE, HELD)] == [["vs_0001"], []]
+    assert [await search(stores, "abc", place) for place in (LIVE, PENDING)] == [["vs_0001"], []]
 
 
 async def test_a_record_that_comes_back_to_a_place_is_found_there_again(stores: Stores) -> None:
-    first = sought(1, "abc", HELD)
+    first = sought(1, "abc", PENDING)
     moved = replace(first, version=2, body=b"2", indexes=(LIVE, APPROVED))
     await keep(stores, first, moved, replace(first, version=3, body=b"3"))
 
-    assert [await search(stores, "b", place) for place in (LIVE, HELD, APPROVED)] == [
+    assert [await search(stores, "b", place) for place in (LIVE, PENDING, APPROVED)] == [
         ["vs_0001"],
         ["vs_0001"],
         [],
@@ -175,8 +175,8 @@ async def test_the_text_stays_what_it_was_created_with(stores: Stores) -> None:
     first = sought(1, "abc")
     await keep(stores, first, replace(first, version=2, body=b"2", searched="xyz"))
 
-    kept = await stores.records.get(ACME, RecordKind.SESSION, "vs_0001")
-    assert (kept.searched, await search(stores, "abc"), await search(stores, "xyz")) == (
+    stored = await stores.records.get(ACME, RecordKind.SESSION, "vs_0001")
+    assert (stored.searched, await search(stores, "abc"), await search(stores, "xyz")) == (
         "abc",
         ["vs_0001"],
         [],
@@ -203,7 +203,7 @@ async def test_a_search_answers_as_looking_at_every_text_would(stores: Stores) -
     for n in range(40):
         text = "".join(drawn.choices("abc", k=drawn.randint(1, 9)))
         moment = NOW + timedelta(milliseconds=drawn.randint(0, 15))
-        standing.append(sought(n, text, drawn.choice((HELD, APPROVED)), created_at=moment))
+        standing.append(sought(n, text, drawn.choice((PENDING, APPROVED)), created_at=moment))
     await keep(stores, *standing)
     for n in drawn.choices(range(40), k=40):
         one = standing[n]
@@ -211,13 +211,13 @@ async def test_a_search_answers_as_looking_at_every_text_would(stores: Stores) -
             one,
             version=one.version + 1,
             body=str(one.version).encode(),
-            indexes=(LIVE, drawn.choice((HELD, APPROVED))),
+            indexes=(LIVE, drawn.choice((PENDING, APPROVED))),
         )
         await keep(stores, standing[n])
 
     for _ in range(60):
         fragment = "".join(drawn.choices("abc", k=drawn.randint(1, 4)))
-        place, limit = drawn.choice((LIVE, HELD, APPROVED)), drawn.choice((1, 3, 50))
+        place, limit = drawn.choice((LIVE, PENDING, APPROVED)), drawn.choice((1, 3, 50))
         having = [one for one in standing if place in one.indexes and fragment in one.searched]
         having.sort(key=_place, reverse=True)
         assert await search(stores, fragment, place, limit) == [one.id for one in having[:limit]]

@@ -244,7 +244,7 @@ async def test_a_store_locked_by_a_neighbour_is_unavailable_for_now(
         assert (await stores.journal.commit(CHANGE)).won
 
 
-async def test_look_ups_that_wait_together_for_a_locked_file_wait_once(folder: Path) -> None:
+async def test_look_ups_that_wait_at_once_for_a_locked_file_wait_once(folder: Path) -> None:
     async with open_sqlite_stores(folder, ROOT_KEY) as stores:
         find = stores.records._engine.find  # type: ignore[attr-defined]  # the engine is the adapter's own
         tries: list[str] = []
@@ -356,19 +356,19 @@ async def test_a_key_taken_from_another_subject_opens_nothing(folder: Path) -> N
 async def test_the_sweeper_takes_what_an_interrupted_put_left(folder: Path) -> None:
     async with open_sqlite_stores(folder, ROOT_KEY) as stores:
         await stores.evidence.put([build_evidence_draft(LARGE)])
-        (kept,) = files(folder)
-        kept.with_name(f"{DOCUMENT}.0123456789abcdef").write_bytes(b"left behind")
+        (stored,) = files(folder)
+        stored.with_name(f"{DOCUMENT}.0123456789abcdef").write_bytes(b"left behind")
 
         swept = await stores.evidence.sweep_orphans(datetime.now(UTC) + timedelta(minutes=1))
 
-        assert (swept, files(folder)) == (1, [kept])
+        assert (swept, files(folder)) == (1, [stored])
 
 
 async def test_the_sweeper_spares_what_is_being_put(folder: Path) -> None:
     async with open_sqlite_stores(folder, ROOT_KEY) as stores:
         await stores.evidence.put([build_evidence_draft(LARGE)])
-        (kept,) = files(folder)
-        kept.with_name(f"{DOCUMENT}.0123456789abcdef").write_bytes(b"not yet named")
+        (stored,) = files(folder)
+        stored.with_name(f"{DOCUMENT}.0123456789abcdef").write_bytes(b"not yet named")
 
         assert await stores.evidence.sweep_orphans(datetime.now(UTC) - timedelta(hours=1)) == 0
 

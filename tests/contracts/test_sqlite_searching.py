@@ -23,7 +23,7 @@ from streams.ports.stores import Stores
 from tests.builders import ACME, NOW
 from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.test_records import keep
-from tests.contracts.test_records_search import APPROVED, HELD, LIVE, search, sought
+from tests.contracts.test_records_search import APPROVED, LIVE, PENDING, search, sought
 
 
 @pytest.fixture
@@ -36,9 +36,9 @@ async def stores(tmp_path: Path) -> AsyncIterator[Stores]:
 @pytest.fixture(params=[(1, 0), (2, 1), (5, 2), (10**6, 10**6)])
 def gathered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gather at once, soon, or never."""
-    waiting, kept = request.param
+    waiting, stored = request.param
     monkeypatch.setattr(search_index, "WAITING", waiting)
-    monkeypatch.setattr(search_index, "KEPT_WAITING", kept)
+    monkeypatch.setattr(search_index, "KEPT_WAITING", stored)
     monkeypatch.setattr(search_index, "COUNTED_EVERY", 1)
 
 
@@ -70,17 +70,17 @@ async def test_a_search_answers_as_looking_at_every_text_would(stores: Stores) -
     for n in range(90):
         if n % 3 == 2:
             one = standing[drawn.choice([*standing])]
-            indexes = (LIVE, drawn.choice((HELD, APPROVED)))
+            indexes = (LIVE, drawn.choice((PENDING, APPROVED)))
             now = replace(one, version=one.version + 1, body=b"%d" % n, indexes=indexes)
             number = int(one.id[3:])
         else:
             text = "".join(drawn.choices("abc", k=drawn.randint(1, 9)))
             moment = NOW + timedelta(milliseconds=drawn.randint(0, 40))
-            now, number = sought(n, text, drawn.choice((HELD, APPROVED)), created_at=moment), n
+            now, number = sought(n, text, drawn.choice((PENDING, APPROVED)), created_at=moment), n
         standing[number] = now
         await keep(stores, now)
         fragment = "".join(drawn.choices("abc", k=drawn.randint(1, 5)))
-        place, limit = drawn.choice((LIVE, HELD, APPROVED)), drawn.choice((1, 3, 50))
+        place, limit = drawn.choice((LIVE, PENDING, APPROVED)), drawn.choice((1, 3, 50))
         having = [one for one in standing.values() if place in one.indexes and fragment in one.searched]
         having.sort(key=lambda one: (one.created_at, one.id), reverse=True)
 
@@ -139,7 +139,7 @@ FRAGMENTS = ("c", "us", "customer", "er-17", "customer-1234", "zz", "zzz", "omer
 
 
 async def test_a_search_does_not_look_at_every_record(stores: Stores, tmp_path: Path) -> None:
-    records = [sought(n, f"customer-{n}", APPROVED if n % 1_000 else HELD) for n in range(6_000)]
+    records = [sought(n, f"customer-{n}", APPROVED if n % 1_000 else PENDING) for n in range(6_000)]
     await stores.journal.commit(Change(ACME, tuple(records)))
     steps = 0
 
@@ -150,7 +150,7 @@ async def test_a_search_does_not_look_at_every_record(stores: Stores, tmp_path: 
 
     with closing(sqlite3.connect(tmp_path / DATABASE_FILE, isolation_level=None)) as connection:
         connection.set_progress_handler(count, 10)
-        for index, fragment, before in product((LIVE, HELD, APPROVED), FRAGMENTS, (None, MIDDLE)):
+        for index, fragment, before in product((LIVE, PENDING, APPROVED), FRAGMENTS, (None, MIDDLE)):
             steps = 0
             Search(ACME, RecordKind.SESSION, index, fragment, 26, before).run(connection)
             assert 0 < steps < STEPS_MOST, (index, fragment, before)

@@ -89,14 +89,14 @@ async def test_an_erased_subject_gets_no_new_key(stores: Stores) -> None:
 
 
 async def test_destroying_one_subjects_key_spares_the_others(stores: Stores) -> None:
-    kept = [
+    stored = [
         (tenant, subject, await stores.vault.seal(tenant, subject, "fields", b"plain"))
         for tenant, subject in ((GLOBEX, SUBJECT), (ACME, SOMEBODY_ELSE))
     ]
 
     await stores.vault.destroy(ACME, SUBJECT)
 
-    assert [await stores.vault.open(t, s, "fields", sealed) for t, s, sealed in kept] == [b"plain"] * 2
+    assert [await stores.vault.open(t, s, "fields", sealed) for t, s, sealed in stored] == [b"plain"] * 2
 
 
 async def test_values_sealed_at_once_for_a_new_subject_all_open(stores: Stores) -> None:

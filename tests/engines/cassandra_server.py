@@ -139,15 +139,15 @@ class CassandraServer(JvmServer):
     @override
     async def command(self) -> list[str]:
         jars = await asyncio.to_thread(resolve, CASSANDRA_JARS)
-        conf, kept = self.folder / "conf", self.folder / "kept"
+        conf, stored = self.folder / "conf", self.folder / "kept"
         conf.mkdir(exist_ok=True)
-        (conf / "cassandra.yaml").write_text(json.dumps(self._settings(kept), indent=1))  # JSON is YAML
+        (conf / "cassandra.yaml").write_text(json.dumps(self._settings(stored), indent=1))  # JSON is YAML
         (conf / "logback.xml").write_text(LOGBACK)
         agent = next(jars.glob("jamm-*.jar"))
         options = {
             **OPTIONS,
             "cassandra.unsafesystem": str(not self.lasting).lower(),
-            "cassandra.storagedir": kept,
+            "cassandra.storagedir": stored,
             "cassandra.logdir": self.folder,
             "cassandra.config": (conf / "cassandra.yaml").as_uri(),
         }
@@ -172,7 +172,7 @@ class CassandraServer(JvmServer):
             [self.host], port=self.port, auth_provider=auth, ssl_context=context, connect_timeout=60
         )
 
-    def stranger(self) -> Any:
+    def outsider(self) -> Any:
         """A driver's cluster that shows neither a certificate nor a password."""
         driver: Any = Cluster  # untyped
         return driver([self.host], port=self.port)
@@ -201,7 +201,7 @@ class CassandraServer(JvmServer):
                 finally:
                     cluster.shutdown()
 
-    def _settings(self, kept: Path) -> dict[str, object]:
+    def _settings(self, stored: Path) -> dict[str, object]:
         seeds = [{"seeds": f"127.0.0.1:{self.ports[1]}"}]
         folders = ("commitlog", "hints", "saved_caches", "cdc_raw")
         settings: dict[str, object] = {
@@ -211,8 +211,8 @@ class CassandraServer(JvmServer):
             ],
             "storage_port": self.ports[1],
             "native_transport_port": self.port,
-            "data_file_directories": [str(kept / "data")],
-            **{f"{name}_directory": str(kept / name) for name in folders},
+            "data_file_directories": [str(stored / "data")],
+            **{f"{name}_directory": str(stored / name) for name in folders},
         }  # fmt: skip
         if self.login is not None:
             settings |= {"authenticator": "PasswordAuthenticator", "authorizer": "CassandraAuthorizer"}

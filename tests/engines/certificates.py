@@ -41,7 +41,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """An authority that signs; `certificate` is what the other side is told to trust."""
+    """An authority that signs; `certificate` is what the other side is reported to trust."""
 
     folder: Path
     certificate: Path

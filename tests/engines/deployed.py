@@ -40,10 +40,10 @@ class DeployedCassandra(CassandraServer):
     """A Cassandra under `deploy/cassandra.yaml`."""
 
     @override
-    def _settings(self, kept: Path) -> dict[str, object]:
+    def _settings(self, stored: Path) -> dict[str, object]:
         text = (DEPLOY / "cassandra.yaml").read_text(encoding="utf-8")
         read: Any = yaml.safe_load  # untyped
-        here: dict[str, object] = read(text.replace("/var/lib/cassandra", str(kept)))
+        here: dict[str, object] = read(text.replace("/var/lib/cassandra", str(stored)))
         seeds = [{"seeds": f"127.0.0.1:{self.ports[1]}"}]
         own = "org.apache.cassandra.locator.SimpleSeedProvider"
         return {

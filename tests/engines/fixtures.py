@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from tests.engines.cassandra_server import CassandraServer
-from tests.engines.java import MEND, find_java, find_maven
+from tests.engines.java import FIX, find_java, find_maven
 from tests.engines.kafka_server import KafkaServer
 from tests.engines.maven import CASSANDRA_JARS, KAFKA_JARS
 
@@ -22,21 +22,21 @@ LEFT_OUT: Final = pytest.StashKey[list[str]]()
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def kafka(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[KafkaServer]:
-    """The run's Kafka; whoever asks uses topics and groups of its own and never stops it."""
+    """The run's Kafka; who asks uses topics and groups of its own and never stops it."""
     async with KafkaServer(tmp_path_factory.mktemp("kafka")) as server:
         yield server
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def cassandra(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[CassandraServer]:
-    """The run's Cassandra; whoever asks uses a keyspace of its own and never stops it."""
+    """The run's Cassandra; who asks uses a keyspace of its own and never stops it."""
     async with CassandraServer(tmp_path_factory.mktemp("cassandra"), lasting=False) as server:
         yield server
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the mark known."""
-    config.addinivalue_line("markers", f"engines: needs Kafka or Cassandra, and so Java ({MEND})")
+    config.addinivalue_line("markers", f"engines: needs Kafka or Cassandra, and so Java ({FIX})")
     config.stash[LEFT_OUT] = []
 
 
@@ -70,10 +70,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if not left_out:
         return
     terminalreporter.section("KAFKA AND CASSANDRA WERE NOT TESTED", sep="!", red=True, bold=True)
-    told = (
-        f"{len(left_out)} TESTS WERE NOT RUN, FOR THERE IS NO JAVA 17 OR NO MAVEN HERE. MEND: {MEND.upper()}."
+    result = (
+        f"{len(left_out)} TESTS WERE NOT RUN, FOR THERE IS NO JAVA 17 OR NO MAVEN HERE. FIX: {FIX.upper()}."
     )
-    terminalreporter.line(told, red=True, bold=True)
+    terminalreporter.line(result, red=True, bold=True)
     for name in sorted({nodeid.partition("::")[0] for nodeid in left_out}):
         terminalreporter.line(f"  {sum(n.startswith(name + '::') for n in left_out):4} in {name}")
 

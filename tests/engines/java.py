@@ -12,7 +12,7 @@ from typing import Final
 JAVA_MAJOR: Final = 17
 """Cassandra 5.0 runs on Java 11 and 17, Kafka 4.3 on 17 and later; 17 is what both share."""
 
-MEND: Final = "install Java 17 and Maven"
+FIX: Final = "install Java 17 and Maven"
 
 
 @cache

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from tests.engines.java import MEND, find_java
+from tests.engines.java import FIX, find_java
 
 START_S: Final = 120.0
 """How long a start may take on a busy machine; a few seconds are usual."""
@@ -39,7 +39,7 @@ def java_command(jars: Path, *arguments: str, classes: Sequence[Path] = ()) -> l
     """
     java = find_java()
     if java is None:
-        raise EngineNotStarted(f"no Java 17 was found: {MEND}")
+        raise EngineNotStarted(f"no Java 17 was found: {FIX}")
     path = os.pathsep.join([*map(str, classes), f"{jars}/*"])
     return [java, *QUICK, "-cp", path, *arguments]
 

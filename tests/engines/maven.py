@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.engines.java import MEND, find_maven
+from tests.engines.java import FIX, find_maven
 
 RESOLVE_S: Final = 280
 """How long Maven may take over an empty cache; half a minute was measured."""
@@ -99,7 +99,7 @@ def _locked(path: Path) -> Iterator[None]:
 def _bring(jars: Jars) -> None:
     maven = find_maven()
     if maven is None:
-        raise EnginesNotResolved(f"the jars of {jars.name} are not in {jars.folder}: {MEND}")
+        raise EnginesNotResolved(f"the jars of {jars.name} are not in {jars.folder}: {FIX}")
     work = Path(tempfile.mkdtemp(prefix=".resolving-", dir=jars.folder.parent))
     try:
         (work / "pom.xml").write_text(jars.pom)

@@ -99,9 +99,9 @@ async def test_kafka_lets_in_who_logs_in_and_nobody_else(tmp_path: Path) -> None
             made = await known.create_topics([NewTopic("kept", 2, 1)])
         finally:
             await known.close()
-        stranger = AIOKafkaAdminClient(**given, sasl_plain_password=CHANGED)
+        outsider = AIOKafkaAdminClient(**given, sasl_plain_password=CHANGED)
         with pytest.raises(KafkaError):
-            await stranger.start()
-        await stranger.close()
+            await outsider.start()
+        await outsider.close()
 
     assert [code for _, code, *_ in made.topic_errors] == [0]

@@ -60,9 +60,9 @@ def moved(
         "/var/lib/veristream/blobs": str(folder / "blobs"),
         **{f"/run/secrets/{name}": str(folder / name) for name in (*SECRETS, "sender_key")},
     }
-    told = environment_of(service)
+    result = environment_of(service)
     return {
-        **{name: places.get(value, value) for name, value in told.items() if not value.startswith("${")},
+        **{name: places.get(value, value) for name, value in result.items() if not value.startswith("${")},
         **more,
     }
 
@@ -129,9 +129,9 @@ async def test_s68_the_roles_work_under_the_principals_of_the_compose_file_and_m
         tenant, _, key = await make_tenant(tmp_path / "front", given=made.given("front"))
         health = worker.said.partition("(")[2].partition(")")[0]
         async with ClientSession(headers={"Authorization": f"Bearer {key}"}) as client:
-            wish = {"url": hook, "secret": SECRET, "event_types": ["verification.approved"]}
-            async with client.post(f"{front.url}/v1/webhooks/endpoints", json=wish) as registered:
-                told = await registered.text()
+            body = {"url": hook, "secret": SECRET, "event_types": ["verification.approved"]}
+            async with client.post(f"{front.url}/v1/webhooks/endpoints", json=body) as registered:
+                output = await registered.text()
             async with client.post(
                 f"{front.url}/v1/verifications", json=small_request("sim:approved@compose")
             ) as answer:
@@ -155,7 +155,7 @@ async def test_s68_the_roles_work_under_the_principals_of_the_compose_file_and_m
     assert [chain["ok"] for chain in found["chains"]] == [True]
     assert not (tmp_path / "front" / "root.key").exists()
     assert not (tmp_path / "sender" / "root.key").exists()
-    assert registered.status == 201, told
+    assert registered.status == 201, output
     assert heard.data["verification_id"] == decided["verification_id"]
     assert letters == []
 
@@ -164,16 +164,16 @@ ALL = frozenset(spec.topic for spec in TOPICS)
 COMMANDS = frozenset(
     {Topic.VERIFICATION_COMMANDS, Topic.FLOW_COMMANDS, Topic.SESSION_COMMANDS, Topic.REVIEW_COMMANDS}
 )
-TOLD = frozenset({Topic.DECISIONS, Topic.WEBHOOK_DELIVERIES, Topic.AUDIT})
+EVENT_TOPICS = frozenset({Topic.DECISIONS, Topic.WEBHOOK_DELIVERIES, Topic.AUDIT})
 MAY = {
     "front": (
         frozenset({Topic.REPLIES, Topic.RATE_LIMITS, Topic.AUDIT_CHECKPOINTS}),
-        COMMANDS | TOLD | {Topic.REPLIES, Topic.RATE_LIMITS},
+        COMMANDS | EVENT_TOPICS | {Topic.REPLIES, Topic.RATE_LIMITS},
     ),
     "worker": (ALL, ALL),
     "sender": (
         frozenset({Topic.DECISIONS, Topic.WEBHOOK_DELIVERIES}),
-        TOLD | {Topic.REPLIES, Topic.DEAD_LETTERS},
+        EVENT_TOPICS | {Topic.REPLIES, Topic.DEAD_LETTERS},
     ),
     "downstream": (frozenset({Topic.DECISIONS}), frozenset()),
 }

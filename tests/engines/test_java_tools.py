@@ -185,9 +185,9 @@ async def test_what_is_not_served_is_refused_by_its_name(
     broker: Broker, tools: KafkaTools, tmp_path: Path
 ) -> None:
     await create_topic(broker.address, "t")
-    wish = tmp_path / "wish.json"
-    wish.write_text('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "offset": 0}]}')
-    refused = await tools("delete-records", "--offset-json-file", str(wish))
+    offsets_file = tmp_path / "wish.json"
+    offsets_file.write_text('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "offset": 0}]}')
+    refused = await tools("delete-records", "--offset-json-file", str(offsets_file))
 
     assert "does not support DELETE_RECORDS" in refused
 

@@ -51,7 +51,7 @@ class Doors:
     """The ways into three Kafkas, and the papers for them."""
 
     authority: Authority
-    stranger: Authority
+    outsider: Authority
     ours: Identity
     signed: KafkaServer
     """SASL_SSL."""
@@ -87,7 +87,7 @@ class Doors:
 async def doors(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Doors]:
     """Three Kafkas, each locked in its own way."""
     folder = tmp_path_factory.mktemp("doors")
-    authority, stranger = Authority.make(folder / "authority"), Authority.make(folder / "stranger")
+    authority, outsider = Authority.make(folder / "authority"), Authority.make(folder / "stranger")
     server, ours = authority.sign("kafka"), authority.sign("ours")
     async with (
         KafkaServer(folder / "signed", lock=Lock(NAME, PASSWORD, server)) as signed,
@@ -96,7 +96,7 @@ async def doors(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Doors
             folder / "mutual", lock=Lock(identity=server, clients_trusted=authority.certificate)
         ) as mutual,
     ):
-        yield Doors(authority, stranger, ours, signed, clear, mutual)
+        yield Doors(authority, outsider, ours, signed, clear, mutual)
 
 
 def exported(settings: Mapping[str, Any], folder: Path) -> dict[str, str]:
@@ -187,7 +187,7 @@ async def test_a_start_against_sasl_ssl_is_refused_for(doors: Doors, case: str) 
 
 
 async def test_a_start_is_refused_for_another_authority(doors: Doors) -> None:
-    settings = Settings(**(doors.sasl | {"kafka_tls_ca_file": doors.stranger.certificate}))
+    settings = Settings(**(doors.sasl | {"kafka_tls_ca_file": doors.outsider.certificate}))
 
     with pytest.raises(CannotStart, match=r"certificate that is not accepted.*KAFKA_TLS_CA_FILE"):
         await prepare_topics(access_of(settings))
@@ -320,8 +320,8 @@ async def test_readyz_names_why_the_broker_is_down(tmp_path: Path) -> None:
 
 async def cause(service: Service) -> str | None:
     """Return why `/readyz` says that the broker is down."""
-    told = await readiness(service.client, service.url, 503)
-    return str(told["dependencies"]["broker"]["cause"])
+    health = await readiness(service.client, service.url, 503)
+    return str(health["dependencies"]["broker"]["cause"])
 
 
 async def test_reaching_a_paused_broker_ends(doors: Doors) -> None:

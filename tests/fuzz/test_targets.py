@@ -1,16 +1,25 @@
 """Every fuzz target accepts its seeds and simple changes of them; the long search is run by hand."""
 
 import random
+from collections.abc import Iterator
 
 import pytest
 
 from tests.fuzz.checks import HANG_CPU_S, checked, load, names
+from tests.fuzz.targets import broker
 
 CHANGES = 30
 """Changed inputs per seed; enough to notice a target that no longer runs."""
 
 MAX_SEEDS = 40
 """Seeds of one target tried here, so that the suite stays short."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def broker_closed() -> Iterator[None]:
+    """Stop the broker that the inputs of its target started."""
+    yield
+    broker.close()
 
 
 @pytest.mark.parametrize("name", names())

@@ -15,7 +15,7 @@ from streams.ports.stores import Stores
 from streams.runtime.producer import Outgoing
 from streams.tenants.handler import RequestName
 from streams.webhooks.deliveries import TenantDeliveries
-from streams.webhooks.endpoints import EndpointWish, TenantEndpoints
+from streams.webhooks.endpoints import NewEndpoint, TenantEndpoints
 from tests.builders import ACME, KEY, NOW
 
 SECRET: Final = "a secret nobody else may know, never"  # noqa: S105 - of nobody
@@ -24,7 +24,7 @@ BOTH: Final = (True, False)
 ACTOR: Final = Actor(actor_type=ActorType.API_KEY, actor_id=KEY, request_id="req_1", ip="192.0.2.1")
 
 
-def build_wish(**changes: Any) -> EndpointWish:
+def build_endpoint_command(**changes: Any) -> NewEndpoint:
     """What is to be registered."""
     values: dict[str, Any] = {
         "url": "https://receiver.example/hooks",
@@ -32,7 +32,7 @@ def build_wish(**changes: Any) -> EndpointWish:
         "secret": SECRET,
         "livemode": True,
     }
-    return EndpointWish(**values | changes)
+    return NewEndpoint(**values | changes)
 
 
 def new_id(prefix: str) -> str:
@@ -76,7 +76,7 @@ class Stage:
     ) -> WebhookEndpoint:
         """Register an endpoint, a second before whatever comes next."""
         named = request or RequestName(new_id("whe"))
-        made = await self.endpoints.create(tenant_id, build_wish(**changes), named, ACTOR)
+        made = await self.endpoints.create(tenant_id, build_endpoint_command(**changes), named, ACTOR)
         self.wait(seconds=1)
         return made.endpoint
 
@@ -87,7 +87,7 @@ class Stage:
         except Refused as error:
             return str(error.refusal.errors[0].pointer)
 
-    async def kept(self, endpoint: WebhookEndpoint, tenant_id: TenantId = ACME) -> StoredEndpoint:
+    async def stored(self, endpoint: WebhookEndpoint, tenant_id: TenantId = ACME) -> StoredEndpoint:
         """The endpoint as it is kept."""
         return (await self.endpoints.find(tenant_id, endpoint.endpoint_id, BOTH)).stored
 

@@ -19,9 +19,10 @@ from streams.ports.stores import Stores
 from streams.reviewers.context import People
 from streams.reviewers.members import add_member, load_member
 from streams.sign_in import second_factor
-from streams.sign_in.factor_check import Met, Presented, meet, open_seed
+from streams.sign_in.attempt_limits import SignInLimits
+from streams.sign_in.factor_check import FactorVerified, Presented, open_seed, verify_factor
 from streams.sign_in.session_cookies import RecogniseReviewer
-from streams.sign_in.sign_in import SignIn, SignInAnswer, SignInLimits, SignInRequest
+from streams.sign_in.sign_in import SignIn, SignInAnswer, SignInRequest
 from streams.sign_in.totp import code_of, step_of
 from tests.builders import ACME, NOW
 
@@ -114,15 +115,15 @@ class Stage:
         """The code of now, or of some steps from now."""
         return code_of(seed, step_of(self.now) + steps)
 
-    async def meet(
+    async def verify_factor(
         self,
         caller: ReviewerCaller,
         text: str,
         method: FactorMethod = FactorMethod.TOTP,
         address: str = "192.0.2.1",
-    ) -> Met:
+    ) -> FactorVerified:
         """Meet the factor from an address."""
-        return await meet(self.people, caller, Presented(method, text), actor_of(caller, address))
+        return await verify_factor(self.people, caller, Presented(method, text), actor_of(caller, address))
 
     async def member(self, one: ReviewerCaller | Reviewer) -> Reviewer:
         """The member as kept now."""

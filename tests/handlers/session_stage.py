@@ -9,15 +9,15 @@ from schemas.ids import EvidenceId, FlowId, SessionId, UserId, derive_id
 from schemas.people import SentActor
 from schemas.problems import Refused
 from schemas.sessions import (
+    AddCapture,
     CancelSession,
     ExpireSession,
-    KeepCapture,
     OpenSession,
     RecordOutcome,
     SessionChanged,
     SessionCommand,
+    SessionCommandBase,
     SessionOpening,
-    SessionWish,
     StartSession,
     StoredSession,
     SubmitSession,
@@ -44,12 +44,12 @@ PASSPORT = FlowDocument(
 
 
 class SessionStage(Stage):
-    """One house with the handlers of sessions and verifications; both may be rebuilt as after a death."""
+    """One deployment with the handlers of sessions and verifications; rebuilt at will, as after a death."""
 
     def __init__(self, scene: Scene | None = None, *, with_liveness: bool = True) -> None:
         super().__init__(scene, with_liveness=with_liveness)
         self.handed: list[SubmitVerification] = []
-        self.told: list[RecordOutcome] = []
+        self.outcomes: list[RecordOutcome] = []
         self.memory: DictState[AnsweredRequests] = DictState()
         self._requests = 0
 
@@ -57,9 +57,9 @@ class SessionStage(Stage):
         """Keep what was sent to be evaluated."""
         self.handed.append(command)
 
-    async def tell(self, told: RecordOutcome) -> None:
-        """Keep what the session was told."""
-        self.told.append(told)
+    async def report(self, outcome: RecordOutcome) -> None:
+        """Keep what the session was reported."""
+        self.outcomes.append(outcome)
 
     @property
     def sessions(self) -> ChangeSession:
@@ -70,7 +70,7 @@ class SessionStage(Stage):
     def evaluate(self) -> EvaluateVerification:
         """The handler of verifications, which tells sessions."""
         handler = self.handler
-        handler._tell_session = self.tell
+        handler._send_outcome = self.report
         return handler
 
     async def publish(
@@ -107,16 +107,16 @@ class SessionStage(Stage):
         actor = SentActor(actor_type="SUBJECT", actor_id=session_id, request_id=f"req-{self._requests}")
         return {"tenant_id": ACME, "session_id": session_id, "actor": actor, "requested_at": self.now}
 
-    async def give(self, wish: SessionWish) -> SessionChanged:
+    async def give(self, command: SessionCommandBase) -> SessionChanged:
         """Hand a command to the handler."""
-        return await self.sessions(SessionCommand.model_validate(wish.model_dump()))
+        return await self.sessions(SessionCommand.model_validate(command.model_dump()))
 
     async def start(self) -> None:
         """Open a session and accept the notice."""
         await self.give(await self.opening())
         await self.give(StartSession(**self.common(), accepted=True, notice_version="1"))
 
-    async def capture(self, kind: EvidenceKind, image: bytes | None = None) -> KeepCapture:
+    async def capture(self, kind: EvidenceKind, image: bytes | None = None) -> AddCapture:
         """Keep an image and let the session refer to it."""
         attempt = rules.attempt_of(await self.session())
         run = rules.verification_id(ACME, SESSION, attempt)
@@ -124,9 +124,9 @@ class SessionStage(Stage):
         evidence_id = EvidenceId(derive_id("evd", run, kind, content.hex()))
         draft = build_evidence_draft(content, evidence_id=evidence_id, kind=kind, verification_id=run)
         await self.stores.evidence.put([draft])
-        wish = KeepCapture(**self.common(), attempt=attempt, what=kind, evidence_id=evidence_id)
-        await self.give(wish)
-        return wish
+        command = AddCapture(**self.common(), attempt=attempt, what=kind, evidence_id=evidence_id)
+        await self.give(command)
+        return command
 
     async def submission(self, last4: str | None = None) -> SubmitSession:
         """The command that hands the images in."""
@@ -146,14 +146,14 @@ class SessionStage(Stage):
 
     async def settle(self) -> None:
         """Carry out everything that was sent."""
-        while self.handed or self.told:
+        while self.handed or self.outcomes:
             for command in [self.handed.pop(0) for _ in list(self.handed)]:
                 try:
                     await self.evaluate(command)
                 except Refused:
                     continue
-            for told in [self.told.pop(0) for _ in list(self.told)]:
-                await self.give(told)
+            for outcome in [self.outcomes.pop(0) for _ in list(self.outcomes)]:
+                await self.give(outcome)
 
     async def session(self, session_id: SessionId = SESSION) -> StoredSession:
         """Return the session as it is kept."""

@@ -1,4 +1,4 @@
-"""Tenants and keys: made, revoked, told apart, and every change of them audited."""
+"""Tenants and keys: made, revoked, distinguished, and every change of them audited."""
 
 import asyncio
 from collections.abc import Iterator
@@ -18,14 +18,7 @@ from schemas.ids import PLATFORM, KeyId, TenantId, derive_id
 from schemas.problems import NotFound, Unauthenticated
 from streams.ports.records import Found, Position, Record, RecordKind, Records
 from streams.ports.stores import Stores
-from streams.tenants.handler import (
-    KEY_INDEX,
-    TENANT_INDEX,
-    Authenticate,
-    CreateKey,
-    CreateTenant,
-    RevokeKey,
-)
+from streams.tenants.handler import KEY_INDEX, TENANT_INDEX, Authenticate, CreateKey, CreateTenant, RevokeKey
 from tests.builders import ACME, GLOBEX, NOW
 from tests.contracts.adapters import Opened, open_memory
 
@@ -85,7 +78,7 @@ async def test_a_created_tenant_is_kept(office: Office) -> None:
     )
 
 
-async def test_a_new_tenant_is_told_in_the_platforms_chain_alone(office: Office) -> None:
+async def test_a_new_tenant_is_reported_in_the_platforms_chain_alone(office: Office) -> None:
     tenant = await CreateTenant(office.stores.journal.commit, office.clock, office.new_id)("Acme")
 
     (row,) = await office.audit(PLATFORM)
@@ -108,7 +101,7 @@ async def test_a_created_key_is_let_in_as_its_tenant(office: Office) -> None:
     assert caller.scopes == {Scope.AUDIT_READ}
 
 
-async def test_a_key_has_every_scope_unless_told_otherwise(office: Office) -> None:
+async def test_a_key_has_every_scope_unless_set_otherwise(office: Office) -> None:
     key, _ = await office.create_key()
 
     assert set(key.scopes) == set(Scope)
@@ -120,10 +113,10 @@ async def test_s29_the_key_itself_is_kept_nowhere(office: Office) -> None:
     record = await office.stores.records.get(PLATFORM, RecordKind.API_KEY, key.prefix)
     rows = [row.model_dump_json() for row in await office.audit(ACME)]
     secret = shown.rpartition("_")[2]
-    assert [kept for kept in (record.body.decode(), *rows) if secret in kept] == []
+    assert [stored for stored in (record.body.decode(), *rows) if secret in stored] == []
 
 
-async def test_a_new_key_is_told_in_its_tenants_chain(office: Office) -> None:
+async def test_a_new_key_is_reported_in_its_tenants_chain(office: Office) -> None:
     actor = Actor(actor_type=ActorType.REVIEWER, actor_id="usr_1", request_id="req-1", ip="203.0.113.7")
 
     key, _ = await office.create_key(actor=actor, livemode=False)
@@ -165,7 +158,7 @@ async def test_a_revoked_key_is_refused_at_the_next_request(office: Office) -> N
         await office.authenticate(shown)
 
 
-async def test_a_revocation_is_told_in_the_tenants_chain(office: Office) -> None:
+async def test_a_revocation_is_reported_in_the_tenants_chain(office: Office) -> None:
     key, _ = await office.create_key()
     office.now += timedelta(seconds=1)
 

@@ -1,4 +1,4 @@
-"""Whoever tampers with the audit log's rows, links or head is found out, whatever they lie in."""
+"""Who tampers with the audit log's rows, links or head is found out, whatever they lie in."""
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

@@ -22,7 +22,7 @@ from streams.ports.records import Change, Committed
 from streams.reviews.handler import ChangeCase
 from streams.sessions.handler import ChangeSession
 from streams.verification.policy import VerificationPolicy
-from streams.webhooks.health import KeepHealth
+from streams.webhooks.health import UpdateHealth
 from streams.webhooks.replay import DeliverAgain
 from tests.builders import ACME, build_command
 from tests.handlers.session_stage import FLOW, SESSION, SessionStage
@@ -76,8 +76,8 @@ class Contest:
         change = ChangeFlow(
             self.stores, catalogue, lambda: self.stage.now, self.memory, self.stage.announcer, self.pause
         )
-        wish = ArchiveFlow(tenant_id=ACME, flow_id=FLOW, actor=ADA, requested_at=self.stage.now)
-        await change(FlowCommand(wish))
+        command = ArchiveFlow(tenant_id=ACME, flow_id=FLOW, actor=ADA, requested_at=self.stage.now)
+        await change(FlowCommand(command))
 
     async def cancel_session(self) -> None:
         """Cancel the started session."""
@@ -101,12 +101,12 @@ class Contest:
             self.stores, VerificationPolicy(), settings, lambda: self.stage.now, self.memory,
             self.stage.announcer, self.pause,
         )  # fmt: skip
-        wish = OpenAppeal(
+        command = OpenAppeal(
             tenant_id=ACME, review_case_id=CASE, actor=ADA, requested_at=self.stage.now,
             reviewer_id=UserId(derive_id("usr", "ada")), verification_id=build_command().verification_id,
             note_id="note_1", sealed_text="sealed",
         )  # fmt: skip
-        await change(CaseCommand(wish))
+        await change(CaseCommand(command))
 
 
 Act = Callable[[Contest], Awaitable[None]]
@@ -142,7 +142,7 @@ async def test_a_handler_carries_its_command_out_after_a_conflict_that_passes(
     await act(contest)
 
     assert contest.journal.commits == 2
-    assert len(contest.memory.kept) == 1
+    assert len(contest.memory.stored) == 1
 
 
 class WebhookContest:
@@ -161,7 +161,7 @@ class WebhookContest:
     async def note_that_it_is_gone(self) -> None:
         """Note an attempt after which the endpoint is disabled."""
         stage = self.stage
-        keep = KeepHealth(stage.stores.records, self.journal.commit, stage.clock, stage.health, self.pause)
+        keep = UpdateHealth(stage.stores.records, self.journal.commit, stage.clock, stage.health, self.pause)
         await keep(
             NoteAttempt(
                 tenant_id=ACME, endpoint_id=self.endpoint_id, at=stage.now, succeeded=False, gone=True
@@ -171,18 +171,18 @@ class WebhookContest:
     async def note_that_it_failed(self) -> None:
         """Note an attempt that changes nothing but the endpoint's health."""
         stage = self.stage
-        keep = KeepHealth(stage.stores.records, self.journal.commit, stage.clock, stage.health, self.pause)
+        keep = UpdateHealth(stage.stores.records, self.journal.commit, stage.clock, stage.health, self.pause)
         await keep(NoteAttempt(tenant_id=ACME, endpoint_id=self.endpoint_id, at=stage.now, succeeded=False))
 
     async def deliver_again(self) -> None:
         """Deliver the event of the last hour again."""
         stage = self.stage
         stores = replace(stage.stores, journal=self.journal)
-        wish = ReplayEvents(
+        command = ReplayEvents(
             tenant_id=ACME, endpoint_id=self.endpoint_id, since=stage.now - timedelta(hours=1),
             until=stage.now + timedelta(hours=1), event_types=(ANY_TYPE,),
         )  # fmt: skip
-        await DeliverAgain(stores, stage.log.write, stage.clock, self.pause)(wish)
+        await DeliverAgain(stores, stage.log.write, stage.clock, self.pause)(command)
 
 
 WEBHOOK_ACTS = pytest.mark.parametrize(

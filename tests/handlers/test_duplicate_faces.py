@@ -323,11 +323,11 @@ async def test_the_face_is_in_no_event_no_row_and_no_log_and_sealed_where_it_is_
         second = await submitted(stage, "second", subject_id=OTHER)
 
     assert codes(second) == DUPLICATE
-    told = [event.to_bytes() for event in stage.announcer.events]
+    published = [event.to_bytes() for event in stage.announcer.events]
     rows = [row.to_bytes() for row in stage.shelves.audit[ACME].values()]
-    kept = [record.body for record in stage.shelves.records.values()]
+    stored = [record.body for record in stage.shelves.records.values()]
     sealed = (first.sealed_face or "").encode()
     assert sealed
-    assert not [one for one in (*told, *rows, repr(logs).encode()) if sealed in one]
-    assert not [one for one in (*told, *rows, *kept) if numbers.tobytes() in one or b"0.1," in one]
+    assert not [one for one in (*published, *rows, repr(logs).encode()) if sealed in one]
+    assert not [one for one in (*published, *rows, *stored) if numbers.tobytes() in one or b"0.1," in one]
     assert StoredVerification.from_bytes(first.to_bytes()) == first

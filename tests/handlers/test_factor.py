@@ -1,4 +1,4 @@
-"""The second factor over the store: enrolled, met once, limited, replaced, and told to the audit log."""
+"""The second factor over the store: enrolled, met once, limited, replaced, and published to the audit log."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ async def stage(shelves: Shelves) -> AsyncIterator[Stage]:
 
 
 @pytest.fixture
-async def crowded(tmp_path: Path) -> AsyncIterator[Stage]:
+async def sqlite_stage(tmp_path: Path) -> AsyncIterator[Stage]:
     """A stage over SQLite, whose threads let rivals meet, with a member."""
     async with open_sqlite_stores(tmp_path, ROOT_KEY) as stores, staged(stores) as set_up:
         await set_up.add()
@@ -55,16 +55,16 @@ async def wrong(
     address: str = "192.0.2.1",
 ) -> Refused:
     """Fail to meet the factor."""
-    with pytest.raises(Refused) as told:
-        await stage.meet(caller, text, method, address)
-    return told.value
+    with pytest.raises(Refused) as response:
+        await stage.verify_factor(caller, text, method, address)
+    return response.value
 
 
 async def code_of_refusal(awaited: object) -> ProblemCode:
     """The code something is refused with."""
-    with pytest.raises(Refused) as told:
+    with pytest.raises(Refused) as response:
         await awaited  # type: ignore[misc]  # any awaitable
-    return told.value.refusal.code
+    return response.value.refusal.code
 
 
 def wrong_code(stage: Stage, seed: bytes) -> str:
@@ -85,11 +85,11 @@ async def test_confirming_meets_the_factor_for_that_session(stage: Stage) -> Non
 
 async def guess(stage: Stage, caller: ReviewerCaller, text: str, times: int) -> list[ProblemCode]:
     """Fail so many times, each pause waited for; the codes of the refusals."""
-    told = []
+    collected = []
     for _ in range(times):
-        told.append((await wrong(stage, caller, text)).refusal.code)
+        collected.append((await wrong(stage, caller, text)).refusal.code)
         stage.wait(seconds=LONGEST_PAUSE_S)
-    return told
+    return collected
 
 
 async def test_s14_confirming_ends_every_other_session(stage: Stage) -> None:
@@ -156,11 +156,11 @@ async def test_a_repeated_key_shows_no_secret_again(stage: Stage) -> None:
     assert other.secret not in {None, first.secret}
 
 
-async def test_s10_meeting_the_factor_gives_another_cookie_and_ends_the_old_one(stage: Stage) -> None:
+async def test_s10_passing_the_second_factor_gives_another_cookie_and_ends_the_old_one(stage: Stage) -> None:
     seed, _, _ = await stage.enrol(await stage.enter())
     old = (await stage.sign_in(address="192.0.2.2")).cookie
 
-    met = await stage.meet(await stage.recognise(old), stage.code(seed))
+    met = await stage.verify_factor(await stage.recognise(old), stage.code(seed))
 
     assert (await stage.recognise(met.cookie)).satisfied
     with pytest.raises(Unauthenticated):
@@ -170,27 +170,27 @@ async def test_s10_meeting_the_factor_gives_another_cookie_and_ends_the_old_one(
 async def test_s19_a_totp_code_is_accepted_once(stage: Stage) -> None:
     seed, _, _ = await stage.enrol(await stage.enter())
     code, caller = stage.code(seed), await stage.enter(address="192.0.2.2")
-    await stage.meet(caller, code)
+    await stage.verify_factor(caller, code)
 
     assert (await wrong(stage, caller, code)).refusal.code is ProblemCode.MFA_CODE_INVALID
 
 
-async def test_s19_of_twenty_posts_of_one_code_at_once_one_is_accepted(crowded: Stage) -> None:
-    seed, _, _ = await crowded.enrol(await crowded.enter())
-    callers = [await crowded.enter(address=f"192.0.2.{number}") for number in range(4)]
-    posts = [crowded.meet(callers[number % 4], crowded.code(seed)) for number in range(20)]
+async def test_s19_of_twenty_posts_of_one_code_at_once_one_is_accepted(sqlite_stage: Stage) -> None:
+    seed, _, _ = await sqlite_stage.enrol(await sqlite_stage.enter())
+    callers = [await sqlite_stage.enter(address=f"192.0.2.{number}") for number in range(4)]
+    posts = [sqlite_stage.verify_factor(callers[number % 4], sqlite_stage.code(seed)) for number in range(20)]
 
-    told = await asyncio.gather(*posts, return_exceptions=True)
+    results = await asyncio.gather(*posts, return_exceptions=True)
 
-    assert sum(not isinstance(one, BaseException) for one in told) == 1
-    assert sum(isinstance(one, Refused) for one in told) == 19
-    assert (await crowded.actions()).count("mfa.verified") == 1
+    assert sum(not isinstance(one, BaseException) for one in results) == 1
+    assert sum(isinstance(one, Refused) for one in results) == 19
+    assert (await sqlite_stage.actions()).count("mfa.verified") == 1
 
 
 async def test_s19_an_older_step_is_refused_after_a_newer_one(stage: Stage) -> None:
     seed, _, _ = await stage.enrol(await stage.enter())
     caller = await stage.enter(address="192.0.2.2")
-    await stage.meet(caller, stage.code(seed, 1))
+    await stage.verify_factor(caller, stage.code(seed, 1))
 
     assert (await wrong(stage, caller, stage.code(seed))).refusal.code is ProblemCode.MFA_CODE_INVALID
 
@@ -203,7 +203,7 @@ async def test_s20_the_drift_is_a_setting(stage: Stage, drift: int, *, accepted:
     stage.wait(seconds=30)
 
     if accepted:
-        assert (await stage.meet(caller, code)).answer.method is FactorMethod.TOTP
+        assert (await stage.verify_factor(caller, code)).answer.method is FactorMethod.TOTP
     else:
         await wrong(stage, caller, code)
 
@@ -219,7 +219,7 @@ async def test_s21_five_wrong_codes_in_a_window_are_looked_at(stage: Stage) -> N
     assert isinstance(full, TooManyAttempts)
     assert full.retry_after_s == 15 * 60 - 5 * LONGEST_PAUSE_S
     stage.wait(seconds=full.retry_after_s)
-    assert (await stage.meet(caller, stage.code(seed))).answer.session.mfa.satisfied
+    assert (await stage.verify_factor(caller, stage.code(seed))).answer.session.mfa.satisfied
 
 
 async def test_s21_the_pause_after_a_failure_doubles_and_a_right_code_does_not_shorten_it(
@@ -238,10 +238,10 @@ async def test_s21_the_pause_after_a_failure_doubles_and_a_right_code_does_not_s
         stage.wait(milliseconds=1)
 
     assert pauses == [1, 2, 4, 8]
-    assert (await stage.meet(caller, stage.code(seed))).answer.session.mfa.satisfied
+    assert (await stage.verify_factor(caller, stage.code(seed))).answer.session.mfa.satisfied
 
 
-async def test_s21_a_guess_too_soon_is_told_as_one_too_many_and_writes_nothing(stage: Stage) -> None:
+async def test_s21_a_guess_too_soon_is_reported_as_one_too_many_and_writes_nothing(stage: Stage) -> None:
     seed, _, _ = await stage.enrol(await stage.enter())
     caller, text = await stage.enter(address="192.0.2.2"), wrong_code(stage, seed)
     await wrong(stage, caller, text)
@@ -265,21 +265,21 @@ async def test_s21_failures_count_per_member_across_sessions(stage: Stage) -> No
     assert isinstance(await wrong(stage, other, stage.code(seed)), TooManyAttempts)
 
 
-async def test_s21_of_ten_thousand_guesses_from_many_places_five_are_looked_at(crowded: Stage) -> None:
-    seed, _, _ = await crowded.enrol(await crowded.enter())
-    callers = [await crowded.enter(address=f"192.0.2.{number}") for number in range(4)]
-    text, told = wrong_code(crowded, seed), list[Refused]()
+async def test_s21_of_ten_thousand_guesses_from_many_places_five_are_looked_at(sqlite_stage: Stage) -> None:
+    seed, _, _ = await sqlite_stage.enrol(await sqlite_stage.enter())
+    callers = [await sqlite_stage.enter(address=f"192.0.2.{number}") for number in range(4)]
+    text, result = wrong_code(sqlite_stage, seed), list[Refused]()
     for burst in range(10):
         guesses = (
-            wrong(crowded, callers[number % 4], text, address=f"10.{burst}.{number >> 8}.{number & 255}")
+            wrong(sqlite_stage, callers[number % 4], text, address=f"10.{burst}.{number >> 8}.{number & 255}")
             for number in range(1_000)
         )
-        told += await asyncio.gather(*guesses)
-        crowded.wait(seconds=LONGEST_PAUSE_S)
+        result += await asyncio.gather(*guesses)
+        sqlite_stage.wait(seconds=LONGEST_PAUSE_S)
 
-    assert sum(not isinstance(one, TooManyAttempts) for one in told) == 5
-    assert isinstance(await wrong(crowded, callers[0], crowded.code(seed)), TooManyAttempts)
-    assert (await crowded.actions()).count("mfa.failed") == 5 + 1
+    assert sum(not isinstance(one, TooManyAttempts) for one in result) == 5
+    assert isinstance(await wrong(sqlite_stage, callers[0], sqlite_stage.code(seed)), TooManyAttempts)
+    assert (await sqlite_stage.actions()).count("mfa.failed") == 5 + 1
 
 
 async def test_s21_a_hundred_failures_in_a_row_lock_until_a_colleague_helps(stage: Stage) -> None:
@@ -294,7 +294,7 @@ async def test_s21_a_hundred_failures_in_a_row_lock_until_a_colleague_helps(stag
     caller = await stage.enter()
     assert isinstance(await wrong(stage, caller, stage.code(seed)), TooManyAttempts)
     await forget_failures(stage.people, caller.reviewer_id)
-    assert (await stage.meet(caller, stage.code(seed))).answer.session.mfa.satisfied
+    assert (await stage.verify_factor(caller, stage.code(seed))).answer.session.mfa.satisfied
 
 
 async def test_each_wrong_code_is_one_row_and_the_lock_one_more(stage: Stage) -> None:
@@ -312,13 +312,13 @@ async def test_s22_wrong_passwords_leave_the_factor_alone(stage: Stage) -> None:
         with pytest.raises(Refused):
             await stage.sign_in(password=WRONG, address=f"198.51.100.{number}")
 
-    assert (await stage.meet(caller, stage.code(seed))).answer.session.mfa.satisfied
+    assert (await stage.verify_factor(caller, stage.code(seed))).answer.session.mfa.satisfied
 
 
 async def test_a_success_gives_its_attempt_back(stage: Stage) -> None:
     seed, _, _ = await stage.enrol(await stage.enter())
     for number in range(7):
-        await stage.meet(await stage.enter(address=f"192.0.2.{number}"), stage.code(seed))
+        await stage.verify_factor(await stage.enter(address=f"192.0.2.{number}"), stage.code(seed))
         stage.wait(seconds=30)
 
 
@@ -326,7 +326,7 @@ async def test_s23_a_recovery_code_is_accepted_once_and_ends_other_sessions(stag
     _, codes, first = await stage.enrol(await stage.enter())
     caller = await stage.enter(address="192.0.2.2")
 
-    met = await stage.meet(caller, codes[3].upper().replace("-", " "), RECOVERY)
+    met = await stage.verify_factor(caller, codes[3].upper().replace("-", " "), RECOVERY)
 
     assert (met.answer.method, met.answer.recovery_codes_remaining) == (RECOVERY, 9)
     with pytest.raises(Unauthenticated):
@@ -337,31 +337,31 @@ async def test_s23_a_recovery_code_is_accepted_once_and_ends_other_sessions(stag
     assert (await stage.rows())[-2].context["changes"]["method"] == RECOVERY
 
 
-async def test_s23_of_two_posts_of_one_recovery_code_one_is_accepted(crowded: Stage) -> None:
-    _, codes, _ = await crowded.enrol(await crowded.enter())
-    caller = await crowded.enter(address="192.0.2.2")
+async def test_s23_of_two_posts_of_one_recovery_code_one_is_accepted(sqlite_stage: Stage) -> None:
+    _, codes, _ = await sqlite_stage.enrol(await sqlite_stage.enter())
+    caller = await sqlite_stage.enter(address="192.0.2.2")
 
-    told = await asyncio.gather(
-        *(crowded.meet(caller, codes[0], RECOVERY) for _ in range(2)), return_exceptions=True
+    results = await asyncio.gather(
+        *(sqlite_stage.verify_factor(caller, codes[0], RECOVERY) for _ in range(2)), return_exceptions=True
     )
 
-    assert sum(not isinstance(one, BaseException) for one in told) == 1
+    assert sum(not isinstance(one, BaseException) for one in results) == 1
 
 
 async def test_s23_recovery_codes_are_kept_hashed(stage: Stage, shelves: Shelves) -> None:
     _, codes, _ = await stage.enrol(await stage.enter())
 
-    kept = b"".join(record.body for record in shelves.records.values()).decode()
-    assert all(code not in kept and code.replace("-", "") not in kept for code in codes)
+    stored = b"".join(record.body for record in shelves.records.values()).decode()
+    assert all(code not in stored and code.replace("-", "") not in stored for code in codes)
 
 
 async def test_s24_the_seed_is_kept_sealed(stage: Stage, shelves: Shelves) -> None:
     seed, _, _ = await stage.enrol(await stage.enter())
 
-    kept = b"".join(record.body for record in shelves.records.values())
-    assert seed not in kept
-    assert secret_of(seed).encode() not in kept
-    assert seed.hex().encode() not in kept
+    stored = b"".join(record.body for record in shelves.records.values())
+    assert seed not in stored
+    assert secret_of(seed).encode() not in stored
+    assert seed.hex().encode() not in stored
 
 
 async def test_new_recovery_codes_void_the_old_ones(stage: Stage) -> None:
@@ -372,7 +372,7 @@ async def test_new_recovery_codes_void_the_old_ones(stage: Stage) -> None:
 
     assert (await wrong(stage, caller, old[0], method=RECOVERY)).refusal.code is ProblemCode.MFA_CODE_INVALID
     stage.wait(seconds=1)
-    assert (await stage.meet(caller, new.recovery_codes[0], RECOVERY)).answer.session.mfa.satisfied
+    assert (await stage.verify_factor(caller, new.recovery_codes[0], RECOVERY)).answer.session.mfa.satisfied
     assert (await stage.actions()).count("mfa.reset") == 1
 
 
@@ -392,7 +392,7 @@ async def test_s25_what_changes_the_factor_wants_a_fresh_one(stage: Stage) -> No
     assert await changes_refused(stage, caller) == {ProblemCode.MFA_REQUIRED}
 
     stage.wait(minutes=9)
-    met = await stage.recognise((await stage.meet(caller, stage.code(seed))).cookie)
+    met = await stage.recognise((await stage.verify_factor(caller, stage.code(seed))).cookie)
     await second_factor.replace_recovery_codes(stage.people, met, actor_of(met))
 
 
@@ -400,7 +400,7 @@ async def test_s25_what_changes_the_factor_wants_the_password_anew(stage: Stage)
     seed, _, cookie = await stage.enrol(await stage.enter())
     stage.wait(minutes=10)
 
-    met = await stage.meet(await stage.recognise(cookie), stage.code(seed))
+    met = await stage.verify_factor(await stage.recognise(cookie), stage.code(seed))
 
     refused = await changes_refused(stage, await stage.recognise(met.cookie))
     assert refused == {ProblemCode.UNAUTHENTICATED}
@@ -418,7 +418,7 @@ async def test_a_factor_in_use_stays_until_the_new_one_is_confirmed(stage: Stage
     caller = await stage.recognise(cookie)
     await second_factor.begin(stage.people, caller, None)
 
-    met = await stage.meet(caller, stage.code(seed))
+    met = await stage.verify_factor(caller, stage.code(seed))
 
     new, _, _ = await stage.enrol(await stage.recognise(met.cookie))
     assert new != seed
@@ -438,7 +438,7 @@ async def test_a_removed_factor_leaves_the_session_with_the_first_one(stage: Sta
 
 async def test_s14_removing_the_factor_ends_every_other_session(stage: Stage) -> None:
     seed, _, cookie = await stage.enrol(await stage.enter())
-    other = (await stage.meet(await stage.enter(address="192.0.2.2"), stage.code(seed))).cookie
+    other = (await stage.verify_factor(await stage.enter(address="192.0.2.2"), stage.code(seed))).cookie
     caller = await stage.recognise(cookie)
 
     await second_factor.remove(stage.people, caller, actor_of(caller))
@@ -459,4 +459,4 @@ async def test_an_ended_session_meets_nothing(stage: Stage) -> None:
     await end_session(stage.people, caller, caller.session_id, actor_of(caller))
 
     with pytest.raises(Unauthenticated):
-        await stage.meet(caller, stage.code(seed))
+        await stage.verify_factor(caller, stage.code(seed))

@@ -22,7 +22,7 @@ from streams.audit.handler import SealChain
 from streams.invariants import rules
 from streams.invariants.rules import Invariant
 from streams.ports.records import Record, RecordKind
-from streams.runtime.dead_letters import burial
+from streams.runtime.dead_letters import dead_letter
 from streams.runtime.message import Delivery
 from streams.runtime.replies import CORRELATION, Reply
 from streams.runtime.tables import table_of
@@ -44,7 +44,7 @@ class World:
     def __init__(self) -> None:
         self.stage = Stage(UNCERTAIN)
         self.shelves = self.stage.shelves
-        self.told = LogState(KEYS, rules.hidden(["ERIKSSON"]))
+        self.log_state = LogState(KEYS, rules.hidden(["ERIKSSON"]))
         self.command: SubmitVerification = build_command()
         self._offset = 0
 
@@ -53,24 +53,24 @@ class World:
         self.command = await self.stage.keep()
         await self.stage.handler(self.command)
         await self.seal()
-        self.tell(Topic.VERIFICATION_COMMANDS, self.command.verification_id, self.command.to_bytes())
+        self.append(Topic.VERIFICATION_COMMANDS, self.command.verification_id, self.command.to_bytes())
         for event in self.stage.announcer.events:
-            self.tell(Topic.DECISIONS, "key", event.to_bytes())
+            self.append(Topic.DECISIONS, "key", event.to_bytes())
         answer = Reply.of(VerificationDecided(verification_id=self.command.verification_id))
-        self.tell(Topic.REPLIES, "q-1", answer.to_bytes())
+        self.append(Topic.REPLIES, "q-1", answer.to_bytes())
 
     async def seal(self) -> None:
         """Seal what waits."""
         await SealChain(self.stage.stores.audit_log, AUDIT_KEY)(SealAudit(tenant_id=ACME))
 
-    def tell(
+    def append(
         self, topic: str, key: str | None, value: bytes, cid: str = "q-1", at: datetime = NOW
     ) -> Delivery:
         """Put a record into the log."""
         self._offset += 1
         raw_key = None if key is None else key.encode()
         delivery = signed(Delivery(topic, 0, self._offset, raw_key, value, {CORRELATION: cid.encode()}))
-        self.told.meet(delivery, at)
+        self.log_state.meet(delivery, at)
         return delivery
 
     def send(self, name: str, **changes: Any) -> tuple[SubmitVerification, Delivery]:
@@ -78,23 +78,23 @@ class World:
         command = self.command.model_copy(
             update={"verification_id": VerificationId(derive_id("ver", name)), **changes}
         )
-        sent = self.tell(Topic.VERIFICATION_COMMANDS, command.verification_id, command.to_bytes(), cid=name)
+        sent = self.append(Topic.VERIFICATION_COMMANDS, command.verification_id, command.to_bytes(), cid=name)
         return command, sent
 
     async def judge(self) -> list[str]:
         """Hold everything against everything."""
-        held = Held(
+        store_state = Held(
             stores=self.stage.stores,
             audit_key=AUDIT_KEY,
             due_before=LATER,
             kept_since=NOW - timedelta(days=1),
             needles=rules.hidden(["ERIKSSON"]),
         )
-        await held.walk_records(ACME)
-        await held.hold_against_commands(self.told)
-        await held.hold_against_events(self.told)
-        await held.walk_audit(ACME)
-        found = [*self.told.violations, *held.violations]
+        await store_state.walk_records(ACME)
+        await store_state.hold_against_commands(self.log_state)
+        await store_state.hold_against_events(self.log_state)
+        await store_state.walk_audit(ACME)
+        found = [*self.log_state.violations, *store_state.violations]
         return sorted({f"{v.invariant} {v.about}: {v.found}" for v in found})
 
     def change_record(self, kind: RecordKind, change: Callable[[Record], Record]) -> None:
@@ -128,7 +128,7 @@ async def world() -> World:
 
 
 def starts(lines: list[str], *beginnings: str) -> bool:
-    """Tell whether there is one line for each beginning, and no other."""
+    """Return whether there is one line for each beginning, and no other."""
     return len(lines) == len(beginnings) and all(
         line.startswith(beginning) for line, beginning in zip(lines, beginnings, strict=True)
     )
@@ -149,7 +149,7 @@ async def test_i1_a_command_nobody_carried_out(world: World) -> None:
 
 async def test_i1_a_young_command_may_be_under_way(world: World) -> None:
     lost = world.command.model_copy(update={"verification_id": derive_id("ver", "young")})
-    world.tell(
+    world.append(
         Topic.VERIFICATION_COMMANDS, lost.verification_id, lost.to_bytes(), at=LATER + timedelta(seconds=1)
     )
 
@@ -159,7 +159,7 @@ async def test_i1_a_young_command_may_be_under_way(world: World) -> None:
 async def test_i1_a_refusal_is_an_end(world: World) -> None:
     world.send("refused")
     refusal = Refusal(code=ProblemCode.OVERLOADED, detail="Too much is under way.")
-    world.tell(Topic.REPLIES, "refused", Reply(refusal=refusal).to_bytes())
+    world.append(Topic.REPLIES, "refused", Reply(refusal=refusal).to_bytes())
 
     assert await world.judge() == []
 
@@ -170,15 +170,18 @@ async def test_i1_a_remembered_refusal_is_an_end(world: World) -> None:
         command, Refusal(code=ProblemCode.IMAGE_UNDECODABLE, detail="No image."), NOW
     )
     key = command.verification_id
-    world.tell(MEMORY, key, KEYS.seal_entry(table_of(agent.TABLE), key.encode(), memo.to_bytes()))
+    world.append(MEMORY, key, KEYS.seal_entry(table_of(agent.TABLE), key.encode(), memo.to_bytes()))
 
     assert await world.judge() == []
 
 
 async def test_i1_a_dead_letter_is_an_end(world: World) -> None:
     _, sent = world.send("buried")
-    grave = burial(sent, "handler raised KeyError", NOW)
-    world.told.meet(signed(Delivery(grave.topic, 0, 1, grave.key, grave.value, dict(grave.headers))), NOW)
+    buried = dead_letter(sent, "handler raised KeyError", NOW)
+    world.log_state.meet(
+        signed(Delivery(buried.topic, 0, 1, buried.key, buried.value, dict(buried.headers))),
+        NOW,
+    )
 
     assert await world.judge() == []
 
@@ -190,7 +193,7 @@ async def test_i1_discarded_images_are_an_end(world: World) -> None:
 
 
 async def test_i1_poison_that_was_never_buried(world: World) -> None:
-    world.tell(Topic.VERIFICATION_COMMANDS, "key", b"{")
+    world.append(Topic.VERIFICATION_COMMANDS, "key", b"{")
 
     assert starts(
         await world.judge(), f"I1 {Topic.VERIFICATION_COMMANDS}/0@{world._offset}: holds no command"
@@ -224,28 +227,29 @@ async def test_i3_a_decision_audited_twice(world: World) -> None:
     assert "is a second verification.evaluated" in line
 
 
-async def test_i4_an_event_that_was_never_told(world: World) -> None:
+async def test_i4_an_event_that_was_never_published(world: World) -> None:
     event = world.stage.announcer.events[0]
-    del world.told.events[event.id]
+    del world.log_state.events[event.id]
 
     assert await world.judge() == [
         f"I4 {event.id} ({event.type} of {world.command.verification_id}): is not in the decision topic"
     ]
 
 
-async def test_i4_an_event_told_in_two_forms(world: World) -> None:
+async def test_i4_an_event_published_in_two_forms(world: World) -> None:
     event = world.stage.announcer.events[0]
-    world.tell(Topic.DECISIONS, "key", event.model_copy(update={"sequence": 7}).to_bytes())
+    world.append(Topic.DECISIONS, "key", event.model_copy(update={"sequence": 7}).to_bytes())
 
-    assert starts(await world.judge(), f"I4 {event.id} (", f"I4 {event.id}: was told in 2 different forms")
+    repeated = f"I4 {event.id}: was published in 2 different forms"
+    assert starts(await world.judge(), f"I4 {event.id} (", repeated)
 
 
 async def test_i4_an_event_that_disagrees_with_its_record(world: World) -> None:
     event = world.stage.announcer.events[0]
-    world.told.events[event.id] = {event.model_copy(update={"sequence": 7}).to_bytes()}
+    world.log_state.events[event.id] = {event.model_copy(update={"sequence": 7}).to_bytes()}
 
     (line,) = await world.judge()
-    assert line.endswith("was told otherwise than the record says")
+    assert line.endswith("was published otherwise than the record says")
 
 
 async def test_i4_an_event_of_a_decision_nobody_recorded(world: World) -> None:
@@ -256,7 +260,7 @@ async def test_i4_an_event_of_a_decision_nobody_recorded(world: World) -> None:
             "data": event.data.model_copy(update={"verification_id": derive_id("ver", "stray")}),
         }
     )
-    world.tell(Topic.DECISIONS, "key", stray.to_bytes())
+    world.append(Topic.DECISIONS, "key", stray.to_bytes())
 
     assert await world.judge() == [
         f"I4 {derive_id('ver', 'stray')}: is told in the decision topic and has no record"
@@ -302,7 +306,7 @@ async def test_i6_a_record_that_names_another_tenant(world: World) -> None:
 async def test_i6_an_event_that_names_another_tenant(world: World) -> None:
     event = world.stage.announcer.events[0]
     stray = event.model_copy(update={"data": event.data.model_copy(update={"session_id": GLOBEX})})
-    world.tell(Topic.DECISIONS, "key", stray.to_bytes())
+    world.append(Topic.DECISIONS, "key", stray.to_bytes())
 
     lines = await world.judge()
     assert f"I6 {Topic.DECISIONS}/0@{world._offset}: names another tenant" in lines
@@ -328,7 +332,7 @@ async def test_i6_evidence_of_another_verification(world: World) -> None:
 async def test_i7_an_answer_without_a_record(world: World) -> None:
     command, _ = world.send("answered")
     answer = Reply.of(VerificationDecided(verification_id=command.verification_id))
-    world.tell(Topic.REPLIES, "answered", answer.to_bytes())
+    world.append(Topic.REPLIES, "answered", answer.to_bytes())
 
     own = command.verification_id
     assert starts(await world.judge(), f"I1 {own}", f"I7 {own}: was answered as decided and has no record")
@@ -377,11 +381,11 @@ async def test_i8_blobs_without_a_row_and_twice(world: World, tmp_path: Path) ->
     known, unknown = world.command.selfie_evidence_id, derive_id("evd", "unknown")
     for evidence_id in (known, known, unknown):
         blobs.write(ACME, evidence_id, b"sealed")  # type: ignore[arg-type]  # an evidence id
-    held = Held(world.stage.stores, AUDIT_KEY, LATER, NOW)
+    store_state = Held(world.stage.stores, AUDIT_KEY, LATER, NOW)
 
-    await held.walk_blobs(blobs, datetime.now(NOW.tzinfo) + timedelta(hours=1))
+    await store_state.walk_blobs(blobs, datetime.now(NOW.tzinfo) + timedelta(hours=1))
 
-    assert {(v.invariant, v.about, v.found) for v in held.violations} == {
+    assert {(v.invariant, v.about, v.found) for v in store_state.violations} == {
         (Invariant.I8, known, "lies 2 times among the blobs"),
         (Invariant.I8, unknown, "lies among the blobs and has no row"),
     }
@@ -391,14 +395,14 @@ async def test_i8_blobs_without_a_row_and_twice(world: World, tmp_path: Path) ->
     "topic", [Topic.VERIFICATION_COMMANDS, Topic.REPLIES, Topic.DEAD_LETTERS, MEMORY, Topic.AUDIT]
 )
 async def test_i9_a_planted_value_in_any_topic(world: World, topic: str) -> None:
-    world.tell(topic, "key", b'{"surname": "Eriksson"}')
+    world.append(topic, "key", b'{"surname": "Eriksson"}')
 
     assert f"I9 {topic}/0@{world._offset}: holds canary 1" in await world.judge()
 
 
 async def test_i9_a_planted_value_in_a_header_or_a_key(world: World) -> None:
-    world.told.meet(Delivery(Topic.AUDIT, 0, 1, b"eriksson", b"", {}), NOW)
-    world.told.meet(Delivery(Topic.AUDIT, 0, 2, b"", b"", {"name": b"ERIKSSON"}), NOW)
+    world.log_state.meet(Delivery(Topic.AUDIT, 0, 1, b"eriksson", b"", {}), NOW)
+    world.log_state.meet(Delivery(Topic.AUDIT, 0, 2, b"", b"", {"name": b"ERIKSSON"}), NOW)
 
     assert starts(await world.judge(), f"I9 {Topic.AUDIT}/0@1", f"I9 {Topic.AUDIT}/0@2")
 
@@ -427,7 +431,7 @@ def test_i10_a_row_met_twice_out_of_order_or_not_at_all() -> None:
 
     assert [(v.about, v.found) for v in found] == [
         (made[1].event_id, "stands out of order on the pages of the audit log"),
-        (made[1].event_id, "is met twice on the pages of the audit log"),
+        (made[1].event_id, "is twice on the pages of the audit log"),
         (made[3].event_id, "is in the chain and on no page of the audit log"),
     ]
 

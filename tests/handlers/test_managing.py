@@ -1,4 +1,4 @@
-"""Members and keys managed over every store: races that one record decides, and wishes that run out."""
+"""Members and keys managed over every store: races that one record decides, and requests that run out."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -12,13 +12,13 @@ from schemas.ids import KeyId, ReviewerSessionId, derive_id
 from schemas.people import Reviewer, ReviewerCaller, Role
 from schemas.problems import NotFound, ProblemCode, Refused, Unauthenticated
 from streams.reviewers.invitations import Invitation, NewMember, add_with_password, give_reset_token, invite
-from streams.reviewers.member_changes import MemberWish, change_member
+from streams.reviewers.member_changes import MemberChanges, change_member
 from streams.reviewers.members import find_by_email, load_member
 from streams.reviewers.roles import COUNTS_AS_GONE, let_go
 from streams.reviewers.tokens import read_token
 from streams.sign_in.factor_reset import reset_factor
 from streams.sign_in.password_rules import require_acceptable
-from streams.tenants.api_keys import KeyWish, MadeKey, TenantKeys
+from streams.tenants.api_keys import MadeKey, NewKey, TenantKeys
 from streams.tenants.handler import Authenticate, RequestName, RevokeKey
 from tests.builders import ACME, GLOBEX
 from tests.contracts.adapters import Opened
@@ -26,7 +26,7 @@ from tests.handlers.people_stage import PEPPER, Stage, actor_of, staged
 
 ADA = NewMember(ACME, "ada@acme.example", "Ada Obi", Role.REVIEWER)
 OPERATOR = Actor()
-WISH = KeyWish("integration", livemode=True, scopes=tuple(Scope), expires_at=None)
+REQUESTED = NewKey("integration", livemode=True, scopes=tuple(Scope), expires_at=None)
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ async def stage(opened: Opened) -> AsyncIterator[Stage]:
 
 async def person(stage: Stage, number: int, role: Role = Role.OWNER) -> ReviewerCaller:
     """A member who asks."""
-    wish = NewMember(ACME, f"m{number}@acme.example", f"M{number}", role)
-    member, _ = await add_with_password(stage.people, wish, OPERATOR)
+    command = NewMember(ACME, f"m{number}@acme.example", f"M{number}", role)
+    member, _ = await add_with_password(stage.people, command, OPERATOR)
     session = ReviewerSessionId(derive_id("rs", str(number)))
     return ReviewerCaller(
         tenant_id=ACME, reviewer_id=member.reviewer_id, session_id=session, role=role, satisfied=True
@@ -53,9 +53,9 @@ async def standing(stage: Stage, caller: ReviewerCaller) -> Reviewer:
 
 async def leave(stage: Stage, caller: ReviewerCaller) -> bool:
     """Step down; False when refused."""
-    wish = MemberWish(role=Role.AUDITOR)
+    command = MemberChanges(role=Role.AUDITOR)
     try:
-        await change_member(stage.people, caller, caller.reviewer_id, wish, actor_of(caller))
+        await change_member(stage.people, caller, caller.reviewer_id, command, actor_of(caller))
     except Refused as error:
         return error.refusal.code is not ProblemCode.VALIDATION_FAILED
     return True
@@ -73,7 +73,7 @@ def keys_of(stage: Stage) -> TenantKeys:
 
 
 async def opens(stage: Stage, made: MadeKey) -> bool:
-    """Tell whether the key is let in."""
+    """Return whether the key is let in."""
     authenticate = Authenticate(stage.stores.records, PEPPER, stage.people.clock)
     try:
         await authenticate(made.text or "")
@@ -103,7 +103,7 @@ async def test_an_owner_who_was_let_go_and_stayed_counts_again_after_a_while(sta
 
 async def test_a_suspended_owner_does_not_count(stage: Stage) -> None:
     one, other = await person(stage, 1), await person(stage, 2)
-    await change_member(stage.people, one, other.reviewer_id, MemberWish(active=False), actor_of(one))
+    await change_member(stage.people, one, other.reviewer_id, MemberChanges(active=False), actor_of(one))
 
     assert not await leave(stage, one)
 
@@ -111,7 +111,7 @@ async def test_a_suspended_owner_does_not_count(stage: Stage) -> None:
 async def test_a_suspension_and_a_sign_in_at_once_leave_no_session(stage: Stage) -> None:
     owner, member = await person(stage, 1), await stage.add()
     suspended = change_member(
-        stage.people, owner, member.reviewer_id, MemberWish(active=False), actor_of(owner)
+        stage.people, owner, member.reviewer_id, MemberChanges(active=False), actor_of(owner)
     )
 
     _, signed_in = await asyncio.gather(suspended, stage.sign_in(), return_exceptions=True)
@@ -124,10 +124,10 @@ async def test_a_suspension_and_a_sign_in_at_once_leave_no_session(stage: Stage)
 async def test_one_key_invites_one_member_whatever_the_bodies(stage: Stage) -> None:
     request = RequestName(derive_id("inv", "one"), "f" * 64)
 
-    told = await asyncio.gather(*(invite(stage.people, ADA, request, OPERATOR) for _ in range(8)))
+    results = await asyncio.gather(*(invite(stage.people, ADA, request, OPERATOR) for _ in range(8)))
 
-    assert sorted(one.replayed for one in told) == [False] + [True] * 7
-    assert len({one.reviewer.reviewer_id for one in told}) == 1
+    assert sorted(one.replayed for one in results) == [False] + [True] * 7
+    assert len({one.reviewer.reviewer_id for one in results}) == 1
     assert await count_rows(stage, "member.invited") == 1
 
 
@@ -135,16 +135,16 @@ async def test_a_member_is_found_by_its_own_address_alone_after_a_reused_key(sta
     first, second = (RequestName(derive_id("inv", "one"), digit * 64) for digit in "f0")
     other = NewMember(ACME, "bo@acme.example", "Bo", Role.ADMIN)
 
-    told: Sequence[Invitation | BaseException] = await asyncio.gather(
+    results: Sequence[Invitation | BaseException] = await asyncio.gather(
         invite(stage.people, ADA, first, OPERATOR),
         invite(stage.people, other, second, OPERATOR),
         return_exceptions=True,
     )
 
-    for wish in (ADA, other):
-        found = await find_by_email(stage.people, wish.email)
-        assert found is None or found.reviewer.email == wish.email
-    assert any(isinstance(one, Invitation) for one in told)
+    for command in (ADA, other):
+        found = await find_by_email(stage.people, command.email)
+        assert found is None or found.reviewer.email == command.email
+    assert any(isinstance(one, Invitation) for one in results)
 
 
 async def test_a_token_to_reset_a_password_takes_the_place_of_an_older_one(stage: Stage) -> None:
@@ -168,7 +168,7 @@ async def test_no_token_is_given_for_another_tenants_member(stage: Stage) -> Non
 
 async def test_no_token_is_given_to_a_suspended_member(stage: Stage) -> None:
     owner, member = await person(stage, 1), await stage.add(email=ADA.email)
-    await change_member(stage.people, owner, member.reviewer_id, MemberWish(active=False), actor_of(owner))
+    await change_member(stage.people, owner, member.reviewer_id, MemberChanges(active=False), actor_of(owner))
 
     with pytest.raises(Refused):
         await give_reset_token(stage.people, ACME, ADA.email, OPERATOR)
@@ -181,7 +181,7 @@ async def test_a_drawn_password_is_one_that_would_be_accepted(stage: Stage) -> N
     assert (await stage.sign_in(ADA.email, password)).cookie is not None
 
 
-async def test_a_wish_to_reset_a_factor_runs_out(stage: Stage) -> None:
+async def test_a_request_to_reset_a_factor_runs_out(stage: Stage) -> None:
     one, two = await person(stage, 1), await person(stage, 2)
     await stage.add()
     caller = await stage.enter()
@@ -225,10 +225,10 @@ async def test_s14_a_reset_factor_ends_every_session(stage: Stage) -> None:
 
 async def test_a_change_of_the_member_meanwhile_is_kept(stage: Stage) -> None:
     owner, member = await person(stage, 1), await stage.add()
-    wish = MemberWish(role=Role.AUDITOR)
+    command = MemberChanges(role=Role.AUDITOR)
 
     await asyncio.gather(
-        change_member(stage.people, owner, member.reviewer_id, wish, actor_of(owner)), stage.sign_in()
+        change_member(stage.people, owner, member.reviewer_id, command, actor_of(owner)), stage.sign_in()
     )
 
     reviewer = (await load_member(stage.stores.records, ACME, member.reviewer_id)).reviewer
@@ -237,33 +237,33 @@ async def test_a_change_of_the_member_meanwhile_is_kept(stage: Stage) -> None:
 
 async def test_a_revocation_wins_over_rotations_at_the_same_time(stage: Stage) -> None:
     keys, owner = keys_of(stage), await person(stage, 1)
-    made = await keys.create(ACME, WISH, RequestName(derive_id("key", "one")), actor_of(owner))
+    made = await keys.create(ACME, REQUESTED, RequestName(derive_id("key", "one")), actor_of(owner))
     revoke = RevokeKey(keys.records, keys.commit, keys.clock)
     overlap = timedelta(hours=1)
 
-    told = await asyncio.gather(
+    results = await asyncio.gather(
         *(keys.rotate(ACME, made.key.key_id, overlap, actor_of(owner)) for _ in range(3)),
         revoke(ACME, made.key.key_id, actor_of(owner)),
         return_exceptions=True,
     )
 
-    forms = [made, *(one for one in told if isinstance(one, MadeKey))]
+    forms = [made, *(one for one in results if isinstance(one, MadeKey))]
     assert [await opens(stage, form) for form in forms] == [False] * len(forms)
 
 
 async def test_many_equal_requests_make_one_key(stage: Stage) -> None:
     keys, request = keys_of(stage), RequestName(derive_id("key", "one"), "f" * 64)
 
-    told = await asyncio.gather(*(keys.create(ACME, WISH, request, OPERATOR) for _ in range(10)))
+    results = await asyncio.gather(*(keys.create(ACME, REQUESTED, request, OPERATOR) for _ in range(10)))
 
-    (shown,) = [one for one in told if one.text is not None]
-    assert all(one.key == shown.key for one in told)
+    (shown,) = [one for one in results if one.text is not None]
+    assert all(one.key == shown.key for one in results)
     assert (await opens(stage, shown), await count_rows(stage, "api_key.created")) == (True, 1)
 
 
 async def test_a_rotated_key_keeps_its_id_prefix_and_place(stage: Stage) -> None:
     keys = keys_of(stage)
-    made = await keys.create(ACME, WISH, RequestName(derive_id("key", "one")), OPERATOR)
+    made = await keys.create(ACME, REQUESTED, RequestName(derive_id("key", "one")), OPERATOR)
 
     rotated = await keys.rotate(ACME, made.key.key_id, timedelta(hours=1), OPERATOR)
 

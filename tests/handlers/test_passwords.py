@@ -38,7 +38,7 @@ async def stage(shelves: Shelves) -> AsyncIterator[Stage]:
 
 
 @pytest.fixture
-async def crowded(tmp_path: Path) -> AsyncIterator[Stage]:
+async def sqlite_stage(tmp_path: Path) -> AsyncIterator[Stage]:
     """A stage over SQLite, whose threads let rivals meet."""
     async with open_sqlite_stores(tmp_path, ROOT_KEY) as stores, staged(stores) as set_up:
         yield set_up
@@ -70,9 +70,9 @@ async def issue(stage: Stage, member: Reviewer, purpose: TokenPurpose = TokenPur
 
 async def refusal(stage: Stage, token: str, new: str = NEW) -> ProblemCode:
     """The code a reset is refused with."""
-    with pytest.raises(Refused) as told:
+    with pytest.raises(Refused) as response:
         await reset(stage, token, new)
-    return told.value.refusal.code
+    return response.value.refusal.code
 
 
 async def test_a_changed_password_counts_and_the_old_one_does_not(stage: Stage) -> None:
@@ -100,10 +100,10 @@ async def test_a_change_needs_the_old_password(stage: Stage) -> None:
     member = await stage.add()
     caller = await stage.enter()
 
-    with pytest.raises(Refused) as told:
+    with pytest.raises(Refused) as response:
         await change(stage, caller, WRONG)
 
-    assert told.value.refusal.code is ProblemCode.CREDENTIALS_INVALID
+    assert response.value.refusal.code is ProblemCode.CREDENTIALS_INVALID
     assert (await stage.member(member)).password_hash == member.password_hash
 
 
@@ -124,10 +124,10 @@ async def test_a_new_password_must_be_allowed(stage: Stage) -> None:
     member = await stage.add()
     caller = await stage.enter()
 
-    with pytest.raises(Refused) as told:
+    with pytest.raises(Refused) as response:
         await change(stage, caller, new="ada@acme.example!")
 
-    assert [error.pointer for error in told.value.refusal.errors] == ["/new_password"]
+    assert [error.pointer for error in response.value.refusal.errors] == ["/new_password"]
     assert (await stage.member(member)).password_hash == member.password_hash
 
 
@@ -139,18 +139,18 @@ async def test_a_change_is_one_row(stage: Stage) -> None:
     assert row.context["changes"] == {"password_changed": True}
 
 
-async def test_of_two_changes_at_once_one_is_made(crowded: Stage) -> None:
-    await crowded.add()
-    callers = [await crowded.enter(), await crowded.enter()]
+async def test_of_two_changes_at_once_one_is_made(sqlite_stage: Stage) -> None:
+    await sqlite_stage.add()
+    callers = [await sqlite_stage.enter(), await sqlite_stage.enter()]
     words = [NEW, "eleven copper pans"]
 
-    told = await asyncio.gather(
-        *(change(crowded, caller, new=new) for caller, new in zip(callers, words, strict=True)),
+    results = await asyncio.gather(
+        *(change(sqlite_stage, caller, new=new) for caller, new in zip(callers, words, strict=True)),
         return_exceptions=True,
     )
 
-    assert sum(isinstance(one, str) for one in told) == 1
-    assert (await crowded.actions()).count("reviewer.password_changed") == 1
+    assert sum(isinstance(one, str) for one in results) == 1
+    assert (await sqlite_stage.actions()).count("reviewer.password_changed") == 1
 
 
 async def test_a_token_sets_the_first_password(stage: Stage) -> None:
@@ -169,14 +169,16 @@ async def test_a_token_is_good_once(stage: Stage) -> None:
     assert await refusal(stage, token, "eleven copper pans") is ProblemCode.CREDENTIALS_INVALID
 
 
-async def test_of_many_posts_of_one_token_at_once_one_counts(crowded: Stage) -> None:
-    token = await issue(crowded, await crowded.add())
+async def test_of_many_posts_of_one_token_at_once_one_counts(sqlite_stage: Stage) -> None:
+    token = await issue(sqlite_stage, await sqlite_stage.add())
     words = [f"{word} copper pans today" for word in ("one", "two", "three", "four", "five")]
 
-    told = await asyncio.gather(*(reset(crowded, token, new) for new in words), return_exceptions=True)
+    results = await asyncio.gather(
+        *(reset(sqlite_stage, token, new) for new in words), return_exceptions=True
+    )
 
-    assert sum(one is None for one in told) == 1
-    assert sum(isinstance(one, Refused) for one in told) == 4
+    assert sum(one is None for one in results) == 1
+    assert sum(isinstance(one, Refused) for one in results) == 4
 
 
 async def test_a_newer_token_voids_the_older_one(stage: Stage) -> None:
@@ -249,6 +251,6 @@ async def test_a_reset_lets_a_full_account_in_again(stage: Stage) -> None:
 async def test_a_token_is_kept_hashed(stage: Stage, shelves: Shelves) -> None:
     token = await issue(stage, await stage.add())
 
-    kept = " ".join(f"{key} {record.body!r}" for key, record in shelves.records.items())
-    assert token not in kept
-    assert token.removeprefix("idt_") not in kept
+    stored = " ".join(f"{key} {record.body!r}" for key, record in shelves.records.items())
+    assert token not in stored
+    assert token.removeprefix("idt_") not in stored

@@ -60,7 +60,7 @@ async def test_of_fifty_who_conclude_one_case_at_once_one_does(front: Front) -> 
 
     async def conclude(number: int) -> CaseChanged:
         actor = person(number).model_copy(update={"actor_id": leads[number]})
-        wish = ConcludeCase(
+        command = ConcludeCase(
             tenant_id=ACME, review_case_id=ReviewCaseId(made["review_case_id"]), actor=actor,
             requested_at=now(), reviewer_id=leads[number], may_overturn=True,
             outcome=CaseOutcome.APPROVE if number % 2 else CaseOutcome.REJECT, sealed_note=note,
@@ -69,12 +69,12 @@ async def test_of_fifty_who_conclude_one_case_at_once_one_does(front: Front) -> 
             stores, VerificationPolicy(), lambda tenant: read_settings(stores.records, tenant), now, Memory(),
             Silence(),
         )  # fmt: skip
-        return await change(CaseCommand(wish))
+        return await change(CaseCommand(command))
 
-    told = await asyncio.gather(*map(conclude, range(CONCLUDING)), return_exceptions=True)
+    results = await asyncio.gather(*map(conclude, range(CONCLUDING)), return_exceptions=True)
 
-    refused = [one.refusal.code for one in told if isinstance(one, Refused)]
-    assert sum(isinstance(one, CaseChanged) for one in told) == 1
+    refused = [one.refusal.code for one in results if isinstance(one, Refused)]
+    assert sum(isinstance(one, CaseChanged) for one in results) == 1
     assert refused == [ProblemCode.CASE_ALREADY_CONCLUDED] * (CONCLUDING - 1)
     assert await count_rows(front, "case.concluded") == 1
 
@@ -117,10 +117,10 @@ async def test_s19_of_twenty_posts_of_one_code_at_once_one_is_accepted(opened: O
         await stage.add()
         seed, _, _ = await stage.enrol(await stage.enter())
         callers = [await stage.enter(address=f"192.0.2.{number}") for number in range(4)]
-        posts = [stage.meet(callers[number % 4], stage.code(seed)) for number in range(POSTING)]
+        posts = [stage.verify_factor(callers[number % 4], stage.code(seed)) for number in range(POSTING)]
 
-        told = await asyncio.gather(*posts, return_exceptions=True)
+        results = await asyncio.gather(*posts, return_exceptions=True)
 
-        assert sum(not isinstance(one, BaseException) for one in told) == 1
-        assert sum(isinstance(one, Refused) for one in told) == POSTING - 1
+        assert sum(not isinstance(one, BaseException) for one in results) == 1
+        assert sum(isinstance(one, Refused) for one in results) == POSTING - 1
         assert (await stage.actions()).count("mfa.verified") == 1

@@ -12,7 +12,7 @@ from schemas.sessions import RecordOutcome, StartSession, with_row
 from schemas.verifications import StoredVerification
 from streams.ports.records import Change, RecordKind
 from streams.sessions import rules
-from streams.verification.session_records import next_session_record
+from streams.verification.records import next_session_record
 from streams.vision_ports import Face
 from tests.builders import ACME, SUBJECT, build_fields, build_findings
 from tests.handlers.session_stage import PASSPORT, SESSION, SessionStage
@@ -23,11 +23,11 @@ OTHER = SessionId(derive_id("vs", "acme", "second"))
 
 @pytest.fixture
 async def stage() -> SessionStage:
-    """A house with a published flow and a started session."""
-    house = SessionStage()
-    await house.publish()
-    await house.start()
-    return house
+    """A deployment with a published flow and a started session."""
+    deployment = SessionStage()
+    await deployment.publish()
+    await deployment.start()
+    return deployment
 
 
 async def verification(stage: SessionStage, attempt: int = 1) -> StoredVerification:
@@ -52,7 +52,7 @@ async def test_every_command_delivered_again_changes_nothing() -> None:
 
     for memory in (True, False):
         if not memory:
-            stage.memory.kept.clear()
+            stage.memory.stored.clear()
         for command in commands:
             await stage.give(command)
 
@@ -93,7 +93,7 @@ async def test_a_session_nobody_heard_of_is_asked_for_again(stage: SessionStage,
     if lost == "the outcome":
         await stage.evaluate(stage.handed[0])
     stage.handed.clear()
-    stage.told.clear()
+    stage.outcomes.clear()
 
     await stage.give(RecordOutcome(**stage.common(), attempt=1))
     await stage.settle()
@@ -102,7 +102,7 @@ async def test_a_session_nobody_heard_of_is_asked_for_again(stage: SessionStage,
     assert stage.audited().count("verification.evaluated") == 1
 
 
-async def test_an_outcome_told_again_or_of_another_attempt_changes_nothing(stage: SessionStage) -> None:
+async def test_an_outcome_published_again_or_of_another_attempt_changes_nothing(stage: SessionStage) -> None:
     ended = await stage.run()
 
     for attempt, retry in ((1, True), (2, True), (1, False)):
@@ -148,9 +148,9 @@ async def test_a_session_handed_in_is_not_ended_by_time(stage: SessionStage) -> 
 
 
 async def test_only_one_of_two_sessions_is_opened(stage: SessionStage) -> None:
-    told = await stage.give(await stage.opening(OTHER))
+    result = await stage.give(await stage.opening(OTHER))
 
-    assert (told.session_id, told.created) == (SESSION, False)
+    assert (result.session_id, result.created) == (SESSION, False)
     with pytest.raises(NotFound):
         await stage.session(OTHER)
 
@@ -158,13 +158,13 @@ async def test_only_one_of_two_sessions_is_opened(stage: SessionStage) -> None:
 async def test_a_session_cut_short_while_it_was_opened_does_not_hold_its_place() -> None:
     stage = SessionStage()
     await stage.publish()
-    wish = await stage.opening()
-    await stage.give(wish)
+    command = await stage.opening()
+    await stage.give(command)
     del stage.shelves.records[ACME, RecordKind.SESSION, SESSION]
 
-    told = await stage.give(await stage.opening(OTHER))
+    result = await stage.give(await stage.opening(OTHER))
 
-    assert told.created
+    assert result.created
     assert (await stage.session(OTHER)).session.status is SessionStatus.CREATED
 
 
@@ -218,7 +218,7 @@ async def test_a_selfie_without_a_face_is_asked_for_again_and_goes_to_a_person_a
     assert len(stage.evidence_ids()) == 2
 
 
-async def test_a_retry_delivered_again_is_told_again(stage: SessionStage) -> None:
+async def test_a_retry_delivered_again_is_published_again(stage: SessionStage) -> None:
     stage.scene.selfie_faces = ()
     await stage.capture(EvidenceKind.IMAGE)
     await stage.capture(EvidenceKind.SELFIE)
@@ -229,7 +229,7 @@ async def test_a_retry_delivered_again_is_told_again(stage: SessionStage) -> Non
         with pytest.raises(Refused):
             await stage.evaluate(command)
 
-    assert [(told.retry, told.retry_reasons) for told in stage.told] == [
+    assert [(outcome.retry, outcome.retry_reasons) for outcome in stage.outcomes] == [
         (True, (ReasonCode.FACE_NOT_FOUND_SELFIE,))
     ] * 2
 
@@ -283,15 +283,15 @@ async def test_a_biometric_session_compares_with_the_last_portrait(stage: Sessio
         if one.kind is EvidenceKind.PORTRAIT
     )
     assert first.session.status is SessionStatus.APPROVED
-    house = SessionStage(Scene(document_faces=(Face(FACE_BOX, 1.1, ()),)))
-    house.stores, house.shelves = stage.stores, stage.shelves
+    deployment = SessionStage(Scene(document_faces=(Face(FACE_BOX, 1.1, ()),)))
+    deployment.stores, deployment.shelves = stage.stores, stage.shelves
     del stage.shelves.records[ACME, RecordKind.FLOW, (await stage.opening()).flow_id]
-    await house.publish(FlowType.BIOMETRIC)
+    await deployment.publish(FlowType.BIOMETRIC)
 
-    opened = await house.give(await house.opening(OTHER))
+    opened = await deployment.give(await deployment.opening(OTHER))
 
-    kept = await house.session(OTHER)
-    assert (opened.created, kept.reference) == (True, portrait)
+    stored = await deployment.session(OTHER)
+    assert (opened.created, stored.reference) == (True, portrait)
 
 
 @pytest.mark.parametrize(
@@ -319,32 +319,32 @@ async def test_a_selfie_without_a_face_leaves_the_known_portrait_where_it_is() -
     stage = SessionStage()
     await stage.publish(FlowType.BIOMETRIC)
     await stage.submit()
-    kept = stage.evidence_ids()
+    stored = stage.evidence_ids()
     stage.scene.selfie_faces = ()
     await stage.start()
 
     ended = await stage.run()
 
     assert ended.session.status is SessionStatus.STARTED
-    assert stage.evidence_ids() == kept
+    assert stage.evidence_ids() == stored
 
 
 async def test_the_checker_finds_nothing_wrong_with_a_hosted_verification(stage: SessionStage) -> None:
     await stage.run()
-    held = Held(
+    store_state = Held(
         stores=stage.stores,
         audit_key=RootKey(b"r" * 32).derive(Purpose.AUDIT_CHAIN),
         due_before=stage.now,
         kept_since=stage.now,
     )
 
-    await held.walk_records(ACME)
+    await store_state.walk_records(ACME)
 
-    assert held.violations == []
-    assert held.decided
+    assert store_state.violations == []
+    assert store_state.decided
 
 
-async def test_a_conclusion_before_the_outcome_was_told_is_completed(stage: SessionStage) -> None:
+async def test_a_conclusion_before_the_outcome_was_published_is_completed(stage: SessionStage) -> None:
     for kind in (EvidenceKind.IMAGE, EvidenceKind.SELFIE):
         await stage.capture(kind)
     await stage.give(await stage.submission())
@@ -378,13 +378,13 @@ async def test_an_end_before_handing_in_removes_the_pictures(stage: SessionStage
 async def test_a_subject_erased_while_its_session_is_opened_gets_none() -> None:
     stage = SessionStage()
     await stage.publish()
-    wish = await stage.opening()
+    command = await stage.opening()
     await stage.stores.vault.destroy(ACME, SUBJECT)
 
-    with pytest.raises(Refused) as told:
-        await stage.give(wish)
+    with pytest.raises(Refused) as response:
+        await stage.give(command)
 
-    (error,) = told.value.refusal.errors
+    (error,) = response.value.refusal.errors
     assert (error.code, error.pointer) == (ProblemCode.VALIDATION_FAILED, "/subject_id")
     with pytest.raises(NotFound):
         await stage.session()

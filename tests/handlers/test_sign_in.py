@@ -18,10 +18,10 @@ from schemas.ids import PLATFORM
 from schemas.people import Reviewer
 from schemas.problems import Overloaded, ProblemCode, Refused, Unauthenticated
 from streams.reviewers.members import Amended, add_member, amend
-from streams.sign_in.attempt_limits import TooManyAttempts, network_of
+from streams.sign_in.attempt_limits import SignInLimits, TooManyAttempts, network_of
 from streams.sign_in.session_cookies import RecogniseReviewer, hash_cookie
 from streams.sign_in.sessions import MOST_SESSIONS, end_session
-from streams.sign_in.sign_in import SignIn, SignInLimits, SignInRequest
+from streams.sign_in.sign_in import SignIn, SignInRequest
 from tests.builders import ACME, GLOBEX
 from tests.handlers.people_stage import CHEAP, EMAIL, PASSWORD, PEPPER, Stage, actor_of, staged
 
@@ -43,7 +43,7 @@ async def stage(shelves: Shelves) -> AsyncIterator[Stage]:
 
 
 @pytest.fixture
-async def crowded(tmp_path: Path) -> AsyncIterator[Stage]:
+async def sqlite_stage(tmp_path: Path) -> AsyncIterator[Stage]:
     """A stage over SQLite, whose threads let rivals meet."""
     async with open_sqlite_stores(tmp_path, ROOT_KEY) as stores, staged(stores) as set_up:
         yield set_up
@@ -51,9 +51,9 @@ async def crowded(tmp_path: Path) -> AsyncIterator[Stage]:
 
 async def refused(stage: Stage, email: str = EMAIL, password: str = WRONG, **more: str) -> Refused:
     """Fail to sign in."""
-    with pytest.raises(Refused) as told:
+    with pytest.raises(Refused) as response:
         await stage.sign_in(email, password, **more)
-    return told.value
+    return response.value
 
 
 async def test_a_member_signs_in_with_the_first_factor_met(stage: Stage) -> None:
@@ -79,14 +79,14 @@ async def test_s27_every_failure_is_answered_alike(stage: Stage) -> None:
     await stage.add("invited@acme.example", None)
     await suspend(stage, suspended)
 
-    told = [
+    refusal = [
         await refused(stage),
         await refused(stage, "nobody@acme.example", PASSWORD),
         await refused(stage, "gone@acme.example", PASSWORD),
         await refused(stage, "invited@acme.example", PASSWORD),
     ]
 
-    assert {(one.refusal.code, one.refusal.detail, one.refusal.errors) for one in told} == {
+    assert {(one.refusal.code, one.refusal.detail, one.refusal.errors) for one in refusal} == {
         (ProblemCode.CREDENTIALS_INVALID, "The e-mail address or the password is wrong.", ())
     }
 
@@ -171,7 +171,7 @@ async def test_s27_an_unknown_account_fills_up_just_the_same(stage: Stage) -> No
     assert isinstance(await refused(stage, "nobody@x.example", address="192.0.2.99"), TooManyAttempts)
 
 
-async def test_that_an_account_is_full_is_told_once_a_window(stage: Stage) -> None:
+async def test_that_an_account_is_full_is_reported_once_a_window(stage: Stage) -> None:
     await stage.add()
     for number in range(13):
         await refused(stage, address=f"192.0.2.{number}")
@@ -254,26 +254,30 @@ async def test_an_idle_session_makes_room_before_an_open_one(stage: Stage) -> No
     await stage.recognise(used)
 
 
-async def test_many_sign_ins_at_once_leave_five_sessions(crowded: Stage) -> None:
-    await crowded.add()
-    answers = await asyncio.gather(*(crowded.sign_in(address=f"192.0.2.{number}") for number in range(9)))
+async def test_many_sign_ins_at_once_leave_five_sessions(sqlite_stage: Stage) -> None:
+    await sqlite_stage.add()
+    answers = await asyncio.gather(
+        *(sqlite_stage.sign_in(address=f"192.0.2.{number}") for number in range(9))
+    )
 
     open_ones = 0
     for answer in answers:
         try:
-            await crowded.recognise(answer.cookie)
+            await sqlite_stage.recognise(answer.cookie)
         except Unauthenticated:
             continue
         open_ones += 1
     assert open_ones == MOST_SESSIONS
-    assert await crowded.actions() == ["reviewer.signed_in"] * 9
+    assert await sqlite_stage.actions() == ["reviewer.signed_in"] * 9
 
 
-async def test_a_crowd_gets_no_more_guesses_than_the_limit(crowded: Stage) -> None:
-    await crowded.add()
-    told = await asyncio.gather(*(refused(crowded, address=f"198.51.100.{number}") for number in range(40)))
+async def test_many_at_once_get_no_more_guesses_than_the_limit(sqlite_stage: Stage) -> None:
+    await sqlite_stage.add()
+    results = await asyncio.gather(
+        *(refused(sqlite_stage, address=f"198.51.100.{number}") for number in range(40))
+    )
 
-    assert sum(not isinstance(one, TooManyAttempts) for one in told) == 10
+    assert sum(not isinstance(one, TooManyAttempts) for one in results) == 10
 
 
 async def test_counters_outlive_the_process(tmp_path: Path) -> None:
@@ -304,23 +308,23 @@ async def test_a_repeated_key_needs_the_password_again(stage: Stage) -> None:
     assert (await refused(stage, key="k1")).refusal.code is ProblemCode.CREDENTIALS_INVALID
 
 
-async def test_one_key_at_once_opens_one_session(crowded: Stage) -> None:
-    await crowded.add()
-    answers = await asyncio.gather(*(crowded.sign_in(address=f"192.0.2.{n}", key="k") for n in range(8)))
+async def test_one_key_at_once_opens_one_session(sqlite_stage: Stage) -> None:
+    await sqlite_stage.add()
+    answers = await asyncio.gather(*(sqlite_stage.sign_in(address=f"192.0.2.{n}", key="k") for n in range(8)))
 
     assert len({answer.session.session_id for answer in answers}) == 1
     assert sum(answer.cookie is not None for answer in answers) == 1
-    assert await crowded.actions() == ["reviewer.signed_in"]
+    assert await sqlite_stage.actions() == ["reviewer.signed_in"]
 
 
 async def test_s9_a_session_is_kept_without_its_secret(stage: Stage, shelves: Shelves) -> None:
     await stage.add()
     cookie = (await stage.sign_in()).cookie or ""
 
-    kept = b"".join(record.body for record in shelves.records.values())
+    stored = b"".join(record.body for record in shelves.records.values())
     assert len(cookie.partition(".")[2]) * 6 >= 128
-    assert cookie.partition(".")[2].encode() not in kept
-    assert hash_cookie(cookie, PEPPER).encode() in kept
+    assert cookie.partition(".")[2].encode() not in stored
+    assert hash_cookie(cookie, PEPPER).encode() in stored
 
 
 async def test_an_address_is_in_no_key_of_the_store(stage: Stage, shelves: Shelves) -> None:
@@ -340,8 +344,8 @@ async def test_s26_a_hash_of_other_parameters_is_made_anew_at_sign_in(stage: Sta
 
     await stage.sign_in()
 
-    kept = (await stage.member(member)).password_hash or ""
-    assert f"m={CHEAP.memory_cost},t={CHEAP.time_cost}," in kept
+    stored = (await stage.member(member)).password_hash or ""
+    assert f"m={CHEAP.memory_cost},t={CHEAP.time_cost}," in stored
     assert (await stage.sign_in()).cookie is not None
 
 
@@ -386,20 +390,20 @@ async def test_over_its_bound_the_pool_says_so_and_counts_no_failure(stage: Stag
 async def test_an_address_belongs_to_one_member_of_one_tenant(stage: Stage) -> None:
     first = await stage.add()
 
-    with pytest.raises(Refused) as told:
+    with pytest.raises(Refused) as response:
         await stage.add("ADA@acme.example", tenant_id=GLOBEX)
 
-    assert told.value.refusal.code is ProblemCode.MEMBER_EXISTS
-    assert [error.pointer for error in told.value.refusal.errors] == ["/email"]
+    assert response.value.refusal.code is ProblemCode.MEMBER_EXISTS
+    assert [error.pointer for error in response.value.refusal.errors] == ["/email"]
     assert await add_member(stage.people, first, ()) is False
 
 
-async def test_of_two_members_with_one_address_at_once_one_is_added(crowded: Stage) -> None:
-    adding = (crowded.add(tenant_id=tenant_id) for tenant_id in (ACME, GLOBEX, ACME, GLOBEX))
-    told = await asyncio.gather(*adding, return_exceptions=True)
+async def test_of_two_members_with_one_address_at_once_one_is_added(sqlite_stage: Stage) -> None:
+    adding = (sqlite_stage.add(tenant_id=tenant_id) for tenant_id in (ACME, GLOBEX, ACME, GLOBEX))
+    results = await asyncio.gather(*adding, return_exceptions=True)
 
-    assert sum(isinstance(one, Reviewer) for one in told) == 1
-    assert sum(isinstance(one, Refused) for one in told) == 3
+    assert sum(isinstance(one, Reviewer) for one in results) == 1
+    assert sum(isinstance(one, Refused) for one in results) == 3
 
 
 async def test_s13_the_limits_of_a_session_are_settings(stage: Stage) -> None:

@@ -12,7 +12,7 @@ from app.adapters.security.crypto import RootKey
 from app.adapters.security.passwords import PARAMETERS, Argon2Passwords, nobodys_hash
 from schemas.problems import Refused
 from streams.reviewers.members import Amended, amend
-from streams.sign_in.sign_in import SignInLimits
+from streams.sign_in.attempt_limits import SignInLimits
 from tests.handlers.people_stage import EMAIL, PASSWORD, Stage, staged
 
 SAMPLES = 200

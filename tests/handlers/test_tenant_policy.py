@@ -35,7 +35,7 @@ async def test_the_checks_are_those_the_tenant_chose() -> None:
     assert str(stored.verification.model_version).endswith("+thr.7")
 
 
-async def test_a_tenant_that_chose_nothing_has_the_policy_of_the_house() -> None:
+async def test_a_tenant_that_chose_nothing_has_the_policy_of_the_deployment() -> None:
     stage = Stage(policy=EVERYTHING)
 
     await stage.submit()

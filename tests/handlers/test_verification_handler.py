@@ -276,7 +276,7 @@ async def test_the_verification_is_listed_at_once() -> None:
     assert row.id == VERIFICATION
 
 
-async def test_the_log_is_told_what_was_committed() -> None:
+async def test_the_log_is_shown_what_was_committed() -> None:
     stage = Stage(Scene(distance=0.55))
 
     await stage.submit()
@@ -416,8 +416,8 @@ async def test_a_submission_that_is_none_is_refused() -> None:
 async def test_another_tenants_evidence_is_not_evaluated() -> None:
     stage = Stage()
     command = await stage.keep()
-    kept = stage.shelves.evidence.pop((ACME, command.document_evidence_id))
-    stage.shelves.evidence["globex", command.document_evidence_id] = kept  # type: ignore[index]  # any tenant
+    stored = stage.shelves.evidence.pop((ACME, command.document_evidence_id))
+    stage.shelves.evidence["globex", command.document_evidence_id] = stored  # type: ignore[index]  # any tenant
 
     with pytest.raises(Refused) as refused:
         await stage.handler(command)

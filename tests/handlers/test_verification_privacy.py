@@ -56,7 +56,7 @@ async def written_by(scene: Scene) -> tuple[Stage, SubmitVerification, str]:
     rows = [row.to_bytes() for rows in stage.shelves.audit.values() for row in rows.values()]
     events = [event.to_bytes() for event in (*stage.shelves.events.values(), *stage.announcer.events)]
     records = [record.body for record in stage.shelves.records.values()]
-    memory = [memo.to_bytes() for memo in stage.state.kept.values()]
+    memory = [memo.to_bytes() for memo in stage.state.stored.values()]
     sealed = [content for _, content in stage.shelves.evidence.values()]
     everything = [command.to_bytes(), *rows, *events, *records, *memory, *sealed]
     return stage, command, said + str(logs) + b"".join(everything).decode(errors="replace")

@@ -43,27 +43,27 @@ async def test_a_replay_does_not_change_what_was_decided() -> None:
 async def test_the_images_of_a_replay_are_removed() -> None:
     stage = Stage()
     await stage.submit()
-    kept = stage.evidence_ids()
+    stored = stage.evidence_ids()
 
     await stage.submit(request_id="req-2", **other_evidence("second"))
 
-    assert stage.evidence_ids() == kept
+    assert stage.evidence_ids() == stored
 
 
 async def test_the_images_the_first_decision_rests_on_survive_a_replay() -> None:
     stage = Stage()
     await stage.submit()
-    kept = stage.evidence_ids()
+    stored = stage.evidence_ids()
 
     await stage.submit(request_id="req-2")
 
-    assert stage.evidence_ids() == kept
+    assert stage.evidence_ids() == stored
 
 
 async def test_an_actor_that_forgot_everything_finds_the_decision_in_the_store() -> None:
     stage = Stage()
     await stage.submit()
-    stage.state.kept.clear()
+    stage.state.stored.clear()
 
     again = await stage.submit(request_id="req-2")
 
@@ -85,24 +85,24 @@ async def test_the_same_request_delivered_again_tells_the_log_again(*, forgotten
     stage = Stage(Scene(distance=0.55))
     command = await stage.keep()
     await stage.handler(command)
-    told = list(stage.announcer.events)
+    published = list(stage.announcer.events)
     stage.announcer.events.clear()
     if forgotten:
-        stage.state.kept.clear()
+        stage.state.stored.clear()
 
     await stage.handler(command)
 
-    assert stage.announcer.events == told
+    assert stage.announcer.events == published
 
 
 async def test_a_replay_tells_the_log_nothing_new() -> None:
     stage = Stage()
     await stage.submit()
-    told = len(stage.announcer.events)
+    published = len(stage.announcer.events)
 
     await stage.submit(request_id="req-2")
 
-    assert len(stage.announcer.events) == told
+    assert len(stage.announcer.events) == published
 
 
 @pytest.mark.parametrize("forgotten", [False, True])
@@ -110,7 +110,7 @@ async def test_the_same_key_with_another_body_is_refused(*, forgotten: bool) -> 
     stage = Stage()
     await stage.submit()
     if forgotten:
-        stage.state.kept.clear()
+        stage.state.stored.clear()
 
     with pytest.raises(Refused) as refused:
         await stage.submit(request_id="req-2", fingerprint="e" * 64, **other_evidence("second"))
@@ -122,12 +122,12 @@ async def test_the_same_key_with_another_body_is_refused(*, forgotten: bool) -> 
 async def test_another_body_under_the_same_key_takes_nothing_from_the_first() -> None:
     stage = Stage()
     await stage.submit()
-    kept = stage.evidence_ids()
+    stored = stage.evidence_ids()
 
     with pytest.raises(Refused):
         await stage.submit(request_id="req-2", fingerprint="e" * 64)
 
-    assert stage.evidence_ids() == kept
+    assert stage.evidence_ids() == stored
 
 
 async def test_a_refused_key_is_free_for_another_body() -> None:
@@ -153,7 +153,7 @@ async def test_a_refused_request_sent_later_is_evaluated_anew() -> None:
     assert not decided.replayed
 
 
-async def test_requests_refused_together_all_hear_the_same_reason() -> None:
+async def test_requests_refused_at_once_all_hear_the_same_reason() -> None:
     stage = Stage(Scene(selfie_faces=()))
     commands = [await stage.keep(request_id=f"req-{number}") for number in range(3)]
 
@@ -166,7 +166,7 @@ async def test_requests_refused_together_all_hear_the_same_reason() -> None:
     assert codes == [ProblemCode.IMAGE_NOT_EVALUABLE] * 3
 
 
-async def test_requests_refused_together_hear_the_same_reason_from_a_front_whose_clock_is_ahead() -> None:
+async def test_requests_refused_at_once_hear_the_same_reason_from_a_front_whose_clock_is_ahead() -> None:
     stage = Stage(Scene(selfie_faces=()))
     stage.now += timedelta(minutes=5)
     commands = [await stage.keep(request_id=f"req-{number}") for number in range(3)]
@@ -206,7 +206,7 @@ async def test_fifty_at_once_make_one_verification() -> None:
     assert len(stage.shelves.records) == 3
 
 
-async def test_fifty_at_once_are_told_once() -> None:
+async def test_fifty_at_once_are_notified_once() -> None:
     stage = Stage(Scene(distance=0.55))
     commands = [await stage.keep(request_id=f"req-{number}") for number in range(50)]
     handler = stage.handler

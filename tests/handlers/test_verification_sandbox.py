@@ -41,7 +41,7 @@ async def test_a_scenario_says_that_no_engine_stood_behind_it() -> None:
     assert (await stage.stored()).verification.model_version == "sim@00000000+thr.1"
 
 
-async def test_a_scenario_is_kept_and_told_like_the_real_thing() -> None:
+async def test_a_scenario_is_stored_and_published_like_the_real_thing() -> None:
     stage = await simulate("sim:review")
 
     assert len(stage.shelves.records) == 3

@@ -23,9 +23,8 @@ from schemas.webhooks import (
 )
 from streams.ports.records import Change, Record, RecordKind
 from streams.tenants.handler import RequestName
-from streams.webhooks.deliveries import HandedRange, RangeWish
-from streams.webhooks.rearm import fresh
-from streams.webhooks.records import delivery_records, due_index
+from streams.webhooks.deliveries import QueuedReplay, ReplaySelection
+from streams.webhooks.records import delivery_records, due_index, fresh
 from tests.builders import ACME, GLOBEX, NOW, build_decision_event
 from tests.contracts.adapters import Opened
 from tests.handlers.endpoint_stage import ACTOR, BOTH, Stage
@@ -43,7 +42,7 @@ def stage(opened: Opened) -> Stage:
 async def failed(stage: Stage, endpoint: WebhookEndpoint, name: str = "first") -> Delivery:
     """A delivery whose schedule ended without a success."""
     event = build_decision_event(id=EventId(derive_id("evt", name)))
-    begun = fresh(event, await stage.kept(endpoint), stage.now)
+    begun = fresh(event, await stage.stored(endpoint), stage.now)
     attempt = Attempt(number=1, at=stage.now, latency_ms=15_000, failure=FailureKind.TIMEOUT)
     changes = {"status": DeliveryStatus.FAILED, "attempts": (attempt,), "next_attempt_at": None}
     ended = begun.model_copy(update={"delivery": begun.delivery.model_copy(update=changes), "step": 10})
@@ -51,7 +50,7 @@ async def failed(stage: Stage, endpoint: WebhookEndpoint, name: str = "first") -
     return ended.delivery
 
 
-async def kept(stage: Stage, delivery_id: DeliveryId) -> tuple[Record, StoredDelivery]:
+async def stored_delivery(stage: Stage, delivery_id: DeliveryId) -> tuple[Record, StoredDelivery]:
     """The delivery as it is kept."""
     record = await stage.stores.records.get(ACME, RecordKind.DELIVERY, delivery_id)
     return record, StoredDelivery.from_bytes(record.body)
@@ -72,32 +71,32 @@ async def replay(stage: Stage, delivery: Delivery) -> Delivery:
 
 async def replay_range(
     stage: Stage, endpoint: WebhookEndpoint, request: RequestName = ONCE, **changes: Any
-) -> HandedRange:
+) -> QueuedReplay:
     """Deliver the events of a day once more."""
     values = {"since": NOW - timedelta(days=1), "until": NOW, "event_types": None}
-    wish = RangeWish(**values | changes)
-    return await stage.deliveries.replay_range(ACME, endpoint.endpoint_id, BOTH, wish, request, ACTOR)
+    command = ReplaySelection(**values | changes)
+    return await stage.deliveries.replay_range(ACME, endpoint.endpoint_id, BOTH, command, request, ACTOR)
 
 
 async def refusal(asked: Any) -> tuple[ProblemCode, str | None]:
     """Why something is refused, and where."""
     with pytest.raises(Refused) as refused:
         await asked
-    told = refused.value.refusal
-    return told.code, told.errors[0].pointer if told.errors else None
+    refused_with = refused.value.refusal
+    return refused_with.code, refused_with.errors[0].pointer if refused_with.errors else None
 
 
 async def test_a_test_makes_a_ping_for_this_endpoint_that_is_due_now(stage: Stage) -> None:
     endpoint, _ = await stage.create(), await stage.create()
 
-    told = await stage.deliveries.test(ACME, endpoint.endpoint_id, BOTH, PING)
+    result = await stage.deliveries.test(ACME, endpoint.endpoint_id, BOTH, PING)
 
-    _, stored = await kept(stage, told.delivery.delivery_id)
+    _, stored = await stored_delivery(stage, result.delivery.delivery_id)
     event = DecisionEvent.from_bytes(stored.payload)
-    assert (told.delivery.status, told.delivery.event_type) == (DeliveryStatus.PENDING, EventType.PING)
+    assert (result.delivery.status, result.delivery.event_type) == (DeliveryStatus.PENDING, EventType.PING)
     assert (event.id, event.data.endpoint_id, event.livemode) == (PING, endpoint.endpoint_id, True)
     assert [(one.delivery_id, one.due) for one in await due(stage)] == [
-        (told.delivery.delivery_id, stage.now)
+        (result.delivery.delivery_id, stage.now)
     ]
 
 
@@ -112,10 +111,10 @@ async def test_a_ping_is_no_event_for_anybody_else(stage: Stage) -> None:
 async def test_the_same_test_again_answers_the_first(stage: Stage) -> None:
     endpoint = await stage.create()
 
-    told = [await stage.deliveries.test(ACME, endpoint.endpoint_id, BOTH, PING) for _ in range(2)]
+    results = [await stage.deliveries.test(ACME, endpoint.endpoint_id, BOTH, PING) for _ in range(2)]
 
-    assert [one.replayed for one in told] == [False, True]
-    assert told[0].delivery == told[1].delivery
+    assert [one.replayed for one in results] == [False, True]
+    assert results[0].delivery == results[1].delivery
 
 
 async def test_nothing_is_begun_for_an_endpoint_that_is_not_active(stage: Stage) -> None:
@@ -123,13 +122,13 @@ async def test_nothing_is_begun_for_an_endpoint_that_is_not_active(stage: Stage)
     delivery = await failed(stage, endpoint)
     await stage.change(endpoint, active=False)
 
-    told = [
+    refused_with = [
         await refusal(stage.deliveries.test(ACME, endpoint.endpoint_id, BOTH, PING)),
         await refusal(replay(stage, delivery)),
         await refusal(replay_range(stage, endpoint)),
     ]
 
-    assert told == [(ProblemCode.WEBHOOK_ENDPOINT_UNUSABLE, None)] * 3
+    assert refused_with == [(ProblemCode.WEBHOOK_ENDPOINT_UNUSABLE, None)] * 3
 
 
 async def test_a_replay_begins_the_schedule_anew_and_keeps_the_log(stage: Stage) -> None:
@@ -138,14 +137,14 @@ async def test_a_replay_begins_the_schedule_anew_and_keeps_the_log(stage: Stage)
 
     again = await replay(stage, delivery)
 
-    _, stored = await kept(stage, delivery.delivery_id)
+    _, stored = await stored_delivery(stage, delivery.delivery_id)
     assert stored.delivery == again
     assert (again.status, again.attempts, stored.step) == (DeliveryStatus.PENDING, delivery.attempts, 0)
     assert [one.due for one in await due(stage)] == [stage.now]
     assert (await stage.rows())[-1].context["changes"] == {"delivery_id": delivery.delivery_id}
 
 
-async def test_replays_at_once_are_each_told_and_none_is_lost(stage: Stage) -> None:
+async def test_replays_at_once_are_each_answered_and_none_is_lost(stage: Stage) -> None:
     delivery = await failed(stage, await stage.create())
 
     async def one(number: int) -> None:
@@ -154,7 +153,7 @@ async def test_replays_at_once_are_each_told_and_none_is_lost(stage: Stage) -> N
 
     await asyncio.gather(*(one(number) for number in range(4)))
 
-    record, stored = await kept(stage, delivery.delivery_id)
+    record, stored = await stored_delivery(stage, delivery.delivery_id)
     assert stored.delivery.status is DeliveryStatus.PENDING
     assert 2 <= record.version <= 5
 
@@ -193,7 +192,7 @@ async def test_deliveries_are_listed_newest_first_and_by_status(stage: Stage) ->
     assert await listed(DeliveryStatus.PENDING) == [first.delivery_id]
 
 
-async def test_a_range_is_told_once_and_handed_to_the_endpoints_actor(stage: Stage) -> None:
+async def test_a_range_is_reported_once_and_handed_to_the_endpoints_actor(stage: Stage) -> None:
     endpoint = await stage.create(event_types=("verification.completed",))
 
     handed = await replay_range(stage, endpoint)
@@ -254,9 +253,9 @@ async def test_the_key_of_another_range_is_refused(stage: Stage) -> None:
     endpoint = await stage.create()
     await replay_range(stage, endpoint)
 
-    told = await refusal(replay_range(stage, endpoint, RequestName(ONCE.id, "of another body")))
+    refused_with = await refusal(replay_range(stage, endpoint, RequestName(ONCE.id, "of another body")))
 
-    assert told[0] is ProblemCode.IDEMPOTENCY_KEY_REUSED
+    assert refused_with[0] is ProblemCode.IDEMPOTENCY_KEY_REUSED
 
 
 @pytest.mark.parametrize(
@@ -270,7 +269,7 @@ async def test_the_key_of_another_range_is_refused(stage: Stage) -> None:
 async def test_a_range_that_cannot_be_is_refused_at_its_place(
     stage: Stage, since: Any, until: Any, pointer: str
 ) -> None:
-    told = await refusal(replay_range(stage, await stage.create(), since=since, until=until))
+    refused_with = await refusal(replay_range(stage, await stage.create(), since=since, until=until))
 
-    assert told == (ProblemCode.VALIDATION_FAILED, pointer)
+    assert refused_with == (ProblemCode.VALIDATION_FAILED, pointer)
     assert stage.written == []

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from schemas.ids import DeliveryId, EndpointId
 from schemas.problems import StoreUnavailable
 from schemas.webhooks import Deliver
-from streams.webhooks.attempt import Outcome, Tried
+from streams.webhooks.attempt import AttemptResult, Outcome
 from streams.webhooks.dispatcher import Bounds, Dispatcher
 from tests.builders import ACME
 
-PROMPT = Tried(Outcome.DELIVERED, slow=False)
-SLOW = Tried(Outcome.RETRYING, slow=True)
+PROMPT = AttemptResult(Outcome.DELIVERED, slow=False)
+SLOW = AttemptResult(Outcome.RETRYING, slow=True)
 
 
-def wish(endpoint: str, number: int = 0) -> Deliver:
+def command(endpoint: str, number: int = 0) -> Deliver:
     """A delivery to an endpoint."""
     delivery_id = DeliveryId(f"{endpoint}-{number}")
     return Deliver(tenant_id=ACME, endpoint_id=EndpointId(endpoint), delivery_id=delivery_id)
@@ -27,7 +27,7 @@ def wish(endpoint: str, number: int = 0) -> Deliver:
 class Receivers:
     """Attempts that last until their endpoint lets go of them; who is not held answers at once."""
 
-    held: dict[str, asyncio.Event] = field(default_factory=dict)
+    blocked: dict[str, asyncio.Event] = field(default_factory=dict)
     begun: list[str] = field(default_factory=list)
     under_way: Counter[str] = field(default_factory=Counter)
     most: Counter[str] = field(default_factory=Counter)
@@ -37,13 +37,13 @@ class Receivers:
     def hold(self, *endpoints: str) -> None:
         """Let their attempts hang."""
         for one in endpoints:
-            self.held[one] = asyncio.Event()
+            self.blocked[one] = asyncio.Event()
 
     def let_go(self, endpoint: str) -> None:
         """End what hangs."""
-        self.held.pop(endpoint).set()
+        self.blocked.pop(endpoint).set()
 
-    async def attempt(self, asked: Deliver) -> Tried:
+    async def attempt(self, asked: Deliver) -> AttemptResult:
         """Make an attempt."""
         name = asked.endpoint_id
         self.begun.append(asked.delivery_id)
@@ -52,8 +52,8 @@ class Receivers:
             self.most[counted] = max(self.most[counted], self.under_way[counted])
         try:
             await asyncio.sleep(0)
-            if name in self.held:
-                await self.held[name].wait()
+            if name in self.blocked:
+                await self.blocked[name].wait()
         finally:
             self.under_way.subtract((name, "all"))
         return SLOW if name in self.slow else PROMPT
@@ -76,7 +76,7 @@ async def rest() -> None:
 async def prove(dispatcher: Dispatcher, *endpoints: str) -> None:
     """Let endpoints answer promptly once."""
     for one in endpoints:
-        dispatcher.offer(wish(one, -1))
+        dispatcher.offer(command(one, -1))
     await dispatcher.until_quiet()
 
 
@@ -86,7 +86,7 @@ async def test_an_endpoint_has_at_most_eight_attempts_under_way() -> None:
         await prove(dispatcher, "a")
         receivers.hold("a")
         for number in range(30):
-            dispatcher.offer(wish("a", number))
+            dispatcher.offer(command("a", number))
         await rest()
 
         assert (receivers.under_way["a"], dispatcher.waiting) == (8, 22)
@@ -97,7 +97,7 @@ async def test_an_endpoint_that_never_answered_has_two() -> None:
     async with dispatching() as (dispatcher, receivers):
         receivers.hold("a")
         for number in range(30):
-            dispatcher.offer(wish("a", number))
+            dispatcher.offer(command("a", number))
         await rest()
 
         assert receivers.under_way["a"] == 2
@@ -111,11 +111,11 @@ async def test_twenty_hanging_endpoints_do_not_delay_another() -> None:
         receivers.hold(*hanging)
         for name in hanging:
             for number in range(100):
-                dispatcher.offer(wish(name, number))
+                dispatcher.offer(command(name, number))
         await rest()
         for name in ("known", "unknown"):
             for number in range(100):
-                dispatcher.offer(wish(name, number))
+                dispatcher.offer(command(name, number))
         await rest()
 
         assert Counter(begun.split("-")[0] for begun in receivers.begun)["known"] == 101
@@ -131,9 +131,9 @@ async def test_however_many_hang_half_is_left_for_the_prompt() -> None:
         await prove(dispatcher, *hanging)
         receivers.hold(*hanging)
         for name in hanging:
-            dispatcher.offer(wish(name, 0))
+            dispatcher.offer(command(name, 0))
         await rest()
-        dispatcher.offer(wish("prompt", 0))
+        dispatcher.offer(command("prompt", 0))
         await rest()
 
         assert receivers.under_way["all"] == Bounds().of_suspects
@@ -148,7 +148,7 @@ async def test_no_more_than_the_bound_are_under_way_in_all() -> None:
         receivers.hold(*names)
         for name in names:
             for number in range(8):
-                dispatcher.offer(wish(name, number))
+                dispatcher.offer(command(name, number))
         await rest()
 
         assert receivers.most["all"] == Bounds().in_all
@@ -158,10 +158,10 @@ async def test_endpoints_have_their_turns() -> None:
     """One with much to get does not go before one with little."""
     async with dispatching(Bounds(in_all=1)) as (dispatcher, receivers):
         receivers.hold("first")
-        dispatcher.offer(wish("first"))
+        dispatcher.offer(command("first"))
         for number in range(50):
-            dispatcher.offer(wish("much", number))
-        dispatcher.offer(wish("little"))
+            dispatcher.offer(command("much", number))
+        dispatcher.offer(command("little"))
         receivers.let_go("first")
         await dispatcher.until_quiet()
 
@@ -173,7 +173,7 @@ async def test_what_is_offered_twice_is_attempted_once() -> None:
     async with dispatching() as (dispatcher, receivers):
         receivers.hold("a")
         for _ in range(3):
-            dispatcher.offer(wish("a"))
+            dispatcher.offer(command("a"))
             await rest()
         receivers.let_go("a")
         await dispatcher.until_quiet()
@@ -184,18 +184,18 @@ async def test_what_is_offered_twice_is_attempted_once() -> None:
 async def test_what_was_attempted_may_be_offered_again() -> None:
     """A retry, while others to the same endpoint are still under way."""
     async with dispatching() as (dispatcher, receivers):
-        dispatcher.offer(wish("a", 0))
+        dispatcher.offer(command("a", 0))
         await dispatcher.until_quiet()
         receivers.hold("a")
-        dispatcher.offer(wish("a", 1))
-        dispatcher.offer(wish("a", 2))
+        dispatcher.offer(command("a", 1))
+        dispatcher.offer(command("a", 2))
         await rest()
-        held = receivers.held.pop("a")
-        dispatcher.offer(wish("a", 3))
+        blocked = receivers.blocked.pop("a")
+        dispatcher.offer(command("a", 3))
         await rest()
-        dispatcher.offer(wish("a", 3))
+        dispatcher.offer(command("a", 3))
         await rest()
-        held.set()
+        blocked.set()
         await dispatcher.until_quiet()
 
         assert receivers.begun == ["a-0", "a-1", "a-2", "a-3", "a-3"]
@@ -205,7 +205,7 @@ async def test_what_has_no_room_is_dropped() -> None:
     """The store says that it is pending; memory is bounded."""
     async with dispatching(Bounds(waiting_per_endpoint=3)) as (dispatcher, receivers):
         receivers.hold("a")
-        taken = [dispatcher.offer(wish("a", number)) for number in range(10)]
+        taken = [dispatcher.offer(command("a", number)) for number in range(10)]
 
         assert (taken.count(True), dispatcher.ends["dropped"]) == (5, 5)
 
@@ -218,13 +218,13 @@ async def test_an_endpoint_that_becomes_slow_keeps_two_places() -> None:
         await prove(dispatcher, "a")
         receivers.hold("a")
         for number in range(30):
-            dispatcher.offer(wish("a", number))
+            dispatcher.offer(command("a", number))
         await rest()
         while_slow = receivers.under_way["a"]
         receivers.slow.clear()
-        held = receivers.held.pop("a")
+        blocked = receivers.blocked.pop("a")
         receivers.hold("a")
-        held.set()
+        blocked.set()
         await rest()
 
         assert (while_slow, receivers.under_way["a"]) == (2, 8)
@@ -234,14 +234,14 @@ async def test_an_attempt_that_breaks_takes_nothing_with_it() -> None:
     """A defect, or a store that is away: the next one is attempted."""
     errors: list[Exception] = [RuntimeError("defect"), StoreUnavailable("away")]
 
-    async def attempt(_: Deliver) -> Tried:
+    async def attempt(_: Deliver) -> AttemptResult:
         if errors:
             raise errors.pop()
         return PROMPT
 
     async with Dispatcher(attempt) as dispatcher:
         for number in range(3):
-            dispatcher.offer(wish("a", number))
+            dispatcher.offer(command("a", number))
         await dispatcher.until_quiet()
 
         assert dispatcher.ends == {"broke": 2, Outcome.DELIVERED: 1}
@@ -252,8 +252,8 @@ async def test_nothing_is_begun_after_the_end() -> None:
     async with dispatching() as (dispatcher, receivers):
         receivers.hold("a")
         for number in range(5):
-            dispatcher.offer(wish("a", number))
+            dispatcher.offer(command("a", number))
         await rest()
     await rest()
 
-    assert (len(receivers.begun), dispatcher.offer(wish("b"))) == (2, False)
+    assert (len(receivers.begun), dispatcher.offer(command("b"))) == (2, False)

@@ -15,12 +15,12 @@ from streams.ports.errors import Erased
 from streams.ports.records import Change, RecordKind
 from streams.tenants.handler import RequestName
 from streams.webhooks.endpoint_limit import MOST_ENDPOINTS
-from streams.webhooks.endpoint_rules import MOST_SECRETS
 from streams.webhooks.records import ALL_TENANTS, endpoint_record, firing_index, health_record
+from streams.webhooks.rules import MOST_SECRETS
 from streams.webhooks.secrets import open_secrets
 from tests.builders import ACME, GLOBEX, NOW
 from tests.contracts.adapters import MemoryBreaker, Opened
-from tests.handlers.endpoint_stage import ACTOR, BOTH, OTHER_SECRET, SECRET, Stage, build_wish
+from tests.handlers.endpoint_stage import ACTOR, BOTH, OTHER_SECRET, SECRET, Stage, build_endpoint_command
 
 FIRST = RequestName(derive_id("whe", "first"), "fingerprint")
 
@@ -61,14 +61,14 @@ async def test_the_same_request_answers_the_first_whatever_became_of_it(stage: S
     await stage.change(made, description="changed")
     await stage.delete(made.endpoint_id)
 
-    again = await stage.endpoints.create(ACME, build_wish(), FIRST, ACTOR)
+    again = await stage.endpoints.create(ACME, build_endpoint_command(), FIRST, ACTOR)
 
     assert (again.endpoint, again.replayed) == (made, True)
 
 
 async def test_of_many_equal_requests_at_once_one_makes_an_endpoint(stage: Stage) -> None:
     made = await asyncio.gather(
-        *(stage.endpoints.create(ACME, build_wish(), FIRST, ACTOR) for _ in range(10))
+        *(stage.endpoints.create(ACME, build_endpoint_command(), FIRST, ACTOR) for _ in range(10))
     )
 
     assert sum(not one.replayed for one in made) == 1
@@ -86,9 +86,9 @@ async def test_the_key_of_another_request_is_refused(stage: Stage) -> None:
 
 
 async def test_of_many_endpoints_at_once_twenty_are_made(stage: Stage) -> None:
-    told = await asyncio.gather(*(stage.try_to_create() for _ in range(MOST_ENDPOINTS + 6)))
+    results = await asyncio.gather(*(stage.try_to_create() for _ in range(MOST_ENDPOINTS + 6)))
 
-    assert sorted(set(told) - {*await firing(stage)}) == ["/url"]
+    assert sorted(set(results) - {*await firing(stage)}) == ["/url"]
     assert len(await firing(stage)) == MOST_ENDPOINTS
     assert len(await stage.actions()) == MOST_ENDPOINTS
 
@@ -161,7 +161,7 @@ async def test_two_changes_at_once_both_come_to_be(stage: Stage) -> None:
 
     await asyncio.gather(stage.change(made, description="a"), stage.change(made, active=False))
 
-    stored = await stage.kept(made)
+    stored = await stage.stored(made)
     assert (stored.endpoint.description, stored.endpoint.active) == ("a", False)
     assert await firing(stage) == []
 
@@ -179,7 +179,7 @@ async def test_a_row_names_the_fields_and_neither_url_nor_secret(stage: Stage) -
 
 async def test_an_endpoint_made_active_again_is_judged_anew(stage: Stage) -> None:
     made = await stage.create()
-    stored = await stage.kept(made)
+    stored = await stage.stored(made)
     gone = stored.endpoint.model_copy(update={"active": False, "disabled_reason": DisabledReason.GONE})
     disabled = stored.model_copy(update={"endpoint": gone})
     await stage.stores.journal.commit(Change(ACME, (endpoint_record(disabled, 2),)))
@@ -211,7 +211,7 @@ async def test_the_last_success_is_that_of_its_health(stage: Stage) -> None:
     health = EndpointHealth(tenant_id=ACME, endpoint_id=made.endpoint_id, last_success_at=NOW)
     await stage.stores.journal.commit(Change(ACME, (health_record(health, NOW, 1),)))
 
-    assert (await stage.endpoints.show(await stage.kept(made))).last_success_at == NOW
+    assert (await stage.endpoints.show(await stage.stored(made))).last_success_at == NOW
 
 
 async def test_without_an_overlap_only_the_new_secret_signs(stage: Stage) -> None:
@@ -272,7 +272,7 @@ async def test_a_deleted_endpoint_is_gone_and_its_secrets_forgotten(stage: Stage
     await stage.delete(made.endpoint_id)
 
     with pytest.raises(NotFound):
-        await stage.kept(made)
+        await stage.stored(made)
     assert await firing(stage) == []
     record = await stage.stores.records.get(ACME, RecordKind.WEBHOOK_ENDPOINT, made.endpoint_id)
     with pytest.raises(Erased):
@@ -291,17 +291,17 @@ async def test_deleting_again_changes_nothing(stage: Stage) -> None:
 async def test_a_rotation_while_the_endpoint_is_deleted_finds_it_or_does_not(stage: Stage) -> None:
     made = await stage.create()
 
-    told = await asyncio.gather(
+    results = await asyncio.gather(
         *(stage.rotate(made, f"secret number {number} of some characters") for number in range(5)),
         stage.delete(made.endpoint_id),
         *(stage.rotate(made, f"secret number {number} of some characters") for number in range(5)),
         return_exceptions=True,
     )
 
-    failed = [one for one in told if isinstance(one, BaseException)]
+    failed = [one for one in results if isinstance(one, BaseException)]
     assert [one for one in failed if not isinstance(one, NotFound)] == []
     with pytest.raises(NotFound):
-        await stage.kept(made)
+        await stage.stored(made)
 
 
 def lying_in(opened: Opened, folder: Path) -> bytes:
@@ -316,7 +316,7 @@ async def test_s39_no_secret_lies_open_in_the_store(stage: Stage, opened: Opened
     await stage.rotate(made, "whsec_" + base64.b64encode(OTHER_SECRET.encode()).decode(), overlap_s=600)
 
     record = await stage.stores.records.get(ACME, RecordKind.WEBHOOK_ENDPOINT, made.endpoint_id)
-    kept = lying_in(opened, tmp_path) + record.body + record.first_body
-    assert made.endpoint_id.encode() in kept
+    stored = lying_in(opened, tmp_path) + record.body + record.first_body
+    assert made.endpoint_id.encode() in stored
     plain = [SECRET.encode(), OTHER_SECRET.encode()]
-    assert [one for one in (*plain, *map(base64.b64encode, plain)) if one in kept] == []
+    assert [one for one in (*plain, *map(base64.b64encode, plain)) if one in stored] == []

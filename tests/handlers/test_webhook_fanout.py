@@ -1,4 +1,4 @@
-"""Who is told of an event, once, and what finds the events and deliveries that were lost on the way."""
+"""Who is notified of an event, once, and what finds the events and deliveries that were lost on the way."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -13,7 +13,7 @@ from schemas.webhooks import DeliveryStatus
 from streams.ports.records import RecordKind
 from streams.webhooks.dispatcher import Dispatcher
 from streams.webhooks.rules import LOST_AFTER
-from streams.webhooks.scheduler import MARK, DeliverySweeper, SweepMark, SweepPace
+from streams.webhooks.scheduler import MARK, DeliveryScheduler, SweepMark, SweepPace
 from tests.builders import ACME, GLOBEX
 from tests.handlers.verification_stage import Breaking
 from tests.handlers.webhook_stage import WebhookStage, open_stage
@@ -22,7 +22,7 @@ from tests.webhook_receiver import Receiver, hanging, open_receiver, saying
 
 @pytest.fixture
 async def stage() -> AsyncIterator[WebhookStage]:
-    """An empty house."""
+    """An empty deployment."""
     async with open_stage() as opened:
         yield opened
 
@@ -39,7 +39,7 @@ def paths(receiver: Receiver) -> list[str]:
     return sorted(hit.path for hit in receiver.hits)
 
 
-async def test_every_endpoint_that_asks_for_it_is_told_and_no_other(
+async def test_every_endpoint_that_asks_for_it_is_notified_and_no_other(
     stage: WebhookStage, receiver: Receiver
 ) -> None:
     """Of the tenant, of the mode (G92), of the type, in force."""
@@ -52,23 +52,23 @@ async def test_every_endpoint_that_asks_for_it_is_told_and_no_other(
     await stage.register(receiver.url("/inactive"), "inactive", active=False)
     await stage.register(receiver.url("/globex"), "globex", tenant_id=GLOBEX)
 
-    await stage.tell(await stage.happen())
+    await stage.publish(await stage.happen())
 
     assert paths(receiver) == ["/first", "/named", "/second"]
 
 
-async def test_an_endpoint_made_between_two_events_is_told_of_the_second(
+async def test_an_endpoint_made_between_two_events_is_notified_of_the_second(
     stage: WebhookStage, receiver: Receiver
 ) -> None:
     """However short the time since the endpoints were read for the first."""
     await stage.register(receiver.url("/first"), "first")
     first = await stage.happen("first")
     stage.passes(milliseconds=1)
-    await stage.tell(first)
+    await stage.publish(first)
     await stage.register(receiver.url("/second"), "second", created_at=stage.now)
     stage.passes(milliseconds=1)
 
-    await stage.tell(await stage.happen("second"))
+    await stage.publish(await stage.happen("second"))
 
     assert paths(receiver) == ["/first", "/first", "/second"]
 
@@ -80,7 +80,7 @@ async def test_endpoints_are_read_once_for_all_that_happened_before(
     stored = await stage.register(receiver.url())
     events = [await stage.happen(name) for name in "abcde"]
     stage.passes(milliseconds=1)
-    await stage.tell(events[0])
+    await stage.publish(events[0])
     await stage.change(stored, active=False)
 
     for event in events:
@@ -90,13 +90,13 @@ async def test_endpoints_are_read_once_for_all_that_happened_before(
     assert len(receiver.hits) == 1
 
 
-async def test_an_event_told_again_is_delivered_once(stage: WebhookStage, receiver: Receiver) -> None:
+async def test_an_event_published_again_is_delivered_once(stage: WebhookStage, receiver: Receiver) -> None:
     """F13: the log may repeat it."""
     await stage.register(receiver.url())
     event = await stage.happen()
 
     for _ in range(3):
-        await stage.tell(event)
+        await stage.publish(event)
 
     assert len(receiver.hits) == 1
 
@@ -111,12 +111,12 @@ async def test_a_delivery_that_is_there_already_keeps_no_other_endpoint_waiting(
     for name in there:
         await stage.fan_out.deliver(event, [endpoints[name]])
 
-    await stage.tell(event)
+    await stage.publish(event)
 
     assert paths(receiver) == ["/a", "/b", "/c"]
 
 
-async def test_an_endpoint_is_not_told_what_happened_before_it_was_made(
+async def test_an_endpoint_is_not_notified_of_what_happened_before_it_was_made(
     stage: WebhookStage, receiver: Receiver
 ) -> None:
     """A backlog of events is of no concern to it."""
@@ -124,9 +124,9 @@ async def test_an_endpoint_is_not_told_what_happened_before_it_was_made(
     stage.passes(minutes=2)
     await stage.register(receiver.url(), created_at=stage.now)
 
-    await stage.tell(event)
+    await stage.publish(event)
     stage.passes(minutes=5)
-    await stage.refanner.refan()
+    await stage.recovery.recover()
     await stage.settle()
 
     assert receiver.hits == []
@@ -136,7 +136,7 @@ async def test_a_delivery_whose_message_was_lost_is_found(stage: WebhookStage, r
     """It is committed, the log lost it: the sweep sends it, and not before its time."""
     await stage.register(receiver.url())
     stage.log.losing = True
-    await stage.tell(await stage.happen())
+    await stage.publish(await stage.happen())
     stage.log.losing = False
     early = await stage.sweep()
 
@@ -149,12 +149,12 @@ async def test_a_delivery_whose_message_was_lost_is_found(stage: WebhookStage, r
 async def test_an_event_that_was_never_fanned_out_is_found(stage: WebhookStage, receiver: Receiver) -> None:
     """It is committed, and no agent ever saw it."""
     await stage.register(receiver.url())
-    await stage.refanner.refan()
+    await stage.recovery.recover()
     event = await stage.happen()
-    early = await stage.refanner.refan()
+    early = await stage.recovery.recover()
 
     stage.passes(seconds=61)
-    late = await stage.refanner.refan()
+    late = await stage.recovery.recover()
     await stage.settle()
 
     assert (early, late, [hit.event_id for hit in receiver.hits]) == (0, 1, [event.id])
@@ -167,26 +167,28 @@ async def test_what_was_gone_through_is_not_gone_through_again(
     endpoint = await stage.register(receiver.url())
     await stage.happen()
     stage.passes(seconds=61)
-    await stage.refanner.refan()
+    await stage.recovery.recover()
     await stage.settle()
     delivery_id = (await stage.deliveries(endpoint))[0].delivery.delivery_id
     del stage.shelves.records[ACME, RecordKind.DELIVERY, delivery_id]
 
-    again = type(stage.refanner)(stage.stores, stage.fan_out, stage.clock)
+    again = type(stage.recovery)(stage.stores, stage.fan_out, stage.clock)
 
-    assert await again.refan() == 0
+    assert await again.recover() == 0
 
 
-async def test_what_nobody_was_to_be_told_is_not_told_later(stage: WebhookStage, receiver: Receiver) -> None:
-    """An endpoint that was not active is not told what happened meanwhile."""
+async def test_what_nobody_was_to_be_notified_of_is_not_reported_later(
+    stage: WebhookStage, receiver: Receiver
+) -> None:
+    """An endpoint that was not active is not notified of what happened meanwhile."""
     endpoint = await stage.register(receiver.url(), active=False)
-    await stage.refanner.refan()
+    await stage.recovery.recover()
     await stage.happen()
     stage.passes(minutes=30)
-    await stage.refanner.refan()
+    await stage.recovery.recover()
     await stage.change(endpoint, active=True)
 
-    assert await stage.refanner.refan() == 0
+    assert await stage.recovery.recover() == 0
 
 
 async def test_a_kill_between_the_post_and_its_record_delivers_again(
@@ -198,7 +200,7 @@ async def test_a_kill_between_the_post_and_its_record_delivers_again(
     broken = Breaking(stage.stores.journal, "commit", StoreUnavailable("killed"))
     dying = replace(stage.attempt, stores=replace(stage.stores, journal=broken))
     async with Dispatcher(dying) as stage.dispatcher:
-        await stage.tell(event)
+        await stage.publish(event)
     assert len(receiver.hits) == 1
 
     async with Dispatcher(stage.attempt) as stage.dispatcher:
@@ -234,7 +236,7 @@ async def test_a_sweep_asks_again_when_nobody_heard(stage: WebhookStage, receive
     """Once a minute, not once a second."""
     await stage.register(receiver.url())
     stage.log.losing = True
-    await stage.tell(await stage.happen())
+    await stage.publish(await stage.happen())
     stage.now += LOST_AFTER
 
     asked = []
@@ -250,10 +252,10 @@ async def test_what_fell_due_while_nobody_swept_is_found(stage: WebhookStage, re
     await stage.sweep()
     await stage.register(receiver.url())
     stage.log.losing = True
-    await stage.tell(await stage.happen())
+    await stage.publish(await stage.happen())
     stage.log.losing = False
     stage.passes(days=3)
-    stage.sweeper = DeliverySweeper(stage.stores, stage.log.write, stage.clock)
+    stage.sweeper = DeliveryScheduler(stage.stores, stage.log.write, stage.clock)
 
     await stage.sweep()
 
@@ -264,12 +266,12 @@ async def test_what_nobody_heard_of_for_long_stays_known(stage: WebhookStage, re
     """The mark does not move over a minute that still holds something."""
     await stage.register(receiver.url())
     stage.log.losing = True
-    await stage.tell(await stage.happen())
+    await stage.publish(await stage.happen())
     for _ in range(30):
         stage.passes(minutes=1)
         await stage.sweep()
     stage.log.losing = False
-    stage.sweeper = DeliverySweeper(stage.stores, stage.log.write, stage.clock)
+    stage.sweeper = DeliveryScheduler(stage.stores, stage.log.write, stage.clock)
 
     await stage.sweep()
 
@@ -283,9 +285,9 @@ async def test_a_backlog_larger_than_a_round_is_swept_in_several(
     await stage.register(receiver.url())
     stage.log.losing = True
     for number in range(450):
-        await stage.tell(await stage.happen(f"event-{number}"))
+        await stage.publish(await stage.happen(f"event-{number}"))
     stage.now += LOST_AFTER
-    stage.sweeper = DeliverySweeper(stage.stores, stage.log.write, stage.clock, SweepPace(most=200))
+    stage.sweeper = DeliveryScheduler(stage.stores, stage.log.write, stage.clock, SweepPace(most=200))
 
     asked = [await stage.sweeper.sweep() for _ in range(3)]
 
@@ -293,7 +295,7 @@ async def test_a_backlog_larger_than_a_round_is_swept_in_several(
 
 
 async def test_the_log_being_away_loses_nothing(stage: WebhookStage, receiver: Receiver) -> None:
-    """The deliveries stand in the store; whoever fans out is told to try again."""
+    """The deliveries stand in the store; who fans out is reported to try again."""
     await stage.register(receiver.url())
     event = await stage.happen()
     stage.log.away = True
@@ -301,7 +303,7 @@ async def test_the_log_being_away_loses_nothing(stage: WebhookStage, receiver: R
         await stage.fan_out(event)
     stage.log.away = False
 
-    await stage.tell(event)
+    await stage.publish(event)
 
     assert len(receiver.hits) == 1
 
@@ -310,7 +312,7 @@ async def test_a_delivery_that_ended_is_watched_no_more(stage: WebhookStage, rec
     """Else every sweep would read it for ever."""
     endpoint = await stage.register(receiver.url())
     event = await stage.happen()
-    await stage.tell(event)
+    await stage.publish(event)
 
     done = await stage.delivery(event, endpoint)
 
@@ -335,7 +337,7 @@ async def test_a_clock_that_is_set_back_loses_nothing(stage: WebhookStage, recei
     stage.passes(hours=-1)
     await stage.sweep()
     stage.log.losing = True
-    await stage.tell(await stage.happen())
+    await stage.publish(await stage.happen())
     for _ in range(10):
         stage.passes(minutes=1)
         await stage.sweep()

@@ -32,15 +32,15 @@ class World:
     async def look(self) -> list[tuple[str, str]]:
         """What the checker finds, an hour later."""
         later = self.stage.now + timedelta(hours=1)
-        held = Held(
+        store_state = Held(
             stores=self.stage.stores,
             audit_key=bytes(32),
             due_before=later - timedelta(minutes=1),
             kept_since=self.stage.now - timedelta(days=30),
         )
-        await walk_deliveries(held, ACME)
-        assert held.looked_at[Invariant.I4] > 0
-        return [(one.invariant, one.found) for one in held.violations]
+        await walk_deliveries(store_state, ACME)
+        assert store_state.looked_at[Invariant.I4] > 0
+        return [(one.invariant, one.found) for one in store_state.violations]
 
     def break_it(self, event: DecisionEvent, change: Callable[[StoredDelivery], StoredDelivery]) -> None:
         """Alter a delivery behind everybody's back."""
@@ -56,13 +56,13 @@ async def world() -> AsyncIterator[World]:
     async with open_stage() as stage, open_receiver() as receiver:
         endpoint = await stage.register(receiver.url())
         delivered = await stage.happen("delivered")
-        await stage.tell(delivered)
+        await stage.publish(delivered)
         receiver.answer = saying(500, Retry_After="7200")
         pending = await stage.happen("pending")
-        await stage.tell(pending)
+        await stage.publish(pending)
         receiver.answer = saying(204)
         stage.passes(minutes=1)
-        await stage.tell(await stage.happen("another"))
+        await stage.publish(await stage.happen("another"))
         yield World(stage, endpoint, delivered, pending)
 
 
@@ -109,7 +109,7 @@ async def test_a_delivery_in_other_words(world: World) -> None:
     """The payload is not the event's."""
     world.break_it(world.delivered, lambda stored: stored.model_copy(update={"payload": "{}"}))
 
-    assert await world.look() == [(Invariant.I4, "is delivered in other words than it is told")]
+    assert await world.look() == [(Invariant.I4, "is delivered in other words than published")]
 
 
 async def test_a_delivery_to_another_endpoint(world: World) -> None:
@@ -138,6 +138,6 @@ async def test_what_happened_before_an_endpoint_was_changed_is_not_held_against_
     )
     await stage.stores.journal.commit(act(ACME, row))
     stage.passes(minutes=5)
-    await stage.tell(await stage.happen("since"))
+    await stage.publish(await stage.happen("since"))
 
     assert await world.look() == []

@@ -21,8 +21,7 @@ from schemas.webhooks import (
     StoredEndpoint,
 )
 from streams.ports.records import Change, RecordKind
-from streams.webhooks.rearm import fresh
-from streams.webhooks.records import delivery_records, endpoint_record
+from streams.webhooks.records import delivery_records, endpoint_record, fresh
 from streams.webhooks.replay import PAGE
 from streams.webhooks.secrets import seal_secret
 from tests.builders import ACME, GLOBEX, build_decision_event
@@ -34,7 +33,7 @@ FORMER = "the secret before the one in force"
 
 @pytest.fixture
 async def stage() -> AsyncIterator[WebhookStage]:
-    """An empty house, at the time it is."""
+    """An empty deployment, at the time it is."""
     async with open_stage() as opened:
         opened.now = datetime.now(UTC).replace(microsecond=0)
         yield opened
@@ -62,7 +61,7 @@ async def test_the_signature_verifies_with_the_independent_library(
 ) -> None:
     """S38."""
     await stage.register(receiver.url())
-    await stage.tell(await stage.happen())
+    await stage.publish(await stage.happen())
 
     receiver.hits[0].verify(SECRET)
 
@@ -75,7 +74,7 @@ async def test_during_a_rotation_both_secrets_verify(stage: WebhookStage, receiv
     beside = SealedSecret(sealed=former, ends_at=stage.now + timedelta(hours=1))
     rotated = endpoint.model_copy(update={"secrets": (*endpoint.secrets, beside)})
     await stage.stores.journal.commit(Change(ACME, (endpoint_record(rotated, 2),)))
-    await stage.tell(await stage.happen())
+    await stage.publish(await stage.happen())
 
     for secret in (SECRET, FORMER):
         receiver.hits[0].verify(secret)
@@ -86,7 +85,7 @@ async def test_the_log_keeps_what_the_receiver_said(stage: WebhookStage, receive
     receiver.answer = saying(500)
     endpoint = await stage.register(receiver.url())
     event = await stage.happen()
-    await stage.tell(event)
+    await stage.publish(event)
     receiver.answer = resetting
     stage.passes(seconds=6)
     await stage.sweep()
@@ -109,7 +108,7 @@ async def test_a_success_is_remembered_to_the_minute(stage: WebhookStage, receiv
     began = stage.now
     for number, wait in enumerate((0, 40, 40)):
         stage.passes(seconds=wait)
-        await stage.tell(await stage.happen(f"event-{number}"))
+        await stage.publish(await stage.happen(f"event-{number}"))
 
     known = await health(stage, endpoint)
 
@@ -118,26 +117,26 @@ async def test_a_success_is_remembered_to_the_minute(stage: WebhookStage, receiv
 
 
 async def test_health_is_written_when_it_changes(stage: WebhookStage, receiver: Receiver) -> None:
-    """Not with every delivery, and its actor is not told of every one either."""
+    """Not with every delivery, and its actor is not notified of of every one either."""
     endpoint = await stage.register(receiver.url())
     for number in range(120):
-        await stage.tell(await stage.happen(f"event-{number}"))
+        await stage.publish(await stage.happen(f"event-{number}"))
         stage.passes(seconds=1)
 
     where = (ACME, RecordKind.WEBHOOK_HEALTH, endpoint.endpoint.endpoint_id)
-    told = [one for one in stage.log.written if b"note_attempt" in (one.value or b"")]
-    assert (stage.shelves.records[where].version, len(told)) == (2, 4)
+    logged = [one for one in stage.log.written if b"note_attempt" in (one.value or b"")]
+    assert (stage.shelves.records[where].version, len(logged)) == (2, 4)
 
 
 async def test_an_actor_that_forgot_goes_on_from_the_store(stage: WebhookStage, receiver: Receiver) -> None:
     """A table that is lost costs time, never facts."""
     receiver.answer = saying(500)
     endpoint = await stage.register(receiver.url())
-    await stage.tell(await stage.happen("one"))
+    await stage.publish(await stage.happen("one"))
     began = stage.now
-    stage.health.kept.clear()
+    stage.health.stored.clear()
     stage.passes(hours=1)
-    await stage.tell(await stage.happen("two"))
+    await stage.publish(await stage.happen("two"))
 
     known = await health(stage, endpoint)
 
@@ -152,7 +151,7 @@ async def test_who_is_gone_is_disabled_with_its_row_and_its_event(
     receiver.answers["/gone"] = saying(410)
     endpoint = await stage.register(receiver.url("/gone"))
     event = await stage.happen()
-    await stage.tell(event)
+    await stage.publish(event)
 
     after = (await stage.endpoint(endpoint.endpoint.endpoint_id)).endpoint
     rows = await stage.stores.audit_log.page(ACME, AuditFilter(action=AuditAction.WEBHOOK_DISABLED), limit=10)
@@ -177,29 +176,31 @@ async def test_who_is_gone_at_two_deliveries_is_disabled_once(
     assert (len(receiver.hits), len(stage.announcer.events)) == (2, 1)
 
 
-async def test_a_word_from_before_an_endpoint_was_mended_says_nothing(
+async def test_a_word_from_before_an_endpoint_was_fixed_says_nothing(
     stage: WebhookStage, receiver: Receiver
 ) -> None:
     """It was on its way when its tenant made the endpoint active again."""
     endpoint = await stage.register(receiver.url())
     key = endpoint.endpoint.endpoint_id
-    mended = endpoint.model_copy(update={"judged_from": stage.now})
-    await stage.stores.journal.commit(Change(ACME, (endpoint_record(mended, 2),)))
+    patched = endpoint.model_copy(update={"judged_from": stage.now})
+    await stage.stores.journal.commit(Change(ACME, (endpoint_record(patched, 2),)))
     before = stage.now - timedelta(seconds=1)
     note = NoteAttempt(tenant_id=ACME, endpoint_id=key, at=before, succeeded=False, gone=True)
-    await stage.carry.keep_health(note)
+    await stage.carry.update_health(note)
 
     assert (await stage.endpoint(key)).endpoint.active
 
 
-async def test_the_other_endpoints_are_told_who_was_disabled(stage: WebhookStage, receiver: Receiver) -> None:
+async def test_the_other_endpoints_are_notified_who_was_disabled(
+    stage: WebhookStage, receiver: Receiver
+) -> None:
     """G55: an event like any other, which the one disabled does not get."""
     receiver.answers["/gone"] = saying(410)
     await stage.register(receiver.url("/gone"), "gone")
     await stage.register(receiver.url("/other"), "other")
-    await stage.tell(await stage.happen())
+    await stage.publish(await stage.happen())
 
-    await stage.tell(stage.announcer.events[0])
+    await stage.publish(stage.announcer.events[0])
 
     assert (len(receiver.at("/gone")), len(receiver.at("/other"))) == (1, 2)
 
@@ -207,7 +208,7 @@ async def test_the_other_endpoints_are_told_who_was_disabled(stage: WebhookStage
 async def fail_for(stage: WebhookStage, days: int) -> None:
     """Let an event of each day, the first and the last included, fail for good."""
     for day in range(days + 1):
-        await stage.tell(await stage.happen(f"event-{stage.now}-{day}"))
+        await stage.publish(await stage.happen(f"event-{stage.now}-{day}"))
         if day < days:
             stage.passes(days=1)
 
@@ -230,14 +231,14 @@ async def test_five_days_of_failures_disable(stage: WebhookStage, receiver: Rece
 async def test_an_endpoint_made_active_again_has_five_days_more(
     stage: WebhookStage, receiver: Receiver
 ) -> None:
-    """What failed before its tenant mended it says nothing."""
+    """What failed before its tenant fixed it says nothing."""
     receiver.answer = saying(500)
     endpoint = await stage.register(receiver.url())
     await fail_for(stage, days=5)
     stage.passes(days=1)
     found = await stage.endpoint(endpoint.endpoint.endpoint_id)
-    mended = found.endpoint.model_copy(update={"active": True, "disabled_reason": None})
-    again = found.model_copy(update={"endpoint": mended, "judged_from": stage.now})
+    patched = found.endpoint.model_copy(update={"active": True, "disabled_reason": None})
+    again = found.model_copy(update={"endpoint": patched, "judged_from": stage.now})
     await stage.stores.journal.commit(Change(ACME, (endpoint_record(again, 3),)))
     await fail_for(stage, days=4)
     early = (await stage.endpoint(endpoint.endpoint.endpoint_id)).endpoint
@@ -256,7 +257,7 @@ async def test_what_is_due_at_an_endpoint_that_is_not_in_force_is_cancelled(
     receiver.answer = saying(500)
     endpoint = await stage.register(receiver.url())
     event = await stage.happen()
-    await stage.tell(event)
+    await stage.publish(event)
     await stage.change(endpoint, active=False)
     stage.passes(seconds=10)
     await stage.sweep()
@@ -286,8 +287,8 @@ async def test_a_time_is_delivered_again_to_one_endpoint(stage: WebhookStage, re
     first = await stage.register(receiver.url("/first"), "first")
     await stage.register(receiver.url("/second"), "second")
     await stage.register(receiver.url("/globex"), "globex", tenant_id=GLOBEX)
-    told = await stage.happen("told")
-    await stage.tell(told)
+    result = await stage.happen("told")
+    await stage.publish(result)
     lost = await stage.happen("lost")
     await stage.happen("test", livemode=False)
     await stage.happen("globex", tenant_id=GLOBEX)
@@ -297,7 +298,7 @@ async def test_a_time_is_delivered_again_to_one_endpoint(stage: WebhookStage, re
     await again(stage, first)
 
     assert {hit.path for hit in receiver.hits} == {"/first"}
-    assert {hit.event_id for hit in receiver.hits} == {told.id, lost.id}
+    assert {hit.event_id for hit in receiver.hits} == {result.id, lost.id}
 
 
 async def test_only_the_types_and_the_time_asked_for_are_delivered_again(
@@ -333,7 +334,7 @@ async def test_nothing_is_delivered_again_to_an_endpoint_that_is_not_in_force(
     """It was made inactive after it was asked for; what was delivered stays so."""
     endpoint = await stage.register(receiver.url())
     event = await stage.happen()
-    await stage.tell(event)
+    await stage.publish(event)
     await stage.change(endpoint, active=False)
     stage.passes(minutes=1)
 
@@ -376,9 +377,9 @@ async def test_a_receiver_that_drops_the_older_sequence_ends_with_the_newest(
     """F14: a retry arrives behind what happened since; `sequence` tells (G53)."""
     await stage.register(receiver.url())
     receiver.answer = saying(500)
-    await stage.tell(await stage.happen("older", sequence=1, data=EventData(status="REVIEW_REQUIRED")))
+    await stage.publish(await stage.happen("older", sequence=1, data=EventData(status="REVIEW_REQUIRED")))
     receiver.answer = saying(204)
-    await stage.tell(await stage.happen("newer", sequence=2, data=EventData(status="APPROVED")))
+    await stage.publish(await stage.happen("newer", sequence=2, data=EventData(status="APPROVED")))
     stage.passes(seconds=6)
     await stage.sweep()
 

@@ -16,7 +16,7 @@ JUST_BEFORE = rules.EARLY + timedelta(milliseconds=1)
 
 @pytest.fixture
 async def stage() -> AsyncIterator[WebhookStage]:
-    """An empty house."""
+    """An empty deployment."""
     async with open_stage() as opened:
         yield opened
 
@@ -48,7 +48,7 @@ async def test_attempts_are_made_at_the_schedules_steps(stage: WebhookStage, rec
     """G55: ten of them, each within the jitter of its step, none before its time and none after the last."""
     endpoint = await stage.register(receiver.url())
     event = await stage.happen()
-    await stage.tell(event)
+    await stage.publish(event)
 
     made = await go_through(stage, receiver, await stage.delivery(event, endpoint))
     stage.passes(days=3)
@@ -68,7 +68,7 @@ async def test_the_body_is_the_same_at_every_attempt(stage: WebhookStage, receiv
     """Byte for byte, under one webhook-id; attempts are counted."""
     endpoint = await stage.register(receiver.url())
     event = await stage.happen()
-    await stage.tell(event)
+    await stage.publish(event)
     await go_through(stage, receiver, await stage.delivery(event, endpoint))
 
     assert {hit.body for hit in receiver.hits} == {event.to_bytes()}
@@ -81,7 +81,7 @@ async def test_a_receiver_that_asks_for_time_gets_it(stage: WebhookStage, receiv
     receiver.answer = saying(429, Retry_After="3600")
     endpoint = await stage.register(receiver.url())
     event = await stage.happen()
-    await stage.tell(event)
+    await stage.publish(event)
 
     waiting = await stage.delivery(event, endpoint)
 
@@ -93,7 +93,7 @@ async def test_nobody_gets_more_time_than_a_day(stage: WebhookStage, receiver: R
     receiver.answer = saying(503, Retry_After="8640000")
     endpoint = await stage.register(receiver.url())
     event = await stage.happen()
-    await stage.tell(event)
+    await stage.publish(event)
 
     waiting = await stage.delivery(event, endpoint)
 
@@ -106,7 +106,7 @@ async def test_nothing_is_swept_minute_by_minute_before_it_is_due(
     """A sweep every minute of three days makes the same ten attempts, each within its minute."""
     endpoint = await stage.register(receiver.url())
     event = await stage.happen()
-    await stage.tell(event)
+    await stage.publish(event)
 
     for _ in range(4_600 * 11 // 10):
         stage.passes(minutes=1)

@@ -19,7 +19,7 @@ ENDPOINT = build_endpoint().endpoint.endpoint_id
 
 
 @dataclass
-class Kept:
+class Stored:
     """A vault, and an endpoint whose secret is being rotated."""
 
     vault: Vault
@@ -28,36 +28,36 @@ class Kept:
 
 
 @pytest.fixture
-async def kept() -> Kept:
+async def stored() -> Stored:
     """Two secrets; the old one signs for an hour more."""
     vault = open_memory_stores(RootKey(bytes(32))).vault
     new, old = [await seal_secret(vault, ACME, ENDPOINT, text) for text in (NEW, OLD)]
     ends_at = NOW + timedelta(hours=1)
-    return Kept(vault, SealedSecret(sealed=new), SealedSecret(sealed=old, ends_at=ends_at))
+    return Stored(vault, SealedSecret(sealed=new), SealedSecret(sealed=old, ends_at=ends_at))
 
 
-async def test_both_secrets_sign_during_a_rotation(kept: Kept) -> None:
+async def test_both_secrets_sign_during_a_rotation(stored: Stored) -> None:
     """G54: the one in force first."""
-    endpoint = build_endpoint((kept.new, kept.old))
+    endpoint = build_endpoint((stored.new, stored.old))
 
-    assert await open_secrets(kept.vault, endpoint, NOW) == [NEW.encode(), OLD.encode()]
+    assert await open_secrets(stored.vault, endpoint, NOW) == [NEW.encode(), OLD.encode()]
 
 
-async def test_the_former_secret_ends_with_its_overlap(kept: Kept) -> None:
+async def test_the_former_secret_ends_with_its_overlap(stored: Stored) -> None:
     """From its last moment on it signs no more."""
-    endpoint = build_endpoint((kept.new, kept.old))
+    endpoint = build_endpoint((stored.new, stored.old))
 
-    assert await open_secrets(kept.vault, endpoint, NOW + timedelta(hours=1)) == [NEW.encode()]
+    assert await open_secrets(stored.vault, endpoint, NOW + timedelta(hours=1)) == [NEW.encode()]
 
 
-async def test_a_sealed_secret_does_not_show_it(kept: Kept) -> None:
+async def test_a_sealed_secret_does_not_show_it(stored: Stored) -> None:
     """S39."""
-    assert NEW not in kept.new.sealed
+    assert NEW not in stored.new.sealed
 
 
-async def test_a_secret_sealed_for_one_endpoint_opens_for_no_other(kept: Kept) -> None:
+async def test_a_secret_sealed_for_one_endpoint_opens_for_no_other(stored: Stored) -> None:
     """A row copied to another endpoint signs nothing."""
-    other = build_endpoint((kept.new,), endpoint_id=EndpointId("whe_other"))
+    other = build_endpoint((stored.new,), endpoint_id=EndpointId("whe_other"))
 
     with pytest.raises(Damaged):
-        await open_secrets(kept.vault, other, NOW)
+        await open_secrets(stored.vault, other, NOW)

@@ -1,4 +1,4 @@
-"""The stage for tests of the verification handler: memory stores, and engines that see what they are told.
+"""The stage for tests of the verification handler: memory stores, and engines that see what they are given.
 
 The engines are hand-written stand-ins for the outside world (models), never for code of this project.
 """
@@ -236,15 +236,15 @@ class DictState(WorkingState[Value], Generic[Value]):
     """What an actor remembers, in a dictionary."""
 
     def __init__(self) -> None:
-        self.kept: dict[str, Value] = {}
+        self.stored: dict[str, Value] = {}
 
     @override
     def get(self, key: str) -> Value | None:
-        return self.kept.get(key)
+        return self.stored.get(key)
 
     @override
     def put(self, key: str, value: Value) -> None:
-        self.kept[key] = value
+        self.stored[key] = value
 
 
 class Loudspeaker(EventPublisher):
@@ -288,7 +288,7 @@ class Breaking:
 
 
 class Stage:
-    """One house with its handler; everything a test may look at is public."""
+    """One deployment with its handler; everything a test may look at is public."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""One house with all that delivers: memory stores, a log that waits, a clock set by hand, real POSTs."""
+"""One deployment with all that delivers: memory stores, a log that waits, a clock set by hand, real POSTs."""
 
 import random
 from collections import deque
@@ -22,21 +22,20 @@ from schemas.webhooks import (
     StoredDelivery,
     StoredEndpoint,
 )
-from streams.audit.commit import CommitAndTell
+from streams.audit.commit import CommitAndPublish
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.runtime.producer import Outgoing
-from streams.webhooks.attempt import AttemptDelivery, Tried
+from streams.webhooks.attempt import AttemptDelivery, AttemptResult
 from streams.webhooks.dispatcher import Dispatcher
 from streams.webhooks.fanout import FanOut
-from streams.webhooks.fanout_recovery import Refanner
-from streams.webhooks.handler import CarryDelivery
-from streams.webhooks.health import KeepHealth
-from streams.webhooks.health_updates import NoteAttempts
+from streams.webhooks.fanout_recovery import FanOutRecovery
+from streams.webhooks.handler import HandleDelivery
+from streams.webhooks.health import NoteAttempts, UpdateHealth
 from streams.webhooks.ports import WebhookSender
 from streams.webhooks.records import delivery_id, endpoint_index, endpoint_record, tenant_record
 from streams.webhooks.replay import DeliverAgain
-from streams.webhooks.scheduler import DeliverySweeper
+from streams.webhooks.scheduler import DeliveryScheduler
 from streams.webhooks.secrets import seal_secret
 from tests.builders import ACME, NOW, build_decision_event, build_endpoint
 from tests.handlers.verification_stage import DictState, Loudspeaker
@@ -76,10 +75,10 @@ class WebhookStage:
     dice: random.Random = field(default_factory=lambda: random.Random(7))
     health: DictState[EndpointHealth] = field(default_factory=DictState)
     announcer: Loudspeaker = field(default_factory=Loudspeaker)
-    attempted: list[Tried] = field(default_factory=list)
+    attempted: list[AttemptResult] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Put everything together."""
+        """Assemble everything."""
         self.shelves.feed.millis = lambda: int(self.now.timestamp() * 1000)
         self.stores: Stores = open_memory_stores(RootKey(bytes(range(32))), self.shelves)
         self.fan_out = FanOut(self.stores.records, self.stores.journal, self.log.write, self.clock)
@@ -87,20 +86,20 @@ class WebhookStage:
             self.stores, self.sender, NoteAttempts(self.log.write), self.clock, self.dice.uniform
         )
         self.dispatcher = Dispatcher(self.attempt, grace_s=0.1)
-        self.sweeper = DeliverySweeper(self.stores, self.log.write, self.clock)
-        self.refanner = Refanner(self.stores, self.fan_out, self.clock)
+        self.sweeper = DeliveryScheduler(self.stores, self.log.write, self.clock)
+        self.recovery = FanOutRecovery(self.stores, self.fan_out, self.clock)
 
     def clock(self) -> datetime:
         """The time that was set."""
         return self.now
 
     @property
-    def carry(self) -> CarryDelivery:
+    def carry(self) -> HandleDelivery:
         """The endpoint's actor, as after a death when the memory was emptied."""
-        commit = CommitAndTell(self.stores.journal, self.announcer)
-        return CarryDelivery(
+        commit = CommitAndPublish(self.stores.journal, self.announcer)
+        return HandleDelivery(
             self.dispatcher.offer,
-            KeepHealth(self.stores.records, commit, self.clock, self.health),
+            UpdateHealth(self.stores.records, commit, self.clock, self.health),
             DeliverAgain(self.stores, self.log.write, self.clock),
         )
 
@@ -131,7 +130,7 @@ class WebhookStage:
         await self.stores.journal.commit(Change(stored.tenant_id, (record,)))
 
     async def happen(self, name: str = "first", tenant_id: TenantId = ACME, **changes: Any) -> DecisionEvent:
-        """Commit an event, as its actor does; nobody is told of it."""
+        """Commit an event, as its actor does; nobody is notified of it."""
         event = build_decision_event(
             id=EventId(derive_id("evt", tenant_id, name)),
             tenant_id=tenant_id,
@@ -157,7 +156,7 @@ class WebhookStage:
             assert record.value is not None
             await carry(DeliveryCommand.model_validate_json(record.value))
 
-    async def tell(self, event: DecisionEvent) -> None:
+    async def publish(self, event: DecisionEvent) -> None:
         """Fan an event out and carry out what follows at once."""
         await self.fan_out(event)
         await self.settle()

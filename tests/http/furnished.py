@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from schemas.people import Role
 from tests.builders import ACME, GLOBEX
 from tests.http.session_steps import Page, open_page, publish_flow
-from tests.http.support import TEST, Front, SignedIn, Told, build_body, open_front
+from tests.http.support import TEST, Front, Response, SignedIn, build_body, open_front
 from tests.http.test_permissions import TABLE, TOKEN, Row
 
 SUBJECT: Final = "sim:review:FACE_MATCH_UNCERTAIN@canary"
@@ -72,7 +72,7 @@ class Furnished:
         own = [value for name, value in self.ids.items() if name not in common]
         return [*own, *members, self.colleague.session.session_id, self.page.session_id, NAME, "canary", ACME]
 
-    def kept(self) -> dict[object, object]:
+    def stored(self) -> dict[object, object]:
         """All that is kept for ACME and about its members' sessions: records by key, and audit rows."""
         shelves = self.front.shelves
         own: dict[object, object] = {
@@ -80,7 +80,7 @@ class Furnished:
         }
         return {**own, "audit": tuple(shelves.audit.get(ACME, {})), "evidence": tuple(shelves.evidence)}
 
-    async def ask_as_operator(self, row: Row) -> Told:
+    async def ask_as_operator(self, row: Row) -> Response:
         """Ask with the operator's token."""
         return await self.front.ask(row.method, self.path(row), TOKEN, **self.body(row))
 

@@ -1,7 +1,7 @@
 """What in a description breaks clients of an earlier one; the earlier one is kept in `released_openapi.json`.
 
 `python -m tests.http.interface_diff --renew` writes the description of this tree there; do so at a release,
-when every breaking change is one that clients were told of.
+when every breaking change is one that clients were notified of.
 """
 
 import argparse
@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 RELEASED: Final = Path(__file__).with_name("released_openapi.json")
 
-_TOLD: Final = {
+_ANNOUNCED: Final = {
     "description",
     "summary",
     "example",
@@ -44,7 +44,7 @@ def contract_of(document: Any, *, names: bool = False) -> Any:
         return {
             key: contract_of(value, names=key in {"properties", "schemas", "paths", "headers"} and not names)
             for key, value in document.items()
-            if names or key not in _TOLD
+            if names or key not in _ANNOUNCED
         }
     return [contract_of(one) for one in document] if isinstance(document, list) else document
 

@@ -22,7 +22,7 @@ class Schemas:
         self._document = document
 
     def complaints(self, value: Any, schema: dict[str, Any], place: str = "") -> Iterator[str]:
-        """Tell each place where the value breaks the schema."""
+        """Yield each place where the value breaks the schema."""
         if "$ref" in schema:
             yield from self.complaints(value, self._resolve(schema["$ref"]), place)
         if "anyOf" in schema and all([*self.complaints(value, one, place)] for one in schema["anyOf"]):
@@ -52,7 +52,7 @@ class Schemas:
                 yield from self.complaints(one, inner, f"{place}/{name}")
 
     def undeclared(self, value: Any, schema: dict[str, Any], place: str = "") -> Iterator[str]:
-        """Tell each field of an answer that its schema does not declare (S5)."""
+        """Yield each field of an answer that its schema does not declare (S5)."""
         if "$ref" in schema:
             yield from self.undeclared(value, self._resolve(schema["$ref"]), place)
         for one in schema.get("anyOf", ()):

@@ -16,7 +16,7 @@ from schemas.people import Reviewer, Role, TokenPurpose
 from streams.reviewers.members import Amended, add_member, amend, load_member
 from streams.reviewers.tokens import issue_token
 from tests.builders import ACME
-from tests.http.support import BASE_URL, Front, Told, now, open_front
+from tests.http.support import BASE_URL, Front, Response, now, open_front
 
 EMAIL: Final = "ada@acme.example"
 PASSWORD: Final = "nine green umbrellas"  # noqa: S105 - of nobody
@@ -57,20 +57,20 @@ class Browser:
     office: "Office"
     cookie: str | None = None
 
-    async def ask(self, method: str, path: str, **more: Any) -> Told:
+    async def ask(self, method: str, path: str, **more: Any) -> Response:
         """Send a request with the cookie, if there is one."""
         own = {"Origin": BASE_URL}
         if self.cookie is not None:
             own["Cookie"] = f"service_session={self.cookie}"
         headers = {**own, **dict(more.pop("headers", {}))}
         sent = {name: value for name, value in headers.items() if value is not None}
-        told = await self.office.front.ask(method, path, None, headers=sent, **more)
-        given = _COOKIE.match(told.headers.get("Set-Cookie", ""))
+        response = await self.office.front.ask(method, path, None, headers=sent, **more)
+        given = _COOKIE.match(response.headers.get("Set-Cookie", ""))
         if given is not None:
             self.cookie = given[1] or None
-        return told
+        return response
 
-    async def sign_in(self, email: str = EMAIL, password: str = PASSWORD, **more: Any) -> Told:
+    async def sign_in(self, email: str = EMAIL, password: str = PASSWORD, **more: Any) -> Response:
         """Sign in."""
         return await self.ask("POST", SESSIONS, json={"email": email, "password": password}, **more)
 
@@ -84,7 +84,7 @@ class Browser:
         self.office.clock.wait(seconds=30)
         return device
 
-    async def verify(self, device: pyotp.TOTP) -> Told:
+    async def verify(self, device: pyotp.TOTP) -> Response:
         """Meet the factor with the code of now."""
         return await self.ask("POST", VERIFY, json={"code": self.office.code(device)})
 
@@ -145,7 +145,7 @@ class Office:
         await amend(people, member.tenant_id, member.reviewer_id, with_token)
         return texts[-1]
 
-    async def kept(self, member: Reviewer) -> Reviewer:
+    async def stored(self, member: Reviewer) -> Reviewer:
         """The member as kept now."""
         records = self.front.ports.people.records
         return (await load_member(records, member.tenant_id, member.reviewer_id)).reviewer
@@ -158,7 +158,7 @@ class Office:
 
         await amend(self.front.ports.people, member.tenant_id, member.reviewer_id, changed)
 
-    def everything_kept(self) -> str:
+    def stored_text(self) -> str:
         """All records, keys and bodies, as text."""
         records = self.front.shelves.records.items()
         return " ".join(f"{key} {record.indexes} {record.body!r}" for key, record in records)

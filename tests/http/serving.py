@@ -19,7 +19,7 @@ PEOPLE = 400
 
 
 async def serve() -> None:
-    """Say where it is and who may ask, then serve until told to stop."""
+    """Say where it is and who may ask, then serve until asked to stop."""
     configure_logging("json", "error", sys.stderr)
     async with open_front(operator_token=SecretStr(TOKEN)) as front:
         await Catalogue(front.stores.records, front.ports.commit, now).install_first()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from streams.catalog.handler import Catalogue
-from tests.http.support import TEST, Front, SignedIn, Told, draw_image, now
+from tests.http.support import TEST, Front, Response, SignedIn, draw_image, now
 
 PATH: Final = "/v1/verification-sessions"
 FLOWS: Final = "/v1/verification-flows"
@@ -14,8 +14,8 @@ DOCUMENTS: Final = [{"country": "NG", "capabilities": ["NG_NIN_SLIP", "NG_PASSPO
 async def publish_flow(owner: SignedIn, flow_type: str = "FULL_IDENTITY", **changes: Any) -> str:
     """Publish a flow of a type; return its id."""
     flow_id = await draft_flow(owner, flow_type, **changes)
-    told = await owner.ask("POST", f"{FLOWS}/{flow_id}/publish")
-    assert told.status == 200, told.body
+    response = await owner.ask("POST", f"{FLOWS}/{flow_id}/publish")
+    assert response.status == 200, response.body
     return flow_id
 
 
@@ -25,9 +25,9 @@ async def draft_flow(owner: SignedIn, flow_type: str = "FULL_IDENTITY", **change
     await catalogue.install_first()
     documents = [] if flow_type == "BIOMETRIC" else DOCUMENTS
     body = {"name": "Customers", "flow_type": flow_type, "documents": documents, **changes}
-    told = await owner.ask("POST", FLOWS, json=body)
-    assert told.status == 201, told.body
-    return str(told.json["flow_id"])
+    response = await owner.ask("POST", FLOWS, json=body)
+    assert response.status == 201, response.body
+    return str(response.json["flow_id"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Page:
         """Which session it is."""
         return str(self.opened["session_id"])
 
-    async def ask(self, method: str, suffix: str = "", **more: Any) -> Told:
+    async def ask(self, method: str, suffix: str = "", **more: Any) -> Response:
         """Ask with the client token."""
         return await self.front.ask(method, f"/v1/capture{suffix}", self.opened["client_token"], **more)
 
@@ -52,12 +52,12 @@ class Page:
         await self.front.sending.settle()
         return (await self.ask("GET")).json
 
-    async def consent(self, *, accepted: bool = True) -> Told:
+    async def consent(self, *, accepted: bool = True) -> Response:
         """Decide on the notice."""
         version = (await self.ask("GET")).json["consent"]["notice_version"]
         return await self.ask("POST", "/consent", json={"notice_version": version, "accepted": accepted})
 
-    async def put(self, what: str, image: bytes | None = None, kind: str = "image/png") -> Told:
+    async def put(self, what: str, image: bytes | None = None, kind: str = "image/png") -> Response:
         """Send a picture as the body itself."""
         headers = {"Content-Type": kind}
         return await self.ask("PUT", f"/{what}", data=image or draw_image(), headers=headers)
@@ -68,18 +68,18 @@ class Page:
         if view["consent"]["accepted_at"] is None:
             assert (await self.consent()).status == 200
         for what in ("document", "selfie"):
-            told = await self.put(what)
-            assert told.status in {200, 422}, told.body
-        told = await self.ask("POST", "/submit", json=said)
-        assert told.status == 202, told.body
+            response = await self.put(what)
+            assert response.status in {200, 422}, response.body
+        response = await self.ask("POST", "/submit", json=said)
+        assert response.status == 202, response.body
         return await self.view()
 
 
 async def open_page(front: Front, flow_id: str, subject_id: str = "sim:approved", **said: Any) -> Page:
     """Open a session and its page."""
-    told = await open_session(front, flow_id, subject_id, **said)
-    assert told.status == 201, told.body
-    return Page(front, told.json)
+    result = await open_session(front, flow_id, subject_id, **said)
+    assert result.status == 201, result.body
+    return Page(front, result.json)
 
 
 async def open_session(
@@ -89,7 +89,7 @@ async def open_session(
     key: str = TEST,
     headers: dict[str, str] | None = None,
     **said: Any,
-) -> Told:
+) -> Response:
     """Ask for a session."""
     body = {"flow_id": flow_id, "subject_id": subject_id, **said}
     return await front.ask("POST", PATH, key, json=body, headers=headers or {})

@@ -53,13 +53,14 @@ from schemas.reviews import CaseCommand
 from schemas.sessions import RecordOutcome, SessionCommand
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification
-from streams.audit.commit import CommitAndTell
+from streams.audit.commit import CommitAndPublish
 from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
 from streams.ports.records import Change
 from streams.ports.stores import Stores
+from streams.reviewers.addresses import email_record
 from streams.reviewers.context import ABSOLUTE, Passwords, People
-from streams.reviewers.members import email_record, reviewer_record
+from streams.reviewers.members import reviewer_record
 from streams.reviews.handler import ChangeCase
 from streams.runtime.producer import Outgoing
 from streams.runtime.tables import partition_of
@@ -137,15 +138,15 @@ class Memory:
     """Working state that forgets nothing."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Any] = {}
+        self._stored: dict[str, Any] = {}
 
     def get(self, key: str) -> Any:
         """Return what was put."""
-        return self._kept.get(key)
+        return self._stored.get(key)
 
     def put(self, key: str, value: Any) -> None:
         """Keep it."""
-        self._kept[key] = value
+        self._stored[key] = value
 
 
 class Silence:
@@ -187,9 +188,9 @@ class DirectGateway:
         if self.failing is not None:
             raise self.failing
         async with self._turns.setdefault(key, asyncio.Lock()):
-            told = await asyncio.wait_for(self._handlers[topic](command), timeout_s)
-        assert isinstance(told, answer_type)
-        return told
+            result = await asyncio.wait_for(self._handlers[topic](command), timeout_s)
+        assert isinstance(result, answer_type)
+        return result
 
 
 @dataclass(slots=True)
@@ -212,14 +213,14 @@ class Front:
     asked: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Method and path of each request by its id, for what the audit log says of it."""
 
-    async def ask(self, method: str, path: str, key: str | None = TEST, **more: Any) -> "Told":
+    async def ask(self, method: str, path: str, key: str | None = TEST, **more: Any) -> "Response":
         """Send a request and read the whole answer."""
         headers = dict(more.pop("headers", {}))
         if key is not None:
             headers.setdefault("Authorization", f"Bearer {key}")
         async with self.client.request(method, self.url + path, headers=headers, **more) as response:
             self.asked[response.headers.get("X-Request-Id", "")] = (method, path)
-            return Told(response.status, response.headers.copy(), await response.read())
+            return Response(response.status, response.headers.copy(), await response.read())
 
     async def sign_in(
         self, role: Role = Role.OWNER, tenant_id: TenantId = ACME, *, satisfied: bool = True
@@ -243,7 +244,9 @@ class Front:
         await self.stores.journal.commit(Change(tenant_id, records))
         return SignedIn(self, value, member, session)
 
-    async def submit(self, body: Any = None, key: str = TEST, idempotency_key: str | None = None) -> "Told":
+    async def submit(
+        self, body: Any = None, key: str = TEST, idempotency_key: str | None = None
+    ) -> "Response":
         """Submit a verification."""
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
         return await self.ask("POST", PATH, key, json=body or build_body(), headers=headers)
@@ -258,7 +261,7 @@ class SignedIn:
     member: Reviewer
     session: ReviewerSession
 
-    async def ask(self, method: str, path: str, **more: Any) -> "Told":
+    async def ask(self, method: str, path: str, **more: Any) -> "Response":
         """Send a request with the cookie."""
         own = {"Cookie": f"{COOKIE}={self.cookie}", "Origin": BASE_URL}
         headers = {**own, **dict(more.pop("headers", {}))}
@@ -277,7 +280,7 @@ class SignedIn:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Response:
     """An answer."""
 
     status: int
@@ -372,7 +375,7 @@ async def open_front(
 def _people(stores: Stores, passwords: Passwords, clock: Callable[[], datetime]) -> People:
     return People(
         records=stores.records,
-        commit=CommitAndTell(stores.journal, Silence()),
+        commit=CommitAndPublish(stores.journal, Silence()),
         vault=stores.vault,
         passwords=passwords,
         key=PEPPER,
@@ -397,7 +400,7 @@ class Log:
 
 
 class Sending:
-    """What actors send each other, carried out beside whoever sent it."""
+    """What actors send each other, carried out beside who sent it."""
 
     def __init__(self) -> None:
         self.gateway: DirectGateway | None = None
@@ -407,9 +410,9 @@ class Sending:
         """Let an attempt be evaluated."""
         self._send(Topic.VERIFICATION_COMMANDS, command.verification_id, command)
 
-    async def tell(self, told: RecordOutcome) -> None:
+    async def report_outcome(self, outcome: RecordOutcome) -> None:
         """Tell a session what became of its attempt."""
-        self._send(Topic.SESSION_COMMANDS, told.session_id, told)
+        self._send(Topic.SESSION_COMMANDS, outcome.session_id, outcome)
 
     def _send(self, topic: Topic, key: str, command: Command) -> None:
         assert self.gateway is not None
@@ -417,7 +420,7 @@ class Sending:
         self._under_way.add(task)
 
     async def settle(self) -> None:
-        """Wait until nothing is under way any more; refusals are told to the session."""
+        """Wait until nothing is under way any more; refusals are reported to the session."""
         while self._under_way:
             task = self._under_way.pop()
             with suppress(Refused):
@@ -430,7 +433,7 @@ def _handlers(
     unasked: Any = Unasked()
     engines = Engines(PooledImageDecoder(pool), unasked, unasked, unasked)
     evaluate = EvaluateVerification(
-        stores, engines, VerificationPolicy(), now, Memory(), Silence(), tell_session=sending.tell
+        stores, engines, VerificationPolicy(), now, Memory(), Silence(), send_outcome=sending.report_outcome
     )
     sessions = ChangeSession(stores, clock, Memory(), Silence(), sending.hand)
     catalogue = Catalogue(stores.records, stores.journal.commit, now)
@@ -441,9 +444,9 @@ def _handlers(
     flows = ChangeFlow(stores, catalogue, now, Memory(), Silence())
     return {
         Topic.VERIFICATION_COMMANDS: evaluate,
-        Topic.REVIEW_COMMANDS: lambda wish: cases(CaseCommand(wish)),
-        Topic.FLOW_COMMANDS: lambda wish: flows(FlowCommand(wish)),
-        Topic.SESSION_COMMANDS: lambda wish: sessions(SessionCommand(wish)),
+        Topic.REVIEW_COMMANDS: lambda command: cases(CaseCommand(command)),
+        Topic.FLOW_COMMANDS: lambda command: flows(FlowCommand(command)),
+        Topic.SESSION_COMMANDS: lambda command: sessions(SessionCommand(command)),
     }
 
 

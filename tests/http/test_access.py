@@ -59,28 +59,28 @@ def guarded(front: Front) -> Iterator[Endpoint]:
 @pytest.mark.parametrize("key", [None, UNKNOWN, REVOKED, "", "idv_live_", "x" * 600])
 async def test_without_a_good_key_every_route_is_401(front: Front, route: str, key: str | None) -> None:
     method, path = ROUTES[route]
-    told = await front.ask(method, path, key, json=build_body() if method == "POST" else None)
+    response = await front.ask(method, path, key, json=build_body() if method == "POST" else None)
 
-    assert (told.status, told.code) == (401, "UNAUTHENTICATED")
-    assert told.headers["WWW-Authenticate"].startswith("Bearer")
+    assert (response.status, response.code) == (401, "UNAUTHENTICATED")
+    assert response.headers["WWW-Authenticate"].startswith("Bearer")
 
 
 @pytest.mark.parametrize("route", SCOPE_OF)
 async def test_a_missing_scope_is_403_and_named(front: Front, route: str) -> None:
     method, path = ROUTES[route]
-    told = await front.ask(method, path, BARE)
+    response = await front.ask(method, path, BARE)
 
-    assert (told.status, told.code) == (403, "PERMISSION_DENIED")
-    assert SCOPE_OF[route] in told.json["detail"]
+    assert (response.status, response.code) == (403, "PERMISSION_DENIED")
+    assert SCOPE_OF[route] in response.json["detail"]
 
 
 @pytest.mark.parametrize("route", SCOPE_OF)
 async def test_the_one_scope_suffices(front: Front, route: str) -> None:
     front.keys.known["idv_test_one"] = build_caller(name="one", scopes=frozenset({SCOPE_OF[route]}))
     method, path = ROUTES[route]
-    told = await front.ask(method, path, "idv_test_one", json=build_body() if method == "POST" else None)
+    response = await front.ask(method, path, "idv_test_one", json=build_body() if method == "POST" else None)
 
-    assert told.status in {200, 201, 404}
+    assert response.status in {200, 201, 404}
 
 
 @pytest.mark.parametrize("route", sorted(set(ROUTES) - set(SCOPE_OF)))
@@ -94,17 +94,17 @@ async def test_what_needs_no_scope_needs_none(front: Front, route: str) -> None:
 async def test_when_nobody_can_tell_who_it_is_the_route_says_so(front: Front, route: str) -> None:
     front.keys.failing = StoreUnavailable()
     method, path = ROUTES[route]
-    told = await front.ask(method, path)
+    response = await front.ask(method, path)
 
     expected = (500, "STORE_FAILED") if route in {"submit", "audit"} else (503, "STORE_UNAVAILABLE")
-    assert (told.status, told.code) == expected
+    assert (response.status, response.code) == expected
 
 
 async def test_a_foreign_key_sees_nothing_of_it(front: Front) -> None:
     await front.submit(build_body("sim:approved@canary"))
-    told = [await front.ask("GET", path, FOREIGN) for path in (PATH, "/v1/audit")]
+    responses = [await front.ask("GET", path, FOREIGN) for path in (PATH, "/v1/audit")]
 
-    assert all(one.status == 200 and b"canary" not in one.body for one in told)
+    assert all(one.status == 200 and b"canary" not in one.body for one in responses)
 
 
 async def test_s7_a_revoked_key_ends_within_its_connection(front: Front) -> None:
@@ -127,22 +127,22 @@ async def test_a_key_in_the_query_opens_nothing(front: Front, name: str) -> None
 
 @pytest.mark.parametrize("header", [f"Basic {TEST}", TEST, f"Bearer  {TEST} x", "Bearer", "Bearer kéy"])
 async def test_another_scheme_is_401(front: Front, header: str) -> None:
-    told = await front.ask("GET", PATH, None, headers={"Authorization": header})
+    response = await front.ask("GET", PATH, None, headers={"Authorization": header})
 
-    assert (told.status, told.code) == (401, "UNAUTHENTICATED")
+    assert (response.status, response.code) == (401, "UNAUTHENTICATED")
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 async def test_the_scheme_is_read_in_any_case(front: Front, scheme: str) -> None:
-    told = await front.ask("GET", PATH, None, headers={"Authorization": f"{scheme} {TEST}"})
+    response = await front.ask("GET", PATH, None, headers={"Authorization": f"{scheme} {TEST}"})
 
-    assert told.status == 200
+    assert response.status == 200
 
 
 async def test_a_cookie_nobody_gave_is_401(front: Front) -> None:
-    told = await front.ask("GET", "/v1/audit", None, headers={"Cookie": "service_session=x"})
+    response = await front.ask("GET", "/v1/audit", None, headers={"Cookie": "service_session=x"})
 
-    assert told.status == 401
+    assert response.status == 401
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ async def test_a_forwarded_address_reaches_who_knows_the_keys() -> None:
     assert front.keys.addresses == ["1.2.3.4"]
 
 
-async def test_a_forwarded_address_of_a_stranger_does_not(front: Front) -> None:
+async def test_a_forwarded_address_of_an_outsider_does_not(front: Front) -> None:
     await front.ask("GET", PATH, headers={"X-Forwarded-For": "1.2.3.4"})
 
     assert front.keys.addresses == ["127.0.0.1"]

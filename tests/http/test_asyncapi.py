@@ -98,7 +98,7 @@ async def test_it_needs_no_credential_and_minds_none(front: Front) -> None:
     assert [(await front.ask("GET", PATH, key)).status for key in (None, "nonsense")] == [200, 200]
 
 
-async def test_whatever_is_told_is_as_described(front: Front, document: Json) -> None:
+async def test_whatever_is_reported_is_as_described(front: Front, document: Json) -> None:
     owner = await front.sign_in()
     flow_id = await publish_flow(owner)
     for subject in SUBJECTS:
@@ -126,7 +126,7 @@ async def test_whatever_is_told_is_as_described(front: Front, document: Json) ->
         flow_id=st.none() | st.just(derive_id("vf", "x")),
     ),
 ))  # fmt: skip
-def test_whatever_could_be_told_is_as_described(event: DecisionEvent) -> None:
+def test_whatever_could_be_reported_is_as_described(event: DecisionEvent) -> None:
     assert complaints(describe_decisions(), event) == []
 
 

@@ -106,9 +106,9 @@ async def test_another_tenant_or_mode_reads_another_log(
 async def test_a_cursor_is_bound_to_its_filters(front: Front, rows: list[AuditEvent], query: str) -> None:
     assert rows
     cursor = (await front.ask("GET", f"{PATH}?limit=1")).json["next_cursor"]
-    told = await front.ask("GET", f"{PATH}?cursor={cursor}{query}")
+    response = await front.ask("GET", f"{PATH}?cursor={cursor}{query}")
 
-    assert (told.status, told.code) == (400, "CURSOR_INVALID")
+    assert (response.status, response.code) == (400, "CURSOR_INVALID")
 
 
 async def test_the_default_page_has_fifty_rows(front: Front) -> None:
@@ -119,9 +119,9 @@ async def test_the_default_page_has_fifty_rows(front: Front) -> None:
 
 async def exported(front: Front, query: str = "", accept: str = "text/csv") -> list[dict[str, str]]:
     """The rows of an export."""
-    told = await front.ask("GET", f"{PATH}?{query}", headers={"Accept": accept})
-    assert told.headers["Content-Type"] == "text/csv; charset=utf-8"
-    return list(csv.DictReader(io.StringIO(told.body.decode())))
+    response = await front.ask("GET", f"{PATH}?{query}", headers={"Accept": accept})
+    assert response.headers["Content-Type"] == "text/csv; charset=utf-8"
+    return list(csv.DictReader(io.StringIO(response.body.decode())))
 
 
 async def test_an_export_has_every_row(front: Front) -> None:
@@ -144,24 +144,27 @@ async def test_an_export_of_nothing_has_a_header(front: Front) -> None:
 
 
 async def test_an_export_is_saved_not_shown(front: Front) -> None:
-    told = await front.ask("GET", PATH, headers={"Accept": "text/csv"})
+    response = await front.ask("GET", PATH, headers={"Accept": "text/csv"})
 
-    assert told.headers["Content-Disposition"].startswith("attachment")
-    assert (told.headers["X-Content-Type-Options"], told.headers["Cache-Control"]) == ("nosniff", "no-store")
+    assert response.headers["Content-Disposition"].startswith("attachment")
+    assert (response.headers["X-Content-Type-Options"], response.headers["Cache-Control"]) == (
+        "nosniff",
+        "no-store",
+    )
 
 
 async def test_the_head_of_an_export_has_no_body(front: Front, rows: list[AuditEvent]) -> None:
     assert rows
-    told = await front.ask("HEAD", PATH, headers={"Accept": "text/csv"})
+    response = await front.ask("HEAD", PATH, headers={"Accept": "text/csv"})
 
-    assert (told.status, told.body) == (200, b"")
+    assert (response.status, response.body) == (200, b"")
     assert (await front.ask("GET", "/livez")).status == 200
 
 
 async def test_an_export_refuses_like_a_page(front: Front) -> None:
-    told = await front.ask("GET", f"{PATH}?actor_type=X", headers={"Accept": "text/csv"})
+    response = await front.ask("GET", f"{PATH}?actor_type=X", headers={"Accept": "text/csv"})
 
-    assert (told.status, told.code) == (422, "FILTER_INVALID")
+    assert (response.status, response.code) == (422, "FILTER_INVALID")
 
 
 @pytest.mark.parametrize("subject", ["=cmd()", "+1", "-1", "@sum", "\tx"])
@@ -199,9 +202,9 @@ async def test_a_log_that_cannot_be_read_is_500(front: Front) -> None:
     first = Position(NOW, "aud_x")
     scope = {"list": PATH, "tenant": ACME, "filter": AuditFilter(livemode=False).model_dump_json()}
     cursor = Cursors(front.settings.cursor_key).write(first, scope)
-    told = await front.ask("GET", f"{PATH}?cursor={cursor}")
+    response = await front.ask("GET", f"{PATH}?cursor={cursor}")
 
-    assert (told.status, told.code) == (500, "STORE_FAILED")
+    assert (response.status, response.code) == (500, "STORE_FAILED")
 
 
 @pytest.mark.parametrize(

@@ -79,16 +79,20 @@ async def use_every_operation(office: Office) -> None:
 
 async def done(front: Front, method: str, path: str, key: str | None = TEST, **more: Any) -> Any:
     """Ask, and read what was answered."""
-    told = await front.ask(method, path, key, **more)
-    assert told.status < 300, (method, path, told.body)
-    return told.json if told.body else None
+    response = await front.ask(method, path, key, **more)
+    assert response.status < 300, (method, path, response.body)
+    return response.json if response.body else None
 
 
 async def did(member: SignedIn, method: str, path: str, **more: Any) -> Any:
     """Let a member ask, and read what was answered."""
-    told = await member.ask(method, path, **more)
-    assert told.status < 300, (method, path, told.body)
-    return told.json if told.body and told.headers["Content-Type"].startswith("application/json") else None
+    response = await member.ask(method, path, **more)
+    assert response.status < 300, (method, path, response.body)
+    return (
+        response.json
+        if response.body and response.headers["Content-Type"].startswith("application/json")
+        else None
+    )
 
 
 async def use_platform(front: Front) -> None:

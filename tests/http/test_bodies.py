@@ -104,9 +104,9 @@ WRONG: dict[str, tuple[Json, int, str, str]] = {
 async def test_a_wrong_field_is_refused_at_its_place(
     front: Front, body: Json, status: int, code: str, pointer: str
 ) -> None:
-    told = await front.submit(body)
+    response = await front.submit(body)
 
-    assert (told.status, told.code, told.pointers) == (status, code, {pointer: code})
+    assert (response.status, response.code, response.pointers) == (status, code, {pointer: code})
     assert front.gateway.asked == []
     assert front.shelves.evidence == {}
 
@@ -120,19 +120,19 @@ def test_every_field_of_the_body_has_a_wrong_value_in_the_table() -> None:
 
 
 async def test_every_wrong_place_is_named_at_once(front: Front) -> None:
-    told = await front.submit({"document": {"issuing_country": "x"}, "more": 1})
+    response = await front.submit({"document": {"issuing_country": "x"}, "more": 1})
 
-    assert set(told.pointers) == {
+    assert set(response.pointers) == {
         "/subject_id", DOCUMENT, "/document/issuing_country", SELFIE, "/more",
     }  # fmt: skip
 
 
 async def test_a_refusal_never_repeats_a_value(front: Front) -> None:
-    told = await front.submit(
+    response = await front.submit(
         document(number_last4="CANARY-1", expires_at="CANARY-2", issuing_country="CANARY")
     )
 
-    assert b"CANARY" not in told.body
+    assert b"CANARY" not in response.body
 
 
 @pytest.mark.parametrize(
@@ -159,9 +159,9 @@ async def test_what_may_be_declared_is_accepted(front: Front, accepted: Json) ->
     ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "json"],
 )
 async def test_another_content_type_is_415(front: Front, content_type: str) -> None:
-    told = await front.ask("POST", PATH, data=b"{}", headers={"Content-Type": content_type})
+    response = await front.ask("POST", PATH, data=b"{}", headers={"Content-Type": content_type})
 
-    assert (told.status, told.code) == (415, "UNSUPPORTED_MEDIA_TYPE")
+    assert (response.status, response.code) == (415, "UNSUPPORTED_MEDIA_TYPE")
 
 
 @pytest.mark.parametrize("charset", ["utf-16", "latin-1"])
@@ -173,23 +173,23 @@ async def test_another_charset_is_415(front: Front, charset: str) -> None:
 
 @pytest.mark.parametrize("raw", [b"", b"{", b'"text"x', b"[1", b"\xff", b'{"a":1,"a":1}', b"[NaN]"])
 async def test_what_is_not_json_is_400(front: Front, raw: bytes) -> None:
-    told = await front.ask("POST", PATH, data=raw, headers={"Content-Type": "application/json"})
+    response = await front.ask("POST", PATH, data=raw, headers={"Content-Type": "application/json"})
 
-    assert (told.status, told.code) == (400, "MALFORMED_JSON")
+    assert (response.status, response.code) == (400, "MALFORMED_JSON")
 
 
 @pytest.mark.parametrize("raw", [b"[]", b'"text"', b"null", b"1"])
 async def test_json_that_is_no_object_is_422(front: Front, raw: bytes) -> None:
-    told = await front.ask("POST", PATH, data=raw, headers={"Content-Type": "application/json"})
+    response = await front.ask("POST", PATH, data=raw, headers={"Content-Type": "application/json"})
 
-    assert (told.status, told.code) == (422, "VALIDATION_FAILED")
+    assert (response.status, response.code) == (422, "VALIDATION_FAILED")
 
 
 async def test_garbage_that_calls_itself_gzip_is_400(front: Front) -> None:
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    told = await front.ask("POST", PATH, data=b"no gzip at all", headers=headers)
+    response = await front.ask("POST", PATH, data=b"no gzip at all", headers=headers)
 
-    assert (told.status, told.code) == (400, "MALFORMED_JSON")
+    assert (response.status, response.code) == (400, "MALFORMED_JSON")
 
 
 async def large() -> Any:
@@ -201,9 +201,9 @@ async def large() -> Any:
 @pytest.mark.parametrize("chunked", [True, False])
 async def test_a_body_over_28_mebibytes_is_413(front: Front, chunked: bool) -> None:  # noqa: FBT001 - a case
     data = large() if chunked else b" " * (29 * 1024 * 1024)
-    told = await front.ask("POST", PATH, data=data, headers={"Content-Type": "application/json"})
+    response = await front.ask("POST", PATH, data=data, headers={"Content-Type": "application/json"})
 
-    assert (told.status, told.code) == (413, "PAYLOAD_TOO_LARGE")
+    assert (response.status, response.code) == (413, "PAYLOAD_TOO_LARGE")
 
 
 async def test_a_body_that_stops_arriving_is_given_up() -> None:
@@ -222,17 +222,17 @@ async def test_a_body_that_stops_arriving_is_given_up() -> None:
 
 async def test_too_many_held_bytes_are_503() -> None:
     async with open_front(body_budget_bytes=1_000) as front:
-        told = await front.submit()
+        response = await front.submit()
 
-    assert (told.status, told.code) == (503, "OVERLOADED")
+    assert (response.status, response.code) == (503, "OVERLOADED")
 
 
 async def test_held_bytes_are_given_back() -> None:
     size = len(json.dumps(build_body()))
     async with open_front(body_budget_bytes=2 * size + 10) as front:
-        told = [(await front.submit()).status for _ in range(3)]
+        responses = [(await front.submit()).status for _ in range(3)]
 
-    assert told == [201, 201, 201]
+    assert responses == [201, 201, 201]
 
 
 async def test_a_body_is_invited_only_once_the_caller_is_known(front: Front) -> None:

@@ -63,17 +63,17 @@ async def test_no_image_is_taken_before_consent(front: Front, page: Page, what: 
 
 
 async def test_consent_names_the_notice_that_is_shown(page: Page) -> None:
-    told = await page.ask("POST", "/consent", json={"notice_version": "1999-01", "accepted": True})
+    response = await page.ask("POST", "/consent", json={"notice_version": "1999-01", "accepted": True})
 
-    assert (told.status, told.pointers) == (422, {"/notice_version": "VALIDATION_FAILED"})
+    assert (response.status, response.pointers) == (422, {"/notice_version": "VALIDATION_FAILED"})
 
 
 async def test_where_faces_are_searched_the_notice_says_so_and_what_was_agreed_to_stays(
     owner: SignedIn, page: Page
 ) -> None:
     plain = (await page.ask("GET")).json["consent"]
-    wish = {"verification_policy": {"duplicate_faces": "review"}}
-    assert (await owner.ask("PATCH", "/v1/control/settings", json=wish)).status == 200
+    body = {"verification_policy": {"duplicate_faces": "review"}}
+    assert (await owner.ask("PATCH", "/v1/control/settings", json=body)).status == 200
     searched = (await page.ask("GET")).json["consent"]
 
     outdated = await page.ask(
@@ -90,10 +90,10 @@ async def test_where_faces_are_searched_the_notice_says_so_and_what_was_agreed_t
 
 
 async def test_consent_twice_starts_once(owner: SignedIn, page: Page) -> None:
-    told = await asyncio.gather(*(page.consent() for _ in range(5)))
+    responses = await asyncio.gather(*(page.consent() for _ in range(5)))
 
     rows = (await owner.ask("GET", "/v1/audit?action=session.started")).json["events"]
-    assert {one.status for one in told} == {200}
+    assert {one.status for one in responses} == {200}
     assert [row["actor_type"] for row in rows] == ["SUBJECT"]
     assert rows[0]["context"]["changes"]["notice_version"]
 
@@ -103,11 +103,11 @@ async def test_an_image_is_the_body_or_stands_in_it(front: Front, page: Page, ki
     await page.consent()
 
     if kind == "json":
-        told = await page.ask("PUT", "/document", json={"image_base64": encoded(draw_image())})
+        response = await page.ask("PUT", "/document", json={"image_base64": encoded(draw_image())})
     else:
-        told = await page.put("document", kind=kind)
+        response = await page.put("document", kind=kind)
 
-    assert (told.status, told.json) == (200, {"accepted": True, "reasons": []})
+    assert (response.status, response.json) == (200, {"accepted": True, "reasons": []})
     assert images(front, EvidenceKind.IMAGE) == 1
 
 
@@ -115,12 +115,12 @@ async def test_a_blurred_picture_is_said_to_be_blurred_at_once(front: Front, own
     page = await open_page(front, await publish_flow(owner), "customer-1")
     await page.consent()
 
-    told = (await page.put("document")).json
+    response = (await page.put("document")).json
 
-    assert told["accepted"] is False
-    assert [reason["code"] for reason in told["reasons"]] == ["IMAGE_BLURRED"]
-    assert told["reasons"][0]["message"]
-    assert (await page.view())["document"] == told
+    assert response["accepted"] is False
+    assert [reason["code"] for reason in response["reasons"]] == ["IMAGE_BLURRED"]
+    assert response["reasons"][0]["message"]
+    assert (await page.view())["document"] == response
 
 
 async def test_the_picture_taken_last_counts_and_the_others_are_removed(front: Front, page: Page) -> None:
@@ -149,9 +149,9 @@ async def test_what_is_no_usable_image_is_refused(
 ) -> None:
     await page.consent()
 
-    told = await page.put("document", image, kind)
+    response = await page.put("document", image, kind)
 
-    assert (told.status, told.code) == (status, code)
+    assert (response.status, response.code) == (status, code)
     assert front.shelves.evidence == {}
 
 
@@ -170,9 +170,9 @@ async def test_a_document_the_flow_does_not_accept_cannot_be_named(page: Page) -
     await page.put("document")
     await page.put("selfie")
 
-    told = await page.ask("POST", "/submit", json={"document_code": "GB_PASSPORT"})
+    response = await page.ask("POST", "/submit", json={"document_code": "GB_PASSPORT"})
 
-    assert (told.status, told.pointers) == (422, {"/document_code": "VALIDATION_FAILED"})
+    assert (response.status, response.pointers) == (422, {"/document_code": "VALIDATION_FAILED"})
 
 
 async def test_handing_in_twice_is_once(owner: SignedIn, page: Page) -> None:
@@ -180,19 +180,19 @@ async def test_handing_in_twice_is_once(owner: SignedIn, page: Page) -> None:
     await page.put("document")
     await page.put("selfie")
 
-    told = await asyncio.gather(*(page.ask("POST", "/submit", json={}) for _ in range(10)))
+    responses = await asyncio.gather(*(page.ask("POST", "/submit", json={}) for _ in range(10)))
     view = await page.view()
 
     rows = (await owner.ask("GET", "/v1/audit?action=session.submitted")).json["events"]
-    assert {one.status for one in told} <= {202, 409}
-    assert 202 in {one.status for one in told}
+    assert {one.status for one in responses} <= {202, 409}
+    assert 202 in {one.status for one in responses}
     assert (view["status"], len(rows)) == ("APPROVED", 1)
 
 
 async def test_a_finished_session_takes_nothing_any_more(page: Page) -> None:
     view = await page.hand_in()
 
-    told = [
+    responses = [
         await page.put("document"),
         await page.put("selfie"),
         await page.ask("POST", "/submit", json={}),
@@ -200,7 +200,7 @@ async def test_a_finished_session_takes_nothing_any_more(page: Page) -> None:
     ]
 
     assert view["result"] == {"outcome": "VERIFIED", "message": "Thank you. Your identity was verified."}
-    assert {(one.status, one.code) for one in told} == {(409, "SESSION_FINISHED")}
+    assert {(one.status, one.code) for one in responses} == {(409, "SESSION_FINISHED")}
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ async def test_a_finished_session_takes_nothing_any_more(page: Page) -> None:
         ("sim:fail", "IN_REVIEW"),
     ],
 )
-async def test_the_result_is_told_in_plain_words_and_without_reasons(
+async def test_the_result_is_reported_in_plain_words_and_without_reasons(
     front: Front, owner: SignedIn, subject: str, outcome: str
 ) -> None:
     page = await open_page(front, await publish_flow(owner), subject)
@@ -246,12 +246,12 @@ async def test_a_token_opens_one_session_and_nothing_else(front: Front, owner: S
     one = await open_page(front, flow_id)
     other = await open_page(front, flow_id, "sim:approved@other")
 
-    told = await front.ask("GET", f"{PATH}/{one.session_id}", one.opened["client_token"])
+    response = await front.ask("GET", f"{PATH}/{one.session_id}", one.opened["client_token"])
     listed = await front.ask("GET", "/v1/verifications", one.opened["client_token"])
 
     assert (await one.ask("GET")).json["session_id"] == one.session_id
     assert (await other.ask("GET")).json["session_id"] == other.session_id
-    assert (told.status, listed.status) == (401, 401)
+    assert (response.status, listed.status) == (401, 401)
 
 
 async def test_a_forged_expired_or_malformed_token_opens_nothing(front: Front, page: Page) -> None:
@@ -266,10 +266,10 @@ async def test_a_forged_expired_or_malformed_token_opens_nothing(front: Front, p
         token + "x", "cap_", "x", TEST,
     ]  # fmt: skip
 
-    told = [await front.ask("GET", "/v1/capture", one) for one in bad]
+    responses = [await front.ask("GET", "/v1/capture", one) for one in bad]
     nobody = await front.ask("GET", "/v1/capture", None)
 
-    assert {one.status for one in [*told, nobody]} == {401}
+    assert {one.status for one in [*responses, nobody]} == {401}
     assert (await front.ask("GET", "/v1/capture", foreign)).status == 404
 
 
@@ -296,9 +296,9 @@ async def test_a_token_has_a_limit_of_its_own() -> None:
         page = await open_page(front, flow_id)
         other = await open_page(front, flow_id, "sim:approved@other")
 
-        told = [await page.ask("GET") for _ in range(4)]
+        responses = [await page.ask("GET") for _ in range(4)]
 
-        assert [one.status for one in told] == [200, 200, 200, 429]
+        assert [one.status for one in responses] == [200, 200, 200, 429]
         assert (await other.ask("GET")).status == 200
 
 
@@ -310,8 +310,8 @@ async def test_a_session_not_handed_in_within_a_day_is_over() -> None:
         page = await open_page(front, flow_id)
         moment += timedelta(hours=24, seconds=1)
 
-        told = await page.ask("GET")
+        response = await page.ask("GET")
         again = await open_session(front, flow_id)
 
-    assert (told.status, told.code) == (401, "UNAUTHENTICATED")
+    assert (response.status, response.code) == (401, "UNAUTHENTICATED")
     assert (again.status, again.json["session_id"] == page.session_id) == (201, False)

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from streams.catalog.handler import Catalogue
-from tests.http.support import TEST, Front, Told, now, open_front
+from tests.http.support import TEST, Front, Response, now, open_front
 
 TOKEN = "operator-token-of-thirty-two-characters"  # noqa: S105 - a test's own
 PATH = "/v1/platform/catalog"
@@ -30,7 +30,7 @@ async def platform() -> AsyncIterator[Front]:
         yield opened
 
 
-async def operate(front: Front, method: str, path: str, body: Any = None, **headers: str) -> Told:
+async def operate(front: Front, method: str, path: str, body: Any = None, **headers: str) -> Response:
     """Ask as the operator."""
     more = {"json": body} if body is not None else {}
     given = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -44,11 +44,11 @@ async def test_a_missing_or_wrong_token_is_401(platform: Front, token: str | Non
 
 @pytest.mark.parametrize("token", [None, TOKEN])
 async def test_without_an_operator_the_routes_do_not_exist(front: Front, token: str | None) -> None:
-    unknown, told = await front.ask("GET", "/v1/platform/x", token), await front.ask("GET", PATH, token)
+    unknown, response = await front.ask("GET", "/v1/platform/x", token), await front.ask("GET", PATH, token)
 
     mine = {"instance", "request_id"}
-    assert told.status == 404
-    assert {k: v for k, v in told.json.items() if k not in mine} == {
+    assert response.status == 404
+    assert {k: v for k, v in response.json.items() if k not in mine} == {
         k: v for k, v in unknown.json.items() if k not in mine
     }
 
@@ -79,19 +79,19 @@ async def test_a_change_must_name_the_revision_it_was_meant_for(platform: Front)
 
     assert (await operate(platform, "PATCH", path, change)).code == "PRECONDITION_REQUIRED"
     for seen in ('"2"', "x", '"x"'):
-        told = await operate(platform, "PATCH", path, change, If_Match=seen)
-        assert (told.status, told.code) == (412, "PRECONDITION_FAILED")
+        response = await operate(platform, "PATCH", path, change, If_Match=seen)
+        assert (response.status, response.code) == (412, "PRECONDITION_FAILED")
 
 
 async def test_of_twenty_changes_to_one_revision_one_counts(platform: Front) -> None:
     await operate(platform, "POST", PATH, ENTRY)
     path = f"{PATH}/GB_DRIVING_LICENCE"
 
-    told = await asyncio.gather(
+    responses = await asyncio.gather(
         *(operate(platform, "PATCH", path, {"display_name": f"{n}"}, If_Match="1") for n in range(20))
     )
 
-    assert sorted(answer.status for answer in told) == [200] + [412] * 19
+    assert sorted(answer.status for answer in responses) == [200] + [412] * 19
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ async def test_of_twenty_changes_to_one_revision_one_counts(platform: Front) -> 
 async def test_a_wrong_entry_is_refused_at_its_place(
     platform: Front, changes: dict[str, Any], pointer: str
 ) -> None:
-    told = await operate(platform, "POST", PATH, {**ENTRY, **changes})
+    response = await operate(platform, "POST", PATH, {**ENTRY, **changes})
 
-    assert (told.status, pointer in told.pointers) == (422, True)
+    assert (response.status, pointer in response.pointers) == (422, True)
     assert (await operate(platform, "GET", PATH)).json["capabilities"] == []
 
 
@@ -122,26 +122,26 @@ async def test_a_wrong_entry_is_refused_at_its_place(
 async def test_what_cannot_be_changed_is_refused(platform: Front, field: str) -> None:
     await operate(platform, "POST", PATH, ENTRY)
 
-    told = await operate(platform, "PATCH", f"{PATH}/GB_DRIVING_LICENCE", {field: None}, If_Match="1")
+    response = await operate(platform, "PATCH", f"{PATH}/GB_DRIVING_LICENCE", {field: None}, If_Match="1")
 
-    assert (told.status, list(told.pointers)) == (422, [f"/{field}"])
+    assert (response.status, list(response.pointers)) == (422, [f"/{field}"])
 
 
 async def test_a_code_is_given_once(platform: Front) -> None:
     await operate(platform, "POST", PATH, ENTRY)
 
-    told = await operate(platform, "POST", PATH, ENTRY)
+    response = await operate(platform, "POST", PATH, ENTRY)
 
-    assert (told.status, told.code) == (409, "CAPABILITY_EXISTS")
+    assert (response.status, response.code) == (409, "CAPABILITY_EXISTS")
 
 
 async def test_the_same_key_adds_one_entry(platform: Front) -> None:
-    told = await asyncio.gather(
+    responses = await asyncio.gather(
         *(operate(platform, "POST", PATH, ENTRY, Idempotency_Key="k") for _ in range(20))
     )
 
-    assert sorted(answer.status for answer in told) == [200] * 19 + [201]
-    assert len({answer.body for answer in told}) == 1
+    assert sorted(answer.status for answer in responses) == [200] * 19 + [201]
+    assert len({answer.body for answer in responses}) == 1
     other = await operate(platform, "POST", PATH, {**ENTRY, "display_name": "y"}, Idempotency_Key="k")
     assert (other.status, other.code) == (422, "IDEMPOTENCY_KEY_REUSED")
 
@@ -166,13 +166,13 @@ async def test_tenants_read_what_is_enabled_and_keep_it_by_its_tag(platform: Fro
     await operate(platform, "POST", PATH, {**ENTRY, "code": "GB_DRIVING_LICENCE_NI"})
     await operate(platform, "POST", f"{PATH}/GB_DRIVING_LICENCE_NI/disable")
 
-    told = await platform.ask("GET", "/v1/catalog")
-    tag = {"If-None-Match": told.headers["ETag"]}
-    kept = await platform.ask("GET", "/v1/catalog", headers=tag)
+    response = await platform.ask("GET", "/v1/catalog")
+    tag = {"If-None-Match": response.headers["ETag"]}
+    stored = await platform.ask("GET", "/v1/catalog", headers=tag)
     await operate(platform, "POST", f"{PATH}/GB_DRIVING_LICENCE_NI/enable")
 
-    assert [entry["code"] for entry in told.json["capabilities"]] == ["GB_DRIVING_LICENCE"]
-    assert (kept.status, kept.body) == (304, b"")
+    assert [entry["code"] for entry in response.json["capabilities"]] == ["GB_DRIVING_LICENCE"]
+    assert (stored.status, stored.body) == (304, b"")
     assert (await platform.ask("GET", "/v1/catalog", headers=tag)).status == 200
 
 

@@ -7,26 +7,26 @@ from pydantic import SecretStr
 
 from schemas.people import Role
 from tests.http.session_steps import draft_flow, publish_flow
-from tests.http.support import TEST, Front, Told, build_body, open_front
+from tests.http.support import TEST, Front, Response, build_body, open_front
 from tests.http.test_catalog import ENTRY, TOKEN
 from tests.http.test_catalog import PATH as CATALOG
 from tests.http.test_review_cases import open_case
 from tests.http.test_webhooks import PATH as ENDPOINTS
-from tests.http.test_webhooks import WISH
+from tests.http.test_webhooks import REQUESTED
 
 KEY = {"headers": {"Idempotency-Key": "one"}}
 
 
-def leads_to(made: Told, told: Told, name: str) -> bool:
-    """Tell whether what was read is what was made."""
-    return (made.status, told.status, told.json[name]) == (201, 200, made.json[name])
+def leads_to(made: Response, response: Response, name: str) -> bool:
+    """Return whether what was read is what was made."""
+    return (made.status, response.status, response.json[name]) == (201, 200, made.json[name])
 
 
 @pytest.mark.parametrize(
     ("path", "body", "name"),
     [
         ("/v1/verifications", build_body(), "verification_id"),
-        (ENDPOINTS, WISH, "endpoint_id"),
+        (ENDPOINTS, REQUESTED, "endpoint_id"),
     ],
 )
 async def test_what_a_key_creates_is_where_location_says(
@@ -41,9 +41,9 @@ async def test_what_a_key_creates_is_where_location_says(
 
 async def test_a_session_is_where_location_says(front: Front) -> None:
     owner = await front.sign_in()
-    wish = {"flow_id": await publish_flow(owner), "subject_id": "sim:approved@located"}
+    body = {"flow_id": await publish_flow(owner), "subject_id": "sim:approved@located"}
 
-    made = await front.ask("POST", "/v1/verification-sessions", TEST, json=wish)
+    made = await front.ask("POST", "/v1/verification-sessions", TEST, json=body)
 
     assert leads_to(made, await front.ask("GET", made.headers["Location"]), "session_id")
 
@@ -90,6 +90,6 @@ async def test_a_route_that_asks_for_nothing_refuses_something(front: Front) -> 
     _, case = await open_case(front)
     reviewer = await front.sign_in(Role.REVIEWER)
 
-    told = await reviewer.ask("POST", f"{case}/claim", json={"force": True})
+    response = await reviewer.ask("POST", f"{case}/claim", json={"force": True})
 
-    assert (told.status, list(told.pointers)) == (422, ["/force"])
+    assert (response.status, list(response.pointers)) == (422, ["/force"])

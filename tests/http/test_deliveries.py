@@ -11,11 +11,10 @@ from schemas.ids import EndpointId, EventId, derive_id
 from schemas.problems import StoreUnavailable
 from schemas.webhooks import Attempt, DeliveryStatus, FailureKind, ReplayEvents, StoredEndpoint
 from streams.ports.records import Change, RecordKind
-from streams.webhooks.rearm import fresh
-from streams.webhooks.records import delivery_records
+from streams.webhooks.records import delivery_records, fresh
 from tests.builders import ACME, build_decision_event
 from tests.http.json_schema import Schemas
-from tests.http.support import FOREIGN, LIVE, TEST, Front, Json, Told, now
+from tests.http.support import FOREIGN, LIVE, TEST, Front, Json, Response, now
 from tests.http.test_webhooks import PATH, create
 
 DELIVERIES = "/v1/webhooks/deliveries"
@@ -24,9 +23,9 @@ ANSWERED = "what the receiver answered"
 
 async def failed(front: Front, endpoint: Any, name: str = "first") -> str:
     """A delivery whose schedule ended without a success."""
-    kept = await front.stores.records.get(ACME, RecordKind.WEBHOOK_ENDPOINT, endpoint["endpoint_id"])
+    stored = await front.stores.records.get(ACME, RecordKind.WEBHOOK_ENDPOINT, endpoint["endpoint_id"])
     event = build_decision_event(id=EventId(derive_id("evt", name)), livemode=endpoint["livemode"])
-    begun = fresh(event, StoredEndpoint.from_bytes(kept.body), now())
+    begun = fresh(event, StoredEndpoint.from_bytes(stored.body), now())
     attempt = Attempt(
         number=1, at=now(), latency_ms=12, status=500, failure=FailureKind.STATUS, answer=ANSWERED
     )
@@ -42,7 +41,7 @@ def window(hours: float = 24, changes: Json | None = None) -> Json:
     return {"from": rfc3339(moment - timedelta(hours=hours)), "to": rfc3339(moment)} | (changes or {})
 
 
-async def replay_range(front: Front, endpoint: Any, body: Any = None, **headers: str) -> Told:
+async def replay_range(front: Front, endpoint: Any, body: Any = None, **headers: str) -> Response:
     """Deliver the events of a time once more."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     path = f"{PATH}/{endpoint['endpoint_id']}/replay"
@@ -58,10 +57,10 @@ async def replayed(front: Front) -> int:
 async def test_a_test_is_answered_with_the_delivery_of_its_ping(front: Front) -> None:
     endpoint = await create(front)
 
-    told = await front.ask("POST", f"{PATH}/{endpoint['endpoint_id']}/test")
+    response = await front.ask("POST", f"{PATH}/{endpoint['endpoint_id']}/test")
 
-    shown = told.json
-    assert (told.status, shown["event_type"], shown["status"]) == (202, "ping", "PENDING")
+    shown = response.json
+    assert (response.status, shown["event_type"], shown["status"]) == (202, "ping", "PENDING")
     assert shown["endpoint_id"] == endpoint["endpoint_id"]
     assert (await front.ask("GET", f"{DELIVERIES}/{shown['delivery_id']}")).json == shown
 
@@ -107,18 +106,22 @@ async def test_deliveries_are_listed_by_page_and_status(front: Front) -> None:
 async def test_a_status_that_is_none_is_refused(front: Front) -> None:
     path = f"{PATH}/{(await create(front))['endpoint_id']}/deliveries?status=failed"
 
-    told = await front.ask("GET", path)
+    response = await front.ask("GET", path)
 
-    assert (told.status, told.code, told.json["errors"][0]["parameter"]) == (422, "FILTER_INVALID", "status")
+    assert (response.status, response.code, response.json["errors"][0]["parameter"]) == (
+        422,
+        "FILTER_INVALID",
+        "status",
+    )
 
 
 async def test_a_replay_begins_a_delivery_anew_with_one_row(front: Front) -> None:
     delivery_id = await failed(front, await create(front))
 
-    told = await front.ask("POST", f"{DELIVERIES}/{delivery_id}/replay")
+    response = await front.ask("POST", f"{DELIVERIES}/{delivery_id}/replay")
 
-    assert (told.status, told.json["status"], len(told.json["attempts"])) == (202, "PENDING", 1)
-    assert (await front.ask("GET", f"{DELIVERIES}/{delivery_id}")).json == told.json
+    assert (response.status, response.json["status"], len(response.json["attempts"])) == (202, "PENDING", 1)
+    assert (await front.ask("GET", f"{DELIVERIES}/{delivery_id}")).json == response.json
     assert await replayed(front) == 1
 
 
@@ -126,9 +129,9 @@ async def test_a_replay_begins_a_delivery_anew_with_one_row(front: Front) -> Non
 async def test_a_delivery_of_the_other_mode_or_of_another_tenant_is_nowhere(front: Front, key: str) -> None:
     one = f"{DELIVERIES}/{await failed(front, await create(front))}"
 
-    told = [await front.ask("GET", one, key), await front.ask("POST", f"{one}/replay", key)]
+    responses = [await front.ask("GET", one, key), await front.ask("POST", f"{one}/replay", key)]
 
-    assert [answer.status for answer in told] == [404, 404]
+    assert [answer.status for answer in responses] == [404, 404]
 
 
 async def test_a_deleted_endpoints_deliveries_are_nowhere(front: Front) -> None:
@@ -136,9 +139,9 @@ async def test_a_deleted_endpoints_deliveries_are_nowhere(front: Front) -> None:
     one = f"{DELIVERIES}/{await failed(front, endpoint)}"
     await front.ask("DELETE", f"{PATH}/{endpoint['endpoint_id']}")
 
-    told = [await front.ask("GET", one), await front.ask("POST", f"{one}/replay")]
+    responses = [await front.ask("GET", one), await front.ask("POST", f"{one}/replay")]
 
-    assert [answer.status for answer in told] == [404, 404]
+    assert [answer.status for answer in responses] == [404, 404]
 
 
 async def test_nothing_is_sent_to_an_endpoint_that_is_not_active(front: Front) -> None:
@@ -146,32 +149,32 @@ async def test_nothing_is_sent_to_an_endpoint_that_is_not_active(front: Front) -
     one, delivery_id = f"{PATH}/{endpoint['endpoint_id']}", await failed(front, endpoint)
     await front.ask("PATCH", one, json={"active": False})
 
-    told = [
+    responses = [
         await front.ask("POST", f"{one}/test"),
         await front.ask("POST", f"{DELIVERIES}/{delivery_id}/replay"),
         await replay_range(front, endpoint),
     ]
 
-    assert [(answer.status, answer.code) for answer in told] == [(422, "WEBHOOK_ENDPOINT_UNUSABLE")] * 3
+    assert [(answer.status, answer.code) for answer in responses] == [(422, "WEBHOOK_ENDPOINT_UNUSABLE")] * 3
 
 
 async def test_a_range_is_handed_to_the_endpoints_actor(front: Front) -> None:
     endpoint = await create(front)
     body = window(changes={"event_types": ["flow.published"]})
 
-    told = await replay_range(front, endpoint, body)
+    response = await replay_range(front, endpoint, body)
 
     [record] = front.log.records
     command = ReplayEvents.from_bytes(record.value or b"")
-    assert (told.status, told.json) == (202, {"endpoint_id": endpoint["endpoint_id"], **body})
+    assert (response.status, response.json) == (202, {"endpoint_id": endpoint["endpoint_id"], **body})
     assert (record.key, rfc3339(command.since)) == (endpoint["endpoint_id"].encode(), body["from"])
     assert await replayed(front) == 1
 
 
 async def test_a_range_is_of_the_endpoints_own_types_unless_it_says_otherwise(front: Front) -> None:
-    told = await replay_range(front, await create(front, event_types=["ping", "flow.archived"]))
+    response = await replay_range(front, await create(front, event_types=["ping", "flow.archived"]))
 
-    assert told.json["event_types"] == ["ping", "flow.archived"]
+    assert response.json["event_types"] == ["ping", "flow.archived"]
 
 
 async def test_a_log_that_is_away_fails_the_request_and_its_key_finishes_it(front: Front) -> None:
@@ -180,10 +183,10 @@ async def test_a_log_that_is_away_fails_the_request_and_its_key_finishes_it(fron
     away = await replay_range(front, endpoint, body, Idempotency_Key="one")
     front.log.failing = None
 
-    told = [await replay_range(front, endpoint, body, Idempotency_Key="one") for _ in range(2)]
+    responses = [await replay_range(front, endpoint, body, Idempotency_Key="one") for _ in range(2)]
 
     assert (away.status, away.code) == (500, "STORE_FAILED")
-    assert [(one.status, one.headers.get("Idempotent-Replayed")) for one in told] == [(202, "true")] * 2
+    assert [(one.status, one.headers.get("Idempotent-Replayed")) for one in responses] == [(202, "true")] * 2
     assert (len(front.log.records), await replayed(front)) == (1, 1)
 
 
@@ -191,9 +194,9 @@ async def test_a_key_used_for_another_range_is_refused(front: Front) -> None:
     endpoint = await create(front)
     await replay_range(front, endpoint, window(2), Idempotency_Key="one")
 
-    told = await replay_range(front, endpoint, window(3), Idempotency_Key="one")
+    response = await replay_range(front, endpoint, window(3), Idempotency_Key="one")
 
-    assert (told.status, told.code) == (422, "IDEMPOTENCY_KEY_REUSED")
+    assert (response.status, response.code) == (422, "IDEMPOTENCY_KEY_REUSED")
 
 
 @pytest.mark.parametrize(
@@ -209,23 +212,23 @@ async def test_a_key_used_for_another_range_is_refused(front: Front) -> None:
     ],
 )
 async def test_a_range_that_cannot_be_is_refused_at_its_place(front: Front, body: Any, pointer: str) -> None:
-    told = await replay_range(front, await create(front), body)
+    response = await replay_range(front, await create(front), body)
 
-    assert (told.status, told.pointers) == (422, {pointer: "VALIDATION_FAILED"})
+    assert (response.status, response.pointers) == (422, {pointer: "VALIDATION_FAILED"})
 
 
 @pytest.mark.parametrize("types", [[], ["nothing"], ["*", "ping"]])
 async def test_a_range_of_types_that_cannot_be_is_refused(front: Front, types: list[str]) -> None:
-    told = await replay_range(front, await create(front), window(changes={"event_types": types}))
+    response = await replay_range(front, await create(front), window(changes={"event_types": types}))
 
-    assert (told.status, told.code) == (422, "WEBHOOK_ENDPOINT_UNUSABLE")
+    assert (response.status, response.code) == (422, "WEBHOOK_ENDPOINT_UNUSABLE")
 
 
 async def test_answers_have_the_form_that_is_described(front: Front) -> None:
     endpoint = await create(front)
     delivery_id = await failed(front, endpoint)
     document = (await front.ask("GET", "/v1/openapi.json")).json
-    told = {
+    responses = {
         "Delivery": await front.ask("GET", f"{DELIVERIES}/{delivery_id}"),
         "DeliveryList": await front.ask("GET", f"{PATH}/{endpoint['endpoint_id']}/deliveries"),
         "EndpointList": await front.ask("GET", PATH),
@@ -233,7 +236,7 @@ async def test_answers_have_the_form_that_is_described(front: Front) -> None:
     }
 
     schemas = Schemas(document)
-    for name, answer in told.items():
+    for name, answer in responses.items():
         schema = {"$ref": f"#/components/schemas/{name}"}
         assert [*schemas.complaints(answer.json, schema), *schemas.undeclared(answer.json, schema)] == []
 

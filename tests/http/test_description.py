@@ -13,7 +13,7 @@ from app.intake.body import SubmitBody
 from schemas.problems import STATUS_OF, ProblemCode
 from tests.http.json_schema import Schemas
 from tests.http.session_steps import Page, open_session, publish_flow
-from tests.http.support import BARE, PATH, Front, Json, Told, build_body, open_front
+from tests.http.support import BARE, PATH, Front, Json, Response, build_body, open_front
 
 
 @pytest.fixture
@@ -23,19 +23,19 @@ async def document(front: Front) -> Json:
     return found
 
 
-def response_schema(document: Json, method: str, path: str, told: Told) -> Json:
+def response_schema(document: Json, method: str, path: str, response: Response) -> Json:
     """The schema that describes an answer."""
-    content = document["paths"][path][method.lower()]["responses"][str(told.status)]["content"]
-    found: Json = content[told.headers["Content-Type"].partition(";")[0]]["schema"]
+    content = document["paths"][path][method.lower()]["responses"][str(response.status)]["content"]
+    found: Json = content[response.headers["Content-Type"].partition(";")[0]]["schema"]
     return found
 
 
-def assert_described(document: Json, method: str, path: str, told: Told) -> None:
+def assert_described(document: Json, method: str, path: str, response: Response) -> None:
     """Hold an answer against its schema, undeclared fields included."""
-    schema, schemas = response_schema(document, method, path, told), Schemas(document)
+    schema, schemas = response_schema(document, method, path, response), Schemas(document)
 
-    assert [*schemas.complaints(told.json, schema)] == []
-    assert [*schemas.undeclared(told.json, schema)] == []
+    assert [*schemas.complaints(response.json, schema)] == []
+    assert [*schemas.undeclared(response.json, schema)] == []
 
 
 async def test_every_route_is_described_and_nothing_else(front: Front, document: Json) -> None:
@@ -52,9 +52,9 @@ async def test_every_route_is_described_and_nothing_else(front: Front, document:
 async def test_a_route_that_is_not_served_is_not_described() -> None:
     async with open_front() as front:
         document = (await front.ask("GET", "/v1/openapi.json", None)).json
-        told = await front.ask("GET", "/metrics", None)
+        response = await front.ask("GET", "/metrics", None)
 
-    assert told.status == 404
+    assert response.status == 404
     assert "/metrics" not in document["paths"]
 
 
@@ -122,23 +122,23 @@ async def test_answers_about_sessions_are_as_described(front: Front, document: J
     again = await open_session(front, flow_id, "sim:review:IMAGE_CROPPED")
     page, one = Page(front, opened.json), f"{sessions}/{{session_id}}"
     consent = await page.consent()
-    kept = await page.put("document")
+    stored = await page.put("document")
     await page.put("selfie")
     submitted = await page.ask("POST", "/submit", json={})
     await page.view()
 
-    for method, template, told in (
+    for method, template, response in (
         ("POST", sessions, opened),
         ("POST", sessions, again),
         ("POST", f"{capture}/consent", consent),
-        ("PUT", f"{capture}/document", kept),
+        ("PUT", f"{capture}/document", stored),
         ("POST", f"{capture}/submit", submitted),
         ("GET", capture, await page.ask("GET")),
         ("GET", one, await front.ask("GET", f"{sessions}/{page.session_id}")),
         ("POST", f"{one}/cancel", await front.ask("POST", f"{sessions}/{page.session_id}/cancel")),
         ("PUT", f"{capture}/document", await page.put("document")),
     ):
-        assert_described(document, method, template, told)
+        assert_described(document, method, template, response)
 
 
 @pytest.mark.parametrize(("method", "template", "path", "more"), ASKED)
@@ -146,9 +146,9 @@ async def test_an_answer_is_as_described(
     front: Front, document: Json, method: str, template: str, path: str, more: dict[str, Any]
 ) -> None:
     await front.submit()
-    told = await front.ask(method, path, **more)
+    response = await front.ask(method, path, **more)
 
-    assert_described(document, method, template, told)
+    assert_described(document, method, template, response)
 
 
 @pytest.mark.parametrize(
@@ -163,10 +163,10 @@ async def test_an_answer_is_as_described(
     ],
 )
 async def test_every_kind_of_verification_is_as_described(front: Front, document: Json, subject: str) -> None:
-    told = await front.submit(build_body(subject))
+    response = await front.submit(build_body(subject))
 
-    assert told.status == 201
-    assert_described(document, "POST", PATH, told)
+    assert response.status == 201
+    assert_described(document, "POST", PATH, response)
 
 
 async def test_a_verification_without_a_document_is_as_described(document: Json) -> None:

@@ -47,9 +47,9 @@ async def test_no_description_names_anything_internal(front: Front) -> None:
 
 
 def test_an_internal_reference_would_be_noticed() -> None:
-    told = {
+    result = {
         "a": "The answer (G36).", "b": "`streams.verification.records` makes it.", "c": "<class 'str'>",
         "d": "interface section 2.8", "e": "See :class:`Flow`.", "f": "R7",
     }  # fmt: skip
 
-    assert len(internal(told)) >= len(told)
+    assert len(internal(result)) >= len(result)

@@ -1,4 +1,4 @@
-"""A disk without room is told by name on `/readyz`, and room again is enough; on files, store and broker."""
+"""A disk without room is reported by name on `/readyz`, room again is enough; on files, store and broker."""
 
 from pathlib import Path
 
@@ -26,12 +26,12 @@ async def test_f19_a_folder_that_cannot_be_written_is_named_and_recovers(tmp_pat
 
 async def test_f19_a_disk_that_is_nearly_full_is_named_before_large_images_fail(tmp_path: Path) -> None:
     places = places_of(Settings(data_dir=tmp_path / "data"))
-    told = await DiskProbe(places, least_free_bytes=1 << 60)()
+    result = await DiskProbe(places, least_free_bytes=1 << 60)()
 
     assert list(places) == ["evidence", "store", "broker"]
-    assert told is not None
-    assert all(f"{name}: the disk is full" in told for name in places)
-    assert str(tmp_path) not in told
+    assert result is not None
+    assert all(f"{name}: the disk is full" in result for name in places)
+    assert str(tmp_path) not in result
 
 
 async def test_f19_only_disks_of_this_machine_are_looked_at(tmp_path: Path) -> None:

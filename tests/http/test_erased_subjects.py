@@ -14,7 +14,7 @@ from schemas.ids import SubjectId
 from tests.builders import ACME
 from tests.http.furnished import SUBJECT, Furnished, open_furnished
 from tests.http.session_steps import open_session
-from tests.http.support import TEST, Told, build_body, draw_image
+from tests.http.support import TEST, Response, build_body, draw_image
 from tests.http.test_permissions import TABLE, TOKEN, Row
 
 GONE = SubjectId(f"{SUBJECT}0")
@@ -48,7 +48,7 @@ def verification_of(furnished: Furnished) -> str:
     return f"/v1/verifications/{furnished.ids['verification_id']}"
 
 
-async def ask_somebody(furnished: Furnished, row: Row) -> Told:
+async def ask_somebody(furnished: Furnished, row: Row) -> Response:
     """Ask as the first who may."""
     path, body = furnished.path(row), furnished.body(row)
     if "operator" in row.who:
@@ -62,10 +62,10 @@ async def ask_somebody(furnished: Furnished, row: Row) -> Told:
 
 async def test_no_route_breaks_over_an_erased_subject(erased: Furnished) -> None:
     rows = sorted((row for row in TABLE if "code" not in row.path), key=lambda row: row.method != "GET")
-    told = {f"{row.method} {row.path}": (await ask_somebody(erased, row)).status for row in rows}
+    result = {f"{row.method} {row.path}": (await ask_somebody(erased, row)).status for row in rows}
 
-    assert {row: status for row, status in told.items() if status >= 500} == {}
-    assert len(told) > 60
+    assert {row: status for row, status in result.items() if status >= 500} == {}
+    assert len(result) > 60
 
 
 async def test_a_verification_is_read_without_its_values(erased: Furnished) -> None:
@@ -79,18 +79,18 @@ async def test_a_verification_is_read_without_its_values(erased: Furnished) -> N
 
 async def test_an_image_is_gone(erased: Furnished) -> None:
     path = f"{verification_of(erased)}/evidence/{erased.ids['evidence_id']}"
-    told = await erased.owner.ask("GET", path)
+    response = await erased.owner.ask("GET", path)
 
-    assert (told.status, told.code) == (404, "NOT_FOUND")
-    assert "erased" in told.json["detail"]
+    assert (response.status, response.code) == (404, "NOT_FOUND")
+    assert "erased" in response.json["detail"]
     viewed = (await erased.owner.ask("GET", "/v1/audit?action=evidence.viewed")).json["events"]
     assert viewed == []
 
 
 async def test_a_case_is_read_without_what_was_written(erased: Furnished) -> None:
-    told = await erased.owner.ask("GET", case_of(erased))
+    response = await erased.owner.ask("GET", case_of(erased))
 
-    assert (told.status, [note["text"] for note in told.json["notes"]]) == (200, [""])
+    assert (response.status, [note["text"] for note in response.json["notes"]]) == (200, [""])
     assert NOTE.encode() not in (await erased.owner.ask("GET", "/v1/control/review-cases")).body
 
 
@@ -100,17 +100,17 @@ async def test_a_new_verification_of_an_erased_subject_is_refused_at_its_place(
 ) -> None:
     asked = len(erased.front.gateway.asked)
 
-    told = await erased.front.ask("POST", "/v1/verifications", json=build_body(GONE), headers=headers)
+    response = await erased.front.ask("POST", "/v1/verifications", json=build_body(GONE), headers=headers)
 
-    assert (told.status, told.pointers) == (422, {"/subject_id": "VALIDATION_FAILED"})
-    assert "erased" in told.json["detail"]
+    assert (response.status, response.pointers) == (422, {"/subject_id": "VALIDATION_FAILED"})
+    assert "erased" in response.json["detail"]
     assert len(erased.front.gateway.asked) == asked
 
 
 async def test_a_new_session_of_an_erased_subject_is_refused_at_its_place(erased: Furnished) -> None:
-    told = await open_session(erased.front, erased.ids["flow_id"], GONE)
+    result = await open_session(erased.front, erased.ids["flow_id"], GONE)
 
-    assert (told.status, told.pointers) == (422, {"/subject_id": "VALIDATION_FAILED"})
+    assert (result.status, result.pointers) == (422, {"/subject_id": "VALIDATION_FAILED"})
 
 
 async def test_another_subject_is_verified_as_ever(erased: Furnished) -> None:
@@ -143,17 +143,17 @@ async def test_a_key_of_before_answers_the_first_result_without_its_values(tmp_p
 async def test_nothing_more_is_written_about_an_erased_subject(
     erased: Furnished, verb: str, body: dict[str, str]
 ) -> None:
-    told = await erased.owner.ask("POST", f"{case_of(erased)}/{verb}", json=body)
+    response = await erased.owner.ask("POST", f"{case_of(erased)}/{verb}", json=body)
 
-    assert (told.status, told.code) == (404, "NOT_FOUND")
+    assert (response.status, response.code) == (404, "NOT_FOUND")
     assert (await erased.owner.ask("GET", case_of(erased))).json["status"] == "OPEN"
 
 
 async def test_an_erased_subject_is_not_asked_again(erased: Furnished) -> None:
     body = {"outcome": "REQUEST_INPUT", "note": "x", "flow_id": erased.ids["flow_id"]}
-    told = await erased.owner.ask("POST", f"{case_of(erased)}/conclude", json=body)
+    response = await erased.owner.ask("POST", f"{case_of(erased)}/conclude", json=body)
 
-    assert (told.status, told.code) == (404, "NOT_FOUND")
+    assert (response.status, response.code) == (404, "NOT_FOUND")
     assert (await erased.owner.ask("GET", case_of(erased))).json["status"] == "OPEN"
 
 
@@ -164,7 +164,7 @@ async def test_a_case_of_an_erased_subject_can_still_be_passed_on(erased: Furnis
 
 async def test_the_page_of_an_erased_subject_takes_nothing(erased: Furnished) -> None:
     seen = await erased.page.ask("GET")
-    told = await erased.page.put("document", draw_image())
+    response = await erased.page.put("document", draw_image())
 
     assert seen.status == 200
-    assert (told.status, told.code) == (404, "NOT_FOUND")
+    assert (response.status, response.code) == (404, "NOT_FOUND")

@@ -23,8 +23,8 @@ def event(number: int, **changes: object) -> DecisionEvent:
     return build_decision_event(**values | changes)
 
 
-async def tell(front: Front, events: Sequence[DecisionEvent], tenant: TenantId = ACME) -> list[str]:
-    """Commit events together; their ids."""
+async def commit_events(front: Front, events: Sequence[DecisionEvent], tenant: TenantId = ACME) -> list[str]:
+    """Commit events in one change; their ids."""
     record = build_record(id=f"ver_{events[0].id}", tenant_id=tenant)
     await front.stores.journal.commit(Change(tenant, (record,), events=tuple(events)))
     return [one.id for one in events]
@@ -32,9 +32,9 @@ async def tell(front: Front, events: Sequence[DecisionEvent], tenant: TenantId =
 
 async def read(front: Front, query: str = "", key: str = TEST) -> tuple[list[str], str | None]:
     """A page: its ids and its cursor."""
-    told = await front.ask("GET", f"{PATH}?{query}", key)
-    assert told.status == 200, told.body
-    page: Json = told.json
+    response = await front.ask("GET", f"{PATH}?{query}", key)
+    assert response.status == 200, response.body
+    page: Json = response.json
     return [one["id"] for one in page["events"]], page["next_cursor"]
 
 
@@ -49,59 +49,59 @@ async def walk(front: Front, query: str = "", key: str = TEST) -> list[list[str]
         cursor = f"&cursor={next_cursor}"
 
 
-async def test_what_happened_is_in_the_feed_as_it_was_told(front: Front) -> None:
+async def test_what_happened_is_in_the_feed_as_it_was_published(front: Front) -> None:
     await front.submit(build_body("sim:reject:DOCUMENT_EXPIRED"))
 
     page = (await front.ask("GET", PATH)).json
 
-    told = [one.to_bytes() for one in front.shelves.events.values()]
-    assert [DecisionEvent.model_validate(one).to_bytes() for one in page["events"]] == told
+    published = [one.to_bytes() for one in front.shelves.events.values()]
+    assert [DecisionEvent.model_validate(one).to_bytes() for one in page["events"]] == published
     assert {one["type"] for one in page["events"]} == {"verification.completed", "verification.rejected"}
 
 
 async def test_a_body_is_the_topics_byte_for_byte(front: Front) -> None:
     (one,) = [event(1)]
-    await tell(front, [one])
+    await commit_events(front, [one])
 
-    told = await front.ask("GET", PATH)
+    response = await front.ask("GET", PATH)
 
-    assert told.body == b'{"events":[' + one.to_bytes() + b'],"next_cursor":null}'
+    assert response.body == b'{"events":[' + one.to_bytes() + b'],"next_cursor":null}'
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
 async def test_every_event_is_met_once_oldest_first(front: Front, limit: int) -> None:
-    ids = await tell(front, [event(n) for n in range(7)])
+    ids = await commit_events(front, [event(n) for n in range(7)])
 
     assert [one for page in await walk(front, f"limit={limit}") for one in page] == ids
 
 
 async def test_a_receiver_goes_on_after_the_last_event_it_has(front: Front) -> None:
-    ids = await tell(front, [event(n) for n in range(3)])
+    ids = await commit_events(front, [event(n) for n in range(3)])
     first = await read(front, f"after={ids[0]}")
     at_the_end = await read(front, f"after={ids[2]}")
-    more = await tell(front, [event(n) for n in range(3, 5)])
+    more = await commit_events(front, [event(n) for n in range(3, 5)])
 
     assert (first, at_the_end) == ((ids[1:], None), ([], None))
     assert await read(front, f"after={ids[2]}") == (more, None)
 
 
 async def test_pages_after_an_event_join_too(front: Front) -> None:
-    ids = await tell(front, [event(n) for n in range(6)])
+    ids = await commit_events(front, [event(n) for n in range(6)])
 
     assert [one for page in await walk(front, f"after={ids[1]}&limit=2") for one in page] == ids[2:]
 
 
 async def test_a_cursor_needs_no_event_beside_it(front: Front) -> None:
-    ids = await tell(front, [event(n) for n in range(6)])
+    ids = await commit_events(front, [event(n) for n in range(6)])
     _, cursor = await read(front, f"after={ids[1]}&limit=2")
 
     assert await read(front, f"cursor={cursor}") == (ids[4:], None)
 
 
 async def test_a_cursor_goes_on_with_what_came_since(front: Front) -> None:
-    await tell(front, [event(n) for n in range(3)])
+    await commit_events(front, [event(n) for n in range(3)])
     _, cursor = await read(front, "limit=2")
-    more = await tell(front, [event(3)])
+    more = await commit_events(front, [event(3)])
 
     assert (await read(front, f"cursor={cursor}&limit=2"))[0] == [event(2).id, *more]
 
@@ -110,7 +110,7 @@ async def test_a_cursor_goes_on_with_what_came_since(front: Front) -> None:
 async def test_a_page_has_a_hundred_events_and_five_hundred_at_most(
     front: Front, query: str, count: int
 ) -> None:
-    await tell(front, [event(n) for n in range(501)])
+    await commit_events(front, [event(n) for n in range(501)])
 
     ids, cursor = await read(front, query)
 
@@ -118,14 +118,14 @@ async def test_a_page_has_a_hundred_events_and_five_hundred_at_most(
 
 
 async def test_no_events_are_asked_for_and_none_given(front: Front) -> None:
-    await tell(front, [event(1)])
+    await commit_events(front, [event(1)])
 
     assert await read(front, "limit=0") == ([], None)
 
 
 async def test_types_are_chosen(front: Front) -> None:
     types = [EventType.CASE_OPENED, EventType.VERIFICATION_COMPLETED, EventType.CASE_CONCLUDED] * 2
-    ids = await tell(front, [event(n, type=type_) for n, type_ in enumerate(types)])
+    ids = await commit_events(front, [event(n, type=type_) for n, type_ in enumerate(types)])
 
     chosen = [
         one for page in await walk(front, "types=review_case.concluded,review_case.opened") for one in page
@@ -137,7 +137,7 @@ async def test_types_are_chosen(front: Front) -> None:
 @pytest.mark.parametrize("limit", [1, 2, 100])
 async def test_pages_of_chosen_types_miss_none(front: Front, limit: int) -> None:
     types = {n: EventType.CASE_OPENED if n % 5 else EventType.PING for n in range(60)}
-    ids = await tell(front, [event(n, type=type_) for n, type_ in types.items()])
+    ids = await commit_events(front, [event(n, type=type_) for n, type_ in types.items()])
 
     pages = await walk(front, f"types=ping&limit={limit}")
 
@@ -145,24 +145,24 @@ async def test_pages_of_chosen_types_miss_none(front: Front, limit: int) -> None
 
 
 async def test_a_page_of_other_types_makes_progress(front: Front) -> None:
-    await tell(front, [event(n) for n in range(30)])
+    await commit_events(front, [event(n) for n in range(30)])
     empty, cursor = await read(front, "types=ping")
-    (ping,) = await tell(front, [event(99, type=EventType.PING)])
+    (ping,) = await commit_events(front, [event(99, type=EventType.PING)])
 
     assert (empty, cursor is None) == ([], False)
     assert await read(front, f"types=ping&cursor={cursor}") == ([ping], None)
 
 
 async def test_what_was_looked_through_is_not_looked_through_again(front: Front) -> None:
-    await tell(front, [event(n) for n in range(30)])
+    await commit_events(front, [event(n) for n in range(30)])
     _, cursor = await read(front, "types=ping")
 
     assert await read(front, f"types=ping&cursor={cursor}") == ([], None)
 
 
 async def test_a_page_looks_through_no_more_than_its_share(front: Front) -> None:
-    await tell(front, [event(n) for n in range(MOST_LOOKED_THROUGH + LOOKED_THROUGH)])
-    (ping,) = await tell(front, [event(-1, type=EventType.PING)])
+    await commit_events(front, [event(n) for n in range(MOST_LOOKED_THROUGH + LOOKED_THROUGH)])
+    (ping,) = await commit_events(front, [event(-1, type=EventType.PING)])
 
     assert await walk(front, "types=ping") == [[], [ping]]
 
@@ -172,15 +172,15 @@ async def test_an_event_of_thirty_days_ago_is_there_and_an_older_one_is_not(fron
     for ago, one in days.items():
         moment = now() - timedelta(days=ago)
         front.shelves.feed.millis = lambda at=moment: int(at.timestamp() * 1_000)  # type: ignore[misc]
-        await tell(front, [one])
+        await commit_events(front, [one])
 
     assert await read(front) == ([days[29].id, days[0].id], None)
 
 
-async def test_whoever_was_away_for_longer_passes_nothing_by(front: Front) -> None:
-    """What is still there is given; the feed has no gap nobody is told of."""
+async def test_who_was_away_for_longer_passes_nothing_by(front: Front) -> None:
+    """What is still there is given; the feed has no gap nobody is notified of."""
     front.shelves.feed.millis = lambda: int((now() - timedelta(days=40)).timestamp() * 1_000)
-    ids = await tell(front, [event(n) for n in range(3)])
+    ids = await commit_events(front, [event(n) for n in range(3)])
 
     assert await read(front, f"after={ids[0]}") == (ids[1:], None)
 
@@ -192,53 +192,53 @@ async def test_another_tenant_or_mode_reads_another_feed(
     tenant: TenantId,
     livemode: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    await tell(front, [event(1)])
-    ids = await tell(front, [event(2, tenant_id=tenant, livemode=livemode)], tenant)
+    await commit_events(front, [event(1)])
+    ids = await commit_events(front, [event(2, tenant_id=tenant, livemode=livemode)], tenant)
 
     assert await read(front, key=key) == (ids, None)
 
 
 @pytest.mark.parametrize("after", [NOBODYS, event(2).id, event(3).id, "evt_1", "", "ver_" + "0" * 26])
 async def test_an_event_that_the_key_does_not_see_is_no_place(front: Front, after: str) -> None:
-    await tell(front, [event(2, tenant_id=GLOBEX)], GLOBEX)
-    await tell(front, [event(3, livemode=True)])
+    await commit_events(front, [event(2, tenant_id=GLOBEX)], GLOBEX)
+    await commit_events(front, [event(3, livemode=True)])
 
-    told = await front.ask("GET", f"{PATH}?after={after}")
+    response = await front.ask("GET", f"{PATH}?after={after}")
 
-    assert (told.status, told.code) == (422, "FILTER_INVALID")
-    assert [error["parameter"] for error in told.json["errors"]] == ["after"]
+    assert (response.status, response.code) == (422, "FILTER_INVALID")
+    assert [error["parameter"] for error in response.json["errors"]] == ["after"]
 
 
 @pytest.mark.parametrize("types", ["verification.approved,verification.", "*", "", ",", "ping,", "PING"])
 async def test_a_type_that_is_none_is_refused(front: Front, types: str) -> None:
-    told = await front.ask("GET", f"{PATH}?types={types}")
+    response = await front.ask("GET", f"{PATH}?types={types}")
 
-    assert (told.status, told.code) == (422, "FILTER_INVALID")
-    assert [error["parameter"] for error in told.json["errors"]] == ["types"]
+    assert (response.status, response.code) == (422, "FILTER_INVALID")
+    assert [error["parameter"] for error in response.json["errors"]] == ["types"]
 
 
 @pytest.mark.parametrize("query", ["types=ping", "types=ping,review_case.opened"])
 async def test_a_cursor_is_bound_to_its_types(front: Front, query: str) -> None:
-    await tell(front, [event(n) for n in range(3)])
+    await commit_events(front, [event(n) for n in range(3)])
     _, cursor = await read(front, "limit=1")
 
-    told = await front.ask("GET", f"{PATH}?{query}&cursor={cursor}")
+    response = await front.ask("GET", f"{PATH}?{query}&cursor={cursor}")
 
-    assert (told.status, told.code) == (400, "CURSOR_INVALID")
+    assert (response.status, response.code) == (400, "CURSOR_INVALID")
 
 
 @pytest.mark.parametrize("key", [LIVE, FOREIGN])
 async def test_a_cursor_is_bound_to_its_tenant_and_mode(front: Front, key: str) -> None:
-    await tell(front, [event(n) for n in range(3)])
+    await commit_events(front, [event(n) for n in range(3)])
     _, cursor = await read(front, "limit=1")
 
-    told = await front.ask("GET", f"{PATH}?cursor={cursor}", key)
+    response = await front.ask("GET", f"{PATH}?cursor={cursor}", key)
 
-    assert (told.status, told.code) == (400, "CURSOR_INVALID")
+    assert (response.status, response.code) == (400, "CURSOR_INVALID")
 
 
 async def test_types_are_the_same_in_whatever_order(front: Front) -> None:
-    await tell(front, [event(n, type=EventType.PING) for n in range(3)])
+    await commit_events(front, [event(n, type=EventType.PING) for n in range(3)])
     _, cursor = await read(front, "types=ping,review_case.opened&limit=1")
 
     ids, _ = await read(front, f"types=review_case.opened,ping,ping&limit=1&cursor={cursor}")
@@ -249,9 +249,12 @@ async def test_types_are_the_same_in_whatever_order(front: Front) -> None:
 async def test_a_key_without_the_scope_and_a_reviewer_are_refused(front: Front) -> None:
     person = await front.sign_in()
 
-    told = [await front.ask("GET", PATH, BARE), await person.ask("GET", PATH)]
+    responses = [await front.ask("GET", PATH, BARE), await person.ask("GET", PATH)]
 
-    assert [(one.status, one.code) for one in told] == [(403, "PERMISSION_DENIED"), (401, "UNAUTHENTICATED")]
+    assert [(one.status, one.code) for one in responses] == [
+        (403, "PERMISSION_DENIED"),
+        (401, "UNAUTHENTICATED"),
+    ]
 
 
 async def test_a_cursor_of_a_former_store_is_refused(front: Front) -> None:
@@ -259,6 +262,6 @@ async def test_a_cursor_of_a_former_store_is_refused(front: Front) -> None:
     scope = Wanted(ACME, livemode=False, types=frozenset(), limit=1, after=None).scope
     cursor = Cursors(front.settings.cursor_key).write(Position(NOW, "1.evt_of_another_store"), scope)
 
-    told = await front.ask("GET", f"{PATH}?cursor={cursor}")
+    response = await front.ask("GET", f"{PATH}?cursor={cursor}")
 
-    assert (told.status, told.code) == (400, "CURSOR_INVALID")
+    assert (response.status, response.code) == (400, "CURSOR_INVALID")

@@ -15,12 +15,12 @@ from app.http.server import endpoints_of
 from schemas.people import Role
 from tests.http.furnished import HOOKS, Furnished, open_furnished
 from tests.http.reviewers import EMAIL, PASSWORD, SESSIONS, TOTP, Browser, Office
-from tests.http.support import TEST, Front, Told, build_body
+from tests.http.support import TEST, Front, Response, build_body
 from tests.http.test_catalog import ENTRY
 from tests.http.test_permissions import TOKEN
-from tests.http.test_webhooks import WISH
+from tests.http.test_webhooks import REQUESTED
 
-Ask = Callable[..., Awaitable[Told]]
+Ask = Callable[..., Awaitable[Response]]
 
 SHOWN_ONCE: Final = frozenset(
     {"api_key", "invitation_token", "invitation_expires_at", "otpauth_uri", "secret", "qr_svg"}
@@ -43,7 +43,7 @@ class Stage:
         """The front all of it is at."""
         return self.furnished.front
 
-    async def create(self, endpoint: Endpoint, key: str, **changes: Any) -> Told:
+    async def create(self, endpoint: Endpoint, key: str, **changes: Any) -> Response:
         """Ask a route for something under a key; `changes` are merged into the body."""
         path = endpoint.path.format(**self.furnished.ids)
         more: dict[str, Any] = {"headers": {IDEMPOTENCY: key}}
@@ -57,7 +57,7 @@ class Stage:
         if Credential.OPERATOR_TOKEN in accepts or Credential.TENANT_KEY in accepts:
             credential = TOKEN if Credential.OPERATOR_TOKEN in accepts else TEST
 
-            async def ask(method: str, path: str, **more: Any) -> Told:
+            async def ask(method: str, path: str, **more: Any) -> Response:
                 return await self.front.ask(method, path, credential, **more)
 
             return ask
@@ -69,7 +69,7 @@ class Stage:
 
     @property
     def bodies(self) -> dict[str, dict[str, Any]]:
-        """A body for each route that makes something and wants to be told what."""
+        """A body for each route that makes something and wants to hear what."""
         flow = self.furnished.ids["flow_id"]
         return {
             "/v1/verifications": build_body("sim:approved@created"),
@@ -80,7 +80,7 @@ class Stage:
             "/v1/platform/tenants": {"name": "x"},
             "/v1/platform/tenants/{tenant_id}/owner-invitations": INVITED | {"email": "cy@acme.example"},
             "/v1/platform/catalog": ENTRY,
-            HOOKS: WISH,
+            HOOKS: REQUESTED,
             SESSIONS: {"email": EMAIL, "password": PASSWORD},
             APPEAL: {"note": "The person shows a renewal."},
         }
@@ -119,17 +119,17 @@ async def test_every_route_that_answers_201_says_how_it_replays(front: Front) ->
 
 async def test_every_route_that_answers_201_replays_with_the_first_answer(stage: Stage) -> None:
     """A new route fails here until `Stage.bodies` has a body for it and it replays."""
-    told = {one.path: [await stage.create(one, "one") for _ in range(2)] for one in creating(stage.front)}
+    result = {one.path: [await stage.create(one, "one") for _ in range(2)] for one in creating(stage.front)}
 
-    statuses = {path: [one.status for one in both] for path, both in told.items()}
-    assert statuses == {path: [201, 200] for path in told}
-    headers = {path: [one.headers.get(REPLAYED) for one in both] for path, both in told.items()}
-    assert headers == {path: [None, "true"] for path in told}
-    assert {path: other for path, both in told.items() if (other := differing(*both))} == {}
-    assert {APPEAL, TOTP, SESSIONS, "/v1/verification-flows/{flow_id}/duplicate"} <= told.keys()
+    statuses = {path: [one.status for one in both] for path, both in result.items()}
+    assert statuses == {path: [201, 200] for path in result}
+    headers = {path: [one.headers.get(REPLAYED) for one in both] for path, both in result.items()}
+    assert headers == {path: [None, "true"] for path in result}
+    assert {path: other for path, both in result.items() if (other := differing(*both))} == {}
+    assert {APPEAL, TOTP, SESSIONS, "/v1/verification-flows/{flow_id}/duplicate"} <= result.keys()
 
 
-def differing(first: Told, again: Told) -> dict[str, Any]:
+def differing(first: Response, again: Response) -> dict[str, Any]:
     """Return what a replay says otherwise than the first answer, but for secrets it leaves out."""
     was, now = first.json, again.json
     return {
@@ -162,10 +162,10 @@ async def test_an_appeal_replays_when_its_decision_was_superseded_since(
 async def test_an_appeals_key_is_refused_for_another_note(stage: Stage, appeal: Endpoint) -> None:
     await stage.create(appeal, "one")
 
-    told = await stage.create(appeal, "one", note="Something else.")
+    result = await stage.create(appeal, "one", note="Something else.")
 
-    assert (told.status, told.code) == (422, "IDEMPOTENCY_KEY_REUSED")
-    assert told.json["errors"][0]["header"] == IDEMPOTENCY
+    assert (result.status, result.code) == (422, "IDEMPOTENCY_KEY_REUSED")
+    assert result.json["errors"][0]["header"] == IDEMPOTENCY
 
 
 async def test_a_second_key_for_an_appealed_decision_finds_its_case_and_replays(
@@ -173,16 +173,16 @@ async def test_a_second_key_for_an_appealed_decision_finds_its_case_and_replays(
 ) -> None:
     first = await stage.create(appeal, "one")
 
-    told = [await stage.create(appeal, "two", note="Again.") for _ in range(2)]
+    results = [await stage.create(appeal, "two", note="Again.") for _ in range(2)]
 
-    assert [(one.status, one.headers.get(REPLAYED)) for one in told] == [(201, None), (200, "true")]
-    assert {one.body for one in told} == {first.body}
+    assert [(one.status, one.headers.get(REPLAYED)) for one in results] == [(201, None), (200, "true")]
+    assert {one.body for one in results} == {first.body}
 
 
 async def test_of_many_appeals_under_one_key_at_once_one_is_the_first(stage: Stage, appeal: Endpoint) -> None:
-    told = await asyncio.gather(*(stage.create(appeal, "one") for _ in range(8)))
+    results = await asyncio.gather(*(stage.create(appeal, "one") for _ in range(8)))
 
-    assert sorted(one.status for one in told) == [200] * 7 + [201]
-    assert len({one.body for one in told}) == 1
+    assert sorted(one.status for one in results) == [200] * 7 + [201]
+    assert len({one.body for one in results}) == 1
     audit = await stage.front.ask("GET", "/v1/audit?action=case.opened&limit=200")
     assert sum(row["detail"].endswith("opened by an appeal.") for row in audit.json["events"]) == 1

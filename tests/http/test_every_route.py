@@ -1,4 +1,4 @@
-"""S16-S18, S31 and S33 on every route there is: what a browser, a proxy or a stranger may cause."""
+"""S16-S18, S31 and S33 on every route there is: what a browser, a proxy or an outsider may cause."""
 
 import json
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ import pytest
 from app.http.bodies import BodyBudget
 from app.http.server import endpoints_of
 from tests.http.furnished import TENANTS, Furnished, open_furnished
-from tests.http.support import TEST, Front, Told, open_front
+from tests.http.support import TEST, Front, Response, open_front
 from tests.http.test_permissions import TABLE, TOKEN, Row
 
 UNSAFE = [row for row in TABLE if row.method not in {"GET", "HEAD"}]
@@ -41,17 +41,19 @@ def name(row: Row) -> str:
 async def test_s16_no_write_with_the_cookie_comes_from_elsewhere(
     furnished: Furnished, headers: dict[str, str | None]
 ) -> None:
-    before, told = furnished.kept(), dict[str, Told]()
+    before, collected = furnished.stored(), dict[str, Response]()
     for row in UNSAFE:
         if "person" in row.who:
             body = furnished.body(row)
             sent = {**body.pop("headers", {}), **headers}
-            told[name(row)] = await furnished.owner.ask(row.method, furnished.path(row), headers=sent, **body)
+            collected[name(row)] = await furnished.owner.ask(
+                row.method, furnished.path(row), headers=sent, **body
+            )
 
-    codes = {row: (one.status, one.code) for row, one in told.items()}
+    codes = {row: (one.status, one.code) for row, one in collected.items()}
     assert {row: code for row, code in codes.items() if code != (403, "ORIGIN_REFUSED")} == {}
     assert len(codes) > 25
-    assert furnished.kept() == before
+    assert furnished.stored() == before
 
 
 @pytest.mark.parametrize(
@@ -60,62 +62,62 @@ async def test_s16_no_write_with_the_cookie_comes_from_elsewhere(
 async def test_s16_no_body_is_read_but_json(furnished: Furnished, kind: str | None) -> None:
     endpoints = endpoints_of(furnished.front.ports, furnished.front.settings, BodyBudget(1))
     bodies = {(endpoint.method, endpoint.path) for endpoint in endpoints if endpoint.body is not None}
-    before, told = furnished.kept(), dict[str, Told]()
+    before, collected = furnished.stored(), dict[str, Response]()
     for row in UNSAFE:
         if (row.method, row.path) in bodies and {"person", "anyone"} & row.who.keys():
             headers = {"If-Match": "1", "Content-Type": kind or ""}
             raw = json.dumps(furnished.bodies.get(row.path, {})).encode()
-            told[name(row)] = await furnished.owner.ask(
+            collected[name(row)] = await furnished.owner.ask(
                 row.method, furnished.path(row), data=raw, headers=headers
             )
 
-    assert {row: one.status for row, one in told.items() if one.status != 415} == {}
-    assert len(told) > 20
-    assert furnished.kept() == before
+    assert {row: one.status for row, one in collected.items() if one.status != 415} == {}
+    assert len(collected) > 20
+    assert furnished.stored() == before
 
 
 @pytest.mark.parametrize("header", ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"])
 async def test_s16_no_header_makes_a_read_a_write(furnished: Furnished, header: str) -> None:
-    before = furnished.kept()
+    before = furnished.stored()
     for row in UNSAFE:
         if "person" in row.who:
             await furnished.owner.ask("GET", furnished.path(row), headers={header: row.method})
 
-    assert but_for_looks(furnished.kept()) == but_for_looks(before)
+    assert but_for_looks(furnished.stored()) == but_for_looks(before)
 
 
-def but_for_looks(kept: dict[object, object]) -> dict[object, object]:
+def but_for_looks(stored: dict[object, object]) -> dict[object, object]:
     """What is kept, without what a look at evidence writes by itself."""
-    return {key: one for key, one in kept.items() if key != "audit" and "'act'" not in repr(key)}
+    return {key: one for key, one in stored.items() if key != "audit" and "'act'" not in repr(key)}
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 async def test_s17_no_read_changes_what_is_kept(furnished: Furnished, method: str) -> None:
     one = "/v1/verifications/{verification_id}"
     looking = {f"{one}/evidence/{{evidence_id}}", f"{one}/explanation"}
-    before, told = furnished.kept(), dict[str, int]()
+    before, collected = furnished.stored(), dict[str, int]()
     for row in TABLE:
         if row.method != "GET" or row.path in looking:  # a look at evidence is a row (G20)
             continue
         path = row.path.format(**furnished.ids, session_id=furnished.page.session_id)
         if "person" in row.who:
-            told[row.path] = (await furnished.owner.ask(method, path)).status
+            collected[row.path] = (await furnished.owner.ask(method, path)).status
         if "key" in row.who:
-            told[row.path] = (await furnished.front.ask(method, path, TEST)).status
+            collected[row.path] = (await furnished.front.ask(method, path, TEST)).status
         if "operator" in row.who:
-            told[row.path] = (await furnished.front.ask(method, path, TOKEN)).status
+            collected[row.path] = (await furnished.front.ask(method, path, TOKEN)).status
 
-    assert len(told) > 25
-    assert furnished.kept() == before
+    assert len(collected) > 25
+    assert furnished.stored() == before
 
 
 async def test_s17_a_look_at_evidence_writes_its_row_and_nothing_else(furnished: Furnished) -> None:
     path = "/v1/verifications/{verification_id}/evidence/{evidence_id}".format(**furnished.ids)
-    before = furnished.kept()
+    before = furnished.stored()
 
     assert (await furnished.owner.ask("GET", path)).status == 200
 
-    after = furnished.kept()
+    after = furnished.stored()
     written = {repr(key) for key in after if key not in before}
     assert {key: one for key, one in after.items() if key in before and key != "audit"} == {
         key: one for key, one in before.items() if key != "audit"
@@ -130,12 +132,15 @@ async def test_s18_no_other_origin_may_read_any_answer(furnished: Furnished, ori
     opened = dict[str, object]()
     for row in TABLE:
         path = furnished.path(row) if row in TENANTS else row.concrete
-        told = [
+        responses = [
             await furnished.front.ask(method, path, None, headers=asked) for method in ("OPTIONS", row.method)
         ]
-        told.append(await furnished.owner.ask("GET", path, headers=asked))
+        responses.append(await furnished.owner.ask("GET", path, headers=asked))
         headers = {
-            header for one in told for header in one.headers if header.lower().startswith("access-control-")
+            header
+            for one in responses
+            for header in one.headers
+            if header.lower().startswith("access-control-")
         }
         opened |= {name(row): headers} if headers else {}
 
@@ -150,8 +155,8 @@ async def test_s31_no_credential_in_a_query_opens_any_route(furnished: Furnished
             continue
         credential = TOKEN if "operator" in row.who else TEST
         path = furnished.path(row) if row in TENANTS else row.concrete
-        told = await furnished.front.ask(row.method, f"{path}?{parameter}={credential}", None)
-        opened |= {name(row): told.status} if told.status != 401 else {}
+        response = await furnished.front.ask(row.method, f"{path}?{parameter}={credential}", None)
+        opened |= {name(row): response.status} if response.status != 401 else {}
 
     assert opened == {}
 
@@ -165,26 +170,30 @@ async def test_s33_without_an_operator_every_route_of_the_platform_is_as_unknown
     async with open_front() as front:
         for row in (row for row in TABLE if "operator" in row.who):
             unknown = await front.ask(row.method, "/v1/platform/nothing", token)
-            told = await front.ask(row.method, row.concrete, token)
-            same = seen(told, mine, dated) == seen(unknown, mine, dated)
-            differing |= {} if same and told.status == 404 else {name(row): told.status}
+            response = await front.ask(row.method, row.concrete, token)
+            same = seen(response, mine, dated) == seen(unknown, mine, dated)
+            differing |= {} if same and response.status == 404 else {name(row): response.status}
 
     assert differing == {}
 
 
-def seen(told: Told, fields: set[str], headers: set[str]) -> object:
+def seen(response: Response, fields: set[str], headers: set[str]) -> object:
     """What an answer shows, without what differs between any two."""
-    shown = {key: value for key, value in told.json.items() if key not in fields}
-    return told.status, shown, {key: value for key, value in told.headers.items() if key not in headers}
+    shown = {key: value for key, value in response.json.items() if key not in fields}
+    return (
+        response.status,
+        shown,
+        {key: value for key, value in response.headers.items() if key not in headers},
+    )
 
 
 async def test_s32_every_route_of_the_platform_wants_the_token_itself(front: Front) -> None:
     assert front.settings.operator_token is None
     async with open_furnished() as furnished:
         for token in (None, TOKEN[:-1], TOKEN + "x", TOKEN.upper(), TEST):
-            told = [
+            responses = [
                 (await furnished.front.ask(row.method, row.concrete, token)).status
                 for row in TABLE
                 if "operator" in row.who
             ]
-            assert set(told) == {401}, token
+            assert set(responses) == {401}, token

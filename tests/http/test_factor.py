@@ -24,7 +24,7 @@ from tests.http.reviewers import (
     Office,
     open_office,
 )
-from tests.http.support import Told
+from tests.http.support import Response
 
 CHANGES_OF_THE_FACTOR: Final = (("POST", RECOVERY), ("DELETE", TOTP), ("POST", TOTP))
 
@@ -44,13 +44,13 @@ def wrong_code(office: Office, device: pyotp.TOTP) -> str:
     return next(text for text in ("000000", "111111", "222222", "333333", "444444") if text not in good)
 
 
-async def guess(office: Office, browser: Browser, text: str, times: int) -> list[Told]:
+async def guess(office: Office, browser: Browser, text: str, times: int) -> list[Response]:
     """Post a wrong code so many times, each pause waited for."""
-    told = []
+    collected = []
     for _ in range(times):
-        told.append(await browser.ask("POST", VERIFY, json={"code": text}))
+        collected.append(await browser.ask("POST", VERIFY, json={"code": text}))
         office.clock.wait(seconds=8)
-    return told
+    return collected
 
 
 async def recovery_code(browser: Browser) -> str:
@@ -61,12 +61,12 @@ async def recovery_code(browser: Browser) -> str:
 async def test_enrolment_shows_the_secret_once(office: Office) -> None:
     browser = await office.enter()
 
-    told = await browser.ask("POST", TOTP)
+    response = await browser.ask("POST", TOTP)
 
-    read = pyotp.parse_uri(told.json["otpauth_uri"])
-    assert told.status == 201
-    assert read.secret == told.json["secret"]
-    assert ET.fromstring(told.json["qr_svg"]).tag.endswith("svg")  # noqa: S314 - drawn by ourselves
+    read = pyotp.parse_uri(response.json["otpauth_uri"])
+    assert response.status == 201
+    assert read.secret == response.json["secret"]
+    assert ET.fromstring(response.json["qr_svg"]).tag.endswith("svg")  # noqa: S314 - drawn by ourselves
 
 
 async def test_s24_the_secret_is_shown_nowhere_else(office: Office, logged: io.StringIO) -> None:
@@ -76,9 +76,9 @@ async def test_s24_the_secret_is_shown_nowhere_else(office: Office, logged: io.S
     seen = [await browser.ask("POST", CONFIRM, json={"code": office.code(device)})]
     seen += [await browser.ask("GET", path) for path in (MFA, CURRENT, SESSIONS)]
 
-    assert [told.status for told in seen] == [200] * 4
-    assert all(secret not in told.body.decode() for told in seen)
-    assert secret not in logged.getvalue() + office.everything_kept()
+    assert [one.status for one in seen] == [200] * 4
+    assert all(secret not in one.body.decode() for one in seen)
+    assert secret not in logged.getvalue() + office.stored_text()
 
 
 async def test_g82_a_repeated_key_answers_null(office: Office) -> None:
@@ -96,11 +96,11 @@ async def test_confirming_meets_the_factor_and_shows_ten_recovery_codes(office: 
     device = pyotp.TOTP((await browser.ask("POST", TOTP)).json["secret"])
     before = browser.cookie
 
-    told = await browser.ask("POST", CONFIRM, json={"code": office.code(device)})
+    response = await browser.ask("POST", CONFIRM, json={"code": office.code(device)})
 
-    assert told.status == 200
-    assert len(set(told.json["recovery_codes"])) == 10
-    assert told.json["session"]["mfa"] == {"enrolled": True, "satisfied": True}
+    assert response.status == 200
+    assert len(set(response.json["recovery_codes"])) == 10
+    assert response.json["session"]["mfa"] == {"enrolled": True, "satisfied": True}
     assert browser.cookie != before
     assert (await browser.ask("GET", SESSIONS)).status == 200
     assert office.audited() == ["reviewer.signed_in", "mfa.enrolled"]
@@ -127,12 +127,12 @@ async def test_verifying_answers_as_the_interface_says(office: Office) -> None:
     _, device = await office.enter_fully()
     browser = await office.enter()
 
-    told = await browser.verify(device)
+    response = await browser.verify(device)
 
-    assert told.status == 200
-    assert set(told.json) == {"session", "method", "recovery_codes_remaining"}
-    assert (told.json["method"], told.json["recovery_codes_remaining"]) == ("TOTP", 10)
-    assert told.json["session"]["mfa"] == {"enrolled": True, "satisfied": True}
+    assert response.status == 200
+    assert set(response.json) == {"session", "method", "recovery_codes_remaining"}
+    assert (response.json["method"], response.json["recovery_codes_remaining"]) == ("TOTP", 10)
+    assert response.json["session"]["mfa"] == {"enrolled": True, "satisfied": True}
 
 
 async def test_s10_the_cookie_changes_at_the_factor_and_the_old_one_is_dead(office: Office) -> None:
@@ -140,10 +140,10 @@ async def test_s10_the_cookie_changes_at_the_factor_and_the_old_one_is_dead(offi
     browser = await office.enter()
     first, session = browser.cookie, (await browser.ask("GET", CURRENT)).json["session_id"]
 
-    told = await browser.verify(device)
+    response = await browser.verify(device)
 
     assert browser.cookie != first
-    assert told.json["session"]["session_id"] == session
+    assert response.json["session"]["session_id"] == session
     assert (await browser.ask("GET", SESSIONS)).status == 200
     assert (await office.browser(first).ask("GET", CURRENT)).status == 401
 
@@ -154,9 +154,9 @@ async def test_s19_a_totp_code_is_accepted_once(office: Office) -> None:
     one, other = await office.enter(), await office.enter()
 
     assert (await one.ask("POST", VERIFY, json={"code": code})).status == 200
-    told = await other.ask("POST", VERIFY, json={"code": code})
+    response = await other.ask("POST", VERIFY, json={"code": code})
 
-    assert (told.status, told.code) == (401, "MFA_CODE_INVALID")
+    assert (response.status, response.code) == (401, "MFA_CODE_INVALID")
     assert (await other.ask("GET", SESSIONS)).status == 403
 
 
@@ -165,22 +165,22 @@ async def test_s19_of_twenty_posts_of_one_code_at_once_one_is_accepted(office: O
     browsers = [await office.enter() for _ in range(4)]
     code = office.code(device)
 
-    told = await asyncio.gather(
+    responses = await asyncio.gather(
         *(browsers[number % 4].ask("POST", VERIFY, json={"code": code}) for number in range(20))
     )
 
-    assert [one.status for one in told].count(200) == 1
-    assert {one.status for one in told} <= {200, 401, 429}
+    assert [one.status for one in responses].count(200) == 1
+    assert {one.status for one in responses} <= {200, 401, 429}
 
 
 async def test_s21_the_sixth_failure_is_429_until_the_window_has_passed(office: Office) -> None:
     _, device = await office.enter_fully()
     browser, text = await office.enter(), wrong_code(office, device)
-    told = await guess(office, browser, text, 5)
+    result = await guess(office, browser, text, 5)
 
     full = await browser.verify(device)
 
-    assert {(one.status, one.code) for one in told} == {(401, "MFA_CODE_INVALID")}
+    assert {(one.status, one.code) for one in result} == {(401, "MFA_CODE_INVALID")}
     assert (full.status, full.code) == (429, "RATE_LIMITED")
     assert 840 <= int(full.headers["Retry-After"]) <= 860
     assert office.audited().count("mfa.failed") == 6
@@ -193,7 +193,7 @@ async def test_s21_the_limit_stands_when_rate_limits_are_off(office: Office) -> 
     _, device = await office.enter_fully()
     browser, text = await office.enter(), wrong_code(office, device)
 
-    statuses = [told.status for told in await guess(office, browser, text, 7)]
+    statuses = [one.status for one in await guess(office, browser, text, 7)]
 
     assert statuses == [401] * 5 + [429] * 2
 
@@ -225,10 +225,10 @@ async def test_s23_a_recovery_code_meets_the_factor_once_and_ends_other_sessions
     code = await recovery_code(first)
     browser = await office.enter()
 
-    told = await browser.ask("POST", VERIFY, json={"recovery_code": code})
+    response = await browser.ask("POST", VERIFY, json={"recovery_code": code})
     again = await browser.ask("POST", VERIFY, json={"recovery_code": code})
 
-    assert (told.status, told.json["method"], told.json["recovery_codes_remaining"]) == (
+    assert (response.status, response.json["method"], response.json["recovery_codes_remaining"]) == (
         200,
         "RECOVERY_CODE",
         9,
@@ -241,7 +241,7 @@ async def test_s23_recovery_codes_are_kept_hashed(office: Office, logged: io.Str
     browser, _ = await office.enter_fully()
     code = await recovery_code(browser)
 
-    everywhere = office.everything_kept() + logged.getvalue()
+    everywhere = office.stored_text() + logged.getvalue()
     assert code not in everywhere
     assert code.replace("-", "") not in everywhere
 
@@ -261,19 +261,19 @@ async def test_a_verification_of_another_form_is_refused(
     office: Office, body: object, pointers: set[str]
 ) -> None:
     browser = await office.enter()
-    before = office.everything_kept()
+    before = office.stored_text()
 
-    told = await browser.ask("POST", VERIFY, json=body)
+    response = await browser.ask("POST", VERIFY, json=body)
 
-    assert (told.status, told.code) == (422, "VALIDATION_FAILED")
-    assert set(told.pointers) == pointers
-    assert office.everything_kept() == before
+    assert (response.status, response.code) == (422, "VALIDATION_FAILED")
+    assert set(response.pointers) == pointers
+    assert office.stored_text() == before
 
 
 async def test_confirming_nothing_is_not_found(office: Office) -> None:
-    told = await (await office.enter()).ask("POST", CONFIRM, json={"code": "123456"})
+    response = await (await office.enter()).ask("POST", CONFIRM, json={"code": "123456"})
 
-    assert (told.status, told.code) == (404, "NOT_FOUND")
+    assert (response.status, response.code) == (404, "NOT_FOUND")
 
 
 async def test_s25_what_changes_the_factor_wants_password_and_factor_anew(office: Office) -> None:
@@ -281,13 +281,13 @@ async def test_s25_what_changes_the_factor_wants_password_and_factor_anew(office
     office.clock.wait(minutes=10)
     assert (await old.verify(device)).status == 200
     for method, path in CHANGES_OF_THE_FACTOR:
-        told = await old.ask(method, path)
-        assert (told.status, told.code) == (401, "UNAUTHENTICATED")
+        response = await old.ask(method, path)
+        assert (response.status, response.code) == (401, "UNAUTHENTICATED")
 
     new = await office.enter()
     for method, path in CHANGES_OF_THE_FACTOR:
-        told = await new.ask(method, path)
-        assert (told.status, told.code) == (403, "MFA_REQUIRED")
+        response = await new.ask(method, path)
+        assert (response.status, response.code) == (403, "MFA_REQUIRED")
 
     office.clock.wait(seconds=30)
     assert (await new.verify(device)).status == 200
@@ -298,9 +298,9 @@ async def test_s25_the_first_factor_wants_the_password_given_within_ten_minutes(
     browser = await office.enter()
     office.clock.wait(minutes=10)
 
-    told = await browser.ask("POST", TOTP)
+    response = await browser.ask("POST", TOTP)
 
-    assert (told.status, told.code) == (401, "UNAUTHENTICATED")
+    assert (response.status, response.code) == (401, "UNAUTHENTICATED")
     assert (await (await office.enter()).ask("POST", TOTP)).status == 201
 
 
@@ -315,9 +315,9 @@ async def test_s25_a_first_factor_begun_in_time_may_be_confirmed_later(office: O
 async def test_removing_the_factor_asks_for_a_new_one(office: Office) -> None:
     browser, device = await office.enter_fully()
 
-    told = await browser.ask("DELETE", TOTP)
+    response = await browser.ask("DELETE", TOTP)
 
-    assert (told.status, told.body) == (204, b"")
+    assert (response.status, response.body) == (204, b"")
     assert (await browser.ask("GET", SESSIONS)).code == "MFA_REQUIRED"
     assert (await browser.verify(device)).code == "MFA_CODE_INVALID"
     assert office.audited()[-2] == "mfa.reset"
@@ -329,8 +329,8 @@ async def test_another_site_meets_nothing(office: Office) -> None:
     _, device = await office.enter_fully()
     browser = await office.enter()
 
-    told = await browser.ask(
+    response = await browser.ask(
         "POST", VERIFY, json={"code": office.code(device)}, headers={"Origin": "https://evil.example"}
     )
 
-    assert (told.status, told.code) == (403, "ORIGIN_REFUSED")
+    assert (response.status, response.code) == (403, "ORIGIN_REFUSED")

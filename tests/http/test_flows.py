@@ -37,9 +37,9 @@ async def owner(front: Front) -> SignedIn:
 
 async def create(owner: SignedIn, **changes: Any) -> Any:
     """Create a flow."""
-    told = await owner.ask("POST", PATH, json={**DRAFT, **changes})
-    assert told.status == 201, told.body
-    return told.json
+    response = await owner.ask("POST", PATH, json={**DRAFT, **changes})
+    assert response.status == 201, response.body
+    return response.json
 
 
 async def switch(front: Front, code: str) -> None:
@@ -50,16 +50,16 @@ async def switch(front: Front, code: str) -> None:
 
 async def actions(owner: SignedIn) -> list[str]:
     """The audit log, oldest first."""
-    told = await owner.ask("GET", "/v1/audit?action=flow.")
-    return [row["action"] for row in reversed(told.json["events"])]
+    response = await owner.ask("GET", "/v1/audit?action=flow.")
+    return [row["action"] for row in reversed(response.json["events"])]
 
 
 async def test_a_flow_begins_as_a_draft(owner: SignedIn) -> None:
-    told = await owner.ask("POST", PATH, json={**DRAFT, "name": "  Customers "})
+    response = await owner.ask("POST", PATH, json={**DRAFT, "name": "  Customers "})
 
-    flow = told.json
-    assert (told.status, flow["status"], flow["name"]) == (201, "DRAFT", "Customers")
-    assert told.headers["ETag"] == '"1"'
+    flow = response.json
+    assert (response.status, flow["status"], flow["name"]) == (201, "DRAFT", "Customers")
+    assert response.headers["ETag"] == '"1"'
     assert (flow["published"], flow["published_revision"], flow["archived_at"]) == (None, None, None)
     assert flow["documents"] == DRAFT["documents"]
     assert (await owner.ask("GET", f"{PATH}/{flow['flow_id']}")).json == flow
@@ -69,18 +69,18 @@ async def test_a_flow_begins_as_a_draft(owner: SignedIn) -> None:
 async def test_a_revision_freezes_the_draft_and_the_catalogue(front: Front, owner: SignedIn) -> None:
     flow = await create(owner)
 
-    told = (await owner.ask("POST", f"{PATH}/{flow['flow_id']}/publish")).json
+    response = (await owner.ask("POST", f"{PATH}/{flow['flow_id']}/publish")).json
     await switch(front, "NG_PASSPORT")
 
-    configuration = told["published"]["configuration"]
-    assert (told["status"], told["published_revision"]) == ("ACTIVE", 1)
-    assert told["published"]["published_by"] == owner.member.reviewer_id
+    configuration = response["published"]["configuration"]
+    assert (response["status"], response["published_revision"]) == ("ACTIVE", 1)
+    assert response["published"]["published_by"] == owner.member.reviewer_id
     assert configuration["required_checks"] == [
         "AUTHENTICITY", "DOCUMENT_EXTRACTION", "DOCUMENT_CONSISTENCY", "LIVENESS", "FACE_MATCH",
     ]  # fmt: skip
     assert [one["code"] for one in configuration["documents"]] == ["NG_NIN_SLIP", "NG_PASSPORT"]
-    kept = await owner.ask("GET", f"{PATH}/{flow['flow_id']}/revisions/1")
-    assert kept.json == told["published"]
+    stored = await owner.ask("GET", f"{PATH}/{flow['flow_id']}/revisions/1")
+    assert stored.json == response["published"]
 
 
 async def test_an_unchanged_draft_keeps_its_number(owner: SignedIn) -> None:
@@ -100,10 +100,10 @@ async def test_a_code_disabled_since_drafting_cannot_be_published(front: Front, 
     flow = await create(owner)
     await switch(front, "NG_PASSPORT")
 
-    told = await owner.ask("POST", f"{PATH}/{flow['flow_id']}/publish")
+    response = await owner.ask("POST", f"{PATH}/{flow['flow_id']}/publish")
 
-    assert (told.status, told.code) == (422, "CAPABILITY_DISABLED")
-    assert list(told.pointers) == ["/documents/0/capabilities/1"]
+    assert (response.status, response.code) == (422, "CAPABILITY_DISABLED")
+    assert list(response.pointers) == ["/documents/0/capabilities/1"]
 
 
 async def test_twenty_publishes_at_once_number_without_gaps(owner: SignedIn) -> None:
@@ -130,11 +130,11 @@ async def test_archiving_ends_a_flow_and_twice_is_once(owner: SignedIn) -> None:
     flow = await create(owner)
     path = f"{PATH}/{flow['flow_id']}"
 
-    told = [(await owner.ask("POST", f"{path}/archive")) for _ in range(2)]
+    responses = [(await owner.ask("POST", f"{path}/archive")) for _ in range(2)]
 
-    assert [one.status for one in told] == [200, 200]
-    assert told[0].json == told[1].json
-    assert (told[0].json["status"], told[0].json["archived_at"] is not None) == ("ARCHIVED", True)
+    assert [one.status for one in responses] == [200, 200]
+    assert responses[0].json == responses[1].json
+    assert (responses[0].json["status"], responses[0].json["archived_at"] is not None) == ("ARCHIVED", True)
     assert (await owner.ask("POST", f"{path}/publish")).code == "FLOW_ARCHIVED"
     edit = await owner.ask("PATCH", path, json={"name": "x"}, headers={"If-Match": "2"})
     assert (edit.status, edit.code) == (409, "FLOW_ARCHIVED")
@@ -145,10 +145,10 @@ async def test_an_archived_flow_can_be_duplicated(owner: SignedIn) -> None:
     flow = await create(owner)
     await owner.ask("POST", f"{PATH}/{flow['flow_id']}/archive")
 
-    told = await owner.ask("POST", f"{PATH}/{flow['flow_id']}/duplicate")
+    response = await owner.ask("POST", f"{PATH}/{flow['flow_id']}/duplicate")
 
-    assert (told.status, told.json["status"], told.json["name"]) == (201, "DRAFT", flow["name"])
-    assert told.json["flow_id"] != flow["flow_id"]
+    assert (response.status, response.json["status"], response.json["name"]) == (201, "DRAFT", flow["name"])
+    assert response.json["flow_id"] != flow["flow_id"]
 
 
 async def test_an_edit_names_the_version_it_was_meant_for(owner: SignedIn) -> None:
@@ -157,17 +157,19 @@ async def test_an_edit_names_the_version_it_was_meant_for(owner: SignedIn) -> No
 
     assert (await owner.ask("PATCH", path, json={"name": "x"})).code == "PRECONDITION_REQUIRED"
     for seen in ('"7"', "7", "x"):
-        told = await owner.ask("PATCH", path, json={"name": "x"}, headers={"If-Match": seen})
-        assert (told.status, told.code) == (412, "PRECONDITION_FAILED")
+        response = await owner.ask("PATCH", path, json={"name": "x"}, headers={"If-Match": seen})
+        assert (response.status, response.code) == (412, "PRECONDITION_FAILED")
 
 
 async def test_the_same_key_begins_one_flow(owner: SignedIn) -> None:
     headers = {"Idempotency-Key": "k"}
 
-    told = await asyncio.gather(*(owner.ask("POST", PATH, json=DRAFT, headers=headers) for _ in range(20)))
+    responses = await asyncio.gather(
+        *(owner.ask("POST", PATH, json=DRAFT, headers=headers) for _ in range(20))
+    )
 
-    assert sorted(one.status for one in told) == [200] * 19 + [201]
-    assert len({one.body for one in told}) == 1
+    assert sorted(one.status for one in responses) == [200] * 19 + [201]
+    assert len({one.body for one in responses}) == 1
     other = await owner.ask("POST", PATH, json={**DRAFT, "name": "y"}, headers=headers)
     assert (other.status, other.code) == (422, "IDEMPOTENCY_KEY_REUSED")
 
@@ -224,9 +226,9 @@ async def test_the_same_key_begins_one_flow(owner: SignedIn) -> None:
 async def test_a_wrong_draft_is_refused_at_its_place(
     owner: SignedIn, changes: dict[str, Any], code: str, pointer: str
 ) -> None:
-    told = await owner.ask("POST", PATH, json={**DRAFT, **changes})
+    response = await owner.ask("POST", PATH, json={**DRAFT, **changes})
 
-    assert (told.status, told.code, told.pointers) == (422, code, {pointer: code})
+    assert (response.status, response.code, response.pointers) == (422, code, {pointer: code})
     assert (await owner.ask("GET", PATH)).json["flows"] == []
 
 
@@ -252,7 +254,7 @@ async def test_another_tenants_flow_is_not_found(front: Front, owner: SignedIn) 
     foreign = await front.sign_in(tenant_id=GLOBEX)
     path = f"{PATH}/{flow['flow_id']}"
 
-    told = [
+    responses = [
         await foreign.ask("GET", path),
         await foreign.ask("PATCH", path, json={"name": "x"}, headers={"If-Match": "1"}),
         *[await foreign.ask("POST", f"{path}/{verb}") for verb in ("publish", "archive", "duplicate")],
@@ -260,17 +262,17 @@ async def test_another_tenants_flow_is_not_found(front: Front, owner: SignedIn) 
         await foreign.ask("GET", f"{path}/revisions/1"),
     ]
 
-    assert {one.status for one in told} == {404}
+    assert {one.status for one in responses} == {404}
 
 
 @pytest.mark.parametrize("role", Role)
 async def test_who_may_manage_flows_and_who_may_read_them(front: Front, role: Role) -> None:
     member = await front.sign_in(role)
 
-    told = await member.ask("POST", PATH, json=DRAFT)
+    response = await member.ask("POST", PATH, json=DRAFT)
 
     may = Permission.VERIFICATION_FLOWS_MANAGE in PERMISSIONS_OF[role]
-    assert told.status == (201 if may else 403)
+    assert response.status == (201 if may else 403)
     assert (await member.ask("GET", PATH)).status == 200
 
 
@@ -278,5 +280,5 @@ async def test_a_key_reads_flows_and_changes_none(front: Front, owner: SignedIn)
     flow = await create(owner)
 
     assert (await front.ask("GET", f"{PATH}/{flow['flow_id']}", TEST)).status == 200
-    told = await front.ask("POST", PATH, TEST, json=DRAFT)
-    assert (told.status, told.code) == (403, "API_KEY_NOT_ALLOWED")
+    response = await front.ask("POST", PATH, TEST, json=DRAFT)
+    assert (response.status, response.code) == (403, "API_KEY_NOT_ALLOWED")

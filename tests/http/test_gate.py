@@ -21,20 +21,20 @@ async def test_a_reviewer_with_the_factor_reads(front: Front) -> None:
 async def test_without_the_factor_it_is_403_mfa_required(front: Front) -> None:
     owner = await front.sign_in(satisfied=False)
 
-    told = await owner.ask("GET", PATH)
+    response = await owner.ask("GET", PATH)
 
-    assert (told.status, told.code) == (403, "MFA_REQUIRED")
+    assert (response.status, response.code) == (403, "MFA_REQUIRED")
 
 
 @pytest.mark.parametrize("role", Role)
 async def test_a_role_reads_verifications_exactly_when_it_may(front: Front, role: Role) -> None:
     member = await front.sign_in(role)
 
-    told = await member.ask("GET", "/v1/verifications")
+    response = await member.ask("GET", "/v1/verifications")
 
     may = Permission.VERIFICATIONS_READ in PERMISSIONS_OF[role]
-    assert told.status == (200 if may else 403)
-    assert may or ("VERIFICATIONS_READ" in told.json["detail"] and told.code == "PERMISSION_DENIED")
+    assert response.status == (200 if may else 403)
+    assert may or ("VERIFICATIONS_READ" in response.json["detail"] and response.code == "PERMISSION_DENIED")
 
 
 @pytest.mark.parametrize("role", Role)
@@ -79,18 +79,18 @@ async def test_a_suspended_member_is_401_at_once(front: Front) -> None:
 
 @pytest.mark.parametrize("cookie", ["x", "", "a.b", "0" * 26 + "." + "A" * 43, "0" * 5000])
 async def test_a_cookie_of_another_form_or_nobodys_is_401(front: Front, cookie: str) -> None:
-    told = await front.ask("GET", PATH, None, headers={"Cookie": f"service_session={cookie}"})
+    response = await front.ask("GET", PATH, None, headers={"Cookie": f"service_session={cookie}"})
 
-    assert told.status == 401
+    assert response.status == 401
 
 
 async def test_a_cookie_with_another_secret_is_401(front: Front) -> None:
     owner, other = await front.sign_in(), await front.sign_in()
     mixed = owner.cookie.partition(".")[0] + "." + other.cookie.partition(".")[2]
 
-    told = await front.ask("GET", PATH, None, headers={"Cookie": f"service_session={mixed}"})
+    response = await front.ask("GET", PATH, None, headers={"Cookie": f"service_session={mixed}"})
 
-    assert told.status == 401
+    assert response.status == 401
 
 
 async def test_two_cookies_are_none(front: Front) -> None:
@@ -104,9 +104,9 @@ async def test_a_key_counts_before_a_cookie(front: Front) -> None:
     foreign = await front.sign_in(tenant_id=GLOBEX)
     await front.submit(key=TEST)
 
-    told = await foreign.ask("GET", PATH, headers={"Authorization": f"Bearer {TEST}"})
+    response = await foreign.ask("GET", PATH, headers={"Authorization": f"Bearer {TEST}"})
 
-    assert len(told.json["events"]) == 1
+    assert len(response.json["events"]) == 1
 
 
 async def test_a_reviewer_sees_both_modes_or_the_one_asked_for(front: Front) -> None:
@@ -124,28 +124,28 @@ async def test_a_reviewer_sees_both_modes_or_the_one_asked_for(front: Front) -> 
 async def test_a_livemode_that_is_none_is_refused(front: Front) -> None:
     owner = await front.sign_in()
 
-    told = await owner.ask("GET", PATH + "?livemode=maybe")
+    response = await owner.ask("GET", PATH + "?livemode=maybe")
 
-    assert (told.status, told.code) == (422, "FILTER_INVALID")
+    assert (response.status, response.code) == (422, "FILTER_INVALID")
 
 
 async def test_another_tenants_reviewer_sees_nothing_of_ours(front: Front) -> None:
     made = await front.submit(key=TEST)
     foreign = await front.sign_in(tenant_id=GLOBEX)
 
-    told = await foreign.ask("GET", f"/v1/verifications/{made.json['verification_id']}")
+    response = await foreign.ask("GET", f"/v1/verifications/{made.json['verification_id']}")
 
-    assert told.status == 404
+    assert response.status == 404
     assert (await foreign.ask("GET", "/v1/verifications")).json["verifications"] == []
 
 
 @pytest.mark.parametrize("token", [None, "x"])
 async def test_without_a_token_the_platforms_routes_do_not_exist(front: Front, token: str | None) -> None:
     unknown = await front.ask("GET", "/v1/platform/nothing", token)
-    told = await front.ask("GET", "/v1/platform/catalog", token)
+    response = await front.ask("GET", "/v1/platform/catalog", token)
 
     own = ("instance", "request_id")
-    assert told.status == unknown.status == 404
-    assert {k: v for k, v in told.json.items() if k not in own} == {
+    assert response.status == unknown.status == 404
+    assert {k: v for k, v in response.json.items() if k not in own} == {
         k: v for k, v in unknown.json.items() if k not in own
     }

@@ -90,9 +90,9 @@ async def test_the_generated_client_reads_a_problem_as_one(front: Front) -> None
 
     with client_of(front, TEST) as client:
         post = part("api.verifications.post_verifications").sync
-        told = await asyncio.to_thread(post, client=client, body=body)
+        result = await asyncio.to_thread(post, client=client, body=body)
 
-    assert (str(told.code), told.errors[0].pointer) == ("IMAGE_UNDECODABLE", "/selfie_image_base64")
+    assert (str(result.code), result.errors[0].pointer) == ("IMAGE_UNDECODABLE", "/selfie_image_base64")
 
 
 @pytest.mark.usefixtures("generated")
@@ -103,10 +103,10 @@ async def test_the_generated_client_sends_the_picture_of_a_document(front: Front
 
     with client_of(front, page.opened["client_token"]) as client:
         put = part("api.capture.put_capture_document").sync_detailed
-        told = await asyncio.to_thread(put, client=client, body=body)
+        result = await asyncio.to_thread(put, client=client, body=body)
 
-    assert int(told.status_code) == 200
-    assert (await page.view())["document"]["accepted"] == told.parsed.accepted
+    assert int(result.status_code) == 200
+    assert (await page.view())["document"]["accepted"] == result.parsed.accepted
 
 
 @pytest.mark.usefixtures("generated")
@@ -120,9 +120,9 @@ async def test_the_generated_client_gets_evidence_as_bytes(front: Front) -> None
         base_url=front.url, cookies=cookies, httpx_args={"trust_env": False}
     ) as client:
         get = part("api.verifications.get_verifications_verification_id_evidence_evidence_id").sync
-        told = await asyncio.to_thread(get, made["verification_id"], image["id"], client=client)
+        result = await asyncio.to_thread(get, made["verification_id"], image["id"], client=client)
 
-    content = told if isinstance(told, bytes) else told.payload.read()
+    content = result if isinstance(result, bytes) else result.payload.read()
     assert content.startswith(b"\x89PNG")
 
 

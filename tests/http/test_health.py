@@ -51,44 +51,44 @@ class CountingJournal(MemoryJournal):
 
 
 async def test_a_process_that_answers_lives(front: Front) -> None:
-    told = await front.ask("GET", "/livez", None)
+    response = await front.ask("GET", "/livez", None)
 
-    assert (told.status, told.json) == (200, {"status": "live"})
+    assert (response.status, response.json) == (200, {"status": "live"})
 
 
 async def test_it_is_ready_when_every_dependency_is_up() -> None:
     async with open_front(probes={"store": up, "broker": up}) as front:
-        told = await front.ask("GET", "/readyz", None)
+        response = await front.ask("GET", "/readyz", None)
 
-    assert told.status == 200
-    assert told.json["dependencies"] == {"store": {"status": "up"}, "broker": {"status": "up"}}
+    assert response.status == 200
+    assert response.json["dependencies"] == {"store": {"status": "up"}, "broker": {"status": "up"}}
 
 
 @pytest.mark.parametrize(("probe", "cause"), [(down, "connection refused"), (hangs, LATE)])
 async def test_it_is_not_ready_while_one_is_down_and_says_which(probe: object, cause: str) -> None:
     probes = {"store": up, "broker": probe}
     async with open_front(probes=probes, probe_timeout_s=0.05) as front:  # type: ignore[arg-type]  # both are probes
-        told = await front.ask("GET", "/readyz", None)
+        response = await front.ask("GET", "/readyz", None)
         live = await front.ask("GET", "/livez", None)
 
-    assert (told.status, live.status) == (503, 200)
-    assert told.json["dependencies"] == {
+    assert (response.status, live.status) == (503, 200)
+    assert response.json["dependencies"] == {
         "store": {"status": "up"},
         "broker": {"status": "down", "cause": cause},
     }
-    assert told.headers["Retry-After"]
+    assert response.headers["Retry-After"]
 
 
-async def test_a_store_that_can_be_read_and_not_written_is_told(
+async def test_a_store_that_can_be_read_and_not_written_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "BUSY_TIMEOUT_MS", 20)
     async with open_sqlite_stores(tmp_path, RootKey(bytes(32))) as stores:
         probe = StoreProbe(stores)
         async with nobody_writes(tmp_path):
-            told = await probe()
+            result = await probe()
 
-        assert (told, await probe()) == ("database is locked", None)
+        assert (result, await probe()) == ("database is locked", None)
 
 
 async def test_a_store_that_works_is_written_once_in_a_while_however_often_it_is_asked() -> None:
@@ -182,7 +182,7 @@ class CountedReads:
         return await self._audit_log.unsealed_tenants()
 
 
-async def test_a_crowd_that_asks_for_readiness_has_the_store_read_once(
+async def test_many_requests_for_readiness_read_the_store_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("app.observability.health_probes.CACHED_S", 3_600.0)
@@ -190,9 +190,9 @@ async def test_a_crowd_that_asks_for_readiness_has_the_store_read_once(
     counted = CountedReads(stores.audit_log)
     probes = probes_of(replace(stores, audit_log=counted), LogAccess("127.0.0.1:1"), None)
     async with open_front(probes={"store": probes["store"]}) as front:
-        told = await asyncio.gather(*(front.ask("GET", "/readyz", None) for _ in range(20)))
+        responses = await asyncio.gather(*(front.ask("GET", "/readyz", None) for _ in range(20)))
 
-    assert {one.status for one in told} == {200}
+    assert {one.status for one in responses} == {200}
     assert counted.reads == 1
 
 
@@ -200,14 +200,16 @@ async def test_metrics_count_by_route_and_never_by_tenant_or_subject(front: Fron
     submitted = await front.submit(build_body("sim:approved@canary"))
     await front.ask("GET", f"/v1/verifications/{submitted.json['verification_id']}")
     await front.ask("GET", "/nowhere/canary")
-    told = generate_latest(front.ports.registry).decode()
+    output = generate_latest(front.ports.registry).decode()
 
-    assert 'veristream_http_requests_total{method="POST",route="/v1/verifications",status="201"} 1.0' in told
-    assert 'route="/v1/verifications/{verification_id}"' in told
-    assert 'route="(none)"' in told
-    assert "canary" not in told
-    assert submitted.json["verification_id"] not in told
-    assert "ten_" not in told
+    assert (
+        'veristream_http_requests_total{method="POST",route="/v1/verifications",status="201"} 1.0' in output
+    )
+    assert 'route="/v1/verifications/{verification_id}"' in output
+    assert 'route="(none)"' in output
+    assert "canary" not in output
+    assert submitted.json["verification_id"] not in output
+    assert "ten_" not in output
 
 
 async def test_nothing_is_in_flight_when_all_is_answered(front: Front) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from app.settings import SettingsRefused, read_settings
 from tests.http.reviewers import Office, open_office
-from tests.http.support import PATH, Told, build_body
+from tests.http.support import PATH, Response, build_body
 
 PROXY = (ip_network("127.0.0.0/8"),)
 
@@ -20,7 +20,7 @@ async def proxied() -> AsyncIterator[Office]:
         yield opened
 
 
-async def sign_in(office: Office, **headers: str) -> Told:
+async def sign_in(office: Office, **headers: str) -> Response:
     """Sign in through the proxy."""
     return await office.browser().sign_in(headers=headers)
 
@@ -36,10 +36,10 @@ async def sign_in(office: Office, **headers: str) -> Told:
     ],
 )
 def test_s8_plain_http_beyond_this_machine_refuses_to_start(url: str) -> None:
-    with pytest.raises(SettingsRefused, match=r"SERVICE_BASE_URL: .*https address") as told:
+    with pytest.raises(SettingsRefused, match=r"SERVICE_BASE_URL: .*https address") as response:
         read_settings(base_url=url)
 
-    assert url not in str(told.value)
+    assert url not in str(response.value)
 
 
 @pytest.mark.parametrize(
@@ -59,35 +59,35 @@ def test_s8_https_and_loopback_start(url: str) -> None:
 
 @pytest.mark.parametrize("said", ["http", "HTTP", "http, https", " http "])
 async def test_s8_a_sign_in_a_proxy_says_came_in_the_clear_is_refused(proxied: Office, said: str) -> None:
-    before = proxied.everything_kept()
+    before = proxied.stored_text()
 
-    told = await sign_in(proxied, **{"X-Forwarded-Proto": said})
+    result = await sign_in(proxied, **{"X-Forwarded-Proto": said})
 
-    assert (told.status, told.code) == (403, "ORIGIN_REFUSED")
-    assert "https" in told.json["detail"]
-    assert "Set-Cookie" not in told.headers
-    assert "Location" not in told.headers
-    assert proxied.everything_kept() == before
+    assert (result.status, result.code) == (403, "ORIGIN_REFUSED")
+    assert "https" in result.json["detail"]
+    assert "Set-Cookie" not in result.headers
+    assert "Location" not in result.headers
+    assert proxied.stored_text() == before
 
 
 async def test_s8_a_key_sent_in_the_clear_opens_nothing(proxied: Office) -> None:
     headers = {"X-Forwarded-Proto": "http"}
-    told = [
+    responses = [
         await proxied.front.ask("GET", PATH, headers=headers),
         await proxied.front.ask("POST", PATH, json=build_body(), headers=headers),
     ]
 
-    assert {(one.status, one.code) for one in told} == {(403, "ORIGIN_REFUSED")}
+    assert {(one.status, one.code) for one in responses} == {(403, "ORIGIN_REFUSED")}
     assert proxied.front.keys.addresses == []
 
 
 @pytest.mark.parametrize("said", ["https", "https, http", "", "wss"])
 async def test_s8_what_came_over_tls_is_served(proxied: Office, said: str) -> None:
-    told = await sign_in(proxied, **{"X-Forwarded-Proto": said})
+    result = await sign_in(proxied, **{"X-Forwarded-Proto": said})
 
-    assert told.status == 201
-    assert "; Secure" in told.headers["Set-Cookie"]
-    assert told.headers["Strict-Transport-Security"].startswith("max-age=31536000")
+    assert result.status == 201
+    assert "; Secure" in result.headers["Set-Cookie"]
+    assert result.headers["Strict-Transport-Security"].startswith("max-age=31536000")
 
 
 async def test_s8_a_probe_past_the_proxy_is_answered(proxied: Office) -> None:

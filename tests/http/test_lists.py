@@ -118,17 +118,17 @@ def test_a_limit_is_cut_to_the_maximum(given: str | None, expected: int) -> None
     ],
 )
 async def test_a_wrong_parameter_is_refused_by_name(front: Front, path: str, parameter: str) -> None:
-    told = await front.ask("GET", path)
+    response = await front.ask("GET", path)
 
-    assert (told.status, told.code) == (422, "FILTER_INVALID")
-    assert [error["parameter"] for error in told.json["errors"]] == [parameter]
+    assert (response.status, response.code) == (422, "FILTER_INVALID")
+    assert [error["parameter"] for error in response.json["errors"]] == [parameter]
 
 
 @pytest.mark.parametrize("given", ["x", "", "====", "ü", "A" * 500, "AAAA", "../.."])
 async def test_s73_a_cursor_nobody_wrote_is_refused(front: Front, given: str) -> None:
-    told = await front.ask("GET", PATH, params={"cursor": given})
+    response = await front.ask("GET", PATH, params={"cursor": given})
 
-    assert (told.status, told.code) == (400, "CURSOR_INVALID")
+    assert (response.status, response.code) == (400, "CURSOR_INVALID")
 
 
 async def cursor_of(front: Front, query: str = "limit=1") -> str:
@@ -140,24 +140,24 @@ async def cursor_of(front: Front, query: str = "limit=1") -> str:
 @pytest.mark.parametrize("key", [FOREIGN, LIVE])
 async def test_s73_a_cursor_of_another_tenant_or_mode_is_refused(front: Front, key: str) -> None:
     cursor = await cursor_of(front)
-    told = await front.ask("GET", f"{PATH}?cursor={cursor}", key)
+    response = await front.ask("GET", f"{PATH}?cursor={cursor}", key)
 
-    assert (told.status, told.code) == (400, "CURSOR_INVALID")
+    assert (response.status, response.code) == (400, "CURSOR_INVALID")
 
 
 @pytest.mark.parametrize("path", [f"{PATH}?status=APPROVED", f"{PATH}?subject_id=sim:approved", "/v1/audit?"])
 async def test_s73_a_cursor_of_another_list_or_filter_is_refused(front: Front, path: str) -> None:
     cursor = await cursor_of(front)
-    told = await front.ask("GET", f"{path}&cursor={cursor}")
+    response = await front.ask("GET", f"{path}&cursor={cursor}")
 
-    assert (told.status, told.code) == (400, "CURSOR_INVALID")
+    assert (response.status, response.code) == (400, "CURSOR_INVALID")
 
 
 async def test_a_cursor_may_go_on_with_another_limit(front: Front) -> None:
     cursor = await cursor_of(front)
-    told = await front.ask("GET", f"{PATH}?limit=50&cursor={cursor}")
+    response = await front.ask("GET", f"{PATH}?limit=50&cursor={cursor}")
 
-    assert (told.status, len(told.json["verifications"])) == (200, 1)
+    assert (response.status, len(response.json["verifications"])) == (200, 1)
 
 
 def test_a_cursor_leads_back_to_its_position() -> None:

@@ -33,7 +33,7 @@ def planted() -> Json:
 
 
 async def test_an_answer_is_one_line_with_these_keys(front: Front, logged: io.StringIO) -> None:
-    told = await front.submit()
+    response = await front.submit()
     (line,) = [line for line in lines(logged) if line["event"] == "http.answered"]
 
     assert set(line) == {
@@ -41,7 +41,7 @@ async def test_an_answer_is_one_line_with_these_keys(front: Front, logged: io.St
         "tenant_id",
     }  # fmt: skip
     assert (line["route"], line["status"], line["tenant_id"]) == (PATH, 201, ACME)
-    assert line["request_id"] == told.headers["X-Request-Id"]
+    assert line["request_id"] == response.headers["X-Request-Id"]
 
 
 async def test_a_path_with_a_value_is_logged_as_its_template(front: Front, logged: io.StringIO) -> None:
@@ -97,18 +97,18 @@ async def test_an_error_is_logged_as_its_kind_and_place(
     front: Front, logged: io.StringIO, error: Exception
 ) -> None:
     front.gateway.failing = error
-    told = await front.submit(planted())
+    response = await front.submit(planted())
 
     assert CANARY not in logged.getvalue()
-    assert CANARY.encode() not in told.body
+    assert CANARY.encode() not in response.body
 
 
 async def test_a_failure_names_its_request_and_its_place(front: Front, logged: io.StringIO) -> None:
     front.gateway.failing = RuntimeError(CANARY)
-    told = await front.submit()
+    response = await front.submit()
     (line,) = [line for line in lines(logged) if line["event"] == "http.failed"]
 
-    assert (line["error"], line["request_id"]) == ("RuntimeError", told.json["request_id"])
+    assert (line["error"], line["request_id"]) == ("RuntimeError", response.json["request_id"])
     assert line["tenant_id"] == ACME
     assert any("intake/verifications.py" in place for place in line["trace"])
 
@@ -117,9 +117,9 @@ async def test_a_damaged_record_is_not_shown_in_the_log(front: Front, logged: io
     submitted = (await front.submit()).json
     place = (ACME, RecordKind.VERIFICATION, submitted["verification_id"])
     object.__setattr__(front.shelves.records[place], "body", f'{{"subject": "{CANARY}"}}'.encode())
-    told = await front.ask("GET", f"{PATH}/{submitted['verification_id']}")
+    response = await front.ask("GET", f"{PATH}/{submitted['verification_id']}")
 
-    assert told.status == 500
+    assert response.status == 500
     assert CANARY not in logged.getvalue()
 
 
@@ -236,8 +236,8 @@ async def test_a_line_names_the_tenant_whose_record_is_in_work(logged: io.String
     await left_over
     log.info("behind")
 
-    told = {line["event"]: line.get("tenant_id") for line in lines(logged)}
-    assert told == {
+    tenants = {line["event"]: line.get("tenant_id") for line in lines(logged)}
+    assert tenants == {
         "inside": ACME, "within": GLOBEX, "library": ACME, "said": "ten_said", "left over": None,
         "behind": None,
     }  # fmt: skip

@@ -11,7 +11,7 @@ from schemas.people import Factor, Permission, Role
 from streams.ports.records import RecordKind
 from tests.builders import ACME, GLOBEX, NOW
 from tests.http.json_schema import Schemas
-from tests.http.support import TEST, Front, SignedIn, Told
+from tests.http.support import TEST, Front, Response, SignedIn
 
 PATH = "/v1/control/members"
 RESET = "/v1/control/password/reset"
@@ -24,12 +24,12 @@ async def rows_of(front: Front, action: str) -> list[AuditEvent]:
     return list(await front.stores.audit_log.page(ACME, AuditFilter(action=action), limit=50))
 
 
-async def patch(asking: SignedIn, member: SignedIn, **changes: Any) -> Told:
+async def patch(asking: SignedIn, member: SignedIn, **changes: Any) -> Response:
     """Change a member."""
     return await asking.ask("PATCH", f"{PATH}/{member.member.reviewer_id}", json=changes)
 
 
-async def reset(asking: SignedIn, member: SignedIn) -> Told:
+async def reset(asking: SignedIn, member: SignedIn) -> Response:
     """Ask for, or confirm, the reset of a factor."""
     return await asking.ask("POST", f"{PATH}/{member.member.reviewer_id}/reset-factor")
 
@@ -60,22 +60,26 @@ async def test_an_invited_member_sets_a_password_with_the_token_and_signs_in(fro
 async def test_an_invited_member_is_shown_as_it_is_kept(front: Front) -> None:
     owner = await front.sign_in()
 
-    told = (await owner.ask("POST", PATH, json=ADA)).json
+    response = (await owner.ask("POST", PATH, json=ADA)).json
     listed = (await owner.ask("GET", PATH)).json["members"]
 
-    assert (told["email"], told["name"], told["role"]) == ("ada.obi@acme.example", "Ada Obi", "REVIEWER")
-    assert (told["active"], told["password_set"], told["mfa_enrolled"]) == (True, False, False)
-    kept = {name: value for name, value in told.items() if not name.startswith("invitation")}
-    assert kept in listed
+    assert (response["email"], response["name"], response["role"]) == (
+        "ada.obi@acme.example",
+        "Ada Obi",
+        "REVIEWER",
+    )
+    assert (response["active"], response["password_set"], response["mfa_enrolled"]) == (True, False, False)
+    stored = {name: value for name, value in response.items() if not name.startswith("invitation")}
+    assert stored in listed
 
 
 async def test_an_invitation_writes_one_row_without_personal_data(front: Front) -> None:
     owner = await front.sign_in()
 
-    told = (await owner.ask("POST", PATH, json=ADA)).json
+    response = (await owner.ask("POST", PATH, json=ADA)).json
 
     (row,) = await rows_of(front, "member.invited")
-    assert (row.subject_id, row.actor_id) == (told["reviewer_id"], owner.member.reviewer_id)
+    assert (row.subject_id, row.actor_id) == (response["reviewer_id"], owner.member.reviewer_id)
     assert "obi" not in row.model_dump_json().lower()
 
 
@@ -96,18 +100,18 @@ async def test_a_key_used_for_another_invitation_is_refused(front: Front) -> Non
     await owner.ask("POST", PATH, json=ADA, headers=key)
 
     others = [ADA | {"email": "bo@acme.example"}, ADA | {"role": "AUDITOR"}]
-    told = [await owner.ask("POST", PATH, json=other, headers=key) for other in others]
+    responses = [await owner.ask("POST", PATH, json=other, headers=key) for other in others]
 
-    assert [one.code for one in told] == ["IDEMPOTENCY_KEY_REUSED"] * 2
+    assert [one.code for one in responses] == ["IDEMPOTENCY_KEY_REUSED"] * 2
 
 
 async def test_of_many_invitations_at_once_one_is_made(front: Front) -> None:
     owner, key = await front.sign_in(), {"Idempotency-Key": "ada"}
 
-    told = await asyncio.gather(*(owner.ask("POST", PATH, json=ADA, headers=key) for _ in range(10)))
+    responses = await asyncio.gather(*(owner.ask("POST", PATH, json=ADA, headers=key) for _ in range(10)))
 
-    assert sorted(one.status for one in told) == [200] * 9 + [201]
-    assert len({one.json["reviewer_id"] for one in told}) == 1
+    assert sorted(one.status for one in responses) == [200] * 9 + [201]
+    assert len({one.json["reviewer_id"] for one in responses}) == 1
 
 
 async def test_an_address_belongs_to_one_member_of_a_tenant(front: Front) -> None:
@@ -140,24 +144,24 @@ async def test_an_unusable_invitation_is_refused_where_it_is_wrong(
 ) -> None:
     owner = await front.sign_in()
 
-    told = await owner.ask("POST", PATH, json=ADA | changes)
+    response = await owner.ask("POST", PATH, json=ADA | changes)
 
-    assert (told.status, [*told.pointers]) == (422, [pointer])
+    assert (response.status, [*response.pointers]) == (422, [pointer])
 
 
 @pytest.mark.parametrize("role", [role for role in Role if role not in {Role.OWNER, Role.ADMIN}])
 async def test_s6_only_managers_of_members_come_near_them(front: Front, role: Role) -> None:
     person, other = await front.sign_in(role), await front.sign_in(Role.AUDITOR)
 
-    told = [
+    responses = [
         await person.ask("GET", PATH),
         await person.ask("POST", PATH, json=ADA),
         await patch(person, other, role="OWNER"),
         await reset(person, other),
     ]
 
-    assert [(one.status, one.code) for one in told] == [(403, "PERMISSION_DENIED")] * 4
-    assert Permission.MEMBERS_MANAGE in told[0].json["detail"]
+    assert [(one.status, one.code) for one in responses] == [(403, "PERMISSION_DENIED")] * 4
+    assert Permission.MEMBERS_MANAGE in responses[0].json["detail"]
 
 
 async def test_s6_an_api_key_manages_no_members(front: Front) -> None:
@@ -165,18 +169,18 @@ async def test_s6_an_api_key_manages_no_members(front: Front) -> None:
 
 
 async def test_s1_another_tenants_member_is_not_found(front: Front) -> None:
-    owner, stranger = await front.sign_in(), await front.sign_in(tenant_id=GLOBEX)
+    owner, outsider = await front.sign_in(), await front.sign_in(tenant_id=GLOBEX)
 
-    told = [await patch(owner, stranger, active=False), await reset(owner, stranger)]
+    responses = [await patch(owner, outsider, active=False), await reset(owner, outsider)]
     unknown = await owner.ask("PATCH", f"{PATH}/{derive_id('usr', 'nobody')}", json={"active": True})
 
-    assert [one.status for one in (*told, unknown)] == [404] * 3
+    assert [one.status for one in (*responses, unknown)] == [404] * 3
 
 
 async def test_s2_no_list_shows_another_tenants_members(front: Front) -> None:
-    owner, stranger = await front.sign_in(), await front.sign_in(tenant_id=GLOBEX)
+    owner, outsider = await front.sign_in(), await front.sign_in(tenant_id=GLOBEX)
 
-    assert stranger.member.reviewer_id not in (await owner.ask("GET", PATH)).body.decode()
+    assert outsider.member.reviewer_id not in (await owner.ask("GET", PATH)).body.decode()
 
 
 async def test_s5_a_member_is_shown_without_any_secret(front: Front) -> None:
@@ -188,14 +192,14 @@ async def test_s5_a_member_is_shown_without_any_secret(front: Front) -> None:
 
 
 async def test_s73_members_come_page_by_page_and_a_cursor_serves_its_tenant_alone(front: Front) -> None:
-    owner, stranger = await front.sign_in(), await front.sign_in(tenant_id=GLOBEX)
+    owner, outsider = await front.sign_in(), await front.sign_in(tenant_id=GLOBEX)
     for number in range(4):
         await owner.ask("POST", PATH, json=ADA | {"email": f"m{number}@acme.example"})
 
     first = (await owner.ask("GET", f"{PATH}?limit=3")).json
     cursor = first["next_cursor"]
     second = (await owner.ask("GET", f"{PATH}?limit=3&cursor={cursor}")).json
-    swapped = await stranger.ask("GET", f"{PATH}?cursor={cursor}")
+    swapped = await outsider.ask("GET", f"{PATH}?cursor={cursor}")
     altered = await owner.ask("GET", f"{PATH}?cursor={cursor.swapcase()}")
 
     ids = [member["reviewer_id"] for member in first["members"] + second["members"]]
@@ -244,20 +248,20 @@ async def test_a_suspension_voids_an_invitation(front: Front) -> None:
     for active in (False, True):
         await owner.ask("PATCH", f"{PATH}/{invited['reviewer_id']}", json={"active": active})
 
-    told = await front.ask(
+    response = await front.ask(
         "POST", RESET, None, json={"token": invited["invitation_token"], "new_password": PASSWORD},
         headers={"Origin": "https://id.example"},
     )  # fmt: skip
 
-    assert told.code == "CREDENTIALS_INVALID"
+    assert response.code == "CREDENTIALS_INVALID"
 
 
 async def test_a_change_without_a_difference_writes_nothing(front: Front) -> None:
     owner, person = await front.sign_in(), await front.sign_in(Role.AUDITOR)
 
-    told = await patch(owner, person, role="AUDITOR", active=True)
+    response = await patch(owner, person, role="AUDITOR", active=True)
 
-    assert told.status == 200
+    assert response.status == 200
     assert await rows_of(front, "member.") == []
 
 
@@ -278,9 +282,9 @@ async def test_the_last_active_owner_stays_one(front: Front, changes: dict[str, 
     suspended = await front.sign_in()
     await suspended.change_member(active=False)
 
-    told = await patch(owner, owner, **changes)
+    response = await patch(owner, owner, **changes)
 
-    assert (told.status, [*told.pointers]) == (422, [pointer])
+    assert (response.status, [*response.pointers]) == (422, [pointer])
 
 
 async def test_an_owner_may_leave_when_another_stays(front: Front) -> None:
@@ -293,27 +297,27 @@ async def test_an_owner_may_leave_when_another_stays(front: Front) -> None:
 async def test_of_owners_that_all_leave_at_once_one_stays(front: Front) -> None:
     owners = [await front.sign_in() for _ in range(6)]
 
-    told = await asyncio.gather(*(patch(one, one, active=False) for one in owners))
+    responses = await asyncio.gather(*(patch(one, one, active=False) for one in owners))
 
     listed = [
         await front.stores.records.get(ACME, RecordKind.REVIEWER, one.member.reviewer_id) for one in owners
     ]
-    assert sorted(one.status for one in told) == [200] * 5 + [422]
+    assert sorted(one.status for one in responses) == [200] * 5 + [422]
     assert sum(b'"active":true' in record.body for record in listed) == 1
 
 
 async def test_owners_that_suspend_each_other_at_once_leave_one(front: Front) -> None:
     one, other = await front.sign_in(), await front.sign_in()
 
-    told = await asyncio.gather(patch(one, other, active=False), patch(other, one, role="AUDITOR"))
+    responses = await asyncio.gather(patch(one, other, active=False), patch(other, one, role="AUDITOR"))
 
-    assert sorted(answer.status for answer in told) in ([200, 401], [200, 422])
+    assert sorted(answer.status for answer in responses) in ([200, 401], [200, 422])
 
 
 async def test_only_an_owner_makes_or_changes_an_owner(front: Front) -> None:
     admin, owner, other = await front.sign_in(Role.ADMIN), await front.sign_in(), await front.sign_in()
 
-    told = [
+    responses = [
         await admin.ask("POST", PATH, json=ADA | {"role": "OWNER"}),
         await patch(admin, admin, role="OWNER"),
         await patch(admin, owner, role="ADMIN"),
@@ -321,7 +325,7 @@ async def test_only_an_owner_makes_or_changes_an_owner(front: Front) -> None:
         await reset(admin, await with_factor(other)),
     ]
 
-    assert [(one.status, one.code) for one in told] == [(403, "PERMISSION_DENIED")] * 5
+    assert [(one.status, one.code) for one in responses] == [(403, "PERMISSION_DENIED")] * 5
 
 
 async def test_nobody_but_an_owner_takes_another_role(front: Front) -> None:
@@ -355,9 +359,9 @@ async def test_one_person_alone_resets_no_factor(front: Front) -> None:
     one = await front.sign_in()
     person = await with_factor(await front.sign_in(Role.REVIEWER))
 
-    told = [await reset(one, person) for _ in range(2)]
+    results = [await reset(one, person) for _ in range(2)]
 
-    assert [told[0].status, told[1].code] == [204, "SECOND_REVIEWER_MUST_DIFFER"]
+    assert [results[0].status, results[1].code] == [204, "SECOND_REVIEWER_MUST_DIFFER"]
     assert (await person.ask("GET", "/v1/control/mfa")).json["enrolled"]
 
 
@@ -368,15 +372,15 @@ async def test_nobody_resets_their_own_factor(front: Front) -> None:
     assert (await reset(one, one)).code == "SECOND_REVIEWER_MUST_DIFFER"
 
 
-async def test_the_wish_of_a_suspended_colleague_counts_no_more(front: Front) -> None:
+async def test_the_command_of_a_suspended_colleague_counts_no_more(front: Front) -> None:
     one, two = await front.sign_in(Role.ADMIN), await front.sign_in()
     person = await with_factor(await front.sign_in(Role.REVIEWER))
     await reset(one, person)
     await patch(two, one, active=False)
 
-    told = await reset(two, person)
+    result = await reset(two, person)
 
-    assert told.status == 204
+    assert result.status == 204
     assert (await person.ask("GET", "/v1/control/mfa")).json["enrolled"]
 
 
@@ -385,9 +389,9 @@ async def test_two_confirmations_at_once_reset_once(front: Front) -> None:
     person = await with_factor(await front.sign_in(Role.REVIEWER))
     await reset(people[0], person)
 
-    told = await asyncio.gather(*(reset(one, person) for one in people[1:]))
+    results = await asyncio.gather(*(reset(one, person) for one in people[1:]))
 
-    assert [one.status for one in told] == [204, 204]
+    assert [one.status for one in results] == [204, 204]
     assert len(await rows_of(front, "mfa.reset")) == 2
 
 
@@ -402,9 +406,9 @@ async def test_a_member_without_a_factor_has_nothing_to_reset(front: Front) -> N
 async def test_s16_a_write_from_elsewhere_is_refused(front: Front, origin: str | None) -> None:
     owner = await front.sign_in()
 
-    told = await owner.ask("POST", PATH, json=ADA, headers={"Origin": origin})
+    response = await owner.ask("POST", PATH, json=ADA, headers={"Origin": origin})
 
-    assert told.code == "ORIGIN_REFUSED"
+    assert response.code == "ORIGIN_REFUSED"
 
 
 async def test_answers_are_as_described(front: Front) -> None:
@@ -413,13 +417,13 @@ async def test_answers_are_as_described(front: Front) -> None:
     schemas = Schemas(document)
     await reset(owner, person)
 
-    told = {
+    responses = {
         ("post", PATH, "201"): await owner.ask("POST", PATH, json=ADA),
         ("get", PATH, "200"): await owner.ask("GET", PATH),
         ("patch", f"{PATH}/{{reviewer_id}}", "200"): await patch(owner, person, role="AUDITOR"),
     }
 
-    for (method, path, status), answer in told.items():
+    for (method, path, status), answer in responses.items():
         content = document["paths"][path][method]["responses"][status]["content"]
         described = content["application/json"]["schema"]
         assert [*schemas.complaints(answer.json, described)] == []

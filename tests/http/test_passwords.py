@@ -29,9 +29,9 @@ async def test_s14_a_changed_password_leaves_one_session_with_another_cookie(off
     browser, device = await office.enter_fully()
     other, before = await office.enter(), browser.cookie
 
-    told = await browser.ask("POST", CHANGE, json=changed())
+    response = await browser.ask("POST", CHANGE, json=changed())
 
-    assert (told.status, told.body) == (204, b"")
+    assert (response.status, response.body) == (204, b"")
     assert browser.cookie != before
     assert (await browser.ask("GET", SESSIONS)).status == 200
     assert (await other.ask("GET", CURRENT)).status == 401
@@ -44,9 +44,9 @@ async def test_s14_a_changed_password_leaves_one_session_with_another_cookie(off
 async def test_a_wrong_old_password_changes_nothing(office: Office) -> None:
     browser, _ = await office.enter_fully()
 
-    told = await browser.ask("POST", CHANGE, json=changed(WRONG))
+    response = await browser.ask("POST", CHANGE, json=changed(WRONG))
 
-    assert (told.status, told.code) == (401, "CREDENTIALS_INVALID")
+    assert (response.status, response.code) == (401, "CREDENTIALS_INVALID")
     assert (await office.browser().sign_in()).status == 201
 
 
@@ -57,10 +57,10 @@ async def test_a_wrong_old_password_changes_nothing(office: Office) -> None:
 async def test_s26_a_new_password_must_be_allowed(office: Office, new: str) -> None:
     browser, _ = await office.enter_fully()
 
-    told = await browser.ask("POST", CHANGE, json=changed(new=new))
+    response = await browser.ask("POST", CHANGE, json=changed(new=new))
 
-    assert (told.status, told.code) == (422, "VALIDATION_FAILED")
-    assert set(told.pointers) == {"/new_password"}
+    assert (response.status, response.code) == (422, "VALIDATION_FAILED")
+    assert set(response.pointers) == {"/new_password"}
     assert (await office.browser().sign_in()).status == 201
 
 
@@ -84,20 +84,20 @@ async def test_s26_a_password_of_128_characters_counts_whole(office: Office) -> 
 async def test_a_change_of_another_form_is_refused(office: Office, body: object, pointers: set[str]) -> None:
     browser, _ = await office.enter_fully()
 
-    told = await browser.ask("POST", CHANGE, json=body)
+    response = await browser.ask("POST", CHANGE, json=body)
 
-    assert (told.status, set(told.pointers)) == (422, pointers)
+    assert (response.status, set(response.pointers)) == (422, pointers)
 
 
 async def test_an_invitation_sets_the_first_password_and_the_factor_is_next(office: Office) -> None:
     member = await office.add("new@acme.example", None)
     token = await office.issue(member, TokenPurpose.INVITATION)
 
-    told = await office.browser().ask("POST", RESET, json={"token": token, "new_password": NEW})
+    response = await office.browser().ask("POST", RESET, json={"token": token, "new_password": NEW})
 
     browser = office.browser()
-    assert (told.status, told.body) == (204, b"")
-    assert "Set-Cookie" not in told.headers
+    assert (response.status, response.body) == (204, b"")
+    assert "Set-Cookie" not in response.headers
     assert (await browser.sign_in("new@acme.example", NEW)).status == 201
     assert (await browser.ask("GET", SESSIONS)).code == "MFA_REQUIRED"
 
@@ -105,10 +105,10 @@ async def test_an_invitation_sets_the_first_password_and_the_factor_is_next(offi
 async def test_a_token_is_good_once(office: Office) -> None:
     token = await office.issue(await office.add("new@acme.example"))
     body = {"token": token, "new_password": NEW}
-    told = [await office.browser().ask("POST", RESET, json=body) for _ in range(2)]
+    responses = [await office.browser().ask("POST", RESET, json=body) for _ in range(2)]
 
-    assert [one.status for one in told] == [204, 401]
-    assert told[1].code == "CREDENTIALS_INVALID"
+    assert [one.status for one in responses] == [204, 401]
+    assert responses[1].code == "CREDENTIALS_INVALID"
 
 
 async def test_a_reset_ends_every_session_and_bypasses_no_factor(office: Office) -> None:
@@ -129,9 +129,9 @@ async def test_a_reset_ends_every_session_and_bypasses_no_factor(office: Office)
 
 @pytest.mark.parametrize("token", ["x", "idt_" + "A" * 43, "idt_" + "A" * 190, "../../etc/passwd"])
 async def test_a_token_that_is_none_is_refused(office: Office, token: str) -> None:
-    told = await office.browser().ask("POST", RESET, json={"token": token, "new_password": NEW})
+    response = await office.browser().ask("POST", RESET, json={"token": token, "new_password": NEW})
 
-    assert (told.status, told.code) == (401, "CREDENTIALS_INVALID")
+    assert (response.status, response.code) == (401, "CREDENTIALS_INVALID")
 
 
 async def test_a_refused_password_leaves_the_token_good(office: Office) -> None:
@@ -139,26 +139,28 @@ async def test_a_refused_password_leaves_the_token_good(office: Office) -> None:
     refused = await office.browser().ask("POST", RESET, json={"token": token, "new_password": "password1234"})
 
     assert (refused.status, set(refused.pointers)) == (422, {"/new_password"})
-    told = await office.browser().ask("POST", RESET, json={"token": token, "new_password": NEW})
-    assert told.status == 204
+    response = await office.browser().ask("POST", RESET, json={"token": token, "new_password": NEW})
+    assert response.status == 204
 
 
 async def test_an_expired_token_is_refused(office: Office) -> None:
     token = await office.issue(await office.add("new@acme.example"))
     office.clock.wait(hours=1)
 
-    told = await office.browser().ask("POST", RESET, json={"token": token, "new_password": NEW})
+    response = await office.browser().ask("POST", RESET, json={"token": token, "new_password": NEW})
 
-    assert (told.status, told.code) == (401, "CREDENTIALS_INVALID")
+    assert (response.status, response.code) == (401, "CREDENTIALS_INVALID")
 
 
 async def test_another_site_resets_nothing(office: Office) -> None:
     token = await office.issue(await office.add("new@acme.example"))
     body = {"token": token, "new_password": NEW}
 
-    told = await office.browser().ask("POST", RESET, json=body, headers={"Origin": "https://evil.example"})
+    response = await office.browser().ask(
+        "POST", RESET, json=body, headers={"Origin": "https://evil.example"}
+    )
 
-    assert (told.status, told.code) == (403, "ORIGIN_REFUSED")
+    assert (response.status, response.code) == (403, "ORIGIN_REFUSED")
 
 
 async def test_no_password_and_no_token_is_in_a_log_or_the_store(office: Office, logged: io.StringIO) -> None:
@@ -167,5 +169,5 @@ async def test_no_password_and_no_token_is_in_a_log_or_the_store(office: Office,
     browser, _ = await office.enter_fully(EMAIL)
     await browser.ask("POST", CHANGE, json=changed(new="eleven copper pans"))
 
-    everywhere = logged.getvalue() + office.everything_kept()
+    everywhere = logged.getvalue() + office.stored_text()
     assert all(secret not in everywhere for secret in (token, NEW, PASSWORD, "eleven copper pans"))

@@ -1,4 +1,4 @@
-"""A decision that is not there yet: what the caller is told, and where it is found later (R8)."""
+"""A decision that is not there yet: what the caller is reported, and where it is found later (R8)."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -11,7 +11,7 @@ from schemas.ids import derive_id, drawn_at, encode_id, is_derived
 from schemas.problems import DecisionPending, ProblemCode
 from schemas.topics import Topic
 from schemas.verifications import VerificationDecided
-from tests.http.support import FOREIGN, PATH, Front, Told
+from tests.http.support import FOREIGN, PATH, Front, Response
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
@@ -22,12 +22,12 @@ def drawn(at: datetime) -> str:
     return encode_id("ver", UUID(int=milliseconds << 80 | 0x7 << 76 | 0x2 << 62 | 0xABCDEF))
 
 
-async def pending(front: Front, idempotency_key: str | None = None) -> Told:
+async def pending(front: Front, idempotency_key: str | None = None) -> Response:
     """Submit while the answer does not come."""
     front.gateway.failing = DecisionPending()
-    told = await front.submit(idempotency_key=idempotency_key)
+    response = await front.submit(idempotency_key=idempotency_key)
     front.gateway.failing = None
-    return told
+    return response
 
 
 async def arrive(front: Front) -> None:
@@ -42,52 +42,52 @@ async def arrive(front: Front) -> None:
 async def test_a_pending_verification_is_named_and_read_once_it_is_decided(
     front: Front, key: str | None
 ) -> None:
-    told = await pending(front, key)
-    path = f"{PATH}/{told.json['verification_id']}"
+    result = await pending(front, key)
+    path = f"{PATH}/{result.json['verification_id']}"
     before = await front.ask("GET", path)
     await arrive(front)
     after = await front.ask("GET", path)
 
-    assert (told.status, told.code) == (503, ProblemCode.DECISION_PENDING)
+    assert (result.status, result.code) == (503, ProblemCode.DECISION_PENDING)
     assert (before.status, before.headers.get("Retry-After")) == (404, "2")
     assert (after.status, "Retry-After" in after.headers) == (200, False)
-    assert after.json["verification_id"] == told.json["verification_id"]
+    assert after.json["verification_id"] == result.json["verification_id"]
 
 
 async def test_a_request_without_a_key_is_advised_to_read(front: Front) -> None:
-    told = (await pending(front)).json
+    answer = (await pending(front)).json
 
-    assert f"read it at {PATH}/{told['verification_id']}" in told["detail"]
+    assert f"read it at {PATH}/{answer['verification_id']}" in answer["detail"]
 
 
 async def test_a_request_with_a_key_is_advised_to_be_sent_again(front: Front) -> None:
-    told = (await pending(front, "order-1")).json
+    answer = (await pending(front, "order-1")).json
 
-    assert "send it again" in told["detail"]
-    assert "read it at" not in told["detail"]
+    assert "send it again" in answer["detail"]
+    assert "read it at" not in answer["detail"]
 
 
 async def test_a_route_that_heeds_no_key_advises_nobody_to_send_again(front: Front) -> None:
     front.gateway.failing = DecisionPending()
     person = await front.sign_in()
-    told = await person.ask(
+    response = await person.ask(
         "POST",
         f"/v1/verification-flows/{encode_id('vf', uuid7())}/publish",
         headers={"Idempotency-Key": "k"},
         json={},
     )
 
-    assert (told.status, told.code) == (503, ProblemCode.DECISION_PENDING)
-    assert "send it again" not in told.json["detail"]
-    assert "verification_id" not in told.json
+    assert (response.status, response.code) == (503, ProblemCode.DECISION_PENDING)
+    assert "send it again" not in response.json["detail"]
+    assert "verification_id" not in response.json
 
 
 async def test_another_tenant_learns_no_more_of_a_pending_verification_than_of_a_made_up_one(
     front: Front,
 ) -> None:
-    told = await pending(front)
+    result = await pending(front)
     await arrive(front)
-    theirs = await front.ask("GET", f"{PATH}/{told.json['verification_id']}", FOREIGN)
+    theirs = await front.ask("GET", f"{PATH}/{result.json['verification_id']}", FOREIGN)
     made_up = await front.ask("GET", f"{PATH}/{encode_id('ver', uuid7())}", FOREIGN)
 
     assert [(one.status, one.headers.get("Retry-After")) for one in (theirs, made_up)] == [(404, "2")] * 2
@@ -120,6 +120,6 @@ def test_the_time_of_an_id_is_when_it_was_drawn() -> None:
     assert drawn_at(encode_id("ver", UUID(int=latest))) is None  # later than a datetime can be
 
 
-def test_a_derived_id_is_told_from_a_drawn_one() -> None:
+def test_a_derived_id_is_distinguished_from_a_drawn_one() -> None:
     assert is_derived(derive_id("ver", "a"))
     assert not is_derived(drawn(NOW))

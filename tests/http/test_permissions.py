@@ -136,7 +136,7 @@ GET    /readyz                                                  anyone          
 empty body and ids that nobody has."""
 
 
-Told = tuple[int, str | None]
+Response = tuple[int, str | None]
 """Status, and the code of a problem."""
 
 
@@ -179,19 +179,19 @@ async def front() -> AsyncIterator[Front]:
         yield opened
 
 
-async def ask(front: Front, row: Row, token: str | None) -> Told:
+async def ask(front: Front, row: Row, token: str | None) -> Response:
     """Ask with a bearer token, or with nothing: status and code."""
     more: dict[str, Any] = {} if row.method == "GET" else {"json": {}}
-    told = await front.ask(row.method, row.concrete, token, **more)
-    return told.status, told.code if told.status >= 400 else None
+    response = await front.ask(row.method, row.concrete, token, **more)
+    return response.status, response.code if response.status >= 400 else None
 
 
-async def ask_as(front: Front, row: Row, role: Role, *, satisfied: bool = True, **more: str) -> Told:
+async def ask_as(front: Front, row: Row, role: Role, *, satisfied: bool = True, **more: str) -> Response:
     """Ask as a reviewer of a role: status and code."""
     person = await front.sign_in(role, satisfied=satisfied, **more)  # type: ignore[arg-type]  # a tenant id
     body: dict[str, Any] = {} if row.method == "GET" else {"json": {}}
-    told = await person.ask(row.method, row.concrete, **body)
-    return told.status, told.code if told.status >= 400 else None
+    response = await person.ask(row.method, row.concrete, **body)
+    return response.status, response.code if response.status >= 400 else None
 
 
 async def test_every_route_has_its_row(front: Front) -> None:
@@ -200,83 +200,85 @@ async def test_every_route_has_its_row(front: Front) -> None:
     assert served == {(row.method, row.path) for row in TABLE}
 
 
-def wrong(told: dict[Row, Told], expected: Callable[[Row], Told]) -> dict[str, tuple[Told, Told]]:
+def wrong(
+    responses: dict[Row, Response], expected: Callable[[Row], Response]
+) -> dict[str, tuple[Response, Response]]:
     """Return the rows that were answered otherwise than expected: what came, and what should have."""
     return {
         f"{row.method} {row.path}": (came, due)
-        for row, came in told.items()
+        for row, came in responses.items()
         if (came if (due := expected(row))[1] else (came[0], None)) != due
     }
 
 
-async def test_nobody_is_told_to_authenticate(front: Front) -> None:
-    told = {row: await ask(front, row, None) for row in TABLE}
+async def test_nobody_is_asked_to_authenticate(front: Front) -> None:
+    result = {row: await ask(front, row, None) for row in TABLE}
 
-    assert wrong(told, lambda row: (row.admitted if "anyone" in row.who else 401, None)) == {}
+    assert wrong(result, lambda row: (row.admitted if "anyone" in row.who else 401, None)) == {}
 
 
 @pytest.mark.parametrize("key", [TEST, FOREIGN, BARE])
 async def test_s6_a_tenant_key_opens_what_its_scopes_say(front: Front, key: str) -> None:
-    told = {row: await ask(front, row, key) for row in TABLE}
+    result = {row: await ask(front, row, key) for row in TABLE}
 
-    def expected(row: Row) -> Told:
+    def expected(row: Row) -> Response:
         if "anyone" in row.who or ("key" in row.who and (key != BARE or not row.who["key"])):
             return row.admitted, None
         if "key" in row.who:
             return 403, "PERMISSION_DENIED"
         return (403, "API_KEY_NOT_ALLOWED") if "person" in row.who else (401, None)
 
-    assert wrong(told, expected) == {}
+    assert wrong(result, expected) == {}
 
 
 @pytest.mark.parametrize("role", Role)
 async def test_s6_a_role_opens_what_its_permissions_say(front: Front, role: Role) -> None:
-    told = {row: await ask_as(front, row, role) for row in TABLE}
+    result = {row: await ask_as(front, row, role) for row in TABLE}
 
-    def expected(row: Row) -> Told:
+    def expected(row: Row) -> Response:
         needed = row.who.get("person")
         if "anyone" in row.who or needed in {"", "before-factor", *PERMISSIONS_OF[role]}:
             return row.admitted, None
         return (403, "PERMISSION_DENIED") if needed is not None else (401, "UNAUTHENTICATED")
 
-    assert wrong(told, expected) == {}
+    assert wrong(result, expected) == {}
 
 
 async def test_s1_another_tenants_reviewer_has_the_same_routes_and_nothing_in_them(front: Front) -> None:
-    told = {row: await ask_as(front, row, Role.OWNER, tenant_id=GLOBEX) for row in TABLE}
+    result = {row: await ask_as(front, row, Role.OWNER, tenant_id=GLOBEX) for row in TABLE}
 
-    def expected(row: Row) -> Told:
+    def expected(row: Row) -> Response:
         return (row.admitted if {"anyone", "person"} & row.who.keys() else 401), None
 
-    assert wrong(told, expected) == {}
+    assert wrong(result, expected) == {}
 
 
 async def test_s12_without_the_second_factor_almost_nothing_opens(front: Front) -> None:
-    told = {row: await ask_as(front, row, Role.OWNER, satisfied=False) for row in TABLE}
+    result = {row: await ask_as(front, row, Role.OWNER, satisfied=False) for row in TABLE}
 
-    def expected(row: Row) -> Told:
+    def expected(row: Row) -> Response:
         if "anyone" in row.who or row.who.get("person") == "before-factor":
             return row.admitted, None
         return (403, "MFA_REQUIRED") if "person" in row.who else (401, "UNAUTHENTICATED")
 
-    assert wrong(told, expected) == {}
+    assert wrong(result, expected) == {}
 
 
 async def test_s6_the_operators_token_opens_the_platform_and_nothing_else(front: Front) -> None:
-    told = {row: await ask(front, row, TOKEN) for row in TABLE}
+    result = {row: await ask(front, row, TOKEN) for row in TABLE}
 
-    def expected(row: Row) -> Told:
+    def expected(row: Row) -> Response:
         return (row.admitted if {"anyone", "operator"} & row.who.keys() else 401), None
 
-    assert wrong(told, expected) == {}
+    assert wrong(result, expected) == {}
 
 
 @pytest.mark.parametrize("token", [None, TOKEN, TEST])
 async def test_s32_without_the_setting_the_platform_does_not_exist(token: str | None) -> None:
     async with open_front() as front:
-        told = [await ask(front, row, token) for row in TABLE if "operator" in row.who]
+        results = [await ask(front, row, token) for row in TABLE if "operator" in row.who]
 
-    assert set(told) == {(404, "NOT_FOUND")}
+    assert set(results) == {(404, "NOT_FOUND")}
 
 
 async def test_every_route_that_writes_says_what_it_audits(front: Front) -> None:

@@ -1,4 +1,4 @@
-"""A refused text is told in words what it must be, and the command line refuses it in the same words."""
+"""A refused text is reported in words what it must be, and the command line refuses it in the same words."""
 
 import re
 from collections.abc import Callable, Coroutine, Iterator
@@ -56,10 +56,10 @@ async def test_no_request_is_refused_with_a_regular_expression(front: Front) -> 
 
 @pytest.mark.parametrize("subject", ["", "Ada Obi", "ä", "x" * 129])
 async def test_a_subject_is_refused_in_words(front: Front, subject: str) -> None:
-    told = await front.submit(build_body(subject))
+    response = await front.submit(build_body(subject))
 
-    assert (told.status, told.json["detail"]) == (422, SUBJECT)
-    assert told.pointers == {"/subject_id": "VALIDATION_FAILED"}
+    assert (response.status, response.json["detail"]) == (422, SUBJECT)
+    assert response.pointers == {"/subject_id": "VALIDATION_FAILED"}
 
 
 @pytest.mark.parametrize(
@@ -77,15 +77,15 @@ async def test_an_address_or_a_name_is_refused_in_words(
 ) -> None:
     body = {"email": "ada@acme.example", "name": "Ada", "role": "REVIEWER", **changes}
 
-    told = await (await front.sign_in()).ask("POST", "/v1/control/members", json=body)
+    response = await (await front.sign_in()).ask("POST", "/v1/control/members", json=body)
 
-    assert (told.status, told.json["detail"]) == (422, said)
+    assert (response.status, response.json["detail"]) == (422, said)
 
 
 async def test_a_wrong_kind_of_value_is_still_called_one(front: Front) -> None:
-    told = await front.submit({**build_body(), "subject_id": 7})
+    response = await front.submit({**build_body(), "subject_id": 7})
 
-    assert told.json["detail"] == "Input should be a valid string"
+    assert response.json["detail"] == "Input should be a valid string"
 
 
 Command = Callable[[Settings], Coroutine[Any, Any, dict[str, str]]]
@@ -132,6 +132,6 @@ async def test_a_command_refuses_what_the_interface_refuses_and_makes_nothing(
 
 async def test_the_interface_refuses_the_name_of_a_tenant_in_the_words_of_the_command() -> None:
     async with open_front(operator_token=SecretStr(TOKEN)) as front:
-        told = await front.ask("POST", "/v1/platform/tenants", TOKEN, json={"name": " "})
+        response = await front.ask("POST", "/v1/platform/tenants", TOKEN, json={"name": " "})
 
-    assert (told.status, told.json["detail"]) == (422, NAME)
+    assert (response.status, response.json["detail"]) == (422, NAME)

@@ -13,7 +13,7 @@ from schemas.ids import PLATFORM, TenantId, derive_id
 from streams.tenants.handler import CreateTenant
 from tests.builders import NOW
 from tests.http.json_schema import Schemas
-from tests.http.support import TEST, Front, Told, open_front
+from tests.http.support import TEST, Front, Response, open_front
 
 TOKEN = "operator-token-of-thirty-two-characters"  # noqa: S105 - a test's own
 TENANTS = "/v1/platform/tenants"
@@ -30,7 +30,7 @@ async def platform() -> AsyncIterator[Front]:
         yield opened
 
 
-async def operate(front: Front, method: str, path: str, body: Any = None, key: str | None = None) -> Told:
+async def operate(front: Front, method: str, path: str, body: Any = None, key: str | None = None) -> Response:
     """Ask as the operator."""
     more = {"json": body} if body is not None else {}
     headers = {"Idempotency-Key": key} if key is not None else {}
@@ -39,9 +39,9 @@ async def operate(front: Front, method: str, path: str, body: Any = None, key: s
 
 async def make(front: Front, name: str = "Initech") -> Any:
     """A new tenant."""
-    told = await operate(front, "POST", TENANTS, {"name": name})
-    assert told.status == 201, told.body
-    return told.json
+    response = await operate(front, "POST", TENANTS, {"name": name})
+    assert response.status == 201, response.body
+    return response.json
 
 
 def invitations(tenant: Any) -> str:
@@ -62,9 +62,9 @@ async def test_s32_a_missing_or_wrong_token_is_401(
     ["", "Bearer", f"Basic {TOKEN}", f"Bearer {TOKEN} x", f'Bearer "{TOKEN}"', f"Bearer \u00e9{TOKEN}"],
 )
 async def test_s32_only_the_token_itself_opens_the_platform(platform: Front, header: str) -> None:
-    told = await platform.ask("GET", TENANTS, None, headers={"Authorization": header})
+    response = await platform.ask("GET", TENANTS, None, headers={"Authorization": header})
 
-    assert told.status == 401
+    assert response.status == 401
 
 
 @pytest.mark.parametrize("token", [None, TOKEN, TEST])
@@ -73,14 +73,14 @@ async def test_s33_without_an_operator_a_route_is_as_unknown_as_any(
     front: Front, method: str, path: str, token: str | None
 ) -> None:
     unknown = await front.ask(method, "/v1/platform/nothing", token)
-    told = await front.ask(method, path, token)
+    response = await front.ask(method, path, token)
 
     mine, dated = {"instance", "request_id"}, {"X-Request-ID", "Content-Length", "Date"}
-    assert told.status == 404
-    assert {k: v for k, v in told.json.items() if k not in mine} == {
+    assert response.status == 404
+    assert {k: v for k, v in response.json.items() if k not in mine} == {
         k: v for k, v in unknown.json.items() if k not in mine
     }
-    assert {k: v for k, v in told.headers.items() if k not in dated} == {
+    assert {k: v for k, v in response.headers.items() if k not in dated} == {
         k: v for k, v in unknown.headers.items() if k not in dated
     }
 
@@ -119,23 +119,23 @@ async def test_a_tenant_is_made_and_listed(platform: Front) -> None:
 
 
 async def test_a_replayed_request_answers_the_first_tenant(platform: Front) -> None:
-    told = await asyncio.gather(
+    responses = await asyncio.gather(
         *(operate(platform, "POST", TENANTS, {"name": "Initech"}, "one") for _ in range(8))
     )
     again = await operate(platform, "POST", TENANTS, {"name": "Initech"}, "one")
     other = await operate(platform, "POST", TENANTS, {"name": "Hooli"}, "one")
 
-    assert sorted(one.status for one in told) == [200] * 7 + [201]
-    assert {one.json["tenant_id"] for one in told} == {again.json["tenant_id"]}
+    assert sorted(one.status for one in responses) == [200] * 7 + [201]
+    assert {one.json["tenant_id"] for one in responses} == {again.json["tenant_id"]}
     assert (again.headers["Idempotent-Replayed"], other.code) == ("true", "IDEMPOTENCY_KEY_REUSED")
 
 
-async def test_a_tenant_is_told_once_in_the_platforms_log_alone(platform: Front) -> None:
+async def test_a_tenant_is_reported_once_in_the_platforms_log_alone(platform: Front) -> None:
     made = await make(platform)
 
-    told = (await operate(platform, "GET", f"{AUDIT}?action=tenant.created")).json
+    response = (await operate(platform, "GET", f"{AUDIT}?action=tenant.created")).json
 
-    (row,) = told["events"]
+    (row,) = response["events"]
     assert (row["subject_id"], row["actor_type"], row["actor_id"]) == (
         made["tenant_id"], "OPERATOR", "operator",
     )  # fmt: skip
@@ -173,7 +173,7 @@ async def test_an_invited_owner_sets_a_password_and_signs_in(platform: Front) ->
     assert signed_in.json["reviewer"]["tenant_id"] == tenant["tenant_id"]
 
 
-async def test_an_owners_invitation_is_told_in_the_tenants_log(platform: Front) -> None:
+async def test_an_owners_invitation_is_reported_in_the_tenants_log(platform: Front) -> None:
     tenant = await make(platform)
 
     invited = (await operate(platform, "POST", invitations(tenant), OWNER)).json
@@ -189,22 +189,22 @@ async def test_an_owners_invitation_is_told_in_the_tenants_log(platform: Front) 
 async def test_a_replayed_invitation_shows_no_token(platform: Front) -> None:
     tenant = await make(platform)
 
-    told = [await operate(platform, "POST", invitations(tenant), OWNER, "one") for _ in range(2)]
+    responses = [await operate(platform, "POST", invitations(tenant), OWNER, "one") for _ in range(2)]
 
-    assert [one.status for one in told] == [201, 200]
-    assert told[1].json == told[0].json | {"invitation_token": None, "invitation_expires_at": None}
+    assert [one.status for one in responses] == [201, 200]
+    assert responses[1].json == responses[0].json | {"invitation_token": None, "invitation_expires_at": None}
 
 
 async def test_an_idempotency_key_is_each_tenants_own(platform: Front) -> None:
     tenants = [await make(platform, name) for name in ("Initech", "Hooli")]
     owners = [OWNER, OWNER | {"email": "bo@hooli.example"}]
 
-    told = [
+    responses = [
         await operate(platform, "POST", invitations(tenant), owner, "one")
         for tenant, owner in zip(tenants, owners, strict=True)
     ]
 
-    assert [one.status for one in told] == [201, 201]
+    assert [one.status for one in responses] == [201, 201]
 
 
 async def test_an_owner_of_nobody_is_not_invited(platform: Front) -> None:
@@ -212,9 +212,9 @@ async def test_an_owner_of_nobody_is_not_invited(platform: Front) -> None:
 
 
 async def test_an_invitation_names_no_role(platform: Front) -> None:
-    told = await operate(platform, "POST", invitations(await make(platform)), OWNER | {"role": "AUDITOR"})
+    response = await operate(platform, "POST", invitations(await make(platform)), OWNER | {"role": "AUDITOR"})
 
-    assert [*told.pointers] == ["/role"]
+    assert [*response.pointers] == ["/role"]
 
 
 async def test_the_platforms_log_is_filtered_and_paged_like_a_tenants(platform: Front) -> None:
@@ -237,23 +237,23 @@ async def test_s73_a_cursor_of_the_platforms_log_serves_no_tenant_and_no_other_f
         await make(platform, f"t{number}")
     cursor = (await operate(platform, "GET", f"{AUDIT}?limit=1")).json["next_cursor"]
 
-    told = [
+    responses = [
         await platform.ask("GET", f"/v1/audit?cursor={cursor}", TEST),
         await operate(platform, "GET", f"{AUDIT}?action=tenant.&cursor={cursor}"),
         await operate(platform, "GET", f"{TENANTS}?cursor={cursor}"),
         await operate(platform, "GET", f"{AUDIT}?cursor={cursor.swapcase()}"),
     ]
 
-    assert [(one.status, one.code) for one in told] == [(400, "CURSOR_INVALID")] * 4
+    assert [(one.status, one.code) for one in responses] == [(400, "CURSOR_INVALID")] * 4
 
 
 async def test_the_platforms_log_is_exported_as_csv(platform: Front) -> None:
     made = await make(platform)
 
-    told = await platform.ask("GET", AUDIT, TOKEN, headers={"Accept": "text/csv"})
+    response = await platform.ask("GET", AUDIT, TOKEN, headers={"Accept": "text/csv"})
 
-    assert told.headers["Content-Type"].startswith("text/csv")
-    assert made["tenant_id"] in told.body.decode()
+    assert response.headers["Content-Type"].startswith("text/csv")
+    assert made["tenant_id"] in response.body.decode()
 
 
 async def test_s2_no_tenant_sees_the_platforms_log(platform: Front) -> None:
@@ -276,7 +276,7 @@ async def test_answers_are_as_described(platform: Front) -> None:
     document = (await platform.ask("GET", "/v1/openapi.json", None)).json
     schemas, tenant = Schemas(document), await make(platform)
 
-    told = {
+    response = {
         ("post", TENANTS, "201"): await operate(platform, "POST", TENANTS, {"name": "Hooli"}),
         ("get", TENANTS, "200"): await operate(platform, "GET", TENANTS),
         ("post", f"{TENANTS}/{{tenant_id}}/owner-invitations", "201"): await operate(
@@ -285,7 +285,7 @@ async def test_answers_are_as_described(platform: Front) -> None:
         ("get", AUDIT, "200"): await operate(platform, "GET", AUDIT),
     }
 
-    for (method, path, status), answer in told.items():
+    for (method, path, status), answer in response.items():
         content = document["paths"][path][method]["responses"][status]["content"]
         described = content["application/json"]["schema"]
         assert [*schemas.complaints(answer.json, described)] == []

@@ -21,7 +21,7 @@ from schemas.problems import (
     VeristreamError,
 )
 from tests.builders import ACME
-from tests.http.support import BARE, BASE_URL, PATH, Front, Told, build_body
+from tests.http.support import BARE, BASE_URL, PATH, Front, Response, build_body
 
 ALWAYS = {
     "X-Content-Type-Options": "nosniff",
@@ -32,13 +32,13 @@ ALWAYS = {
 }
 
 
-async def failing(front: Front, error: Exception) -> Told:
+async def failing(front: Front, error: Exception) -> Response:
     """The answer when the log fails."""
     front.gateway.failing = error
     return await front.submit()
 
 
-WAYS: dict[str, tuple[Callable[[Front], Awaitable[Told]], ProblemCode]] = {
+WAYS: dict[str, tuple[Callable[[Front], Awaitable[Response]], ProblemCode]] = {
     "no key": (lambda f: f.ask("GET", PATH, None), ProblemCode.UNAUTHENTICATED),
     "no scope": (lambda f: f.ask("GET", PATH, BARE), ProblemCode.PERMISSION_DENIED),
     "no route": (lambda f: f.ask("GET", "/v2/nothing"), ProblemCode.NOT_FOUND),
@@ -59,13 +59,13 @@ WAYS: dict[str, tuple[Callable[[Front], Awaitable[Told]], ProblemCode]] = {
 
 @pytest.mark.parametrize(("way", "code"), WAYS.values(), ids=WAYS.keys())
 async def test_a_problem_has_its_form(
-    front: Front, way: Callable[[Front], Awaitable[Told]], code: ProblemCode
+    front: Front, way: Callable[[Front], Awaitable[Response]], code: ProblemCode
 ) -> None:
-    told = await way(front)
-    body = told.json
+    result = await way(front)
+    body = result.json
 
-    assert told.headers["Content-Type"] == "application/problem+json"
-    assert (body["code"], told.status, body["status"]) == (code, STATUS_OF[code], STATUS_OF[code])
+    assert result.headers["Content-Type"] == "application/problem+json"
+    assert (body["code"], result.status, body["status"]) == (code, STATUS_OF[code], STATUS_OF[code])
     assert body["type"] == f"{BASE_URL}/problems/{kebab(code)}"
     assert body["title"] == TEXT_OF[code][0]
     assert {"detail", "instance", "request_id"} <= set(body)
@@ -74,35 +74,35 @@ async def test_a_problem_has_its_form(
 
 @pytest.mark.parametrize("way", [way for way, _ in WAYS.values()], ids=WAYS.keys())
 async def test_every_answer_has_its_id_and_the_standing_headers(
-    front: Front, way: Callable[[Front], Awaitable[Told]]
+    front: Front, way: Callable[[Front], Awaitable[Response]]
 ) -> None:
-    told = await way(front)
+    result = await way(front)
 
-    assert told.headers["X-Request-Id"] == told.json["request_id"]
-    assert re.fullmatch(ID_PATTERN, told.json["request_id"])
-    assert {name: told.headers[name] for name in ALWAYS} == ALWAYS
-    assert "frame-ancestors 'none'" in told.headers["Content-Security-Policy"]
+    assert result.headers["X-Request-Id"] == result.json["request_id"]
+    assert re.fullmatch(ID_PATTERN, result.json["request_id"])
+    assert {name: result.headers[name] for name in ALWAYS} == ALWAYS
+    assert "frame-ancestors 'none'" in result.headers["Content-Security-Policy"]
 
 
 @pytest.mark.parametrize("path", [PATH, "/v1/reason-codes", "/livez", "/readyz", "/problems/not-found"])
 async def test_good_answers_have_the_standing_headers_too(front: Front, path: str) -> None:
-    told = await front.ask("GET", path)
+    response = await front.ask("GET", path)
 
-    assert told.status == 200
-    assert {name: told.headers[name] for name in ALWAYS} == ALWAYS
+    assert response.status == 200
+    assert {name: response.headers[name] for name in ALWAYS} == ALWAYS
 
 
 async def test_the_request_id_is_the_audit_logs_correlation_id(front: Front) -> None:
     submitted = await front.submit()
-    told = await front.ask("GET", f"/v1/audit?correlation_id={submitted.headers['X-Request-Id']}")
+    response = await front.ask("GET", f"/v1/audit?correlation_id={submitted.headers['X-Request-Id']}")
 
-    assert [row["action"] for row in told.json["events"]] == ["verification.evaluated"]
+    assert [row["action"] for row in response.json["events"]] == ["verification.evaluated"]
 
 
 async def test_a_request_id_is_never_taken_from_the_caller(front: Front) -> None:
-    told = await front.ask("GET", PATH, headers={"X-Request-Id": "mine"})
+    response = await front.ask("GET", PATH, headers={"X-Request-Id": "mine"})
 
-    assert told.headers["X-Request-Id"] != "mine"
+    assert response.headers["X-Request-Id"] != "mine"
 
 
 def test_every_code_has_its_text() -> None:
@@ -111,17 +111,19 @@ def test_every_code_has_its_text() -> None:
 
 @pytest.mark.parametrize("code", ProblemCode)
 async def test_every_problems_address_leads_to_its_explanation(front: Front, code: ProblemCode) -> None:
-    told = await front.ask("GET", f"/problems/{kebab(code)}", None)
+    response = await front.ask("GET", f"/problems/{kebab(code)}", None)
 
-    assert (told.status, told.json["code"], told.json["status"]) == (200, code, STATUS_OF[code])
+    assert (response.status, response.json["code"], response.json["status"]) == (200, code, STATUS_OF[code])
 
 
 async def test_a_browser_gets_a_page_without_scripts(front: Front) -> None:
-    told = await front.ask("GET", "/problems/rate-limited", None, headers={"Accept": "text/html,*/*;q=0.8"})
+    response = await front.ask(
+        "GET", "/problems/rate-limited", None, headers={"Accept": "text/html,*/*;q=0.8"}
+    )
 
-    assert told.headers["Content-Type"].startswith("text/html")
-    assert b"RATE_LIMITED" in told.body
-    assert b"<script" not in told.body
+    assert response.headers["Content-Type"].startswith("text/html")
+    assert b"RATE_LIMITED" in response.body
+    assert b"<script" not in response.body
 
 
 def problem(code: ProblemCode, pointer: str) -> FieldProblem:
@@ -149,12 +151,12 @@ def test_of_several_codes_none_stands_at_the_top() -> None:
 
 
 def conditions(kind: type[VeristreamError] = VeristreamError) -> list[type[VeristreamError]]:
-    """Every condition the house knows by name that reaches a caller."""
+    """Every condition the deployment knows by name that reaches a caller."""
     found = [kind, *(one for below in kind.__subclasses__() for one in conditions(below))]
     return [one for one in found if one.__module__ in {"schemas.problems", "streams.ports.errors"}]
 
 
-SPOKEN_FOR = {"VeristreamError", "Refused", "EngineFailed", "KeyRefused", "KeyNotHeld"}
+SPOKEN_FOR = {"VeristreamError", "Refused", "EngineFailed", "KeyRefused", "KeyUnavailable"}
 """The root, what carries its own code, what no engine lets out, a kind of `Unauthenticated` that names whose
 key it is, and what a front cannot meet because it holds every key."""
 

@@ -1,4 +1,4 @@
-"""A key may ask so often a minute, and is told how it stands."""
+"""A key may ask so often a minute, and is reported how it stands."""
 
 import re
 
@@ -17,9 +17,9 @@ def ask(limiter: RateLimiter, key: str, now: float, limit: str = "key") -> Stand
 
 def test_a_window_allows_its_quota_and_no_more() -> None:
     limiter = RateLimiter(RateLimits(key=3))
-    told = [ask(limiter, "a", 1.0).exceeded for _ in range(5)]
+    results = [ask(limiter, "a", 1.0).exceeded for _ in range(5)]
 
-    assert told == [False, False, False, True, True]
+    assert results == [False, False, False, True, True]
 
 
 def test_a_window_ends_a_minute_after_it_was_opened() -> None:
@@ -88,21 +88,21 @@ def test_any_other_setting_is_refused(setting: str) -> None:
 
 async def test_a_key_over_its_limit_is_429_until_the_window_ends() -> None:
     async with open_front(rate_limits=RateLimits(key=2)) as front:
-        told = [await front.ask("GET", PATH) for _ in range(3)]
+        responses = [await front.ask("GET", PATH) for _ in range(3)]
 
-    assert [one.status for one in told] == [200, 200, 429]
-    assert told[2].code == "RATE_LIMITED"
-    assert told[2].json["type"].endswith("/problems/rate-limited")
-    (told_t,) = re.findall(r'"key";r=0;t=(\d+)', told[2].headers["RateLimit"])
-    assert int(told[2].headers["Retry-After"]) >= int(told_t)
+    assert [one.status for one in responses] == [200, 200, 429]
+    assert responses[2].code == "RATE_LIMITED"
+    assert responses[2].json["type"].endswith("/problems/rate-limited")
+    (reported_t,) = re.findall(r'"key";r=0;t=(\d+)', responses[2].headers["RateLimit"])
+    assert int(responses[2].headers["Retry-After"]) >= int(reported_t)
 
 
 async def test_every_answer_tells_how_the_key_stands() -> None:
     async with open_front(rate_limits=RateLimits(key=5)) as front:
-        told = await front.ask("GET", PATH)
+        response = await front.ask("GET", PATH)
 
-    assert told.headers["RateLimit-Policy"] == '"key";q=5;w=60, "tenant";q=1200;w=60'
-    assert told.headers["RateLimit"] == '"key";r=4;t=60, "tenant";r=1199;t=60'
+    assert response.headers["RateLimit-Policy"] == '"key";q=5;w=60, "tenant";q=1200;w=60'
+    assert response.headers["RateLimit"] == '"key";r=4;t=60, "tenant";r=1199;t=60'
 
 
 async def test_submitting_has_a_limit_of_its_own() -> None:
@@ -115,18 +115,18 @@ async def test_submitting_has_a_limit_of_its_own() -> None:
 
 async def test_one_keys_limit_is_not_anothers() -> None:
     async with open_front(rate_limits=RateLimits(key=1)) as front:
-        told = [(await front.ask("GET", PATH, key)).status for key in ("idv_test_acme", FOREIGN)]
+        responses = [(await front.ask("GET", PATH, key)).status for key in ("idv_test_acme", FOREIGN)]
 
-    assert told == [200, 200]
+    assert responses == [200, 200]
 
 
 async def test_a_refused_request_is_counted_before_its_body_is_read() -> None:
     async with open_front(rate_limits=RateLimits(verifications=1)) as front:
         await front.ask("POST", PATH, data=b"{", headers={"Content-Type": "application/json"})
-        told = await front.submit()
+        response = await front.submit()
 
-    assert told.status == 429
+    assert response.status == 429
 
 
-async def test_without_limits_nothing_is_told(front: Front) -> None:
+async def test_without_limits_nothing_is_reported(front: Front) -> None:
     assert "RateLimit" not in (await front.ask("GET", PATH)).headers

@@ -30,7 +30,7 @@ class Clock:
 
 
 @dataclass(slots=True)
-class House:
+class Deployment:
     """A front that knows real keys, and the means to make and end them."""
 
     front: Front
@@ -50,53 +50,53 @@ class House:
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[House]:
+async def deployment() -> AsyncIterator[Deployment]:
     """A front over real keys."""
     clock = Clock()
     async with open_front(knowing=lambda stores: Authenticate(stores.records, PEPPER, clock)) as front:
-        yield House(front, clock)
+        yield Deployment(front, clock)
 
 
-async def test_a_new_key_opens_its_tenants_routes(house: House) -> None:
-    _, key = await house.make()
+async def test_a_new_key_opens_its_tenants_routes(deployment: Deployment) -> None:
+    _, key = await deployment.make()
 
-    assert await house.status(key) == 200
-
-
-async def test_a_mistyped_key_opens_nothing(house: House) -> None:
-    _, key = await house.make()
-
-    assert await house.status(key[:-1] + ("a" if key[-1] != "a" else "b")) == 401
+    assert await deployment.status(key) == 200
 
 
-async def test_a_revoked_key_is_refused_at_the_next_request(house: House) -> None:
-    kept, key = await house.make()
-    before = await house.status(key)
-    await RevokeKey(house.front.stores.records, house.front.stores.journal.commit, house.clock)(
-        ACME, kept.key_id
-    )
+async def test_a_mistyped_key_opens_nothing(deployment: Deployment) -> None:
+    _, key = await deployment.make()
 
-    assert (before, await house.status(key)) == (200, 401)
+    assert await deployment.status(key[:-1] + ("a" if key[-1] != "a" else "b")) == 401
 
 
-async def test_a_key_ends_when_it_expires(house: House) -> None:
-    _, key = await house.make(expires_at=house.clock() + timedelta(hours=1))
-    before = await house.status(key)
-    house.clock.ahead = timedelta(hours=2)
+async def test_a_revoked_key_is_refused_at_the_next_request(deployment: Deployment) -> None:
+    stored, key = await deployment.make()
+    before = await deployment.status(key)
+    await RevokeKey(
+        deployment.front.stores.records, deployment.front.stores.journal.commit, deployment.clock
+    )(ACME, stored.key_id)
 
-    assert (before, await house.status(key)) == (200, 401)
-
-
-async def test_a_key_from_elsewhere_is_refused(house: House) -> None:
-    _, key = await house.make(allowed_cidrs=[ip_network("192.0.2.0/24")])
-
-    assert await house.status(key) == 401
+    assert (before, await deployment.status(key)) == (200, 401)
 
 
-async def test_a_key_of_another_tenant_sees_none_of_it(house: House) -> None:
-    (_, own), (_, foreign) = await house.make(), await house.make(GLOBEX)
-    submitted = await house.front.submit(key=own)
+async def test_a_key_ends_when_it_expires(deployment: Deployment) -> None:
+    _, key = await deployment.make(expires_at=deployment.clock() + timedelta(hours=1))
+    before = await deployment.status(key)
+    deployment.clock.ahead = timedelta(hours=2)
+
+    assert (before, await deployment.status(key)) == (200, 401)
+
+
+async def test_a_key_from_elsewhere_is_refused(deployment: Deployment) -> None:
+    _, key = await deployment.make(allowed_cidrs=[ip_network("192.0.2.0/24")])
+
+    assert await deployment.status(key) == 401
+
+
+async def test_a_key_of_another_tenant_sees_none_of_it(deployment: Deployment) -> None:
+    (_, own), (_, foreign) = await deployment.make(), await deployment.make(GLOBEX)
+    submitted = await deployment.front.submit(key=own)
     path = f"{PATH}/{submitted.json['verification_id']}"
 
-    assert (await house.front.ask("GET", path, own)).status == 200
-    assert (await house.front.ask("GET", path, foreign)).status == 404
+    assert (await deployment.front.ask("GET", path, own)).status == 200
+    assert (await deployment.front.ask("GET", path, foreign)).status == 404

@@ -21,9 +21,9 @@ UNCERTAIN = "sim:review:FACE_MATCH_UNCERTAIN"
 
 async def open_case(front: Front, subject: str = UNCERTAIN) -> tuple[dict[str, Any], str]:
     """A verification that needs a person: the verification, and the path of its case."""
-    told = await front.submit(build_body(subject), TEST)
-    assert told.json["status"] == "REVIEW_REQUIRED"
-    return told.json, f"{PATH}/{told.json['review_case_id']}"
+    response = await front.submit(build_body(subject), TEST)
+    assert response.json["status"] == "REVIEW_REQUIRED"
+    return response.json, f"{PATH}/{response.json['review_case_id']}"
 
 
 async def set_up(front: Front, **settings: Any) -> None:
@@ -48,10 +48,14 @@ async def test_a_conclusion_changes_the_verification_its_row_and_its_decision(fr
     verification, case = await open_case(front)
     reviewer = await front.sign_in(Role.REVIEWER)
 
-    told = await conclude(reviewer, case, "REJECT", reason_codes=["FACE_MISMATCH"])
+    result = await conclude(reviewer, case, "REJECT", reason_codes=["FACE_MISMATCH"])
 
-    assert (told.status, told.json["status"], told.json["review_status"]) == (200, "CONCLUDED", "OVERTURNED")
-    assert told.json["conclusion"]["reviewer_id"] == reviewer.member.reviewer_id
+    assert (result.status, result.json["status"], result.json["review_status"]) == (
+        200,
+        "CONCLUDED",
+        "OVERTURNED",
+    )
+    assert result.json["conclusion"]["reviewer_id"] == reviewer.member.reviewer_id
     after = (await front.ask("GET", f"/v1/verifications/{verification['verification_id']}")).json
     assert (after["status"], after["decision"], after["review_status"]) == ("REJECTED", "BLOCK", "OVERTURNED")
     assert [reason["code"] for reason in after["reasons"]] == ["REVIEWER_REJECTED", "FACE_MISMATCH"]
@@ -67,19 +71,19 @@ async def test_a_conclusion_changes_the_verification_its_row_and_its_decision(fr
 async def test_the_review_status_speaks_of_the_recommendation(front: Front, outcome: str, said: str) -> None:
     _, case = await open_case(front)
 
-    told = await conclude(await front.sign_in(Role.REVIEWER), case, outcome)
+    response = await conclude(await front.sign_in(Role.REVIEWER), case, outcome)
 
-    assert (told.json["recommendation"], told.json["review_status"]) == ("APPROVED", said)
+    assert (response.json["recommendation"], response.json["review_status"]) == ("APPROVED", said)
 
 
 async def test_s74_fifty_conclude_at_once_and_one_does(front: Front) -> None:
     _, case = await open_case(front)
     reviewers = [await front.sign_in(Role.REVIEWER) for _ in range(50)]
 
-    told = await asyncio.gather(*(conclude(one, case) for one in reviewers))
+    results = await asyncio.gather(*(conclude(one, case) for one in reviewers))
 
-    assert sorted(one.status for one in told) == [200] + [409] * 49
-    assert {one.code for one in told if one.status == 409} == {"CASE_ALREADY_CONCLUDED"}
+    assert sorted(one.status for one in results) == [200] + [409] * 49
+    assert {one.code for one in results if one.status == 409} == {"CASE_ALREADY_CONCLUDED"}
     assert (await actions(front)).count("case.concluded") == 1
 
 
@@ -105,10 +109,10 @@ async def test_a_case_is_given_to_an_active_member_only(front: Front) -> None:
     lead, other = await front.sign_in(Role.COMPLIANCE_LEAD), await front.sign_in(Role.REVIEWER)
     foreign = await front.sign_in(tenant_id=GLOBEX)
 
-    told = await lead.ask("POST", f"{case}/assign", json={"reviewer_id": other.member.reviewer_id})
+    response = await lead.ask("POST", f"{case}/assign", json={"reviewer_id": other.member.reviewer_id})
     wrong = await lead.ask("POST", f"{case}/assign", json={"reviewer_id": foreign.member.reviewer_id})
 
-    assert told.json["assignee"] == other.member.reviewer_id
+    assert response.json["assignee"] == other.member.reviewer_id
     assert (wrong.status, list(wrong.pointers)) == (422, ["/reviewer_id"])
 
 
@@ -157,14 +161,14 @@ async def test_s74_only_a_pending_case_is_concluded(front: Front) -> None:
     before = (await front.ask("GET", f"/v1/verifications/{verification['verification_id']}")).body
     assign = {"reviewer_id": lead.member.reviewer_id}
 
-    told = [
+    results = [
         await conclude(who, case, outcome) for who in (reviewer, lead) for outcome in ("APPROVE", "REJECT")
     ]
-    told += [await lead.ask("POST", f"{case}/{verb}", json={}) for verb in ("claim", "release")]
-    told.append(await lead.ask("POST", f"{case}/assign", json=assign))
-    told.append(await lead.ask("POST", f"{case}/escalate", json={"note": "x"}))
+    results += [await lead.ask("POST", f"{case}/{verb}", json={}) for verb in ("claim", "release")]
+    results.append(await lead.ask("POST", f"{case}/assign", json=assign))
+    results.append(await lead.ask("POST", f"{case}/escalate", json={"note": "x"}))
 
-    assert {(one.status, one.code) for one in told} == {(409, "CASE_ALREADY_CONCLUDED")}
+    assert {(one.status, one.code) for one in results} == {(409, "CASE_ALREADY_CONCLUDED")}
     assert (await front.ask("GET", f"/v1/verifications/{verification['verification_id']}")).body == before
     assert await actions(front) == ["case.opened", "case.concluded"]
 
@@ -175,9 +179,9 @@ async def test_s74_what_was_not_finally_decided_cannot_be_appealed(front: Front,
     lead = await front.sign_in(Role.COMPLIANCE_LEAD)
 
     path = f"/v1/control/verifications/{made['verification_id']}/appeal"
-    told = await lead.ask("POST", path, json={"note": "x"})
+    response = await lead.ask("POST", path, json={"note": "x"})
 
-    assert (told.status, told.code, list(told.pointers)) == (422, "VALIDATION_FAILED", [""])
+    assert (response.status, response.code, list(response.pointers)) == (422, "VALIDATION_FAILED", [""])
     assert "case.opened" not in (await actions(front))[made["status"] == "REVIEW_REQUIRED" :]
 
 
@@ -185,9 +189,9 @@ async def test_s74_only_a_concluded_case_is_reopened(front: Front) -> None:
     _, case = await open_case(front)
     lead = await front.sign_in(Role.COMPLIANCE_LEAD)
 
-    told = await lead.ask("POST", f"{case}/reopen", json={"note": "x"})
+    response = await lead.ask("POST", f"{case}/reopen", json={"note": "x"})
 
-    assert (told.status, told.code, list(told.pointers)) == (422, "VALIDATION_FAILED", [""])
+    assert (response.status, response.code, list(response.pointers)) == (422, "VALIDATION_FAILED", [""])
 
 
 @pytest.mark.parametrize("called", ["reviewer_id", "email", "EMAIL"])
@@ -196,9 +200,9 @@ async def test_s74_nobody_concludes_a_case_about_themselves(front: Front, called
     own = getattr(oneself.member, called.lower())
     _, case = await open_case(front, f"{UNCERTAIN}@{own.upper() if called.isupper() else own}")
 
-    told = [await conclude(oneself, case, outcome) for outcome in ("APPROVE", "REJECT")]
+    results = [await conclude(oneself, case, outcome) for outcome in ("APPROVE", "REJECT")]
 
-    assert {(one.status, one.code) for one in told} == {(403, "PERMISSION_DENIED")}
+    assert {(one.status, one.code) for one in results} == {(403, "PERMISSION_DENIED")}
     assert await actions(front) == ["case.opened"]
     assert (await conclude(colleague, case)).status == 200
 
@@ -241,11 +245,11 @@ async def test_a_case_is_reopened_by_who_may_overturn(front: Front) -> None:
     await conclude(reviewer, case, "REJECT")
 
     denied = await reviewer.ask("POST", f"{case}/reopen", json={"note": "Hm."})
-    told = await lead.ask("POST", f"{case}/reopen", json={"note": "Hm."})
+    response = await lead.ask("POST", f"{case}/reopen", json={"note": "Hm."})
     refused, done = await conclude(reviewer, case), await conclude(lead, case)
 
-    assert (denied.status, told.status) == (403, 200)
-    assert (told.json["status"], told.json["review_status"]) == ("OPEN", "PENDING")
+    assert (denied.status, response.status) == (403, 200)
+    assert (response.json["status"], response.json["review_status"]) == ("OPEN", "PENDING")
     assert (refused.status, done.json["status"]) == (403, "CONCLUDED")
 
 
@@ -263,12 +267,12 @@ async def test_asking_the_subject_again_opens_a_session_and_leaves_the_review_pe
     nameless = await conclude(owner, case, "REQUEST_INPUT")
     drafted = await conclude(owner, case, "REQUEST_INPUT", flow_id=flow)
     await owner.ask("POST", f"/v1/verification-flows/{flow}/publish")
-    told = await conclude(owner, case, "REQUEST_INPUT", flow_id=flow)
+    result = await conclude(owner, case, "REQUEST_INPUT", flow_id=flow)
 
     assert (nameless.status, list(nameless.pointers)) == (422, ["/flow_id"])
     assert (drafted.status, drafted.code) == (409, "FLOW_NOT_PUBLISHED")
-    assert (told.json["status"], told.json["review_status"]) == ("CONCLUDED", "PENDING")
-    session = told.json["conclusion"]["session_id"]
+    assert (result.json["status"], result.json["review_status"]) == ("CONCLUDED", "PENDING")
+    session = result.json["conclusion"]["session_id"]
     opened = (await front.ask("GET", f"/v1/verification-sessions/{session}", TEST)).json
     assert (opened["status"], opened["subject_id"], opened["flow_id"]) == ("CREATED", UNCERTAIN, flow)
     after = (await front.ask("GET", f"/v1/verifications/{verification['verification_id']}")).json
@@ -280,12 +284,12 @@ async def test_what_is_written_about_a_subject_is_kept_sealed_and_shown_opened(f
     reviewer = await front.sign_in(Role.REVIEWER)
     words = "Mrs Canary called."
 
-    told = await reviewer.ask("POST", f"{case}/notes", json={"text": words})
+    response = await reviewer.ask("POST", f"{case}/notes", json={"text": words})
     await reviewer.ask("POST", f"{case}/escalate", json={"note": words})
 
-    kept = [record.body for record in front.shelves.records.values()]
-    assert [note["text"] for note in told.json["notes"]] == [words]
-    assert not any(b"Canary" in body for body in kept)
+    stored = [record.body for record in front.shelves.records.values()]
+    assert [note["text"] for note in response.json["notes"]] == [words]
+    assert not any(b"Canary" in body for body in stored)
     assert not any("Canary" in repr(command) for command in front.gateway.asked)
 
 
@@ -295,10 +299,10 @@ async def test_every_look_at_an_image_is_a_row(front: Front) -> None:
     images = [one for one in verification["evidence"] if one["kind"] in {"IMAGE", "SELFIE"}]
     path = f"/v1/verifications/{verification['verification_id']}/evidence/"
 
-    told = [await reviewer.ask("GET", path + one["id"]) for one in (*images, *images)]
+    responses = [await reviewer.ask("GET", path + one["id"]) for one in (*images, *images)]
 
-    assert {(one.status, one.headers["Content-Type"]) for one in told} == {(200, "image/png")}
-    assert (await actions(front)).count("evidence.viewed") == len(told)
+    assert {(one.status, one.headers["Content-Type"]) for one in responses} == {(200, "image/png")}
+    assert (await actions(front)).count("evidence.viewed") == len(responses)
     key = await front.ask("GET", path + images[0]["id"], TEST)
     foreign = await (await front.sign_in(tenant_id=GLOBEX)).ask("GET", path + images[0]["id"])
     assert (key.status, key.code, foreign.status) == (403, "API_KEY_NOT_ALLOWED", 404)
@@ -363,9 +367,9 @@ async def test_a_wrong_body_is_refused_at_its_place(
     front: Front, verb: str, body: dict[str, Any], pointer: str
 ) -> None:
     _, case = await open_case(front)
-    told = await (await front.sign_in()).ask("POST", f"{case}/{verb}", json=body)
+    response = await (await front.sign_in()).ask("POST", f"{case}/{verb}", json=body)
 
-    assert (told.status, list(told.pointers)) == (422, [pointer])
+    assert (response.status, list(response.pointers)) == (422, [pointer])
     assert await actions(front) == ["case.opened"]
 
 
@@ -383,13 +387,13 @@ async def test_a_role_does_what_it_may_and_a_key_nothing(front: Front, role: Rol
     _, case = await open_case(front)
     body, permission = VERBS[verb]
 
-    told = await (await front.sign_in(role)).ask("POST", f"{case}/{verb}", json=body)
+    response = await (await front.sign_in(role)).ask("POST", f"{case}/{verb}", json=body)
     key = await front.ask("POST", f"{case}/{verb}", TEST, json=body)
 
     may = permission in PERMISSIONS_OF[role]
     if verb == "conclude":
         may = may and (await actions(front)).count("case.concluded") == 1
-    assert told.status == (200 if may else 403)
+    assert response.status == (200 if may else 403)
     assert (key.status, key.code) == (403, "API_KEY_NOT_ALLOWED")
 
 
@@ -397,7 +401,7 @@ async def test_another_tenants_case_is_not_found(front: Front) -> None:
     _, case = await open_case(front)
     foreign = await front.sign_in(tenant_id=GLOBEX)
 
-    told = [await foreign.ask("GET", case), await conclude(foreign, case)]
+    responses = [await foreign.ask("GET", case), await conclude(foreign, case)]
 
-    assert {one.status for one in told} == {404}
+    assert {one.status for one in responses} == {404}
     assert (await foreign.ask("GET", PATH)).json["review_cases"] == []

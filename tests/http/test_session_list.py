@@ -12,10 +12,10 @@ from schemas.ids import SessionId, SubjectId, TenantId, derive_id
 from schemas.people import Role
 from schemas.sessions import VerificationSession
 from streams.ports.records import Change
-from streams.verification.session_records import session_record
+from streams.verification.records import session_record
 from tests.builders import ACME, GLOBEX, NOW
 from tests.http.json_schema import Schemas
-from tests.http.support import TEST, Front, Json, SignedIn, Told, build_body
+from tests.http.support import TEST, Front, Json, Response, SignedIn, build_body
 
 PATH = "/v1/control/verification-sessions"
 FIELDS = (
@@ -54,16 +54,16 @@ async def reviewer(front: Front) -> SignedIn:
     return await front.sign_in(Role.REVIEWER)
 
 
-async def ask(reviewer: SignedIn, **query: str) -> Told:
+async def ask(reviewer: SignedIn, **query: str) -> Response:
     """Ask for a page."""
     return await reviewer.ask("GET", f"{PATH}?{urlencode(query)}")
 
 
 async def listed(reviewer: SignedIn, **query: str) -> list[str]:
     """The ids of a page."""
-    told = await ask(reviewer, **query)
-    assert told.status == 200, told.body
-    return [row["session_id"] for row in told.json["sessions"]]
+    result = await ask(reviewer, **query)
+    assert result.status == 200, result.body
+    return [row["session_id"] for row in result.json["sessions"]]
 
 
 async def walked(reviewer: SignedIn, **query: str) -> list[str]:
@@ -83,9 +83,9 @@ def named(numbers: Iterable[int]) -> list[str]:
 
 
 async def test_an_api_key_is_refused(front: Front) -> None:
-    told = await front.ask("GET", PATH, TEST)
+    response = await front.ask("GET", PATH, TEST)
 
-    assert (told.status, told.code) == (403, "API_KEY_NOT_ALLOWED")
+    assert (response.status, response.code) == (403, "API_KEY_NOT_ALLOWED")
 
 
 async def test_nobody_is_refused(front: Front) -> None:
@@ -93,16 +93,16 @@ async def test_nobody_is_refused(front: Front) -> None:
 
 
 async def test_a_role_without_the_permission_is_refused(front: Front) -> None:
-    told = await (await front.sign_in(Role.DEVELOPER)).ask("GET", PATH)
+    response = await (await front.sign_in(Role.DEVELOPER)).ask("GET", PATH)
 
-    assert (told.status, told.code) == (403, "PERMISSION_DENIED")
-    assert "VERIFICATIONS_READ" in told.json["detail"]
+    assert (response.status, response.code) == (403, "PERMISSION_DENIED")
+    assert "VERIFICATIONS_READ" in response.json["detail"]
 
 
 async def test_the_second_factor_comes_first(front: Front) -> None:
-    told = await (await front.sign_in(Role.REVIEWER, satisfied=False)).ask("GET", PATH)
+    response = await (await front.sign_in(Role.REVIEWER, satisfied=False)).ask("GET", PATH)
 
-    assert (told.status, told.code) == (403, "MFA_REQUIRED")
+    assert (response.status, response.code) == (403, "MFA_REQUIRED")
 
 
 async def test_a_direct_verification_is_listed_with_its_outcome(front: Front, reviewer: SignedIn) -> None:
@@ -119,20 +119,20 @@ async def test_a_direct_verification_is_listed_with_its_outcome(front: Front, re
 
 async def test_every_field_is_there_null_when_there_is_nothing(front: Front, reviewer: SignedIn) -> None:
     await keep(front, 1)
-    told = await ask(reviewer)
+    result = await ask(reviewer)
 
-    assert sorted(told.json["sessions"][0]) == sorted(FIELDS.split())
+    assert sorted(result.json["sessions"][0]) == sorted(FIELDS.split())
 
 
 async def test_a_page_is_as_described(front: Front, reviewer: SignedIn) -> None:
     await keep(front, 1)
     await front.submit(build_body("sim:review"))
     document: Json = (await front.ask("GET", "/v1/openapi.json", None)).json
-    told = await ask(reviewer, limit="1")
+    result = await ask(reviewer, limit="1")
     schema = document["paths"][PATH]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
 
-    assert [*Schemas(document).complaints(told.json, schema)] == []
-    assert [*Schemas(document).undeclared(told.json, schema)] == []
+    assert [*Schemas(document).complaints(result.json, schema)] == []
+    assert [*Schemas(document).undeclared(result.json, schema)] == []
 
 
 async def test_the_newest_come_first_and_every_one_once(front: Front, reviewer: SignedIn) -> None:
@@ -178,16 +178,16 @@ async def test_limit_nought_is_an_empty_page(front: Front, reviewer: SignedIn) -
     ],
 )  # fmt: skip
 async def test_a_wrong_filter_is_refused_by_name(reviewer: SignedIn, parameter: str, value: str) -> None:
-    told = await ask(reviewer, **{parameter: value})
+    result = await ask(reviewer, **{parameter: value})
 
-    assert (told.status, told.code) == (422, "FILTER_INVALID")
-    assert [error["parameter"] for error in told.json["errors"]] == [parameter]
+    assert (result.status, result.code) == (422, "FILTER_INVALID")
+    assert [error["parameter"] for error in result.json["errors"]] == [parameter]
 
 
 async def test_a_filter_given_twice_is_refused(reviewer: SignedIn) -> None:
-    told = await reviewer.ask("GET", f"{PATH}?status=APPROVED&status=FAILED")
+    response = await reviewer.ask("GET", f"{PATH}?status=APPROVED&status=FAILED")
 
-    assert (told.status, told.code) == (422, "FILTER_INVALID")
+    assert (response.status, response.code) == (422, "FILTER_INVALID")
 
 
 @pytest.mark.parametrize("status", SessionStatus)
@@ -241,7 +241,7 @@ async def test_a_fragment_of_the_subject_chooses_in_whatever_case(
     assert await walked(reviewer, subject=fragment, limit="2") == named(chosen)
 
 
-async def test_all_filters_together_intersect(front: Front, reviewer: SignedIn) -> None:
+async def test_all_filters_intersect(front: Front, reviewer: SignedIn) -> None:
     approved, rejected = SessionStatus.APPROVED, SessionStatus.REJECTED
     await keep(front, 1, status=approved, subject_id="anna-1")
     await keep(front, 2, status=rejected, subject_id="anna-2")
@@ -318,9 +318,9 @@ async def test_a_cursor_of_other_filters_is_refused(
         await keep(front, n)
     cursor = (await ask(reviewer, limit="1")).json["next_cursor"]
 
-    told = await ask(reviewer, cursor=cursor, **query)
+    result = await ask(reviewer, cursor=cursor, **query)
 
-    assert (told.status, told.code) == (400, "CURSOR_INVALID")
+    assert (result.status, result.code) == (400, "CURSOR_INVALID")
 
 
 async def test_a_cursor_of_another_tenant_or_altered_is_refused(front: Front, reviewer: SignedIn) -> None:
@@ -330,7 +330,7 @@ async def test_a_cursor_of_another_tenant_or_altered_is_refused(front: Front, re
     foreign = await front.sign_in(Role.OWNER, GLOBEX)
 
     answers = [await ask(foreign, cursor=cursor), await ask(reviewer, cursor="A" + cursor[1:] + "A")]
-    assert [told.code for told in answers] == ["CURSOR_INVALID"] * 2
+    assert [one.code for one in answers] == ["CURSOR_INVALID"] * 2
 
 
 async def test_sessions_opened_meanwhile_disturb_no_walk(front: Front, reviewer: SignedIn) -> None:

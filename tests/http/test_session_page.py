@@ -36,28 +36,28 @@ async def test_the_link_of_a_session_leads_to_a_page_that_says_what_to_do(front:
     page = await open_page(front, await publish_flow(await front.sign_in()))
     address = urlsplit(page.opened["url"])
 
-    told = await front.ask("GET", address.path, None)
+    response = await front.ask("GET", address.path, None)
 
-    assert (told.status, told.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
-    assert "Go back to whoever sent you this link and tell them." in told.body.decode()
+    assert (response.status, response.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    assert "Go back to whoever sent you this link and tell them." in response.body.decode()
     assert address.fragment == page.opened["client_token"]
-    assert (address.query, page.opened["client_token"] in told.body.decode()) == ("", False)
+    assert (address.query, page.opened["client_token"] in response.body.decode()) == ("", False)
 
 
 async def test_the_page_runs_nothing_loads_nothing_and_is_in_no_frame(front: Front) -> None:
-    told = await front.ask("GET", "/verify", None)
-    elements = Elements(told.body.decode()).found
+    response = await front.ask("GET", "/verify", None)
+    elements = Elements(response.body.decode()).found
 
     assert {tag for tag, _ in elements} <= {"html", "meta", "title", "main", "h1", "p", "small"}
     assert {name for _, attrs in elements for name in attrs} <= {"lang", "charset", "name", "content"}
-    assert told.headers["Content-Security-Policy"] == (
+    assert response.headers["Content-Security-Policy"] == (
         "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
-    assert told.headers["Permissions-Policy"].startswith("camera=(self), microphone=()")
-    assert [told.headers[name] for name in ("Cache-Control", "Referrer-Policy", "X-Robots-Tag")] == [
+    assert response.headers["Permissions-Policy"].startswith("camera=(self), microphone=()")
+    assert [response.headers[name] for name in ("Cache-Control", "Referrer-Policy", "X-Robots-Tag")] == [
         "no-store", "no-referrer", "noindex",
     ]  # fmt: skip
-    assert "Set-Cookie" not in told.headers
+    assert "Set-Cookie" not in response.headers
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ async def test_the_page_is_in_the_browsers_language_and_says_so(
     front: Front, wanted: str | None, given: str
 ) -> None:
     headers = {} if wanted is None else {"Accept-Language": wanted}
-    told = await front.ask("GET", "/verify", None, headers=headers)
+    response = await front.ask("GET", "/verify", None, headers=headers)
 
-    assert (told.headers["Content-Language"], told.headers["Vary"]) == (given, "Accept-Language")
-    assert f'<html lang="{given}">' in told.body.decode()
+    assert (response.headers["Content-Language"], response.headers["Vary"]) == (given, "Accept-Language")
+    assert f'<html lang="{given}">' in response.body.decode()
 
 
 async def test_every_language_says_the_same_things(front: Front) -> None:
@@ -112,9 +112,9 @@ async def test_metadata_is_gone_with_its_subject(front: Front) -> None:
     page = await open_page(front, flow_id, metadata=METADATA)
 
     await front.stores.vault.destroy(ACME, SubjectId("sim:approved"))
-    told = await front.ask("GET", f"{PATH}/{page.session_id}")
+    response = await front.ask("GET", f"{PATH}/{page.session_id}")
 
-    assert (told.status, told.json["metadata"]) == (200, {})
+    assert (response.status, response.json["metadata"]) == (200, {})
 
 
 async def test_the_capture_interface_says_which_language_it_answers_in(front: Front) -> None:
@@ -122,13 +122,13 @@ async def test_the_capture_interface_says_which_language_it_answers_in(front: Fr
     opened = await open_session(front, flow_id, locale="fr")
     page = await open_page(front, flow_id, "sim:approved@2", locale="yo")
 
-    told = await page.ask("GET")
+    response = await page.ask("GET")
     consent = await page.consent()
     record = await front.stores.records.get(ACME, RecordKind.SESSION, page.session_id)
-    kept = StoredSession.from_bytes(record.body).consent
+    stored = StoredSession.from_bytes(record.body).consent
 
     assert opened.status == 201
-    assert (told.json["locale"], told.json["locales"]) == ("en", ["en"])
-    assert [one.headers["Content-Language"] for one in (told, consent)] == ["en", "en"]
-    assert kept is not None
-    assert (kept.accepted, kept.locale) == (True, "en")
+    assert (response.json["locale"], response.json["locales"]) == ("en", ["en"])
+    assert [one.headers["Content-Language"] for one in (response, consent)] == ["en", "en"]
+    assert stored is not None
+    assert (stored.accepted, stored.locale) == (True, "en")

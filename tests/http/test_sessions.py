@@ -47,12 +47,12 @@ async def test_a_session_carries_what_the_flow_was_when_it_was_opened(front: Fro
     flow_id = await publish_flow(owner, return_url="https://shop.example/done")
     flow = (await owner.ask("GET", f"{FLOWS}/{flow_id}")).json
 
-    told = await open_session(front, flow_id)
+    result = await open_session(front, flow_id)
     await owner.ask("PATCH", f"{FLOWS}/{flow_id}", json={"return_url": None}, headers={"If-Match": "*"})
     await owner.ask("POST", f"{FLOWS}/{flow_id}/publish")
 
-    opened = told.json
-    assert (told.status, opened["flow_revision"]) == (201, 1)
+    opened = result.json
+    assert (result.status, opened["flow_revision"]) == (201, 1)
     assert opened["configuration"] == flow["published"]["configuration"]
     assert opened["url"] == f"{front.settings.base_url}/verify#{opened['client_token']}"
     read = (await front.ask("GET", f"{PATH}/{opened['session_id']}")).json
@@ -76,14 +76,14 @@ async def test_the_tenants_return_url_stands_in_the_place_of_the_flows(front: Fr
 async def test_the_same_key_opens_one_session_and_answers_the_same(front: Front, owner: SignedIn) -> None:
     flow_id, headers = await publish_flow(owner), {"Idempotency-Key": "k"}
 
-    told = await asyncio.gather(*(open_session(front, flow_id, headers=headers) for _ in range(20)))
+    results = await asyncio.gather(*(open_session(front, flow_id, headers=headers) for _ in range(20)))
 
-    assert sorted(one.status for one in told) == [200] * 19 + [201]
-    assert len({one.body for one in told}) == 1
-    page = told[0].json
+    assert sorted(one.status for one in results) == [200] * 19 + [201]
+    assert len({one.body for one in results}) == 1
+    page = results[0].json
     await front.ask("POST", f"{PATH}/{page['session_id']}/cancel")
     later = await open_session(front, flow_id, headers=headers)
-    assert (later.status, later.body) == (200, told[0].body)
+    assert (later.status, later.body) == (200, results[0].body)
     assert later.headers["Idempotent-Replayed"] == "true"
     other = await open_session(front, flow_id, headers=headers, locale="fr")
     assert (other.status, other.code) == (422, "IDEMPOTENCY_KEY_REUSED")
@@ -92,10 +92,10 @@ async def test_the_same_key_opens_one_session_and_answers_the_same(front: Front,
 async def test_a_subject_has_one_open_session_under_a_flow(front: Front, owner: SignedIn) -> None:
     flow_id = await publish_flow(owner)
 
-    told = await asyncio.gather(*(open_session(front, flow_id) for _ in range(20)))
+    results = await asyncio.gather(*(open_session(front, flow_id) for _ in range(20)))
 
-    assert sorted(one.status for one in told) == [200] * 19 + [201]
-    assert len({one.json["session_id"] for one in told}) == 1
+    assert sorted(one.status for one in results) == [200] * 19 + [201]
+    assert len({one.json["session_id"] for one in results}) == 1
     assert (await open_session(front, flow_id, "sim:approved@other")).status == 201
     assert (await open_session(front, await publish_flow(owner))).status == 201
     assert await actions(owner) == ["session.created"] * 3
@@ -106,10 +106,10 @@ async def test_after_the_end_another_session_is_opened(front: Front, owner: Sign
     page = await open_page(front, flow_id)
     await page.hand_in()
 
-    told = await open_session(front, flow_id)
+    result = await open_session(front, flow_id)
 
-    assert told.status == 201
-    assert told.json["session_id"] != page.session_id
+    assert result.status == 201
+    assert result.json["session_id"] != page.session_id
 
 
 async def test_a_flow_opens_sessions_only_while_it_is_published(front: Front, owner: SignedIn) -> None:
@@ -135,7 +135,7 @@ async def test_another_tenants_flow_and_session_are_not_found(front: Front, owne
     page = await open_page(front, flow_id)
     foreign = await front.sign_in(tenant_id=GLOBEX)
 
-    told = [
+    responses = [
         await open_session(front, flow_id, key=FOREIGN),
         await open_session(front, "vf_unknown"),
         await front.ask("GET", f"{PATH}/{page.session_id}", FOREIGN),
@@ -143,17 +143,17 @@ async def test_another_tenants_flow_and_session_are_not_found(front: Front, owne
         await foreign.ask("GET", f"{PATH}/{page.session_id}"),
     ]
 
-    assert {one.status for one in told} == {404}
+    assert {one.status for one in responses} == {404}
 
 
 async def test_test_sessions_are_invisible_to_a_live_key(front: Front, owner: SignedIn) -> None:
     flow_id = await publish_flow(owner)
     page = await open_page(front, flow_id, "customer-1")
 
-    told = await front.ask("GET", f"{PATH}/{page.session_id}", LIVE)
+    response = await front.ask("GET", f"{PATH}/{page.session_id}", LIVE)
     live = await open_session(front, flow_id, "customer-1", LIVE)
 
-    assert told.status == 404
+    assert response.status == 404
     assert (live.status, live.json["session_id"] == page.session_id) == (201, False)
     assert (await open_session(front, flow_id, key=LIVE)).pointers == {"/subject_id": "VALIDATION_FAILED"}
 
@@ -189,10 +189,10 @@ async def test_a_wrong_body_is_refused_at_its_place(
 ) -> None:
     body = {"flow_id": await publish_flow(owner), "subject_id": "customer-1", **changes}
 
-    told = await front.ask("POST", PATH, TEST, json=body)
+    response = await front.ask("POST", PATH, TEST, json=body)
 
-    assert (told.status, told.code) == (422, code)
-    assert pointer in told.pointers
+    assert (response.status, response.code) == (422, code)
+    assert pointer in response.pointers
 
 
 async def test_metadata_is_flat(front: Front, owner: SignedIn) -> None:
@@ -210,11 +210,11 @@ async def test_cancelling_ends_a_session_and_twice_is_once(front: Front, owner: 
     page = await open_page(front, await publish_flow(owner))
     path = f"{PATH}/{page.session_id}/cancel"
 
-    told = [await front.ask("POST", path) for _ in range(2)]
+    responses = [await front.ask("POST", path) for _ in range(2)]
 
-    assert [one.status for one in told] == [200, 200]
-    assert told[0].json == told[1].json
-    assert (told[0].json["status"], told[0].json["completed_at"] is not None) == ("CANCELLED", True)
+    assert [one.status for one in responses] == [200, 200]
+    assert responses[0].json == responses[1].json
+    assert (responses[0].json["status"], responses[0].json["completed_at"] is not None) == ("CANCELLED", True)
     assert await actions(owner) == ["session.created", "session.cancelled"]
     assert events(front) == ["verification_session.created", "verification_session.cancelled"]
     assert (await page.consent()).code == "SESSION_FINISHED"
@@ -224,9 +224,9 @@ async def test_a_finished_session_cannot_be_cancelled(front: Front, owner: Signe
     page = await open_page(front, await publish_flow(owner))
     await page.hand_in()
 
-    told = await front.ask("POST", f"{PATH}/{page.session_id}/cancel")
+    response = await front.ask("POST", f"{PATH}/{page.session_id}/cancel")
 
-    assert (told.status, told.code) == (409, "SESSION_FINISHED")
+    assert (response.status, response.code) == (409, "SESSION_FINISHED")
 
 
 @pytest.mark.parametrize(
@@ -262,10 +262,10 @@ async def test_the_verifications_events_and_rows_name_the_session(front: Front, 
     page = await open_page(front, await publish_flow(owner))
     await page.hand_in()
 
-    told = [event for event in front.shelves.events.values() if event.type == "verification.approved"]
+    published = [event for event in front.shelves.events.values() if event.type == "verification.approved"]
     rows = (await owner.ask("GET", "/v1/audit?action=verification.evaluated")).json["events"]
 
-    assert [event.data.session_id for event in told] == [page.session_id]
+    assert [event.data.session_id for event in published] == [page.session_id]
     assert [(row["actor_type"], row["actor_id"]) for row in rows] == [("SUBJECT", page.session_id)]
 
 
@@ -289,10 +289,10 @@ async def test_a_selfie_in_a_document_session_is_refused_and_not_kept(front: Fro
     page = await open_page(front, await publish_flow(owner, "DOCUMENT"))
     await page.consent()
 
-    told = await page.put("selfie")
+    response = await page.put("selfie")
 
-    assert (told.status, told.pointers) == (422, {"": "VALIDATION_FAILED"})
-    assert "takes no selfie" in told.json["detail"]
+    assert (response.status, response.pointers) == (422, {"": "VALIDATION_FAILED"})
+    assert "takes no selfie" in response.json["detail"]
     assert front.shelves.evidence == {}
 
 

@@ -28,10 +28,10 @@ async def rows_of(front: Front) -> list[AuditEvent]:
 
 
 async def test_what_was_never_set_has_its_default(front: Front) -> None:
-    told = await (await front.sign_in()).ask("GET", PATH)
+    response = await (await front.sign_in()).ask("GET", PATH)
 
-    assert (told.status, told.headers["ETag"]) == (200, '"0"')
-    assert told.json == {
+    assert (response.status, response.headers["ETag"]) == (200, '"0"')
+    assert response.json == {
         "four_eyes": "CRITICAL",
         "require_evidence_view": False,
         "verification_policy": {
@@ -75,9 +75,9 @@ async def test_a_change_without_a_difference_writes_nothing(front: Front) -> Non
         {"verification_policy": {}},
         {"retention": {"biometric_days": 30, "legal_hold": []}, "rate_limits": {"key": None}},
     )
-    told = [await owner.ask("PATCH", PATH, json=body) for body in bodies]
+    responses = [await owner.ask("PATCH", PATH, json=body) for body in bodies]
 
-    assert [(one.status, one.headers["ETag"]) for one in told] == [(200, '"0"')] * 5
+    assert [(one.status, one.headers["ETag"]) for one in responses] == [(200, '"0"')] * 5
     assert await rows_of(front) == []
 
 
@@ -97,12 +97,12 @@ async def test_changes_at_once_all_count(front: Front) -> None:
     owner = await front.sign_in()
     bodies = [{"four_eyes": "ALWAYS"}, {"require_evidence_view": True}, FEWER]
 
-    told = await asyncio.gather(*(owner.ask("PATCH", PATH, json=body) for body in bodies))
+    responses = await asyncio.gather(*(owner.ask("PATCH", PATH, json=body) for body in bodies))
 
-    kept = await read_settings(front.stores.records, ACME)
-    assert [one.status for one in told] == [200] * 3
-    assert (kept.four_eyes, kept.require_evidence_view) == ("ALWAYS", True)
-    assert kept.verification_policy.required_checks == ("FACE_MATCH",)
+    stored = await read_settings(front.stores.records, ACME)
+    assert [one.status for one in responses] == [200] * 3
+    assert (stored.four_eyes, stored.require_evidence_view) == ("ALWAYS", True)
+    assert stored.verification_policy.required_checks == ("FACE_MATCH",)
     assert len(await rows_of(front)) == 3
 
 
@@ -152,30 +152,32 @@ async def test_what_nothing_could_obey_is_refused_where_it_stands(
 ) -> None:
     owner = await front.sign_in()
 
-    told = await owner.ask("PATCH", PATH, json=body)
+    response = await owner.ask("PATCH", PATH, json=body)
 
-    assert (told.status, pointer in told.pointers) == (422, True), told.json
+    assert (response.status, pointer in response.pointers) == (422, True), response.json
     assert await rows_of(front) == []
 
 
 async def test_every_check_something_stands_behind_may_be_required(front: Front) -> None:
     owner = await front.sign_in()
 
-    told = await owner.ask("PATCH", PATH, json={"verification_policy": {"required_checks": sorted(PROVIDED)}})
+    response = await owner.ask(
+        "PATCH", PATH, json={"verification_policy": {"required_checks": sorted(PROVIDED)}}
+    )
 
     policy = {"revision": 2, "required_checks": sorted(PROVIDED), "duplicate_faces": "off"}
-    assert told.json["verification_policy"] == policy
+    assert response.json["verification_policy"] == policy
 
 
 async def test_a_minimum_age_is_set_and_taken_back(front: Front) -> None:
     owner = await front.sign_in()
 
-    told = [
+    responses = [
         (await owner.ask("PATCH", PATH, json={"verification_policy": {"minimum_age": age}})).json
         for age in (18, 18, None)
     ]
 
-    policies = [one["verification_policy"] for one in told]
+    policies = [one["verification_policy"] for one in responses]
     assert [(one.get("minimum_age"), one["revision"]) for one in policies] == [(18, 2), (18, 2), (None, 3)]
     assert {tuple(one["required_checks"]) for one in policies} == {tuple(USUAL_CHECKS)}
 
@@ -184,32 +186,35 @@ async def test_the_search_among_faces_is_off_until_it_is_chosen(front: Front) ->
     owner = await front.sign_in()
     before = (await owner.ask("GET", PATH)).json["verification_policy"]
 
-    told = [
+    responses = [
         (await owner.ask("PATCH", PATH, json={"verification_policy": {"duplicate_faces": choice}})).json
         for choice in ("review", "review", "off")
     ]
 
-    policies = [one["verification_policy"] for one in told]
+    policies = [one["verification_policy"] for one in responses]
     assert (before["duplicate_faces"], before["revision"]) == ("off", 1)
     assert [(one["duplicate_faces"], one["revision"]) for one in policies] == [
         ("review", 2), ("review", 2), ("off", 3),
     ]  # fmt: skip
 
 
-async def test_retention_is_kept_shown_and_told(front: Front) -> None:
+async def test_retention_is_kept_shown_and_reported(front: Front) -> None:
     owner = await front.sign_in()
-    wishes: tuple[dict[str, Any], ...] = (
+    requested_retentions: tuple[dict[str, Any], ...] = (
         {"biometric_days": 7, "legal_hold": ["customer-1", "customer-2", "customer-1"]},
         {"legal_hold": ["customer-2", "customer-3"]},
         {"legal_hold": ["customer-3", "customer-2"]},
     )
-    told = [(await owner.ask("PATCH", PATH, json={"retention": wish})).json["retention"] for wish in wishes]
+    responses = [
+        (await owner.ask("PATCH", PATH, json={"retention": body})).json["retention"]
+        for body in requested_retentions
+    ]
 
-    assert told[0] == {
+    assert responses[0] == {
         "biometric_days": 7, "document_days": 90, "legal_hold": ["customer-1", "customer-2"],
     }  # fmt: skip
-    assert told[1]["legal_hold"] == told[2]["legal_hold"] == ["customer-2", "customer-3"]
-    assert told[2] == (await owner.ask("GET", PATH)).json["retention"]
+    assert responses[1]["legal_hold"] == responses[2]["legal_hold"] == ["customer-2", "customer-3"]
+    assert responses[2] == (await owner.ask("GET", PATH)).json["retention"]
     second, first = [row.context["changes"]["retention"] for row in await rows_of(front)]
     assert (first["biometric_days"], first["legal_hold"]) == (
         7, {"held": ["customer-1", "customer-2"], "released": []},
@@ -221,9 +226,9 @@ async def test_the_check_that_judges_the_age_cannot_be_dropped_while_an_age_is_s
     owner = await front.sign_in()
     await owner.ask("PATCH", PATH, json={"verification_policy": {"minimum_age": 18}})
 
-    told = await owner.ask("PATCH", PATH, json=FEWER)
+    response = await owner.ask("PATCH", PATH, json=FEWER)
 
-    assert (told.status, list(told.pointers)) == (422, ["/verification_policy/required_checks"])
+    assert (response.status, list(response.pointers)) == (422, ["/verification_policy/required_checks"])
 
 
 async def test_the_next_verification_obeys_the_policy(front: Front) -> None:
@@ -244,20 +249,20 @@ async def test_the_next_verification_obeys_the_policy(front: Front) -> None:
 
 
 async def test_s2_another_tenants_settings_stay_as_they_are(front: Front) -> None:
-    stranger = await front.sign_in(tenant_id=GLOBEX)
+    outsider = await front.sign_in(tenant_id=GLOBEX)
 
     await (await front.sign_in()).ask("PATCH", PATH, json={"four_eyes": "NEVER"})
 
-    assert (await stranger.ask("GET", PATH)).json["four_eyes"] == "CRITICAL"
+    assert (await outsider.ask("GET", PATH)).json["four_eyes"] == "CRITICAL"
 
 
 @pytest.mark.parametrize("role", [r for r in Role if r not in {Role.OWNER, Role.ADMIN}])
 async def test_s6_only_who_manages_settings_comes_near_them(front: Front, role: Role) -> None:
     person = await front.sign_in(role)
 
-    told = [await person.ask("GET", PATH), await person.ask("PATCH", PATH, json={"four_eyes": "NEVER"})]
+    responses = [await person.ask("GET", PATH), await person.ask("PATCH", PATH, json={"four_eyes": "NEVER"})]
 
-    assert [one.code for one in told] == ["PERMISSION_DENIED"] * 2
+    assert [one.code for one in responses] == ["PERMISSION_DENIED"] * 2
     assert (await front.ask("GET", PATH, TEST)).code == "API_KEY_NOT_ALLOWED"
 
 
@@ -265,11 +270,11 @@ async def test_answers_are_as_described(front: Front) -> None:
     owner, document = await front.sign_in(), (await front.ask("GET", "/v1/openapi.json", None)).json
     schemas = Schemas(document)
 
-    for method, told in (
+    for method, response in (
         ("get", await owner.ask("GET", PATH)),
         ("patch", await owner.ask("PATCH", PATH, json=FEWER)),
     ):
         content = document["paths"][PATH][method]["responses"]["200"]["content"]
         described = content["application/json"]["schema"]
-        assert [*schemas.complaints(told.json, described)] == []
-        assert [*schemas.undeclared(told.json, described)] == []
+        assert [*schemas.complaints(response.json, described)] == []
+        assert [*schemas.undeclared(response.json, described)] == []

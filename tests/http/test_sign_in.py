@@ -32,7 +32,7 @@ from tests.http.reviewers import (
     Office,
     open_office,
 )
-from tests.http.support import BASE_URL, CHEAP, TEST, Told
+from tests.http.support import BASE_URL, CHEAP, TEST, Response
 
 GOOD = {"email": EMAIL, "password": PASSWORD}
 
@@ -46,8 +46,8 @@ async def office(logged: io.StringIO) -> AsyncIterator[Office]:
         yield opened
 
 
-def same(one: Told, other: Told) -> bool:
-    """Tell whether two problems differ in nothing but the request's id."""
+def same(one: Response, other: Response) -> bool:
+    """Return whether two problems differ in nothing but the request's id."""
     first, second = dict(one.json), dict(other.json)
     first.pop("request_id")
     second.pop("request_id")
@@ -57,28 +57,28 @@ def same(one: Told, other: Told) -> bool:
 async def test_signing_in_answers_the_session(office: Office) -> None:
     member = await office.add("grace@acme.example", role=Role.ADMIN)
 
-    told = await office.browser().sign_in("Grace@ACME.example ")
+    response = await office.browser().sign_in("Grace@ACME.example ")
 
-    assert told.status == 201
-    assert re.fullmatch(r"rs_[0-9a-hjkmnp-tv-z]{26}", told.json["session_id"])
-    assert told.json["reviewer"] == {
+    assert response.status == 201
+    assert re.fullmatch(r"rs_[0-9a-hjkmnp-tv-z]{26}", response.json["session_id"])
+    assert response.json["reviewer"] == {
         "id": member.reviewer_id,
         "email": "grace@acme.example",
         "name": "Ada",
         "role": "ADMIN",
         "tenant_id": member.tenant_id,
     }
-    assert told.json["mfa"] == {"enrolled": False, "satisfied": False}
-    assert set(told.json) == {"session_id", "reviewer", "mfa", "idle_expires_at", "expires_at"}
+    assert response.json["mfa"] == {"enrolled": False, "satisfied": False}
+    assert set(response.json) == {"session_id", "reviewer", "mfa", "idle_expires_at", "expires_at"}
 
 
 async def test_s8_the_cookie_has_every_attribute_and_no_domain(office: Office) -> None:
-    told = await office.browser().sign_in()
-    value, *attributes = told.headers["Set-Cookie"].split("; ")
+    response = await office.browser().sign_in()
+    value, *attributes = response.headers["Set-Cookie"].split("; ")
 
     assert sorted(attributes) == ["HttpOnly", "Path=/", "SameSite=Lax", "Secure"]
     assert value.startswith("service_session=")
-    assert len(told.headers["Set-Cookie"]) < 4096
+    assert len(response.headers["Set-Cookie"]) < 4096
 
 
 @pytest.mark.parametrize(
@@ -95,13 +95,13 @@ def test_s8_the_cookie_is_secure_but_on_loopback_without_tls(base_url: str, *, s
 
 async def test_s9_the_cookie_is_in_no_body_no_log_and_no_store(office: Office, logged: io.StringIO) -> None:
     browser = office.browser()
-    told = await browser.sign_in()
+    response = await browser.sign_in()
     secret = (browser.cookie or "").partition(".")[2]
     seen = await browser.ask("GET", CURRENT)
 
     assert len(secret) == 43
-    assert all(secret not in text for text in (told.body.decode(), seen.body.decode(), logged.getvalue()))
-    assert secret not in office.everything_kept()
+    assert all(secret not in text for text in (response.body.decode(), seen.body.decode(), logged.getvalue()))
+    assert secret not in office.stored_text()
 
 
 async def test_the_password_is_in_no_log_and_no_store(office: Office, logged: io.StringIO) -> None:
@@ -109,16 +109,16 @@ async def test_the_password_is_in_no_log_and_no_store(office: Office, logged: io
     await office.browser().sign_in(password=WRONG)
 
     assert all(word not in logged.getvalue() for word in (PASSWORD, WRONG, EMAIL))
-    assert PASSWORD not in office.everything_kept()
+    assert PASSWORD not in office.stored_text()
 
 
 async def test_s11_a_planted_cookie_is_never_adopted(office: Office) -> None:
     planted = "0" * 26 + "." + "A" * 43
     browser = office.browser(planted)
 
-    told = await browser.sign_in()
+    response = await browser.sign_in()
 
-    assert told.status == 201
+    assert response.status == 201
     assert browser.cookie not in {None, planted}
     assert (await office.browser(planted).ask("GET", CURRENT)).status == 401
 
@@ -134,8 +134,8 @@ async def test_s12_before_the_factor_only_what_leads_to_it_is_open(office: Offic
     browser = await office.enter()
     opened = set()
     for method, path in sorted(routes - {("DELETE", CURRENT)}):
-        told = await browser.ask(method, path, json={})
-        if told.status != 404 and (told.status, told.code if told.status >= 400 else "") != (
+        response = await browser.ask(method, path, json={})
+        if response.status != 404 and (response.status, response.code if response.status >= 400 else "") != (
             403,
             "MFA_REQUIRED",
         ):
@@ -149,9 +149,9 @@ async def test_s12_an_enrolled_factor_must_be_met_before_another_is_drawn(office
     await office.enter_fully()
     thief = await office.enter()
 
-    told = await thief.ask("POST", TOTP)
+    response = await thief.ask("POST", TOTP)
 
-    assert (told.status, told.code) == (403, "MFA_REQUIRED")
+    assert (response.status, response.code) == (403, "MFA_REQUIRED")
 
 
 async def test_s13_an_idle_session_and_an_old_one_are_over(office: Office) -> None:
@@ -167,10 +167,10 @@ async def test_s13_an_idle_session_and_an_old_one_are_over(office: Office) -> No
 
 
 async def test_the_answer_says_when_the_session_ends(office: Office) -> None:
-    told = await office.browser().sign_in()
+    response = await office.browser().sign_in()
 
     seen = office.clock()
-    ends = [told.json[name] for name in ("idle_expires_at", "expires_at")]
+    ends = [response.json[name] for name in ("idle_expires_at", "expires_at")]
     expected = [seen + timedelta(minutes=30), seen + timedelta(hours=12)]
     assert [end[:15] for end in ends] == [at.isoformat()[:15] for at in expected]
 
@@ -179,11 +179,11 @@ async def test_s14_sign_out_ends_the_session_at_once(office: Office) -> None:
     browser = await office.enter()
     cookie = browser.cookie
 
-    told = await browser.ask("DELETE", CURRENT)
+    response = await browser.ask("DELETE", CURRENT)
 
-    assert (told.status, told.body) == (204, b"")
-    assert "Max-Age=0" in told.headers["Set-Cookie"]
-    assert told.headers["Clear-Site-Data"] == '"cache", "storage"'
+    assert (response.status, response.body) == (204, b"")
+    assert "Max-Age=0" in response.headers["Set-Cookie"]
+    assert response.headers["Clear-Site-Data"] == '"cache", "storage"'
     assert (await office.browser(cookie).ask("GET", CURRENT)).status == 401
     assert office.audited() == ["reviewer.signed_in", "reviewer.signed_out"]
 
@@ -204,13 +204,13 @@ async def test_s15_ones_own_sessions_are_listed_and_ended(office: Office) -> Non
 
     listed = (await browser.ask("GET", SESSIONS)).json
     rows = listed["sessions"]
-    told = await browser.ask("DELETE", f"{SESSIONS}/{rows[0]['session_id']}")
+    response = await browser.ask("DELETE", f"{SESSIONS}/{rows[0]['session_id']}")
 
     assert device.digits == 6
     assert [row["current"] for row in rows] == [False, True]
     assert [row["mfa"]["satisfied"] for row in rows] == [False, True]
     assert listed["next_cursor"] is None
-    assert told.status == 204
+    assert response.status == 204
     assert (await other.ask("GET", CURRENT)).status == 401
     assert (await browser.ask("GET", CURRENT)).status == 200
 
@@ -232,10 +232,10 @@ async def test_s15_without_the_permission_a_colleagues_session_stays(office: Off
     colleague = office.browser()
     session_id = (await colleague.sign_in()).json["session_id"]
 
-    told = await peer.ask("DELETE", f"{SESSIONS}/{session_id}")
+    response = await peer.ask("DELETE", f"{SESSIONS}/{session_id}")
 
-    assert (told.status, told.code) == (403, "PERMISSION_DENIED")
-    assert "MEMBERS_MANAGE" in told.json["detail"]
+    assert (response.status, response.code) == (403, "PERMISSION_DENIED")
+    assert "MEMBERS_MANAGE" in response.json["detail"]
     assert (await colleague.ask("GET", CURRENT)).status == 200
 
 
@@ -245,9 +245,9 @@ async def test_s1_another_tenants_session_is_not_found(office: Office) -> None:
     victim = office.browser()
     session_id = (await victim.sign_in()).json["session_id"]
 
-    told = await boss.ask("DELETE", f"{SESSIONS}/{session_id}")
+    response = await boss.ask("DELETE", f"{SESSIONS}/{session_id}")
 
-    assert (told.status, told.code) == (404, "NOT_FOUND")
+    assert (response.status, response.code) == (404, "NOT_FOUND")
     assert (await victim.ask("GET", CURRENT)).status == 200
 
 
@@ -266,26 +266,26 @@ async def test_s16_a_write_another_site_may_have_caused_is_refused(
 ) -> None:
     browser = await office.enter()
 
-    told = await browser.ask("DELETE", CURRENT, headers=headers)
+    response = await browser.ask("DELETE", CURRENT, headers=headers)
 
-    assert (told.status, told.code) == (403, "ORIGIN_REFUSED")
+    assert (response.status, response.code) == (403, "ORIGIN_REFUSED")
     assert (await browser.ask("GET", CURRENT)).status == 200
 
 
 async def test_s16_a_write_from_the_same_origin_passes(office: Office) -> None:
     browser = await office.enter()
 
-    told = await browser.ask("DELETE", CURRENT, headers={"Origin": None, "Sec-Fetch-Site": "same-origin"})
+    response = await browser.ask("DELETE", CURRENT, headers={"Origin": None, "Sec-Fetch-Site": "same-origin"})
 
-    assert told.status == 204
+    assert response.status == 204
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null"])
 async def test_s16_another_site_signs_nobody_in(office: Office, origin: str) -> None:
-    told = await office.browser().sign_in(headers={"Origin": origin})
+    response = await office.browser().sign_in(headers={"Origin": origin})
 
-    assert (told.status, told.code) == (403, "ORIGIN_REFUSED")
-    assert "Set-Cookie" not in told.headers
+    assert (response.status, response.code) == (403, "ORIGIN_REFUSED")
+    assert "Set-Cookie" not in response.headers
 
 
 async def test_a_program_without_an_origin_signs_in(office: Office) -> None:
@@ -294,9 +294,9 @@ async def test_a_program_without_an_origin_signs_in(office: Office) -> None:
 
 @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data"])
 async def test_s16_only_json_signs_in(office: Office, kind: str) -> None:
-    told = await office.browser().ask("POST", SESSIONS, data=b"email=a", headers={"Content-Type": kind})
+    response = await office.browser().ask("POST", SESSIONS, data=b"email=a", headers={"Content-Type": kind})
 
-    assert (told.status, told.code) == (415, "UNSUPPORTED_MEDIA_TYPE")
+    assert (response.status, response.code) == (415, "UNSUPPORTED_MEDIA_TYPE")
 
 
 async def test_s16_the_method_cannot_be_overridden(office: Office) -> None:
@@ -309,20 +309,20 @@ async def test_s16_the_method_cannot_be_overridden(office: Office) -> None:
 
 async def test_s17_reading_changes_nothing(office: Office) -> None:
     browser, _ = await office.enter_fully()
-    before = office.everything_kept()
+    before = office.stored_text()
     for path in (CURRENT, SESSIONS, MFA):
         for method in ("GET", "HEAD"):
             assert (await browser.ask(method, path)).status == 200
 
-    assert re.sub(r"seen_at[^,]*", "", office.everything_kept()) == re.sub(r"seen_at[^,]*", "", before)
+    assert re.sub(r"seen_at[^,]*", "", office.stored_text()) == re.sub(r"seen_at[^,]*", "", before)
 
 
 @pytest.mark.parametrize("path", [SESSIONS, CURRENT, VERIFY, CHANGE, RESET])
 async def test_s18_no_other_origin_may_read_an_answer(office: Office, path: str) -> None:
     asked = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
     for method in ("OPTIONS", "POST", "GET"):
-        told = await office.browser().ask(method, path, headers=asked)
-        assert not [name for name in told.headers if name.lower().startswith("access-control-")]
+        response = await office.browser().ask(method, path, headers=asked)
+        assert not [name for name in response.headers if name.lower().startswith("access-control-")]
 
 
 async def test_s27_every_failure_is_the_same_answer(office: Office) -> None:
@@ -330,7 +330,7 @@ async def test_s27_every_failure_is_the_same_answer(office: Office) -> None:
     await office.change(await office.add("gone@acme.example"), active=False)
     browser = office.browser()
 
-    told = [
+    responses = [
         await browser.sign_in(password=WRONG),
         await browser.sign_in("nobody@acme.example"),
         await browser.sign_in("gone@acme.example"),
@@ -339,13 +339,13 @@ async def test_s27_every_failure_is_the_same_answer(office: Office) -> None:
         await browser.sign_in(password="x" * 1000),
     ]
 
-    assert (told[0].status, told[0].code) == (401, "CREDENTIALS_INVALID")
-    assert all(same(told[0], one) for one in told)
-    assert all({*told[0].headers} == {*one.headers} for one in told)
-    assert all("Set-Cookie" not in one.headers for one in told)
+    assert (responses[0].status, responses[0].code) == (401, "CREDENTIALS_INVALID")
+    assert all(same(responses[0], one) for one in responses)
+    assert all({*responses[0].headers} == {*one.headers} for one in responses)
+    assert all("Set-Cookie" not in one.headers for one in responses)
 
 
-async def test_a_failure_of_nobody_is_told_to_the_platform(office: Office) -> None:
+async def test_a_failure_of_nobody_is_asked_to_the_platform(office: Office) -> None:
     await office.browser().sign_in("nobody@acme.example")
     await office.browser().sign_in(password=WRONG)
 
@@ -367,10 +367,10 @@ async def test_a_failure_of_nobody_is_told_to_the_platform(office: Office) -> No
 async def test_a_body_of_another_form_is_refused_place_by_place(
     office: Office, body: object, pointers: set[str]
 ) -> None:
-    told = await office.browser().ask("POST", SESSIONS, json=body)
+    response = await office.browser().ask("POST", SESSIONS, json=body)
 
-    assert (told.status, told.code) == (422, "VALIDATION_FAILED")
-    assert set(told.pointers) == pointers
+    assert (response.status, response.code) == (422, "VALIDATION_FAILED")
+    assert set(response.pointers) == pointers
     assert office.audited() == []
 
 
@@ -379,11 +379,11 @@ async def test_a_body_of_another_form_is_refused_place_by_place(
     [b"", b"{", b'{"email":"a","email":"b","password":"c"}', b'{"email":"\\ud800","password":"c"}', b"\xff"],
 )
 async def test_what_is_no_json_is_refused(office: Office, raw: bytes) -> None:
-    told = await office.browser().ask(
+    response = await office.browser().ask(
         "POST", SESSIONS, data=raw, headers={"Content-Type": "application/json"}
     )
 
-    assert (told.status, told.code) == (400, "MALFORMED_JSON")
+    assert (response.status, response.code) == (400, "MALFORMED_JSON")
 
 
 async def test_a_repeated_key_answers_the_first_session_without_its_cookie(office: Office) -> None:
@@ -400,9 +400,9 @@ async def test_a_repeated_key_answers_the_first_session_without_its_cookie(offic
 async def test_a_key_never_opens_a_session_without_the_password(office: Office) -> None:
     await office.browser().sign_in(headers={"Idempotency-Key": "k"})
 
-    told = await office.browser().sign_in(password=WRONG, headers={"Idempotency-Key": "k"})
+    response = await office.browser().sign_in(password=WRONG, headers={"Idempotency-Key": "k"})
 
-    assert (told.status, told.code) == (401, "CREDENTIALS_INVALID")
+    assert (response.status, response.code) == (401, "CREDENTIALS_INVALID")
 
 
 async def test_a_sixth_session_ends_the_oldest(office: Office) -> None:
@@ -414,11 +414,11 @@ async def test_a_sixth_session_ends_the_oldest(office: Office) -> None:
 async def test_ten_attempts_from_an_address_are_looked_at() -> None:
     async with open_office(rate_limits=RateLimits()) as office:
         await office.add()
-        told = [await office.browser().sign_in(f"{number}@x.example") for number in range(10)]
+        responses = [await office.browser().sign_in(f"{number}@x.example") for number in range(10)]
 
         full = await office.browser().sign_in()
 
-        assert {one.status for one in told} == {401}
+        assert {one.status for one in responses} == {401}
         assert (full.status, full.code) == (429, "RATE_LIMITED")
         assert 880 <= int(full.headers["Retry-After"]) <= 900
         office.clock.wait(minutes=15)
@@ -435,20 +435,20 @@ async def test_a_set_limit_counts() -> None:
 
 async def test_a_key_is_no_reviewer(office: Office) -> None:
     for method, path in (("GET", SESSIONS), ("GET", CURRENT), ("POST", VERIFY), ("POST", CHANGE)):
-        told = await office.front.ask(method, path, TEST)
-        assert (told.status, told.code) == (403, "API_KEY_NOT_ALLOWED")
+        response = await office.front.ask(method, path, TEST)
+        assert (response.status, response.code) == (403, "API_KEY_NOT_ALLOWED")
 
 
 async def test_over_the_bound_of_the_pool_it_is_503_overloaded() -> None:
     costly = Argon2Passwords(replace(CHEAP, memory_cost=32_768, time_cost=6), workers=1, waiting=0)
     async with open_office(costly) as office:
         await office.add()
-        told = await asyncio.gather(*(office.browser().sign_in() for _ in range(4)))
+        responses = await asyncio.gather(*(office.browser().sign_in() for _ in range(4)))
 
-        statuses = sorted(one.status for one in told)
+        statuses = sorted(one.status for one in responses)
         assert statuses[0] == 201
         assert statuses[-1] == 503
-        busy = next(one for one in told if one.status == 503)
+        busy = next(one for one in responses if one.status == 503)
         assert (busy.code, busy.headers["Retry-After"]) == ("OVERLOADED", "1")
 
 
@@ -458,22 +458,22 @@ async def test_a_store_that_is_away_is_503(office: Office, monkeypatch: pytest.M
 
     monkeypatch.setattr(office.front.stores.records, "get", away)
 
-    told = await office.browser().sign_in()
+    response = await office.browser().sign_in()
 
-    assert (told.status, told.code) == (503, "STORE_UNAVAILABLE")
+    assert (response.status, response.code) == (503, "STORE_UNAVAILABLE")
 
 
 async def test_s28_there_is_no_member_at_first() -> None:
     async with open_office() as office:
         guesses = [("admin", "admin"), ("admin@localhost", "password"), ("root", "root"), ("", "")]
         for email, password in guesses:
-            told = await office.browser().sign_in(email or "x", password or "x")
-            assert told.status == 401
+            response = await office.browser().sign_in(email or "x", password or "x")
+            assert response.status == 401
         assert "reviewer" not in {str(kind) for _, kind, _ in office.front.shelves.records}
 
 
 async def test_recovery_codes_and_changes_want_the_factor(office: Office) -> None:
     browser = await office.enter()
     for method, path in (("POST", RECOVERY), ("DELETE", TOTP), ("POST", CHANGE), ("GET", SESSIONS)):
-        told = await browser.ask(method, path, json={})
-        assert (told.status, told.code) == (403, "MFA_REQUIRED")
+        response = await browser.ask(method, path, json={})
+        assert (response.status, response.code) == (403, "MFA_REQUIRED")

@@ -51,9 +51,9 @@ async def test_answers_of_sign_in_are_as_described(office: Office, document: Jso
     current = await browser.ask("GET", CURRENT)
     failed = await office.browser().sign_in(password=WRONG)
 
-    assert [told.status for told in (first, again, current, failed)] == [201, 200, 200, 401]
-    for told in (first, again, failed):
-        assert_described(document, "POST", SESSIONS, told)
+    assert [one.status for one in (first, again, current, failed)] == [201, 200, 200, 401]
+    for one in (first, again, failed):
+        assert_described(document, "POST", SESSIONS, one)
     assert_described(document, "GET", CURRENT, current)
 
 
@@ -71,19 +71,19 @@ async def test_answers_about_the_factor_are_as_described(office: Office, documen
     standing = await browser.ask("GET", MFA)
     listed = await browser.ask("GET", SESSIONS)
 
-    assert [told.status for told in (begun, repeated, confirmed, verified, wrong)] == [
+    assert [one.status for one in (begun, repeated, confirmed, verified, wrong)] == [
         201,
         200,
         200,
         200,
         401,
     ]
-    for method, path, told in (
+    for method, path, one in (
         ("GET", MFA, bare), ("POST", TOTP, begun), ("POST", TOTP, repeated), ("POST", CONFIRM, confirmed),
         ("POST", VERIFY, verified), ("POST", VERIFY, wrong), ("POST", RECOVERY, codes),
         ("GET", MFA, standing), ("GET", SESSIONS, listed),
     ):  # fmt: skip
-        assert_described(document, method, path, told)
+        assert_described(document, method, path, one)
 
 
 async def test_refusals_about_passwords_are_as_described(office: Office, document: Json) -> None:
@@ -96,8 +96,8 @@ async def test_refusals_about_passwords_are_as_described(office: Office, documen
     )
     token = await browser.ask("POST", RESET, json={"token": "x", "new_password": "seven brass kettles"})
 
-    for path, told in ((CHANGE, wrong), (CHANGE, common), (RESET, token)):
-        assert_described(document, "POST", path, told)
+    for path, one in ((CHANGE, wrong), (CHANGE, common), (RESET, token)):
+        assert_described(document, "POST", path, one)
 
 
 async def test_every_write_of_the_family_names_what_it_audits(office: Office) -> None:
@@ -123,6 +123,8 @@ async def test_s7_another_role_counts_on_the_next_request(office: Office) -> Non
 async def test_no_answer_shows_a_hash_or_a_seed(office: Office, path: str) -> None:
     browser, _ = await office.enter_fully()
 
-    told = (await browser.ask("GET", path)).body.decode()
+    response = (await browser.ask("GET", path)).body.decode()
 
-    assert not [word for word in ("hash", "argon2", "sealed", "lookup", "token", "secret") if word in told]
+    assert not [
+        word for word in ("hash", "argon2", "sealed", "lookup", "token", "secret") if word in response
+    ]

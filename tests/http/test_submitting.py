@@ -20,20 +20,20 @@ from tests.http.support import BARE, FOREIGN, LIVE, PATH, TEST, Front, build_bod
 
 
 async def test_a_new_verification_answers_201(front: Front) -> None:
-    told = await front.submit()
+    response = await front.submit()
 
-    assert (told.status, told.json["status"], told.json["decision"]) == (201, "APPROVED", "ALLOW")
+    assert (response.status, response.json["status"], response.json["decision"]) == (201, "APPROVED", "ALLOW")
 
 
 async def test_the_fields_of_g13_are_always_there_and_no_others_are_null(front: Front) -> None:
-    told = (await front.submit()).json
+    response = (await front.submit()).json
 
     always = {
         "verification_id", "subject_id", "created_at", "status", "decision", "decision_id",
         "review_status", "risk_level", "evidence", "reasons", "document", "livemode", "checks",
     }  # fmt: skip
-    assert always <= set(told)
-    assert None not in told.values()
+    assert always <= set(response)
+    assert None not in response.values()
 
 
 async def test_a_replayed_key_answers_200_with_the_original_body(front: Front) -> None:
@@ -64,10 +64,10 @@ async def test_a_quoted_key_is_the_bare_key(front: Front, respelled: str) -> Non
 )
 async def test_a_used_key_with_another_body_is_refused(front: Front, body: dict[str, object]) -> None:
     await front.submit(idempotency_key="order-1")
-    told = await front.submit(body, idempotency_key="order-1")
+    response = await front.submit(body, idempotency_key="order-1")
 
-    assert (told.status, told.code) == (422, ProblemCode.IDEMPOTENCY_KEY_REUSED)
-    assert told.json["errors"][0]["header"] == "Idempotency-Key"
+    assert (response.status, response.code) == (422, ProblemCode.IDEMPOTENCY_KEY_REUSED)
+    assert response.json["errors"][0]["header"] == "Idempotency-Key"
 
 
 async def test_a_data_url_is_the_same_image(front: Front) -> None:
@@ -89,10 +89,10 @@ async def test_the_order_of_keys_does_not_matter_to_a_replay(front: Front) -> No
 
 
 async def test_one_key_makes_one_record_however_many_ask_at_once(front: Front) -> None:
-    told = await asyncio.gather(*(front.submit(idempotency_key="order-1") for _ in range(20)))
+    responses = await asyncio.gather(*(front.submit(idempotency_key="order-1") for _ in range(20)))
 
-    assert len({one.json["verification_id"] for one in told}) == 1
-    assert sorted(one.status for one in told) == [200] * 19 + [201]
+    assert len({one.json["verification_id"] for one in responses}) == 1
+    assert sorted(one.status for one in responses) == [200] * 19 + [201]
 
 
 async def test_of_two_subjects_under_one_key_the_decided_one_rests_on_its_own_evidence(front: Front) -> None:
@@ -124,9 +124,9 @@ async def test_s3_a_key_belongs_to_its_tenant_and_mode(front: Front, other: str)
     body = build_body("customer-1") if other == LIVE else build_body()
     first = await front.submit(idempotency_key="order-1")
     front.gateway.failing = DecisionPending()
-    told = await front.submit(body, other, idempotency_key="order-1")
+    response = await front.submit(body, other, idempotency_key="order-1")
 
-    assert told.status == 503  # it was asked, not replayed
+    assert response.status == 503  # it was asked, not replayed
     assert front.gateway.asked[-1].verification_id != first.json["verification_id"]
 
 
@@ -148,32 +148,32 @@ async def test_a_record_is_readable_as_soon_as_it_was_answered(front: Front) -> 
 @pytest.mark.parametrize("other", [FOREIGN, LIVE])
 async def test_another_tenant_or_mode_does_not_find_it(front: Front, other: str) -> None:
     submitted = await front.submit()
-    told = await front.ask("GET", f"{PATH}/{submitted.json['verification_id']}", other)
+    response = await front.ask("GET", f"{PATH}/{submitted.json['verification_id']}", other)
 
-    assert (told.status, told.code) == (404, "NOT_FOUND")
+    assert (response.status, response.code) == (404, "NOT_FOUND")
 
 
 async def test_an_erased_subject_is_shown_without_personal_fields(front: Front) -> None:
     submitted = (await front.submit(build_body("sim:approved@erased"))).json
     for tenant_subject in list(front.shelves.keys):
         front.shelves.keys[tenant_subject] = TOMBSTONE
-    told = await front.ask("GET", f"{PATH}/{submitted['verification_id']}")
+    response = await front.ask("GET", f"{PATH}/{submitted['verification_id']}")
 
-    assert (told.status, told.json["document"]["extracted_fields"]) == (200, {})
-    assert "expires_at" not in told.json["document"]
+    assert (response.status, response.json["document"]["extracted_fields"]) == (200, {})
+    assert "expires_at" not in response.json["document"]
 
 
 async def test_a_live_key_cannot_ask_the_sandbox(front: Front) -> None:
-    told = await front.submit(build_body("sim:approved"), LIVE)
+    response = await front.submit(build_body("sim:approved"), LIVE)
 
-    assert (told.status, told.pointers) == (422, {"/subject_id": "VALIDATION_FAILED"})
+    assert (response.status, response.pointers) == (422, {"/subject_id": "VALIDATION_FAILED"})
 
 
 @pytest.mark.parametrize("subject", ["sim:nothing", "sim:review:NO_REASON", "sim:slow:1h", "sim:"])
 async def test_an_unknown_scenario_is_refused(front: Front, subject: str) -> None:
-    told = await front.submit(build_body(subject))
+    response = await front.submit(build_body(subject))
 
-    assert (told.status, told.pointers) == (422, {"/subject_id": "VALIDATION_FAILED"})
+    assert (response.status, response.pointers) == (422, {"/subject_id": "VALIDATION_FAILED"})
 
 
 @pytest.mark.parametrize(
@@ -188,14 +188,14 @@ async def test_an_unknown_scenario_is_refused(front: Front, subject: str) -> Non
 async def test_the_sandbox_answers_what_it_is_asked_for(
     front: Front, subject: str, status: str, decision: str
 ) -> None:
-    told = (await front.submit(build_body(subject))).json
+    response = (await front.submit(build_body(subject))).json
 
-    assert (told["status"], told["decision"]) == (status, decision)
+    assert (response["status"], response["decision"]) == (status, decision)
 
 
 async def test_both_images_are_kept_as_evidence(front: Front) -> None:
-    told = await front.submit()
-    kinds = [front.shelves.evidence[ACME, EvidenceId(one["id"])][0].kind for one in told.json["evidence"]]
+    response = await front.submit()
+    kinds = [front.shelves.evidence[ACME, EvidenceId(one["id"])][0].kind for one in response.json["evidence"]]
 
     assert {EvidenceKind.IMAGE, EvidenceKind.SELFIE} <= set(kinds)
 
@@ -204,10 +204,12 @@ async def test_kept_images_carry_no_metadata(front: Front) -> None:
     exif = Image.Exif()
     exif[0x010E] = "CANARY-description"
     image = encoded(draw_image(kind="JPEG", exif=exif))
-    told = await front.submit(build_body(selfie_image_base64=image))
-    kept = [await front.stores.evidence.get(ACME, EvidenceId(one["id"])) for one in told.json["evidence"]]
+    response = await front.submit(build_body(selfie_image_base64=image))
+    stored = [
+        await front.stores.evidence.get(ACME, EvidenceId(one["id"])) for one in response.json["evidence"]
+    ]
 
-    assert not any(b"CANARY" in content for content in kept)
+    assert not any(b"CANARY" in content for content in stored)
 
 
 async def test_the_command_carries_no_image_and_no_declared_value(front: Front) -> None:
@@ -234,20 +236,20 @@ async def test_what_the_log_cannot_do_is_said_in_the_interfaces_words(
     front: Front, error: Exception, status: int, code: str
 ) -> None:
     front.gateway.failing = error
-    told = await front.submit()
+    response = await front.submit()
 
-    assert (told.status, told.code) == (status, code)
-    assert b"CANARY" not in told.body
-    assert ("Retry-After" in told.headers) == (status == 503)
+    assert (response.status, response.code) == (status, code)
+    assert b"CANARY" not in response.body
+    assert ("Retry-After" in response.headers) == (status == 503)
 
 
 async def test_a_refused_command_frees_its_key(front: Front) -> None:
     front.gateway.failing = Refused.at("/selfie_image_base64", ProblemCode.IMAGE_NOT_EVALUABLE, "No face.")
     refused = await front.submit(idempotency_key="order-1")
     front.gateway.failing = None
-    told = await front.submit(idempotency_key="order-1")
+    response = await front.submit(idempotency_key="order-1")
 
-    assert (refused.status, told.status) == (422, 201)
+    assert (refused.status, response.status) == (422, 201)
 
 
 @pytest.mark.parametrize(
@@ -272,46 +274,50 @@ async def test_the_images_stay_unless_nobody_can_come_to_need_them(
 
 async def test_an_unreachable_store_on_reading_is_503(front: Front) -> None:
     front.keys.failing = StoreUnavailable()
-    told = await front.ask("GET", PATH)
+    response = await front.ask("GET", PATH)
 
-    assert (told.status, told.code, told.headers["Retry-After"]) == (503, "STORE_UNAVAILABLE", "5")
+    assert (response.status, response.code, response.headers["Retry-After"]) == (
+        503,
+        "STORE_UNAVAILABLE",
+        "5",
+    )
 
 
 @pytest.mark.parametrize("given", ["", '""', "x" * 256, "kéy", "a\tb"])
 async def test_an_unusable_key_is_refused(front: Front, given: str) -> None:
-    told = await front.submit(idempotency_key=given)
+    response = await front.submit(idempotency_key=given)
 
-    assert (told.status, told.code) == (400, "IDEMPOTENCY_KEY_INVALID")
-    assert told.json["errors"][0]["header"] == "Idempotency-Key"
+    assert (response.status, response.code) == (400, "IDEMPOTENCY_KEY_INVALID")
+    assert response.json["errors"][0]["header"] == "Idempotency-Key"
 
 
 async def test_a_compressed_body_is_read(front: Front) -> None:
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    told = await front.ask(
+    response = await front.ask(
         "POST", PATH, data=gzip.compress(json.dumps(build_body()).encode()), headers=headers
     )
 
-    assert told.status == 201
+    assert response.status == 201
 
 
 async def test_large_images_are_accepted(front: Front) -> None:
     noise = io.BytesIO()
     Image.effect_noise((1800, 1800), 90).convert("RGB").save(noise, "PNG")
-    told = await front.submit(build_body(document={"image_base64": encoded(noise.getvalue())}))
+    response = await front.submit(build_body(document={"image_base64": encoded(noise.getvalue())}))
 
     assert len(noise.getvalue()) > 1_000_000
-    assert told.status == 201
+    assert response.status == 201
 
 
 async def test_a_key_without_the_scope_cannot_submit(front: Front) -> None:
-    told = await front.submit(key=BARE)
+    response = await front.submit(key=BARE)
 
-    assert (told.status, told.code) == (403, "PERMISSION_DENIED")
-    assert "verifications:write" in told.json["detail"]
+    assert (response.status, response.code) == (403, "PERMISSION_DENIED")
+    assert "verifications:write" in response.json["detail"]
 
 
 async def test_the_callers_address_is_kept_for_the_audit_log_alone(front: Front) -> None:
     await front.submit(key=TEST)
-    told = await front.ask("GET", "/v1/audit")
+    response = await front.ask("GET", "/v1/audit")
 
-    assert told.json["events"][0]["context"]["ip"] == "127.0.0.1"
+    assert response.json["events"][0]["context"]["ip"] == "127.0.0.1"

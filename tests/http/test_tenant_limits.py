@@ -19,14 +19,14 @@ from streams.ports.stores import Stores
 from streams.tenants.settings import SETTINGS
 from tests.builders import ACME, GLOBEX, NOW
 from tests.http.session_steps import open_page, publish_flow
-from tests.http.support import FOREIGN, LIVE, TEST, SignedIn, Told, open_front
+from tests.http.support import FOREIGN, LIVE, TEST, Response, SignedIn, open_front
 
 SETTINGS_PATH = "/v1/control/settings"
 CATALOG = "/v1/catalog"
 DEPLOYMENT = RateLimits(key=50, verifications=20, tenant=100, tenant_verifications=40, capture=30)
 
 
-async def limit(owner: SignedIn, **limits: int | None) -> Told:
+async def limit(owner: SignedIn, **limits: int | None) -> Response:
     """Choose limits."""
     return await owner.ask("PATCH", SETTINGS_PATH, json={"rate_limits": limits})
 
@@ -77,9 +77,9 @@ async def test_a_chosen_limit_of_client_tokens_is_about_them_alone() -> None:
         owner = await front.sign_in()
         page = await open_page(front, await publish_flow(owner))
         await limit(owner, capture=2, key=1)
-        told = [await page.ask("GET") for _ in range(3)]
+        responses = [await page.ask("GET") for _ in range(3)]
 
-    assert [one.status for one in told] == [200, 200, 429]
+    assert [one.status for one in responses] == [200, 200, 429]
 
 
 @pytest.mark.parametrize(
@@ -88,18 +88,18 @@ async def test_a_chosen_limit_of_client_tokens_is_about_them_alone() -> None:
 async def test_a_limit_above_the_deployments_is_refused(name: str, most: int) -> None:
     async with open_front(rate_limits=DEPLOYMENT) as front:
         owner = await front.sign_in()
-        told = [await limit(owner, **{name: wished}) for wished in (most + 1, most)]
+        responses = [await limit(owner, **{name: requested}) for requested in (most + 1, most)]
 
-    assert (told[0].status, list(told[0].pointers)) == (422, [f"/rate_limits/{name}"])
-    assert str(most) in told[0].json["detail"]
-    assert told[1].status == 200
+    assert (responses[0].status, list(responses[0].pointers)) == (422, [f"/rate_limits/{name}"])
+    assert str(most) in responses[0].json["detail"]
+    assert responses[1].status == 200
 
 
 async def test_who_manages_no_settings_chooses_no_limits() -> None:
     async with open_front(rate_limits=DEPLOYMENT) as front:
-        told = await limit(await front.sign_in(Role.DEVELOPER), key=5)
+        response = await limit(await front.sign_in(Role.DEVELOPER), key=5)
 
-    assert (told.status, told.code) == (403, "PERMISSION_DENIED")
+    assert (response.status, response.code) == (403, "PERMISSION_DENIED")
 
 
 class Clock:
@@ -128,13 +128,13 @@ async def choose(stores: Stores, tenant_id: TenantId, key: int, version: int = 1
 async def test_another_front_obeys_within_a_second() -> None:
     stores, clock = build_stores(), Clock()
     limits = TenantLimits(stores.records, DEPLOYMENT, clock)
-    told = [dict(await limits.of(ACME))]
+    results = [dict(await limits.of(ACME))]
     await choose(stores, ACME, 7)
-    told.append(dict(await limits.of(ACME)))
+    results.append(dict(await limits.of(ACME)))
     clock.now += FRESH_S
-    told.append(dict(await limits.of(ACME)))
+    results.append(dict(await limits.of(ACME)))
 
-    assert told == [{}, {}, {"key": 7}]
+    assert results == [{}, {}, {"key": 7}]
     assert await limits.of(GLOBEX) == {}
 
 
@@ -155,7 +155,7 @@ async def test_without_the_store_the_limits_read_last_hold() -> None:
     assert await limits.of(GLOBEX) == {}
 
 
-async def test_what_was_told_while_the_store_was_read_is_newer() -> None:
+async def test_what_was_published_while_the_store_was_read_is_newer() -> None:
     stores, read, go_on = build_stores(), asyncio.Event(), asyncio.Event()
     inner = stores.records
 

@@ -13,7 +13,7 @@ from app.http.server import endpoints_of
 from tests.builders import ACME, GLOBEX
 from tests.http.furnished import TENANTS, Furnished, has_id, lists, open_furnished
 from tests.http.json_schema import Schemas
-from tests.http.support import FOREIGN, TEST, Front, SignedIn, Told, build_body
+from tests.http.support import FOREIGN, TEST, Front, Response, SignedIn, build_body
 from tests.http.test_description import response_schema
 from tests.http.test_permissions import TOKEN, Row
 
@@ -39,52 +39,52 @@ def name(row: Row) -> str:
     return f"{row.method} {row.path}"
 
 
-async def ask_as_foreigner(furnished: Furnished, row: Row) -> list[Told]:
-    """What the other tenant is told about ours: its key where keys may ask, its owner where people may."""
-    path, body, told = furnished.path(row), furnished.body(row), list[Told]()
+async def ask_as_foreigner(furnished: Furnished, row: Row) -> list[Response]:
+    """What the other tenant is shown of ours: its key where keys may ask, its owner where people may."""
+    path, body, responses = furnished.path(row), furnished.body(row), list[Response]()
     if "key" in row.who:
-        told.append(await furnished.front.ask(row.method, path, FOREIGN, **body))
+        responses.append(await furnished.front.ask(row.method, path, FOREIGN, **body))
     if "person" in row.who:
-        told.append(await furnished.foreigner.ask(row.method, path, **body))
-    return told
+        responses.append(await furnished.foreigner.ask(row.method, path, **body))
+    return responses
 
 
 async def test_s1_whatever_another_tenant_has_is_not_found(furnished: Furnished) -> None:
-    before = furnished.kept()
+    before = furnished.stored()
 
-    told = {name(row): await ask_as_foreigner(furnished, row) for row in TENANTS if has_id(row)}
+    result = {name(row): await ask_as_foreigner(furnished, row) for row in TENANTS if has_id(row)}
 
-    codes = {row: {(one.status, one.code) for one in answers} for row, answers in told.items() if answers}
+    codes = {row: {(one.status, one.code) for one in answers} for row, answers in result.items() if answers}
     assert codes == {row: {(404, "NOT_FOUND")} for row in codes}
     assert len(codes) > 25
-    assert furnished.kept() == before
+    assert furnished.stored() == before
 
 
 async def test_s1_its_own_tenant_finds_all_of_it(furnished: Furnished) -> None:
     """The ids and bodies by which another tenant finds nothing are good ones."""
-    told, ends = {}, {"DELETE": 1, "/v1/control/members/{reviewer_id}": 2}
+    collected, ends = {}, {"DELETE": 1, "/v1/control/members/{reviewer_id}": 2}
     for row in sorted(
         (row for row in TENANTS if has_id(row)), key=lambda row: ends.get(row.path) or ends.get(row.method, 0)
     ):
         path, body = furnished.path(row), furnished.body(row)
         asked = furnished.owner.ask if "person" in row.who else furnished.front.ask
-        told[name(row)] = (await asked(row.method, path, **body)).status
+        collected[name(row)] = (await asked(row.method, path, **body)).status
 
-    assert [row for row, status in told.items() if status == 404] == []
+    assert [row for row, status in collected.items() if status == 404] == []
 
 
 async def test_s1_who_looked_for_another_tenants_things_stands_in_the_log(
     furnished: Furnished, logged: io.StringIO
 ) -> None:
     path = f"/v1/verifications/{furnished.ids['verification_id']}"
-    told = [await furnished.front.ask("GET", path, FOREIGN), await furnished.foreigner.ask("GET", path)]
+    responses = [await furnished.front.ask("GET", path, FOREIGN), await furnished.foreigner.ask("GET", path)]
 
     lines = {
         line["request_id"]: line
         for line in map(json.loads, logged.getvalue().splitlines())
         if "route" in line
     }
-    by_key, by_person = (lines[one.headers["X-Request-Id"]] for one in told)
+    by_key, by_person = (lines[one.headers["X-Request-Id"]] for one in responses)
     assert (by_key["status"], by_key["key_id"]) == (404, furnished.front.keys.known[FOREIGN].key_id)
     assert (by_person["status"], by_person["reviewer_id"]) == (404, furnished.foreigner.member.reviewer_id)
 
@@ -92,23 +92,23 @@ async def test_s1_who_looked_for_another_tenants_things_stands_in_the_log(
 async def test_s2_no_list_names_anything_of_another_tenant(furnished: Furnished) -> None:
     named = [one.encode() for one in furnished.named()]
 
-    told = {name(row): await ask_as_foreigner(furnished, row) for row in TENANTS if lists(row)}
+    result = {name(row): await ask_as_foreigner(furnished, row) for row in TENANTS if lists(row)}
 
     shown = {
         row: [one for one in named if any(one in answer.body for answer in answers)]
-        for row, answers in told.items()
+        for row, answers in result.items()
     }
-    assert {answer.status for answers in told.values() for answer in answers} == {200}
+    assert {answer.status for answers in result.values() for answer in answers} == {200}
     assert {row: names for row, names in shown.items() if names} == {}
 
 
 async def test_s2_its_own_tenant_is_shown_what_another_is_not(furnished: Furnished) -> None:
     """The lists in which another tenant finds nothing are not empty."""
     rows = [row for row in TENANTS if lists(row) and "person" in row.who]
-    told = {name(row): (await furnished.owner.ask("GET", row.path)).body for row in rows}
+    responses = {name(row): (await furnished.owner.ask("GET", row.path)).body for row in rows}
 
     named = [one.encode() for one in furnished.named()]
-    showing = {row for row, body in told.items() if any(one in body for one in named)}
+    showing = {row for row, body in responses.items() if any(one in body for one in named)}
     assert len(showing) >= 9
 
 
@@ -133,10 +133,10 @@ async def test_s2_no_filter_finds_anything_of_another_tenant(furnished: Furnishe
 
 
 async def test_s2_an_export_has_nothing_of_another_tenant(furnished: Furnished) -> None:
-    told = await furnished.foreigner.ask("GET", "/v1/audit", headers={"Accept": "text/csv"})
+    response = await furnished.foreigner.ask("GET", "/v1/audit", headers={"Accept": "text/csv"})
 
-    assert (told.status, told.headers["Content-Type"].partition(";")[0]) == (200, "text/csv")
-    assert [one for one in furnished.named() if one.encode() in told.body] == []
+    assert (response.status, response.headers["Content-Type"].partition(";")[0]) == (200, "text/csv")
+    assert [one for one in furnished.named() if one.encode() in response.body] == []
 
 
 def endpoints(front: Front) -> tuple[Endpoint, ...]:
@@ -157,31 +157,31 @@ def creating(flow_id: str) -> dict[str, dict[str, Any]]:
 async def test_s3_one_idempotency_key_names_a_record_per_tenant_and_route(furnished: Furnished) -> None:
     flow = {"name": "x", "flow_type": "BIOMETRIC", "documents": []}
     theirs = (await furnished.foreigner.ask("POST", "/v1/verification-flows", json=flow)).json["flow_id"]
-    told = [
+    results = [
         *await make_all(furnished.front, TEST, furnished.owner, furnished.ids["flow_id"]),
         *await make_all(furnished.front, FOREIGN, furnished.foreigner, theirs),
     ]
 
-    made = [one.json for one in told if one.status == 201]
+    made = [one.json for one in results if one.status == 201]
     ids = {next(value for field, value in one.items() if field.endswith("_id")) for one in made}
-    assert [one.code for one in told if one.status != 201] == ["FLOW_NOT_PUBLISHED"]
-    assert len(ids) == len(made) == len(told) - 1
+    assert [one.code for one in results if one.status != 201] == ["FLOW_NOT_PUBLISHED"]
+    assert len(ids) == len(made) == len(results) - 1
 
 
-async def make_all(front: Front, key: str, person: SignedIn, flow_id: str) -> list[Told]:
+async def make_all(front: Front, key: str, person: SignedIn, flow_id: str) -> list[Response]:
     """Make a record at every route with one and the same key."""
-    told = []
+    collected = []
     for path, body in creating(flow_id).items():
         more: dict[str, Any] = {"json": body, "headers": {"Idempotency-Key": "the-same-key"}}
         by_key = path in {"/v1/verifications", "/v1/verification-sessions"}
-        told.append(
+        collected.append(
             await (front.ask("POST", path, key, **more) if by_key else person.ask("POST", path, **more))
         )
-    return told
+    return collected
 
 
 async def test_s4_no_body_sets_what_is_the_servers(furnished: Furnished) -> None:
-    before, accepted, tried = furnished.kept(), list[str](), 0
+    before, accepted, tried = furnished.stored(), list[str](), 0
     rows = {(row.method, row.path): row for row in TENANTS}
     for endpoint in endpoints(furnished.front):
         row = rows.get((endpoint.method, endpoint.path))
@@ -191,17 +191,17 @@ async def test_s4_no_body_sets_what_is_the_servers(furnished: Furnished) -> None
             if field in endpoint.body.model_fields:
                 continue
             tried += 1
-            told = await write_as_ours(furnished, row, {**furnished.bodies.get(row.path, {}), field: "x"})
-            if told.status != 422 or f"/{field}" not in told.pointers:
-                accepted.append(f"{name(row)} {field}: {told.status}")
+            response = await write_as_ours(furnished, row, {**furnished.bodies.get(row.path, {}), field: "x"})
+            if response.status != 422 or f"/{field}" not in response.pointers:
+                accepted.append(f"{name(row)} {field}: {response.status}")
 
     assert accepted == []
     assert tried > 500
-    assert furnished.kept() == before
+    assert furnished.stored() == before
 
 
-async def write_as_ours(furnished: Furnished, row: Row, body: dict[str, Any]) -> Told:
-    """Ask as whoever of ours may."""
+async def write_as_ours(furnished: Furnished, row: Row, body: dict[str, Any]) -> Response:
+    """Ask as who of ours may."""
     path, more = furnished.path(row), {"json": body, "headers": {"If-Match": "1"}}
     if "capture" in row.who:
         return await furnished.front.ask(row.method, path, furnished.page.opened["client_token"], **more)
@@ -223,19 +223,21 @@ async def test_s4_no_query_and_no_header_names_another_tenant(furnished: Furnish
 
 async def test_s5_every_answer_has_its_declared_fields_and_no_others(furnished: Furnished) -> None:
     document = (await furnished.front.ask("GET", "/v1/openapi.json", None)).json
-    schemas, undeclared, held = Schemas(document), dict[str, list[str]](), 0
+    schemas, undeclared, compared = Schemas(document), dict[str, list[str]](), 0
     for row in (row for row in TENANTS if row.method == "GET"):
         path = furnished.path(row)
         token = furnished.page.opened["client_token"] if "capture" in row.who else None
-        told = await (furnished.front.ask("GET", path, token) if token else furnished.owner.ask("GET", path))
-        if told.headers["Content-Type"].startswith("application/json"):
-            schema = response_schema(document, "GET", row.path, told)
-            found = [*schemas.undeclared(told.json, schema), *schemas.complaints(told.json, schema)]
+        response = await (
+            furnished.front.ask("GET", path, token) if token else furnished.owner.ask("GET", path)
+        )
+        if response.headers["Content-Type"].startswith("application/json"):
+            schema = response_schema(document, "GET", row.path, response)
+            found = [*schemas.undeclared(response.json, schema), *schemas.complaints(response.json, schema)]
             undeclared |= {name(row): found} if found else {}
-            held += 1
+            compared += 1
 
     assert undeclared == {}
-    assert held > 20
+    assert compared > 20
 
 
 SECRETS: Final = (
@@ -247,9 +249,9 @@ SECRETS: Final = (
 async def test_s5_no_answer_holds_a_secret_or_a_place_of_storage(furnished: Furnished) -> None:
     found = dict[str, list[str]]()
     for row in (row for row in TENANTS if row.method == "GET" and "person" in row.who):
-        told = await furnished.owner.ask("GET", furnished.path(row))
-        if told.headers["Content-Type"].startswith("application/json"):
-            words = set(field_names(told.json))
+        response = await furnished.owner.ask("GET", furnished.path(row))
+        if response.headers["Content-Type"].startswith("application/json"):
+            words = set(field_names(response.json))
             found |= {
                 name(row): hit for word in words if (hit := [one for one in SECRETS if one in word.lower()])
             }
@@ -276,17 +278,17 @@ async def test_s73_no_cursor_serves_another_tenant_list_or_filter(furnished: Fur
             path = endpoint.path.format(**furnished.ids)
             cursors[path] = (await furnished.owner.ask("GET", f"{path}?limit=1")).json["next_cursor"]
     assert [path for path, cursor in cursors.items() if cursor is None] == []
-    told = dict[tuple[str, str], object]()
+    collected = dict[tuple[str, str], object]()
     for path, cursor in cursors.items():
-        told[path, "own"] = (await furnished.owner.ask("GET", f"{path}?limit=1&cursor={cursor}")).status
-        told[path, "other tenant"] = await code(furnished, path, cursor, gone="CURSOR_INVALID")
-        told[path, "altered"] = await code(furnished, path, altered(cursor), ours=True)
+        collected[path, "own"] = (await furnished.owner.ask("GET", f"{path}?limit=1&cursor={cursor}")).status
+        collected[path, "other tenant"] = await code(furnished, path, cursor, gone="CURSOR_INVALID")
+        collected[path, "altered"] = await code(furnished, path, altered(cursor), ours=True)
         for elsewhere in set(cursors) - {path}:
-            told[elsewhere, path] = await code(furnished, elsewhere, cursor, ours=True)
+            collected[elsewhere, path] = await code(furnished, elsewhere, cursor, ours=True)
 
     assert len(cursors) >= 6
-    assert {asked: came for asked, came in told.items() if came not in {200, "CURSOR_INVALID"}} == {}
-    assert {asked[0] for asked, came in told.items() if came == 200} == set(cursors)
+    assert {asked: came for asked, came in collected.items() if came not in {200, "CURSOR_INVALID"}} == {}
+    assert {asked[0] for asked, came in collected.items() if came == 200} == set(cursors)
 
 
 async def code(
@@ -294,8 +296,10 @@ async def code(
 ) -> str:
     """The code a cursor is refused with; `gone` where the list itself is another tenant's."""
     person = furnished.owner if ours else furnished.foreigner
-    told = await person.ask("GET", f"{path}?limit=1&cursor={cursor}")
-    return gone if told.status == 404 else told.code if told.status == 400 else str(told.status)
+    response = await person.ask("GET", f"{path}?limit=1&cursor={cursor}")
+    return (
+        gone if response.status == 404 else response.code if response.status == 400 else str(response.status)
+    )
 
 
 def altered(cursor: str) -> str:
@@ -305,6 +309,6 @@ def altered(cursor: str) -> str:
 
 async def test_s4_the_operators_token_names_no_tenant(furnished: Furnished) -> None:
     for row in (row for row in TENANTS if lists(row)):
-        told = await furnished.front.ask("GET", row.path, TOKEN, headers={"X-Tenant-Id": GLOBEX})
+        response = await furnished.front.ask("GET", row.path, TOKEN, headers={"X-Tenant-Id": GLOBEX})
 
-        assert told.status == 401, row.path
+        assert response.status == 401, row.path

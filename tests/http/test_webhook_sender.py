@@ -164,7 +164,7 @@ async def test_a_body_that_drips_ends_with_the_attempt_and_the_status_counts() -
     assert set(answer.text or "") == {"x"}
 
 
-async def test_a_body_that_breaks_off_is_told_as_far_as_it_came() -> None:
+async def test_a_body_that_breaks_off_is_reported_as_far_as_it_came() -> None:
     cut = b"HTTP/1.1 503 No\r\nContent-Length: 1000\r\n\r\nnot to"
     async with receiving(saying(cut)) as receiver:
         answer = await post(receiver.url)
@@ -188,7 +188,7 @@ async def test_a_body_that_breaks_off_is_told_as_far_as_it_came() -> None:
         ("", None),
     ],
 )
-async def test_how_long_to_wait_is_told_in_seconds(said: str, seconds: float | None) -> None:
+async def test_how_long_to_wait_is_reported_in_seconds(said: str, seconds: float | None) -> None:
     async with receiving(answering("429 Slow down", f"Retry-After: {said}")) as receiver:
         answer = await post(receiver.url, clock=lambda: NOW)
 
@@ -346,7 +346,7 @@ async def test_nothing_of_paths_or_answers_is_logged(caplog: pytest.LogCaptureFi
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """An authority the sender may be told to trust."""
+    """An authority the sender may be reported to trust."""
     return Authority.make(tmp_path_factory.mktemp("authority"))
 
 

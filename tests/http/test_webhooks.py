@@ -14,14 +14,14 @@ from schemas.problems import StoreUnavailable
 from streams.webhooks.endpoint_limit import MOST_ENDPOINTS
 from tests.builders import ACME
 from tests.http.json_schema import Schemas
-from tests.http.support import FOREIGN, LIVE, TEST, Front, Json, Told, open_front
+from tests.http.support import FOREIGN, LIVE, TEST, Front, Json, Response, open_front
 
 PATH = "/v1/webhooks/endpoints"
 SECRET = "a secret nobody else may know, never"  # noqa: S105 - of nobody
 OTHER_SECRET = "whsec_" + base64.b64encode(b"another secret of thirty bytes").decode()
 UNUSABLE = "WEBHOOK_ENDPOINT_UNUSABLE"
 V = "VALIDATION_FAILED"
-WISH: Json = {
+REQUESTED: Json = {
     "url": "https://receiver.example/hooks",
     "secret": SECRET,
     "event_types": ["verification.completed"],
@@ -30,12 +30,12 @@ WISH: Json = {
 
 async def create(front: Front, key: str = TEST, **changes: Any) -> Any:
     """Register an endpoint."""
-    told = await front.ask("POST", PATH, key, json=WISH | changes)
-    assert told.status == 201, told.body
-    return told.json
+    response = await front.ask("POST", PATH, key, json=REQUESTED | changes)
+    assert response.status == 201, response.body
+    return response.json
 
 
-async def ask_each(front: Front, endpoint_id: str, key: str) -> list[Told]:
+async def ask_each(front: Front, endpoint_id: str, key: str) -> list[Response]:
     """Ask every route of one endpoint."""
     one, window = f"{PATH}/{endpoint_id}", {"from": "2026-11-20T00:00:00Z", "to": "2026-11-21T00:00:00Z"}
     return [
@@ -55,10 +55,10 @@ async def rows(front: Front) -> list[AuditEvent]:
 
 
 async def test_an_endpoint_is_answered_whole_and_without_its_secret(front: Front) -> None:
-    told = await front.ask("POST", PATH, json=WISH | {"description": "the first"})
+    response = await front.ask("POST", PATH, json=REQUESTED | {"description": "the first"})
 
-    shown = told.json
-    assert (told.status, shown.pop("endpoint_id")[:4], shown.pop("created_at")[-1]) == (201, "whe_", "Z")
+    shown = response.json
+    assert (response.status, shown.pop("endpoint_id")[:4], shown.pop("created_at")[-1]) == (201, "whe_", "Z")
     assert shown == {
         "url": "https://receiver.example/hooks",
         "event_types": ["verification.completed"],
@@ -72,7 +72,7 @@ async def test_an_endpoint_is_answered_whole_and_without_its_secret(front: Front
 
 
 async def test_a_replayed_key_answers_the_first_endpoint(front: Front) -> None:
-    given: Json = {"headers": {"Idempotency-Key": "one"}, "json": WISH}
+    given: Json = {"headers": {"Idempotency-Key": "one"}, "json": REQUESTED}
 
     first = await front.ask("POST", PATH, **given)
     await front.ask("PATCH", f"{PATH}/{first.json['endpoint_id']}", json={"active": False})
@@ -85,18 +85,18 @@ async def test_a_replayed_key_answers_the_first_endpoint(front: Front) -> None:
 @pytest.mark.parametrize("changes", [{"secret": OTHER_SECRET}, {"event_types": ["*"]}])
 async def test_a_key_used_for_another_body_is_refused(front: Front, changes: Json) -> None:
     headers = {"Idempotency-Key": "one"}
-    await front.ask("POST", PATH, headers=headers, json=WISH)
+    await front.ask("POST", PATH, headers=headers, json=REQUESTED)
 
-    told = await front.ask("POST", PATH, headers=headers, json=WISH | changes)
+    response = await front.ask("POST", PATH, headers=headers, json=REQUESTED | changes)
 
-    assert (told.status, told.code) == (422, "IDEMPOTENCY_KEY_REUSED")
+    assert (response.status, response.code) == (422, "IDEMPOTENCY_KEY_REUSED")
 
 
 async def test_a_request_that_failed_leaves_its_key_free(front: Front) -> None:
     headers = {"Idempotency-Key": "one"}
-    await front.ask("POST", PATH, headers=headers, json=WISH | {"url": "http://receiver.example"})
+    await front.ask("POST", PATH, headers=headers, json=REQUESTED | {"url": "http://receiver.example"})
 
-    assert (await front.ask("POST", PATH, headers=headers, json=WISH)).status == 201
+    assert (await front.ask("POST", PATH, headers=headers, json=REQUESTED)).status == 201
 
 
 WRONG: dict[str, tuple[Json, str, str]] = {
@@ -135,24 +135,24 @@ WRONG: dict[str, tuple[Json, str, str]] = {
 async def test_an_unusable_endpoint_is_refused_at_its_place(
     front: Front, changes: Json, code: str, pointer: str
 ) -> None:
-    told = await front.ask("POST", PATH, json=WISH | changes)
+    response = await front.ask("POST", PATH, json=REQUESTED | changes)
 
-    assert (told.status, told.pointers) == (422, {pointer: code})
-    assert SECRET.encode() not in told.body
+    assert (response.status, response.pointers) == (422, {pointer: code})
+    assert SECRET.encode() not in response.body
 
 
-@pytest.mark.parametrize("missing", WISH)
+@pytest.mark.parametrize("missing", REQUESTED)
 async def test_what_an_endpoint_needs_must_be_there(front: Front, missing: str) -> None:
-    body = {name: value for name, value in WISH.items() if name != missing}
+    body = {name: value for name, value in REQUESTED.items() if name != missing}
 
     assert (await front.ask("POST", PATH, json=body)).pointers == {f"/{missing}": V}
 
 
-async def test_every_complaint_of_a_body_is_told_at_once(front: Front) -> None:
-    told = await front.ask("POST", PATH, json=WISH | {"secret": "short", "event_types": ["nothing"]})
+async def test_every_complaint_of_a_body_is_reported_at_once(front: Front) -> None:
+    response = await front.ask("POST", PATH, json=REQUESTED | {"secret": "short", "event_types": ["nothing"]})
 
-    assert told.code == UNUSABLE
-    assert told.pointers == {"/secret": UNUSABLE, "/event_types/0": UNUSABLE}
+    assert response.code == UNUSABLE
+    assert response.pointers == {"/secret": UNUSABLE, "/event_types/0": UNUSABLE}
 
 
 async def test_repeated_types_count_once(front: Front) -> None:
@@ -162,9 +162,11 @@ async def test_repeated_types_count_once(front: Front) -> None:
 
 
 async def test_the_twenty_first_endpoint_is_refused_also_when_all_come_at_once(front: Front) -> None:
-    told = await asyncio.gather(*(front.ask("POST", PATH, json=WISH) for _ in range(MOST_ENDPOINTS + 4)))
+    responses = await asyncio.gather(
+        *(front.ask("POST", PATH, json=REQUESTED) for _ in range(MOST_ENDPOINTS + 4))
+    )
 
-    refused = [one for one in told if one.status != 201]
+    refused = [one for one in responses if one.status != 201]
     assert [one.status for one in refused] == [422] * 4
     assert refused[0].pointers == {"/url": UNUSABLE}
     assert len((await front.ask("GET", PATH)).json["endpoints"]) == MOST_ENDPOINTS
@@ -187,7 +189,8 @@ async def test_a_key_makes_and_sees_endpoints_of_its_own_mode(front: Front) -> N
 async def test_a_reviewer_chooses_the_mode_and_sees_both(front: Front) -> None:
     person = await front.sign_in(Role.AUDITOR)
     made = [
-        (await person.ask("POST", PATH, json=WISH | changes)).json for changes in ({}, {"livemode": False})
+        (await person.ask("POST", PATH, json=REQUESTED | changes)).json
+        for changes in ({}, {"livemode": False})
     ]
 
     async def listed(query: str) -> list[Any]:
@@ -203,9 +206,9 @@ async def test_a_reviewer_chooses_the_mode_and_sees_both(front: Front) -> None:
 async def test_an_endpoint_of_the_other_mode_or_of_another_tenant_is_nowhere(front: Front, key: str) -> None:
     made = await create(front)
 
-    told = await ask_each(front, made["endpoint_id"], key)
+    result = await ask_each(front, made["endpoint_id"], key)
 
-    assert {(one.status, one.code) for one in told} == {(404, "NOT_FOUND")}
+    assert {(one.status, one.code) for one in result} == {(404, "NOT_FOUND")}
     assert (await front.ask("GET", f"{PATH}/{made['endpoint_id']}")).json == made
 
 
@@ -214,24 +217,24 @@ async def test_a_list_goes_on_with_its_cursor_and_with_no_other(front: Front) ->
     shown: list[str] = []
     cursor = ""
     while len(shown) < 5:
-        told = (await front.ask("GET", f"{PATH}?limit=2{cursor}")).json
-        shown += [one["endpoint_id"] for one in told["endpoints"]]
-        cursor = f"&cursor={told['next_cursor']}"
+        response = (await front.ask("GET", f"{PATH}?limit=2{cursor}")).json
+        shown += [one["endpoint_id"] for one in response["endpoints"]]
+        cursor = f"&cursor={response['next_cursor']}"
 
     foreign = await front.ask("GET", f"{PATH}?limit=2{cursor[:-4]}AAAA", FOREIGN)
 
     assert sorted(shown) == sorted(made)
-    assert (told["next_cursor"], foreign.code) == (None, "CURSOR_INVALID")
+    assert (response["next_cursor"], foreign.code) == (None, "CURSOR_INVALID")
 
 
 async def test_a_change_changes_what_it_names(front: Front) -> None:
     made = await create(front, description="before")
     one = f"{PATH}/{made['endpoint_id']}"
 
-    told = await front.ask("PATCH", one, json={"url": "https://other.example", "description": None})
+    response = await front.ask("PATCH", one, json={"url": "https://other.example", "description": None})
 
-    assert told.json == made | {"url": "https://other.example/", "description": None}
-    assert (await front.ask("PATCH", one, json={})).json == told.json
+    assert response.json == made | {"url": "https://other.example/", "description": None}
+    assert (await front.ask("PATCH", one, json={})).json == response.json
 
 
 @pytest.mark.parametrize(
@@ -260,13 +263,13 @@ async def test_a_change_that_cannot_be_is_refused_at_its_place(
 async def test_a_rotation_shows_its_time_and_no_secret(front: Front) -> None:
     one = f"{PATH}/{(await create(front))['endpoint_id']}"
 
-    told = await front.ask(
+    response = await front.ask(
         "POST", f"{one}/rotate-secret", json={"secret": OTHER_SECRET, "overlap_seconds": 86_400}
     )
 
-    assert told.status == 200
-    assert told.json["secret_rotated_at"] >= told.json["created_at"]
-    assert OTHER_SECRET.encode() not in told.body
+    assert response.status == 200
+    assert response.json["secret_rotated_at"] >= response.json["created_at"]
+    assert OTHER_SECRET.encode() not in response.body
 
 
 @pytest.mark.parametrize(
@@ -292,9 +295,9 @@ async def test_a_deleted_endpoint_is_nowhere_and_can_be_deleted_again(front: Fro
     made = await create(front)
     one = f"{PATH}/{made['endpoint_id']}"
 
-    told = [(await front.ask("DELETE", one)).status for _ in range(2)]
+    responses = [(await front.ask("DELETE", one)).status for _ in range(2)]
 
-    assert told == [204, 204]
+    assert responses == [204, 204]
     assert {answer.status for answer in (await ask_each(front, made["endpoint_id"], TEST))[:-1]} == {404}
     assert (await front.ask("GET", PATH)).json == {"endpoints": [], "next_cursor": None}
 
@@ -305,38 +308,38 @@ async def test_an_unknown_endpoint_cannot_be_deleted(front: Front) -> None:
 
 async def test_each_act_is_one_row_of_the_one_who_did_it(front: Front) -> None:
     person = await front.sign_in(Role.DEVELOPER)
-    one = f"{PATH}/{(await person.ask('POST', PATH, json=WISH)).json['endpoint_id']}"
+    one = f"{PATH}/{(await person.ask('POST', PATH, json=REQUESTED)).json['endpoint_id']}"
     await person.ask("PATCH", one, json={"active": False})
     await person.ask("POST", f"{one}/rotate-secret", json={"secret": OTHER_SECRET})
     await person.ask("DELETE", one)
 
-    told = await rows(front)
+    result = await rows(front)
 
     actions = ["webhook.created", "webhook.updated", "webhook.rotated", "webhook.deleted"]
-    assert sorted(row.action for row in told) == sorted(actions)
-    assert {(row.actor_id, row.subject_id) for row in told} == {
+    assert sorted(row.action for row in result) == sorted(actions)
+    assert {(row.actor_id, row.subject_id) for row in result} == {
         (person.member.reviewer_id, one.rsplit("/", 1)[1])
     }
 
 
 async def test_s39_no_answer_log_line_or_row_holds_a_secret(front: Front, logged: io.StringIO) -> None:
     made = await create(front)
-    told = await ask_each(front, made["endpoint_id"], TEST)
-    told.append(await front.ask("POST", PATH, json=WISH | {"event_types": []}))
-    told.append(await front.ask("POST", PATH, json=WISH | {"secret": SECRET * 2}))
+    result = await ask_each(front, made["endpoint_id"], TEST)
+    result.append(await front.ask("POST", PATH, json=REQUESTED | {"event_types": []}))
+    result.append(await front.ask("POST", PATH, json=REQUESTED | {"secret": SECRET * 2}))
 
-    seen = b"".join(one.body for one in told).decode() + logged.getvalue()
+    seen = b"".join(one.body for one in result).decode() + logged.getvalue()
     seen += "".join(row.model_dump_json() for row in await rows(front))
 
     assert [one for one in (SECRET, OTHER_SECRET, OTHER_SECRET[6:]) if one in seen] == []
 
 
-async def test_a_store_that_fails_is_told_as_the_interface_says(front: Front) -> None:
+async def test_a_store_that_fails_is_reported_as_the_interface_says(front: Front) -> None:
     front.keys.failing = StoreUnavailable("away")
 
-    told = await front.ask("POST", PATH, json=WISH)
+    response = await front.ask("POST", PATH, json=REQUESTED)
 
-    assert (told.status, told.code) == (500, "STORE_FAILED")
+    assert (response.status, response.code) == (500, "STORE_FAILED")
 
 
 async def test_an_answer_has_the_form_that_is_described(front: Front) -> None:

@@ -55,7 +55,7 @@ async def until_busy(front: Front, requests: int = 1) -> None:
             await asyncio.sleep(0.01)
 
 
-async def tell(front: Front, raw: bytes) -> bytes:
+async def exchange(front: Front, raw: bytes) -> bytes:
     """Send bytes, and read until the front closes or has answered."""
     reader, writer = await asyncio.open_connection("127.0.0.1", front.port)
     writer.write(raw)
@@ -76,7 +76,7 @@ def test_the_parser_is_the_one_written_in_c() -> None:
 
 @pytest.mark.parametrize("raw", MALFORMED.values(), ids=MALFORMED.keys())
 async def test_malformed_http_is_a_problem_and_the_end_of_the_connection(front: Front, raw: bytes) -> None:
-    answer = await tell(front, raw)
+    answer = await exchange(front, raw)
     body = json.loads(answer.partition(b"\r\n\r\n")[2])
 
     assert answer.partition(b" ")[2].startswith(b"400 ")
@@ -90,7 +90,7 @@ async def test_malformed_http_is_a_problem_and_the_end_of_the_connection(front: 
 async def test_malformed_http_is_counted_and_its_bytes_are_not_logged(
     front: Front, logged: io.StringIO
 ) -> None:
-    await tell(front, GET + b"Host : CANARY\r\n\r\n")
+    await exchange(front, GET + b"Host : CANARY\r\n\r\n")
 
     assert front.ports.registry.get_sample_value("veristream_http_malformed_total") == 1
     assert "http.malformed" in logged.getvalue()
@@ -100,7 +100,7 @@ async def test_malformed_http_is_counted_and_its_bytes_are_not_logged(
 
 async def test_a_second_request_hidden_in_a_body_is_not_answered(front: Front) -> None:
     hidden = b"GET /v1/reason-codes HTTP/1.1\r\nHost: x\r\n\r\n"
-    answer = await tell(
+    answer = await exchange(
         front, POST + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden
     )
 
@@ -115,7 +115,7 @@ async def test_s31_a_header_that_may_come_once_is_refused_twice(
     front: Front, name: str, values: tuple[str, str]
 ) -> None:
     twice = "".join(f"{name}: {value}\r\n" for value in values).encode()
-    answer = await tell(front, POST + twice + b"Connection: close\r\nContent-Length: 0\r\n\r\n")
+    answer = await exchange(front, POST + twice + b"Connection: close\r\nContent-Length: 0\r\n\r\n")
     body = json.loads(answer.partition(b"\r\n\r\n")[2])
 
     assert (body["status"], body["code"]) == (400, "HEADER_DUPLICATED")
@@ -124,9 +124,9 @@ async def test_s31_a_header_that_may_come_once_is_refused_twice(
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "CONNECT"])
 @pytest.mark.parametrize("path", [PATH, "/livez"])
-async def test_another_method_is_405_and_told_which_there_are(front: Front, method: str, path: str) -> None:
+async def test_another_method_is_405_and_shown_which_there_are(front: Front, method: str, path: str) -> None:
     raw = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
-    answer = await tell(front, raw)
+    answer = await exchange(front, raw)
 
     if method == "CONNECT":  # its target is a host, which no route is
         assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 404 ", b"HTTP/1.1 405 "))
@@ -137,7 +137,7 @@ async def test_another_method_is_405_and_told_which_there_are(front: Front, meth
 
 
 async def test_an_expectation_nobody_can_meet_is_a_problem_too(front: Front) -> None:
-    answer = await tell(
+    answer = await exchange(
         front, b"POST /nowhere HTTP/1.1\r\nExpect: magic\r\nConnection: close\r\n" + HOST + b"\r\n"
     )
 
@@ -146,17 +146,17 @@ async def test_an_expectation_nobody_can_meet_is_a_problem_too(front: Front) -> 
 
 
 async def test_options_tells_the_methods_and_no_origin(front: Front) -> None:
-    told = await front.ask("OPTIONS", PATH, None, headers={"Origin": "https://evil.example"})
+    response = await front.ask("OPTIONS", PATH, None, headers={"Origin": "https://evil.example"})
 
-    assert (told.status, told.headers["Allow"]) == (204, "GET, HEAD, OPTIONS, POST")
-    assert not [name for name in told.headers if name.lower().startswith("access-control")]
+    assert (response.status, response.headers["Allow"]) == (204, "GET, HEAD, OPTIONS, POST")
+    assert not [name for name in response.headers if name.lower().startswith("access-control")]
 
 
 async def test_head_answers_the_headers_alone(front: Front) -> None:
-    told = await front.ask("HEAD", "/v1/reason-codes")
+    response = await front.ask("HEAD", "/v1/reason-codes")
 
-    assert (told.status, told.body) == (200, b"")
-    assert int(told.headers["Content-Length"]) > 0
+    assert (response.status, response.body) == (200, b"")
+    assert int(response.headers["Content-Length"]) > 0
 
 
 @pytest.mark.parametrize(
@@ -168,17 +168,17 @@ async def test_head_answers_the_headers_alone(front: Front) -> None:
 )  # fmt: skip
 async def test_what_is_no_identifier_is_no_route(front: Front, name: str) -> None:
     head = f"GET {PATH}/{name} HTTP/1.1\r\n".encode()
-    answer = await tell(front, head + HOST + b"Connection: close\r\n\r\n")
+    answer = await exchange(front, head + HOST + b"Connection: close\r\n\r\n")
 
     assert answer.startswith(b"HTTP/1.1 404 ")
 
 
-async def test_a_connection_over_the_cap_is_told_to_come_back() -> None:
+async def test_a_connection_over_the_cap_is_asked_to_come_back() -> None:
     async with open_front(max_connections=1) as front:
         _, writer = await asyncio.open_connection("127.0.0.1", front.port)
         writer.write(UNFINISHED)
         await until_busy(front)
-        answer = await tell(front, GET + HOST + b"\r\n")
+        answer = await exchange(front, GET + HOST + b"\r\n")
         writer.close()
 
     assert answer.startswith(b"HTTP/1.1 503 ")
@@ -188,9 +188,9 @@ async def test_a_connection_over_the_cap_is_told_to_come_back() -> None:
 
 async def test_the_cap_counts_connections_that_are_open_now() -> None:
     async with open_front(max_connections=1) as front:
-        told = [await tell(front, GET + HOST + b"Connection: close\r\n\r\n") for _ in range(5)]
+        results = [await exchange(front, GET + HOST + b"Connection: close\r\n\r\n") for _ in range(5)]
 
-    assert all(answer.startswith(b"HTTP/1.1 200 ") for answer in told)
+    assert all(answer.startswith(b"HTTP/1.1 200 ") for answer in results)
 
 
 async def test_a_caller_that_vanishes_harms_nobody(front: Front, logged: io.StringIO) -> None:
@@ -211,7 +211,7 @@ async def test_a_caller_that_vanishes_harms_nobody(front: Front, logged: io.Stri
 
 async def test_two_requests_on_one_connection_are_both_answered(front: Front) -> None:
     last = GET + HOST + b"Connection: close\r\n\r\n"
-    answer = await tell(front, GET + HOST + b"\r\n" + last)
+    answer = await exchange(front, GET + HOST + b"\r\n" + last)
 
     assert answer.count(b'{"status":"live"}') == 2
 

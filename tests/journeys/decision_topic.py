@@ -20,7 +20,7 @@ PATIENCE_S = 180.0
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TopicRecord:
     """A record of the topic, as any client gives it."""
 
     key: bytes
@@ -40,7 +40,7 @@ class Member:
     client: Mapping[str, Any]
     """Where the brokers are and who signs in, in aiokafka's words."""
     group: str
-    found: list[Told] = field(default_factory=list)
+    found: list[TopicRecord] = field(default_factory=list)
     _consumer: Any = None
     _reading: asyncio.Task[None] | None = None
 
@@ -74,7 +74,7 @@ class Member:
 
     async def _read(self) -> None:
         async for record in self._consumer:
-            self.found.append(Told(record.key, record.value))
+            self.found.append(TopicRecord(record.key, record.value))
 
 
 async def new_reader(service: Service, name: str) -> Json:
@@ -124,10 +124,10 @@ def is_about(event: Json, name: str) -> bool:
     return f"@{name}" in event["data"].get("subject_id", "")
 
 
-def by_id(told: Iterable[Told], name: str) -> dict[str, Json]:
+def by_id(response: Iterable[TopicRecord], name: str) -> dict[str, Json]:
     """The events of the topic about subjects of a name; one that is there twice says the same twice."""
     found: dict[str, Json] = {}
-    for event in (one.event for one in told):
+    for event in (one.event for one in response):
         if is_about(event, name):
             assert found.setdefault(event["id"], event) == event
     return found

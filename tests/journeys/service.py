@@ -122,9 +122,9 @@ ELSEWHERE: Final = frozenset(
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
     """The caller's environment without its SERVICE_* settings, limits off, stacks printed at SIGABRT."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("SERVICE_")}
+    stored = {name: value for name, value in os.environ.items() if not name.startswith("SERVICE_")}
     own = {"SERVICE_RATE_LIMITS": "off", "SERVICE_LOG_FORMAT": "json", "PYTHONFAULTHANDLER": "1"}
-    return {**kept, **own, **(given or {})}
+    return {**stored, **own, **(given or {})}
 
 
 def new_log(data_dir: Path, role: str) -> Path:
@@ -278,7 +278,7 @@ class Service:
     async def post(
         self, body: Any, *, key: str | None = None, idempotency: str | None = None
     ) -> tuple[int, dict[str, Any], Mapping[str, str]]:
-        """Post a verification, with the test key unless told otherwise; status, body, headers."""
+        """Post a verification, with the test key unless said otherwise; status, body, headers."""
         headers = {"Authorization": f"Bearer {key or self.test_key}"}
         if idempotency is not None:
             headers["Idempotency-Key"] = idempotency
@@ -286,7 +286,7 @@ class Service:
             return answer.status, await answer.json(content_type=None), answer.headers
 
     async def get(self, path: str, *, key: str | None = None, **parameters: str) -> tuple[int, Any]:
-        """Get a route, with the test key unless told otherwise; status and body."""
+        """Get a route, with the test key unless said otherwise; status and body."""
         headers = {"Authorization": f"Bearer {key or self.test_key}"}
         asked = self.client.get(f"{self.url}{path}", params=parameters, headers=headers)
         async with asked as answer:
@@ -298,9 +298,9 @@ async def readiness(client: ClientSession, url: str, status: int = 200) -> dict[
     async with asyncio.timeout(START_S):
         while True:
             async with client.get(f"{url}/readyz") as answer:
-                told: dict[str, Any] = await answer.json()
+                body: dict[str, Any] = await answer.json()
                 if answer.status == status:
-                    return told
+                    return body
             await asyncio.sleep(0.2)
 
 

@@ -95,8 +95,8 @@ class Deployment:
             f"{url or self.url}/v1/verifications", json=small_request(subject), headers=headers
         )
         async with sent as answer:
-            told: dict[str, Any] = await answer.json(content_type=None)
-            return answer.status, str(told.get("code", ""))
+            body: dict[str, Any] = await answer.json(content_type=None)
+            return answer.status, str(body.get("code", ""))
 
 
 async def a_test_key(data_dir: Path) -> str:
@@ -135,7 +135,7 @@ async def caller(*, keep_alive: bool = True) -> AsyncIterator[ClientSession]:
 
 
 class Load:
-    """Callers who post, wait for the answer, rest and post again, until told to end; counts the answers.
+    """Callers who post, wait for the answer, rest and post again, until asked to end; counts the answers.
 
     Half of them keep their connection, half open one for each request. They do what any load balancer does:
     a request whose connection broke before one byte of an answer is sent once more, on another connection,
@@ -150,7 +150,7 @@ class Load:
         self._numbers = itertools.count()
 
     async def run(self, ending: asyncio.Event) -> None:
-        """Post until told to end, and wait for every answer."""
+        """Post until asked to end, and wait for every answer."""
         async with caller() as keeping, caller(keep_alive=False) as fresh, asyncio.TaskGroup() as callers:
             for number in range(CALLERS):
                 callers.create_task(self._call(keeping if number % 2 else fresh, fresh, ending))
@@ -181,8 +181,8 @@ async def restart_everything(deployment: Deployment) -> Load:
     finally:
         ending.set()
         await running
-    told = f"{dict(load.answers)}, sent again {load.sent_again}, slowest {load.slowest_s:.1f} s"
-    print(f"rolling restart: {told}")  # noqa: T201 - the measured numbers
+    result = f"{dict(load.answers)}, sent again {load.sent_again}, slowest {load.slowest_s:.1f} s"
+    print(f"rolling restart: {result}")  # noqa: T201 - the measured numbers
     return load
 
 
@@ -205,8 +205,8 @@ async def until_under_way(client: ClientSession, url: str) -> None:
     """
     while True:
         async with client.get(f"{url}/metrics", headers={"Connection": "close", **SHOW_METRICS}) as answer:
-            told = await answer.text()
-        waiting = next(line for line in told.splitlines() if line.startswith("veristream_http_in_flight "))
+            output = await answer.text()
+        waiting = next(line for line in output.splitlines() if line.startswith("veristream_http_in_flight "))
         if float(waiting.split()[1]) > 1:
             return
         await asyncio.sleep(0.05)

@@ -27,7 +27,7 @@ class SeveralProcesses:
         assert await ask_all_partitions(deployment, "same-number") == ALL_CREATED
 
     async def test_a_rolling_restart_fails_no_request(self, deployment: Deployment) -> None:
-        """Workers first, then fronts, each told to stop, waited for, and replaced."""
+        """Workers first, then fronts, each asked to stop, waited for, and replaced."""
         load = await restart_everything(deployment)
 
         assert set(load.answers) == {(201, "")}
@@ -35,7 +35,7 @@ class SeveralProcesses:
     async def test_the_partitions_of_a_killed_worker_answer_again_while_requests_wait(
         self, deployment: Deployment
     ) -> None:
-        """Who waits for more than the time a worker may be silent, and much more, is told 503."""
+        """Who waits for more than the time a worker may be silent, and much more, is reported 503."""
         async with deployment.another_front(SERVICE_ANSWER_TIMEOUT_S="60") as front:
             await deployment.workers.pop().kill()
             try:
@@ -43,7 +43,7 @@ class SeveralProcesses:
             finally:
                 await deployment.start_worker()
 
-    async def test_a_front_told_to_stop_is_not_ready_and_finishes_what_is_under_way(
+    async def test_a_front_asked_to_stop_is_not_ready_and_finishes_what_is_under_way(
         self, deployment: Deployment
     ) -> None:
         """A front on its own port, so that every question reaches it."""
@@ -53,16 +53,16 @@ class SeveralProcesses:
             front.process.send_signal(signal.SIGTERM)
             while True:
                 async with client.get(f"{front.url}/readyz") as answer:
-                    status, told, header = answer.status, await answer.json(), answer.headers
+                    status, body, header = answer.status, await answer.json(), answer.headers
                 if status == 503:
                     break
 
-            assert told["dependencies"]["front"] == {"status": "down", "cause": "it was told to stop"}
+            assert body["dependencies"]["front"] == {"status": "down", "cause": "it was told to stop"}
             assert header["Connection"] == "close"
             assert await slow == (201, "")
             assert await front.process.wait() == 0
 
-    async def test_a_worker_told_to_stop_hands_over_what_it_cannot_finish(
+    async def test_a_worker_asked_to_stop_hands_over_what_it_cannot_finish(
         self, deployment: Deployment
     ) -> None:
         """Five seconds of work are more than it waits for; the other worker begins it anew."""

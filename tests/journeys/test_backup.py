@@ -18,7 +18,7 @@ from typing_extensions import override
 from app.adapters.files.data_dir import ROOT_KEY_FILE
 from app.adapters.files.private_files import open_to_others
 from app.composition.restore_marker import read_mark
-from tests.chaos.crowd import Crowd, open_client
+from tests.chaos.load import Load, open_client
 from tests.chaos.verdict import BOUND_S
 from tests.documentation import marked
 from tests.journeys.service import (
@@ -38,8 +38,8 @@ ONE_CHILD = {"SERVICE_VISION_WORKERS": "1"}
 INVARIANTS = ("doctor", "--invariants", "--due-after", "0", "--json")
 
 
-class NoisyCrowd(Crowd):
-    """A crowd whose documents are large enough for files of their own."""
+class NoisyLoad(Load):
+    """Clients whose documents are large enough for files of their own."""
 
     def __init__(self, client: ClientSession, url: str, key: str) -> None:
         super().__init__(client, url, key)
@@ -54,9 +54,9 @@ class NoisyCrowd(Crowd):
         body["document"] = {"image_base64": encoded(png.getvalue())}
         headers = {"Authorization": f"Bearer {self.key}", "Idempotency-Key": f"{self.name}-{number}"}
         async with self.client.post(f"{self.url}/v1/verifications", json=body, headers=headers) as answer:
-            told = answer.status, await answer.json(content_type=None)
+            result = answer.status, await answer.json(content_type=None)
         self.answered_at.setdefault(number, datetime.now(UTC))
-        return told
+        return result
 
 
 async def read(client: ClientSession, url: str, key: str, verification_id: str) -> tuple[int, Any]:
@@ -104,11 +104,11 @@ async def test_a_backup_under_load_holds_every_answered_command_and_rests_until_
 ) -> None:
     live, copy, backup = tmp_path / "veristream-data", tmp_path / "rehearsal", tmp_path / "backups" / "monday"
     async with running_service(live, ONE_CHILD, preloaded=True) as service, open_client() as client:
-        crowd = NoisyCrowd(client, service.url, service.test_key)
+        clients = NoisyLoad(client, service.url, service.test_key)
         enough = asyncio.Event()
-        load = asyncio.create_task(crowd.keep_posting(enough, AT_ONCE))
-        async with crowd.answered:
-            await crowd.answered.wait_for(lambda: len(crowd.answers) >= BEFORE)
+        load = asyncio.create_task(clients.keep_posting(enough, AT_ONCE))
+        async with clients.answered:
+            await clients.answered.wait_for(lambda: len(clients.answers) >= BEFORE)
         rehearsal = asyncio.create_task(rehearse(tmp_path))
         while not rehearsal.done() and not backup.exists():  # noqa: ASYNC110 - another process makes it
             await asyncio.sleep(0.05)
@@ -117,9 +117,9 @@ async def test_a_backup_under_load_holds_every_answered_command_and_rests_until_
     given = {"SERVICE_ROOT_KEY_FILE": str(live / ROOT_KEY_FILE), **ONE_CHILD}
     mark = read_mark(copy)
     assert mark is not None
-    before = [n for n, at in crowd.answered_at.items() if at < mark.taken_at]
-    assert BEFORE <= len(before) < crowd.commands, "the backup was not taken under load"
-    assert {crowd.answers[n][0] for n in before} == {201}
+    before = [n for n, at in clients.answered_at.items() if at < mark.taken_at]
+    assert BEFORE <= len(before) < clients.commands, "the backup was not taken under load"
+    assert {clients.answers[n][0] for n in before} == {201}
     assert list(open_to_others(copy)) == []
 
     status, _, err = await run_preloaded(copy, "up", given=given)
@@ -129,11 +129,11 @@ async def test_a_backup_under_load_holds_every_answered_command_and_rests_until_
     role = await start_preloaded(copy, "up", "--port", "0", given=given)
     try:
         async with open_client() as client:
-            crowd.client, crowd.url = client, role.url
+            clients.client, clients.url = client, role.url
             for number in before:
-                first = crowd.answers[number][1]
-                assert await read(client, role.url, crowd.key, first["verification_id"]) == (200, first)
-            await crowd.settle_all(crowd.begun - set(before))
+                first = clients.answers[number][1]
+                assert await read(client, role.url, clients.key, first["verification_id"]) == (200, first)
+            await clients.settle_all(clients.begun - set(before))
             assert await violations(copy, given) == []
     finally:
         await role.stop()

@@ -100,14 +100,14 @@ async def test_photographs_of_two_people_give_rates_drawings_and_a_band_between_
     assert status == 0, progress
     assert entries(results) == sorted([*RESULTS, "notes.txt"])
     assert not (tmp_path / "data").exists()
-    told = json.loads((results / "calibration.json").read_text())
-    check_counts(told, spoiled)
-    check_band(told)
+    answer = json.loads((results / "calibration.json").read_text())
+    check_counts(answer, spoiled)
+    check_band(answer)
     rows = [*csv.DictReader((results / "comparisons.csv").open())]
-    check_rates(told, rows)
+    check_rates(answer, rows)
     assert "Recommended: accept up to " in out
     assert "In force: accept up to 0.45, reject above 0.7" in out
-    assert f"  SERVICE_FACE_REJECT_ABOVE={told['recommended']['reject_above']:g}" in out
+    assert f"  SERVICE_FACE_REJECT_ABOVE={answer['recommended']['reject_above']:g}" in out
     assert "Clopper-Pearson" in out
     assert f"written: {results / 'det.png'}" in out
     assert "17 of 17 photographs" in progress
@@ -117,33 +117,33 @@ async def test_photographs_of_two_people_give_rates_drawings_and_a_band_between_
             assert drawn.format == "PNG"
 
 
-def check_counts(told: dict[str, Any], spoiled: dict[str, str]) -> None:
+def check_counts(answer: dict[str, Any], spoiled: dict[str, str]) -> None:
     """Each photograph that counts for nothing is named with its reason, and each pair that rests on one."""
-    left_out = {one["photograph"]: one["why"] for one in told["left_out"] if "photograph" in one}
-    lines = {one["line"]: one["why"] for one in told["left_out"] if "line" in one}
+    left_out = {one["photograph"]: one["why"] for one in answer["left_out"] if "photograph" in one}
+    lines = {one["line"]: one["why"] for one in answer["left_out"] if "line" in one}
 
-    assert (told["photographs"], told["same"], told["different"]) == (17, 20, 26)
-    assert told["people_at_most"] == 2 + len(spoiled)
+    assert (answer["photographs"], answer["same"], answer["different"]) == (17, 20, 26)
+    assert answer["people_at_most"] == 2 + len(spoiled)
     assert set(left_out) == set(spoiled)
     assert {name: left_out[name][: len(why)] for name, why in spoiled.items()} == spoiled
-    assert told["failure_to_acquire"]["errors"] == len(spoiled)
+    assert answer["failure_to_acquire"]["errors"] == len(spoiled)
     assert lines[53] == "both are the same picture, pixel by pixel"
     assert sorted(lines) == [*range(47, 54)]
 
 
-def check_band(told: dict[str, Any]) -> None:
+def check_band(answer: dict[str, Any]) -> None:
     """The two people lie apart, so the band is what lies between them."""
-    band = told["recommended"]
+    band = answer["recommended"]
 
     assert 0.3 < band["accept_at"] < band["reject_above"] < 0.7
     assert band["fmr_at_accept"]["high"] <= 0.15
     assert band["fnmr_at_reject"]["high"] <= 0.15
-    assert (told["in_force"]["accept_at"], told["in_force"]["reject_above"]) == (0.45, 0.7)
-    for kind in (band["same"], band["different"], told["in_force"]["same"]):
+    assert (answer["in_force"]["accept_at"], answer["in_force"]["reject_above"]) == (0.45, 0.7)
+    for kind in (band["same"], band["different"], answer["in_force"]["same"]):
         assert sum(kind.values()) == pytest.approx(1)
 
 
-def check_rates(told: dict[str, Any], rows: list[dict[str, str]]) -> None:
+def check_rates(answer: dict[str, Any], rows: list[dict[str, str]]) -> None:
     """The rates are those of the distances beside them, counted anew."""
     distances = {
         label: [float(row["distance"]) for row in rows if row["label"] == label and row["distance"]]
@@ -151,13 +151,13 @@ def check_rates(told: dict[str, Any], rows: list[dict[str, str]]) -> None:
     }
 
     assert [len(found) for found in distances.values()] == [20, 26]
-    for at in told["thresholds"]:
+    for at in answer["thresholds"]:
         wrong = sum(distance > at["threshold"] for distance in distances["same"])
         matching = sum(distance <= at["threshold"] for distance in distances["different"])
         assert (at["fnmr"]["errors"], at["fmr"]["errors"]) == (wrong, matching)
 
 
-def test_too_few_pairs_are_refused_before_a_model_is_loaded_and_told_how_many_are_needed(
+def test_too_few_pairs_are_refused_before_a_model_is_loaded_and_shown_how_many_are_needed(
     tmp_path: Path,
 ) -> None:
     names = [[f"{person}-{number}.jpg" for number in range(5)] for person in ("ada", "obi")]
@@ -226,12 +226,12 @@ async def test_ctrl_c_stops_it_at_once_with_a_word_and_without_a_file(tmp_path: 
         async with asyncio.timeout(START_S):
             first = await run.stderr.readline()
             os.killpg(run.pid, signal.SIGINT)  # as a terminal does
-            out, told = await run.communicate()
+            out, output = await run.communicate()
     finally:
         if run.returncode is None:
             run.kill()
 
     assert f"of {2 * PEOPLES_SHOTS} photographs".encode() in first
     assert (run.returncode, out) == (130, b"")
-    assert told.splitlines()[-1] == b"stopped; nothing was written"
+    assert output.splitlines()[-1] == b"stopped; nothing was written"
     assert entries(tmp_path) == before

@@ -45,23 +45,23 @@ COMMANDS = (
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_explains_itself_with_an_example(command: tuple[str, ...]) -> None:
-    told = CliRunner().invoke(cli, [*command, "--help"])
+    result = CliRunner().invoke(cli, [*command, "--help"])
 
-    assert told.exit_code == 0
-    assert f"veristream {' '.join(command)}" in told.output.split("Try:")[1]
+    assert result.exit_code == 0
+    assert f"veristream {' '.join(command)}" in result.output.split("Try:")[1]
 
 
 async def test_the_demonstration_shows_every_status_and_another_start_makes_nothing_again(
     tmp_path: Path,
 ) -> None:
-    told, settings = [], Settings(data_dir=tmp_path)
+    collected, settings = [], Settings(data_dir=tmp_path)
     for _ in range(2):
         status, out, err = await run_preloaded(tmp_path, "demo", "--once", "--port", "0")
         assert status == 0, err
-        told.append(out)
+        collected.append(out)
 
     keys, people = await list_keys(settings, None), await list_reviewers(settings, None)
-    assert told[0] == told[1]
+    assert collected[0] == collected[1]
     assert "The decision: APPROVED / ALLOW" in out
     assert "verification.evaluated" in out
     assert "verification.completed" in out
@@ -84,10 +84,10 @@ async def test_the_demonstration_shows_every_status_and_another_start_makes_noth
 
 async def test_a_demonstration_whose_file_was_lost_begins_anew(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path)
-    async with open_deployment(settings) as house:
-        first = await make_access(settings, house)
+    async with open_deployment(settings) as deployment:
+        first = await make_access(settings, deployment)
         (tmp_path / FOLDER / FILE).unlink()
-        second = await make_access(settings, house)
+        second = await make_access(settings, deployment)
     people = await list_reviewers(settings, None)
 
     assert first.bank.tenant_id != second.bank.tenant_id
@@ -129,9 +129,9 @@ async def test_a_member_made_while_the_service_runs_signs_in(service: Service) -
     credentials = {"email": "ada.obi@acme.example", "password": made["password"]}
     url = f"{service.url}/v1/control/sessions"
     async with service.client.post(url, json=credentials, headers={"Origin": service.url}) as answer:
-        status, told = answer.status, await answer.json()
+        status, body = answer.status, await answer.json()
 
-    assert (status, told["reviewer"]["id"], told["reviewer"]["role"]) == (201, made["reviewer_id"], "OWNER")
+    assert (status, body["reviewer"]["id"], body["reviewer"]["role"]) == (201, made["reviewer_id"], "OWNER")
 
 
 async def test_a_member_is_added_once_reset_with_a_token_and_removed(tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ async def test_a_lost_root_key_is_never_replaced(tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
-async def test_a_worker_without_a_broker_is_told_to_start_one(tmp_path: Path) -> None:
+async def test_a_worker_without_a_broker_is_asked_to_start_one(tmp_path: Path) -> None:
     status, _, err = await run_preloaded(tmp_path, "worker")
 
     assert status == 2
@@ -310,8 +310,8 @@ async def test_a_worker_without_a_broker_is_told_to_start_one(tmp_path: Path) ->
 
 
 async def test_a_model_that_is_not_the_pinned_one_refuses_the_start(tmp_path: Path) -> None:
-    detector = onnx_models.kept(tmp_path, "detector.onnx", onnx_models.detector())
-    embedder = onnx_models.kept(tmp_path, "embedder.onnx", onnx_models.embedder())
+    detector = onnx_models.write_model(tmp_path, "detector.onnx", onnx_models.detector())
+    embedder = onnx_models.write_model(tmp_path, "embedder.onnx", onnx_models.embedder())
     chosen = {
         "detector": {"path": str(detector.path), "sha256": detector.sha256},
         "embedder": {
@@ -326,8 +326,8 @@ async def test_a_model_that_is_not_the_pinned_one_refuses_the_start(tmp_path: Pa
 
 
 async def test_operator_models_serve_when_they_hold_their_contract(tmp_path: Path) -> None:
-    detector = onnx_models.kept(tmp_path, "detector.onnx", onnx_models.detector())
-    embedder = onnx_models.kept(tmp_path, "embedder.onnx", onnx_models.embedder())
+    detector = onnx_models.write_model(tmp_path, "detector.onnx", onnx_models.detector())
+    embedder = onnx_models.write_model(tmp_path, "embedder.onnx", onnx_models.embedder())
     chosen = {
         "detector": {"path": str(detector.path), "sha256": detector.sha256},
         "embedder": {
@@ -337,9 +337,9 @@ async def test_operator_models_serve_when_they_hold_their_contract(tmp_path: Pat
     }  # fmt: skip
     given = {"SERVICE_FACES": json.dumps(chosen)}
     async with running_service(tmp_path / "data", given, preloaded=True) as service:
-        told = await readiness(service.client, service.url)
+        health = await readiness(service.client, service.url)
 
-    assert told["status"] == "ready"
+    assert health["status"] == "ready"
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,8 @@ async def test_an_operator_and_an_owner_need_no_command_line(tmp_path: Path) -> 
         invited = await operate(service, "POST", f"tenants/{tenant}/owner-invitations", OWNER)
         owner = await enter(service, invited["invitation_token"])
 
-        wish = {"name": "integration", "expires_at": "never"}
-        status, key = await owner.ask("POST", "/v1/control/api-keys", json=wish)
+        body = {"name": "integration", "expires_at": "never"}
+        status, key = await owner.ask("POST", "/v1/control/api-keys", json=body)
         used, _ = await service.get("/v1/verifications", key=key["api_key"])
         assert (status, used) == (201, 200)
         assert await asyncio.wait_for(last_use(owner, key["key_id"]), 180) >= key["created_at"]
@@ -79,8 +79,8 @@ async def test_an_operator_and_an_owner_need_no_command_line(tmp_path: Path) -> 
         assert (changed, settings["four_eyes"]) == (200, "ALWAYS")
         platform = await operate(service, "GET", "audit?action=tenant.created")
         assert platform["events"][0]["subject_id"] in {tenant, service.tenant_id}
-        _, told = await owner.ask("GET", "/v1/audit")
-        assert [row["action"] for row in told["events"]] == [
+        _, response = await owner.ask("GET", "/v1/audit")
+        assert [row["action"] for row in response["events"]] == [
             "tenant.settings_changed", "api_key.revoked", "api_key.rotated", "api_key.created",
             "mfa.enrolled", "reviewer.signed_in", "reviewer.password_changed", "member.invited",
         ]  # fmt: skip

@@ -19,7 +19,7 @@ from tests.journeys.decision_topic import (
     PATIENCE_S,
     Json,
     Member,
-    Told,
+    TopicRecord,
     agree,
     by_id,
     client_of,
@@ -96,29 +96,29 @@ async def test_librdkafka_reads_the_same(service: Service, made: Json) -> None:
     await decide(service, service.test_key, DECISIONS, "other")
     wanted = await fed(service, "other")
 
-    told = await asyncio.to_thread(read_with_librdkafka, made["client_configuration"], "other", len(wanted))
+    result = await asyncio.to_thread(read_with_librdkafka, made["client_configuration"], "other", len(wanted))
 
-    assert by_id(told, "other") == wanted
+    assert by_id(result, "other") == wanted
 
 
-def read_with_librdkafka(configuration: Json, name: str, count: int) -> list[Told]:
+def read_with_librdkafka(configuration: Json, name: str, count: int) -> list[TopicRecord]:
     """Read with two members of a group until so many events about subjects of a name are there."""
     options = {**configuration, "auto.offset.reset": "earliest"}
     members = [Consumer(options), Consumer(options)]
-    told: list[Told] = []
+    responses: list[TopicRecord] = []
     try:
         for member in members:
             member.subscribe([str(Topic.DECISIONS)])
         end = time.monotonic() + PATIENCE_S
-        while len(by_id(told, name)) < count and time.monotonic() < end:
+        while len(by_id(responses, name)) < count and time.monotonic() < end:
             for member in members:
                 for record in member.consume(200, 0.1):
                     assert record.error() is None
-                    told.append(Told(record.key() or b"", record.value() or b""))
+                    responses.append(TopicRecord(record.key() or b"", record.value() or b""))
     finally:
         for member in members:
             member.close()
-    return told
+    return responses
 
 
 async def test_records_are_as_their_description_says(service: Service, made: Json) -> None:
@@ -129,9 +129,11 @@ async def test_records_are_as_their_description_says(service: Service, made: Jso
     schemas, payload = Schemas(document), document["components"]["messages"]["decision"]["payload"]
 
     assert document["channels"]["decisions"]["address"] == Topic.DECISIONS
-    assert [wrong for told in member.found for wrong in schemas.complaints(told.event, payload)] == []
-    assert [name for told in member.found for name in schemas.undeclared(told.event, payload)] == []
-    keys = {told.key.decode() for told in member.found if told.event["id"] in by_id([told], "described")}
+    assert [wrong for answer in member.found for wrong in schemas.complaints(answer.event, payload)] == []
+    assert [name for answer in member.found for name in schemas.undeclared(answer.event, payload)] == []
+    keys = {
+        answer.key.decode() for answer in member.found if answer.event["id"] in by_id([answer], "described")
+    }
     assert keys == {f"{service.tenant_id}:{subject}" for subject in subjects(member, "described")}
 
 

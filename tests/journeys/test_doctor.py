@@ -28,44 +28,44 @@ async def down() -> str | None:
 
 
 @asynccontextmanager
-async def running(house: Deployment, **given: Any) -> AsyncIterator[str]:
+async def running(deployment: Deployment, **given: Any) -> AsyncIterator[str]:
     """A front that began to serve under these settings and wrote so into the store; yields its address."""
     probes = {"broker": down} if given.pop("broken", False) else {}
-    marks = SettingMarks.under(house.root_key)
+    marks = SettingMarks.under(deployment.root_key)
     settings = Settings(data_dir=Path("elsewhere"), port=1, **given)
-    commit = house.stores.journal.commit
+    commit = deployment.stores.journal.commit
     start_id = await write_front_start(commit, settings, marks, "http://127.0.0.1:1")
     async with open_front(probes=probes, start_id=start_id) as front:
         yield front.url
 
 
-async def look(house: Deployment, url: str, **given: Any) -> tuple[dict[str, Finding], bool | None]:
+async def look(deployment: Deployment, url: str, **given: Any) -> tuple[dict[str, Finding], bool | None]:
     """What the doctor finds about the service at an address, under these settings."""
     settings = Settings(data_dir=Path("here"), port=2, **given)
-    found = await RunningLook(settings, url, house)()
+    found = await RunningLook(settings, url, deployment)()
     return {one.looked_at: one for one in found.findings}, found.insecure_receivers
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[Deployment]:
+async def deployment(tmp_path: Path) -> AsyncIterator[Deployment]:
     """The stores of a deployment."""
     async with open_deployment(Settings(data_dir=tmp_path)) as opened:
         yield opened
 
 
-async def test_a_service_under_the_settings_given_here_is_ready_and_the_same(house: Deployment) -> None:
+async def test_a_service_under_the_settings_given_here_is_ready_and_the_same(deployment: Deployment) -> None:
     token = SecretStr(secrets.token_urlsafe(32))
-    async with running(house, answer_timeout_s=30.0, platform_operator_token=token) as url:
-        found, insecure = await look(house, url, platform_operator_token=token)
+    async with running(deployment, answer_timeout_s=30.0, platform_operator_token=token) as url:
+        found, insecure = await look(deployment, url, platform_operator_token=token)
 
     assert [one.ok for one in found.values()] == [True, True, True]
     assert found["service"].found == f"ready at {url}"
     assert (found["version"].found, insecure) == (installed_version(), False)
 
 
-async def test_settings_that_differ_are_named_and_never_shown(house: Deployment) -> None:
-    async with running(house, answer_timeout_s=12.5, webhooks_allow_insecure=True) as url:
-        found, insecure = await look(house, url, answer_timeout_s=13.5, rate_limits="off")
+async def test_settings_that_differ_are_named_and_never_shown(deployment: Deployment) -> None:
+    async with running(deployment, answer_timeout_s=12.5, webhooks_allow_insecure=True) as url:
+        found, insecure = await look(deployment, url, answer_timeout_s=13.5, rate_limits="off")
 
     differing = found["settings"]
     assert (differing.ok, insecure) == (False, True)
@@ -77,17 +77,17 @@ async def test_settings_that_differ_are_named_and_never_shown(house: Deployment)
     assert not [value for value in ("12.5", "13.5", "off") if value in differing.found]
 
 
-async def test_a_dependency_that_is_down_is_named_with_its_cause(house: Deployment) -> None:
-    async with running(house, broken=True) as url:
-        found, _ = await look(house, url)
+async def test_a_dependency_that_is_down_is_named_with_its_cause(deployment: Deployment) -> None:
+    async with running(deployment, broken=True) as url:
+        found, _ = await look(deployment, url)
 
     assert (found["service"].ok, "broker: connection refused" in found["service"].found) == (False, True)
 
 
-async def test_where_no_service_runs_the_address_is_said(house: Deployment) -> None:
+async def test_where_no_service_runs_the_address_is_said(deployment: Deployment) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         free = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    found, insecure = await look(house, free)
+    found, insecure = await look(deployment, free)
 
     assert list(found) == ["service"]
     assert (found["service"].ok, insecure) == (False, None)
@@ -95,24 +95,26 @@ async def test_where_no_service_runs_the_address_is_said(house: Deployment) -> N
     assert "veristream up" in (found["service"].mend or "")
 
 
-async def test_without_an_address_both_the_last_start_and_these_settings_are_asked(house: Deployment) -> None:
-    async with running(house):
+async def test_without_an_address_both_the_last_start_and_these_settings_are_asked(
+    deployment: Deployment,
+) -> None:
+    async with running(deployment):
         settings = Settings(host="0.0.0.0", port=2)  # noqa: S104 - nothing is bound
-        (found,) = (await RunningLook(settings, None, house)()).findings
+        (found,) = (await RunningLook(settings, None, deployment)()).findings
 
     assert address_of(settings) == "http://127.0.0.1:2"
     assert found.found == "no service runs at http://127.0.0.1:1 or at http://127.0.0.1:2"
 
 
-async def test_a_service_over_another_store_is_told_apart(house: Deployment, tmp_path: Path) -> None:
+async def test_a_service_over_another_store_is_distinguished(deployment: Deployment, tmp_path: Path) -> None:
     async with open_deployment(Settings(data_dir=tmp_path / "another")) as another, running(another) as url:
-        found, _ = await look(house, url)
+        found, _ = await look(deployment, url)
 
     assert "keeps its records elsewhere than here" in found["service"].found
     assert "--data-dir" in (found["service"].mend or "")
 
 
-async def test_what_is_not_veristream_is_not_taken_for_it(house: Deployment) -> None:
+async def test_what_is_not_veristream_is_not_taken_for_it(deployment: Deployment) -> None:
     async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n[1]")
         await writer.drain()
@@ -121,7 +123,7 @@ async def test_what_is_not_veristream_is_not_taken_for_it(house: Deployment) -> 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        found, _ = await look(house, url)
+        found, _ = await look(deployment, url)
 
     assert found["service"].found == f"what answers at {url} is not Veristream"
 
@@ -141,9 +143,9 @@ def test_each_invariant_is_said_in_words_with_what_was_counted(capsys: pytest.Ca
 
     say_report(Report(looks=tuple(looks), violations=(broken,)))
 
-    told = capsys.readouterr().out
-    assert [invariant for invariant in Invariant if MEANING[invariant] not in told] == []
-    assert "7 references to evidence and files of evidence" in told
-    assert "I5  BROKEN" in told
-    assert "I5 ver_1: went from [APPROVED] to REJECTED" in told
-    assert told.endswith("1 violations of 1 invariants.\n")
+    output = capsys.readouterr().out
+    assert [invariant for invariant in Invariant if MEANING[invariant] not in output] == []
+    assert "7 references to evidence and files of evidence" in output
+    assert "I5  BROKEN" in output
+    assert "I5 ver_1: went from [APPROVED] to REJECTED" in output
+    assert output.endswith("1 violations of 1 invariants.\n")

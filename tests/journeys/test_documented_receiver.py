@@ -86,7 +86,7 @@ async def test_the_receiver_acts_once_on_what_is_new_and_signed(tmp_path: Path) 
     ]
     port = free_port()
     async with running(tmp_path, port) as printed:
-        answers = [await deliver(port, told, [secret]) for told, secret in sent]
+        answers = [await deliver(port, one, [secret]) for one, secret in sent]
         lines = [(await printed.readline()).decode() for _ in range(3)]
 
     assert answers == [204, 204, 204, 204, 400, 204]
@@ -96,11 +96,11 @@ async def test_the_receiver_acts_once_on_what_is_new_and_signed(tmp_path: Path) 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_the_receiver_acts_on_what_a_running_service_delivers(service: Service, tmp_path: Path) -> None:
     port, key = free_port(), {"Authorization": f"Bearer {service.test_key}"}
-    wish = {"url": f"http://127.0.0.1:{port}/", "secret": SECRET, "event_types": ["verification.completed"]}
+    body = {"url": f"http://127.0.0.1:{port}/", "secret": SECRET, "event_types": ["verification.completed"]}
     async with running(tmp_path, port) as printed:
         assert await deliver(port, event("evt_1", 1)) == 204  # it listens
         await printed.readline()
-        registered = service.client.post(f"{service.url}/v1/webhooks/endpoints", json=wish, headers=key)
+        registered = service.client.post(f"{service.url}/v1/webhooks/endpoints", json=body, headers=key)
         async with registered as answer:
             endpoint_id = (await answer.json())["endpoint_id"]
         status, verification, _ = await service.post(small_request("sim:approved"), key=service.test_key)

@@ -1,4 +1,4 @@
-"""What a reviewer is told of a real reading: where each field stands, and what is printed there (P17)."""
+"""What a reviewer is notified of a real reading: where each field stands, and what is printed there (P17)."""
 
 from collections.abc import Iterator
 from functools import partial

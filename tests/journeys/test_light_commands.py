@@ -53,13 +53,13 @@ async def test_commands_over_the_stores_import_nothing_heavy(tmp_path: Path) -> 
     given = ("--data-dir", str(tmp_path), "--json")
     status, said, imported = await imports("tenant", "create", "Acme", *given)
     tenant = json.loads(said)["tenant_id"]
-    told = {"tenant create": (status, imported & HEAVY)}
+    result = {"tenant create": (status, imported & HEAVY)}
     member = ("--tenant", tenant, "--email", "ada@acme.example")
     for command in (
         ("key", "create", *member[:2]), ("reviewer", "create", *member), ("reviewer", "reset", *member),
         ("catalog", "load"), ("audit", "verify"), ("reviewer", "list"),
     ):  # fmt: skip
         status, _, imported = await imports(*command, *given)
-        told[" ".join(command[:2])] = (status, imported & HEAVY)
+        result[" ".join(command[:2])] = (status, imported & HEAVY)
 
-    assert told == {command: (0, set()) for command in told}
+    assert result == {command: (0, set()) for command in result}

@@ -57,7 +57,7 @@ def test_lists_show_what_was_made_of_one_tenant_or_of_all_and_never_a_secret(dat
     listed = run_json(data_dir, "key", "list")
     of_one = run_json(data_dir, "key", "list", "--tenant", first)
     people = run_json(data_dir, "reviewer", "list")
-    told = "".join(run(data_dir, *command, "list") for command in (["tenant"], ["key"], ["reviewer"]))
+    text = "".join(run(data_dir, *command, "list") for command in (["tenant"], ["key"], ["reviewer"]))
 
     assert [(one["tenant_id"], one["name"]) for one in tenants] == [(second, "[b]Bix"), (first, "Acme")]
     assert {one["key_id"]: (one["mode"], one["state"]) for one in listed} == {
@@ -68,8 +68,8 @@ def test_lists_show_what_was_made_of_one_tenant_or_of_all_and_never_a_secret(dat
     assert [(one["reviewer_id"], one["role"], one["state"]) for one in people] == [
         (ada["reviewer_id"], "OWNER", "active")
     ]
-    assert all(id_ in told for id_ in (first, second, "[b]Bix", keys[1]["key_id"], "ada@acme.example"))
-    shown = told + json.dumps([tenants, listed, of_one, people])
+    assert all(id_ in text for id_ in (first, second, "[b]Bix", keys[1]["key_id"], "ada@acme.example"))
+    shown = text + json.dumps([tenants, listed, of_one, people])
     secret = [*(key["api_key"] for key in keys), *(key["api_key"][9:19] for key in keys), ada["password"]]
     assert not [one for one in [*secret, "hash", "argon2", "sealed"] if one in shown]
 

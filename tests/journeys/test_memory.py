@@ -80,7 +80,7 @@ print(faults_of_receiving(1_000) < 100)
 """asyncio receives into blocks of that size; each page fault is memory the system has given anew."""
 
 
-def told_by(program: str) -> str:
+def output_of(program: str) -> str:
     """Run a program and return what it printed."""
     ran = subprocess.run(  # noqa: S603 - our own programs
         [sys.executable, "-c", program], capture_output=True, timeout=60, check=True, text=True
@@ -89,7 +89,7 @@ def told_by(program: str) -> str:
 
 
 def test_garbage_that_grew_old_is_collected_however_much_start_up_left() -> None:
-    assert told_by(KNOTS) == "True"
+    assert output_of(KNOTS) == "True"
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc keeps what was freed")
@@ -97,9 +97,9 @@ def test_garbage_that_grew_old_is_collected_however_much_start_up_left() -> None
     "program", [FREED_BEFORE, FREED_LATER], ids=["at the start", "in large blocks later"]
 )
 def test_what_was_freed_is_given_back_to_the_system(program: str) -> None:
-    assert told_by(program) == "True"
+    assert output_of(program) == "True"
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these limits")
 def test_receiving_a_small_message_asks_the_system_for_no_memory() -> None:
-    assert told_by(RECEIVED) == "True"
+    assert output_of(RECEIVED) == "True"

@@ -42,7 +42,7 @@ def metrics_in(expression: str) -> set[str]:
     return set(re.findall(r"\b[a-z][a-z0-9_]*\b(?!\s*\()", plain)) - {"sum", "max", "min", "by"}
 
 
-def told_by(text: str) -> set[str]:
+def sample_names(text: str) -> set[str]:
     """The names of the samples that metrics of these types have."""
     names = set(OF_PROMETHEUS)
     for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE):
@@ -51,7 +51,7 @@ def told_by(text: str) -> set[str]:
     return names
 
 
-async def told_by_service(service: Service) -> str:
+async def metrics_of(service: Service) -> str:
     """The metrics of the running service."""
     async with (
         ClientSession() as client,
@@ -61,13 +61,15 @@ async def told_by_service(service: Service) -> str:
         return await answer.text()
 
 
-async def test_every_metric_of_the_dashboard_and_the_alerts_is_told_by_the_service(service: Service) -> None:
-    told = told_by(await told_by_service(service))
+async def test_every_metric_of_the_dashboard_and_the_alerts_is_reported_by_the_service(
+    service: Service,
+) -> None:
+    result = sample_names(await metrics_of(service))
 
     shown = [metrics_in(expression) for expression in dashboard()]
     watched = [metrics_in(rule["expr"]) for rule in rules()]
 
-    assert [names - told for names in (*shown, *watched) if names - told] == []
+    assert [names - result for names in (*shown, *watched) if names - result] == []
     assert [names for names in (*shown, *watched) if not names] == []
 
 
@@ -83,7 +85,7 @@ async def test_the_labels_of_the_backlog_are_those_the_alerts_choose_by(service:
 
     async def measured() -> bool:
         nonlocal text
-        text = await told_by_service(service)
+        text = await metrics_of(service)
         return "veristream_backlog{" in text
 
     await until(measured)
@@ -103,12 +105,12 @@ def test_a_metric_that_nobody_tells_is_noticed() -> None:
     )
 
     assert metrics_in(expression) == {"veristream_a_bucket", "veristream_c"}
-    assert told_by("# TYPE veristream_a histogram\n") >= {"veristream_a_bucket"}
+    assert sample_names("# TYPE veristream_a histogram\n") >= {"veristream_a_bucket"}
 
 
 def test_every_alert_says_what_is_wrong_and_what_to_do() -> None:
     for rule in rules():
-        assert set(rule["annotations"]) == {"summary", "mend"}, rule["alert"]
+        assert set(rule["annotations"]) == {"summary", "fix"}, rule["alert"]
         assert rule["labels"]["severity"] in {"page", "ticket"}, rule["alert"]
 
 

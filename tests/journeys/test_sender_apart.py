@@ -47,8 +47,8 @@ async def test_a_decision_of_one_worker_is_posted_by_the_other_which_has_no_root
         client = await stack.enter_async_context(
             ClientSession(front.url, headers={"Authorization": f"Bearer {key}"})
         )
-        wish = {"url": url, "secret": SECRET, "event_types": ["verification.approved"]}
-        async with client.post("/v1/webhooks/endpoints", json=wish) as registered:
+        body = {"url": url, "secret": SECRET, "event_types": ["verification.approved"]}
+        async with client.post("/v1/webhooks/endpoints", json=body) as registered:
             assert registered.status == 201, await registered.text()
         async with client.post("/v1/verifications", json=small_request("sim:approved")) as answer:
             verification = await answer.json()

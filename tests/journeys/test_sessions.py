@@ -93,11 +93,11 @@ async def test_a_person_with_a_good_passport_is_verified(service: Service, admin
     await page.consent()
     passport = to_jpeg(draw_passport(PassportSpecimen(), person.portrait))
 
-    status, kept = await page.ask("PUT", "/document", image=passport)
+    status, stored = await page.ask("PUT", "/document", image=passport)
     submitted, _ = await page.ask("POST", "/submit", {"number_last4": "02C3"})
     view = await page.outcome()
 
-    assert (status, kept) == (200, {"accepted": True, "reasons": []})
+    assert (status, stored) == (200, {"accepted": True, "reasons": []})
     assert submitted == 202
     assert view["result"]["outcome"] == "VERIFIED", view
     path = f"{SESSIONS}/{page.opened['session_id']}"
@@ -119,13 +119,13 @@ async def test_without_a_liveness_engine_a_person_must_look(service: Service, ad
 
     passport = to_jpeg(draw_passport(PassportSpecimen(), person.portrait))
     await page.ask("PUT", "/document", image=passport)
-    _, kept = await page.ask("PUT", "/selfie", image=to_jpeg(person.selfie))
+    _, stored = await page.ask("PUT", "/selfie", image=to_jpeg(person.selfie))
     await page.ask("POST", "/submit", {})
     view = await page.outcome()
 
     _, row = await service.get(f"{SESSIONS}/{page.opened['session_id']}")
     _, verification = await service.get(f"/v1/verifications/{row['verification_id']}")
-    assert kept["accepted"], kept
+    assert stored["accepted"], stored
     assert (view["status"], view["result"]["outcome"]) == ("REVIEW_REQUIRED", "IN_REVIEW")
     assert [reason["code"] for reason in verification["reasons"]] == ["MODEL_UNAVAILABLE"]
     assert verification["distance"] < 0.5

@@ -1,4 +1,4 @@
-"""A service that is told to stop while it starts ends by itself, and starts again as if nothing had been."""
+"""A service that is asked to stop while it starts ends by itself, and starts again as if nothing had been."""
 
 import asyncio
 import signal
@@ -25,7 +25,7 @@ async def begun(data_dir: Path, sign: Path) -> Role:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("sign", [Path(ROOT_KEY_FILE), Path(BROKER_FOLDER) / "broker.sqlite"], ids=str)
-async def test_a_start_that_is_told_to_stop_ends_by_itself(
+async def test_a_start_that_is_asked_to_stop_ends_by_itself(
     tmp_path: Path, sign: Path, number: signal.Signals
 ) -> None:
     role = await begun(tmp_path, sign)

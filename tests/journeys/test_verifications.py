@@ -151,8 +151,8 @@ async def searching_faces(owner: Person) -> AsyncIterator[None]:
 
 async def choose_search(owner: Person, choice: str) -> None:
     """Set `duplicate_faces`."""
-    wish = {"verification_policy": {"duplicate_faces": choice}}
-    assert (await owner.ask("PATCH", "/v1/control/settings", json=wish))[0] == 200
+    body = {"verification_policy": {"duplicate_faces": choice}}
+    assert (await owner.ask("PATCH", "/v1/control/settings", json=body))[0] == 200
 
 
 async def test_one_face_under_two_names_goes_to_a_person_where_the_tenant_asked_for_it(
@@ -260,7 +260,7 @@ async def test_fifty_equal_requests_at_once_give_one_record(service: Service) ->
     assert len(listed["verifications"]) == 1
 
 
-async def test_fifty_equal_bad_requests_at_once_are_all_told_the_same(service: Service) -> None:
+async def test_fifty_equal_bad_requests_at_once_are_all_answered_the_same(service: Service) -> None:
     body = small_request("sim:approved@bad")
     whole = encoded(draw_passport(PassportSpecimen()))
     body["document"]["image_base64"] = whole[: len(whole) // 8 * 4]

@@ -27,8 +27,7 @@ from schemas.ids import derive_id
 from schemas.webhooks import DeliveryStatus, StoredDelivery, StoredEndpoint
 from streams.ports.records import Change
 from streams.tenants.handler import OPERATOR, CreateTenant
-from streams.webhooks.rearm import fresh
-from streams.webhooks.records import delivery_records, endpoint_record
+from streams.webhooks.records import delivery_records, endpoint_record, fresh
 from streams.webhooks.signing import secret_bytes, signatures, timestamp
 from tests.builders import NOW, build_decision_event, build_endpoint
 from tests.journeys.service import START_S, Service, environment, run_preloaded, veristream_json
@@ -110,8 +109,8 @@ async def listening(*arguments: str, given: Mapping[str, str] = KNOWN) -> AsyncI
 
 def event(**data: object) -> bytes:
     """The body of a webhook."""
-    told = {"id": "evt_1", "type": "verification.approved", "sequence": 3, "data": data}
-    return json.dumps(told).encode()
+    result = {"id": "evt_1", "type": "verification.approved", "sequence": 3, "data": data}
+    return json.dumps(result).encode()
 
 
 async def test_it_prints_what_a_delivery_tells_and_that_it_is_signed() -> None:
@@ -125,7 +124,7 @@ async def test_it_prints_what_a_delivery_tells_and_that_it_is_signed() -> None:
     assert line.endswith("new  signature: ok")
 
 
-async def test_a_delivery_that_came_before_is_told_as_such() -> None:
+async def test_a_delivery_that_came_before_is_reported_as_such() -> None:
     async with listening() as listener:
         for _ in range(2):
             await listener.deliver("evt_1", event())
@@ -134,23 +133,23 @@ async def test_a_delivery_that_came_before_is_told_as_such() -> None:
     assert ["  again  " in line for line in lines] == [False, True]
 
 
-async def test_a_delivery_signed_with_another_secret_is_told_and_answered_400() -> None:
+async def test_a_delivery_signed_with_another_secret_is_reported_and_answered_400() -> None:
     async with listening("--once", "--json") as listener:
         status = await listener.deliver("evt_1", event(), ["whsec_" + "A" * 32])
-        told = json.loads(await listener.line())
+        answer = json.loads(await listener.line())
         code = await listener.ended()
 
-    assert (status, told["signature"], code) == (400, "bad", 1)
-    assert "another secret" in told["fault"]
+    assert (status, answer["signature"], code) == (400, "bad", 1)
+    assert "another secret" in answer["fault"]
 
 
 async def test_during_a_rotation_either_secret_is_enough() -> None:
     async with listening("--once", "--json") as listener:
         status = await listener.deliver("evt_1", event(), ["whsec_" + "A" * 32, SECRET])
-        told = json.loads(await listener.line())
+        answer = json.loads(await listener.line())
         code = await listener.ended()
 
-    assert (status, told["signature"], told["type"], code) == (204, "ok", "verification.approved", 0)
+    assert (status, answer["signature"], answer["type"], code) == (204, "ok", "verification.approved", 0)
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -165,20 +164,20 @@ async def test_a_running_service_reaches_it_by_the_line_it_printed(service: Serv
         made = json.loads((await shell.communicate())[0])
         endpoint = f"{routes}/{made['endpoint_id']}"
         await service.client.post(f"{endpoint}/test", headers=key)
-        told = json.loads(await listener.line())
+        answer = json.loads(await listener.line())
         code = await listener.ended()
     await service.client.delete(endpoint, headers=key)
 
     assert (made["url"], made["event_types"]) == (json.loads(listener.ready)["ready"], ["*"])
-    assert (told["type"], told["signature"], told["attempt"], code) == ("ping", "ok", "1", 0)
+    assert (answer["type"], answer["signature"], answer["attempt"], code) == ("ping", "ok", "1", 0)
 
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_what_is_resent_arrives_again_under_the_same_id(service: Service) -> None:
     routes, key = f"{service.url}/v1/webhooks/endpoints", {"Authorization": f"Bearer {service.test_key}"}
     async with listening("--json") as listener:
-        wish = {"url": json.loads(listener.ready)["ready"], "secret": SECRET, "event_types": ["*"]}
-        async with service.client.post(routes, json=wish, headers=key) as answer:
+        body = {"url": json.loads(listener.ready)["ready"], "secret": SECRET, "event_types": ["*"]}
+        async with service.client.post(routes, json=body, headers=key) as answer:
             endpoint = f"{routes}/{(await answer.json())['endpoint_id']}"
         await service.client.post(f"{endpoint}/test", headers=key)
         first = json.loads(await listener.line())
@@ -195,8 +194,8 @@ async def test_what_is_resent_arrives_again_under_the_same_id(service: Service) 
 
 async def test_a_delivery_is_resent_by_either_id_and_the_operator_is_audited(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path)
-    async with open_deployment(settings) as house:
-        tenant = await CreateTenant(house.stores.journal.commit, now, new_id)("Acme")
+    async with open_deployment(settings) as deployment:
+        tenant = await CreateTenant(deployment.stores.journal.commit, now, new_id)("Acme")
         paused = derive_id("whe", "paused")
         endpoints = [
             build_endpoint(tenant_id=tenant.tenant_id),
@@ -206,12 +205,12 @@ async def test_a_delivery_is_resent_by_either_id_and_the_operator_is_audited(tmp
         ended = [delivered(event, endpoint) for endpoint in endpoints]
         for endpoint, delivery in zip(endpoints, ended, strict=True):
             records = (endpoint_record(endpoint, 1), *delivery_records(delivery, None))
-            await house.stores.journal.commit(Change(tenant.tenant_id, records))
+            await deployment.stores.journal.commit(Change(tenant.tenant_id, records))
 
     by_id = await resend(settings, tenant.tenant_id, ended[0].delivery.delivery_id)
     by_event = await resend(settings, tenant.tenant_id, event.id)
-    async with open_deployment(settings) as house:
-        rows = await house.stores.audit_log.page(
+    async with open_deployment(settings) as deployment:
+        rows = await deployment.stores.audit_log.page(
             tenant.tenant_id, AuditFilter(action="webhook.replayed"), limit=9
         )
 
@@ -268,7 +267,7 @@ async def test_it_can_answer_as_a_receiver_that_fails() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_it_ends_cleanly_when_told_to(number: signal.Signals) -> None:
+async def test_it_ends_cleanly_when_asked_to(number: signal.Signals) -> None:
     async with listening() as listener:
         listener.process.send_signal(number)
         code = await listener.ended()
@@ -278,7 +277,7 @@ async def test_it_ends_cleanly_when_told_to(number: signal.Signals) -> None:
     assert (code, "Traceback" in err) == (0, False)
 
 
-async def test_nothing_a_stranger_sends_reaches_the_terminal_as_commands() -> None:
+async def test_nothing_an_outsider_sends_reaches_the_terminal_as_commands() -> None:
     async with listening() as listener:
         await listener.deliver("evt_1", event(status="\x1b[2J[bold]\nx"), ["whsec_" + "A" * 32])
         line = await listener.line()

@@ -1,4 +1,4 @@
-"""A tenant's endpoint in a running service: tried out, told of a decision, asked again, rotated."""
+"""A tenant's endpoint in a running service: tried out, notified of a decision, asked again, rotated."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -31,7 +31,7 @@ async def test_a_worker_is_ready_by_its_own_word_and_not_once_its_broker_is_gone
     finally:
         await worker.kill()
 
-    assert {name: told["status"] for name, told in first["dependencies"].items()} == {
+    assert {name: one["status"] for name, one in first["dependencies"].items()} == {
         "store": "up", "broker": "up", "tasks": "up", "disk": "up", "agents": "up",
     }  # fmt: skip
     assert second["dependencies"]["broker"]["status"] == "down"

@@ -17,7 +17,7 @@ PEPPER = b"pepper of a test"
 WRITTEN = write_key(livemode=True, prefix_entropy=bytes(range(10)), secret=bytes(range(32)))
 
 
-def kept(**changes: object) -> ApiKey:
+def stored(**changes: object) -> ApiKey:
     """The key as it is kept."""
     return build_api_key(**{"prefix": WRITTEN.prefix, "secret_hash": hash_key(WRITTEN, PEPPER)} | changes)
 
@@ -99,11 +99,11 @@ def judge(key: ApiKey | None, address: str | None = None, after: timedelta = tim
 
 
 def test_a_good_key_is_its_tenant_with_its_scopes() -> None:
-    assert judge(kept(scopes=(Scope.AUDIT_READ,), livemode=False))
+    assert judge(stored(scopes=(Scope.AUDIT_READ,), livemode=False))
 
 
 @pytest.mark.parametrize(
-    "key", [None, kept(secret_hash="0" * 64), kept(revoked_at=NOW), kept(expires_at=NOW)]
+    "key", [None, stored(secret_hash="0" * 64), stored(revoked_at=NOW), stored(expires_at=NOW)]
 )
 def test_a_key_that_is_unknown_wrong_revoked_or_expired_is_not_accepted(key: ApiKey | None) -> None:
     with pytest.raises(Unauthenticated):
@@ -112,7 +112,7 @@ def test_a_key_that_is_unknown_wrong_revoked_or_expired_is_not_accepted(key: Api
 
 def test_every_refusal_says_the_same() -> None:
     said = set()
-    for key in (None, kept(secret_hash="0" * 64), kept(revoked_at=NOW), kept(expires_at=NOW)):
+    for key in (None, stored(secret_hash="0" * 64), stored(revoked_at=NOW), stored(expires_at=NOW)):
         with pytest.raises(Unauthenticated) as refused:
             judge(key)
         said.add(str(refused.value))
@@ -121,14 +121,14 @@ def test_every_refusal_says_the_same() -> None:
 
 
 def test_a_key_is_good_until_the_moment_it_expires() -> None:
-    key = kept(expires_at=NOW + timedelta(seconds=1))
+    key = stored(expires_at=NOW + timedelta(seconds=1))
 
     assert judge(key, after=timedelta(milliseconds=999))
     with pytest.raises(Unauthenticated):
         judge(key, after=timedelta(seconds=1))
 
 
-BOUND = kept(allowed_cidrs=(ip_network("203.0.113.0/24"), ip_network("2001:db8::/32")))
+BOUND = stored(allowed_cidrs=(ip_network("203.0.113.0/24"), ip_network("2001:db8::/32")))
 
 
 @pytest.mark.parametrize("address", ["203.0.113.7", "2001:db8::1", "::ffff:203.0.113.7"])
@@ -145,4 +145,4 @@ def test_a_bound_key_is_good_from_nowhere_else(address: str | None) -> None:
 
 
 def test_a_key_without_networks_is_good_from_anywhere() -> None:
-    assert judge(kept(), None)
+    assert judge(stored(), None)

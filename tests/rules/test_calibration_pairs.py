@@ -49,7 +49,7 @@ def test_rows_are_read_with_their_lines_as_spreadsheets_write_them(folder: Path)
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "text"),
     [
         ("ada/passport.jpg,nobody.jpg,same", "second: there is no file nobody.jpg"),
         ("ada/passport.jpg,obi.jpg,maybe", "label: maybe is neither same nor different"),
@@ -67,14 +67,14 @@ def test_rows_are_read_with_their_lines_as_spreadsheets_write_them(folder: Path)
         ("ada/selfie.jpg,twin.jpg,different", "line 3 has the same two photographs already"),
     ],
 )
-def test_a_wrong_row_is_named_by_its_line_and_column(folder: Path, row: str, told: str) -> None:
+def test_a_wrong_row_is_named_by_its_line_and_column(folder: Path, row: str, text: str) -> None:
     (folder / "link.jpg").symlink_to(folder.parent / "outside.jpg")
     (folder / "loop.jpg").symlink_to("loop.jpg")
     (folder / "twin.jpg").symlink_to("obi.jpg")
     good = "ada/passport.jpg,ada/selfie.jpg,same\nada/selfie.jpg,obi.jpg,different\n"
     said = refusal(write(folder, f"{good}{row}\n"))
 
-    assert f"line 4, {told}" in said.replace("first, second: ", "")
+    assert f"line 4, {text}" in said.replace("first, second: ", "")
     assert "1 row is wrong" in said
 
 
@@ -115,7 +115,7 @@ def test_a_file_without_its_columns_is_refused_with_an_example(folder: Path, hea
     assert "ada/passport.jpg,ada/selfie.jpg,same" in said
 
 
-def test_a_folder_without_pairs_is_told_what_they_look_like(tmp_path: Path) -> None:
+def test_a_folder_without_pairs_is_shown_what_they_look_like(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "nowhere"):
         assert "No such file or directory" in (said := refusal(folder))
         assert HEADER.strip() in said

@@ -1,18 +1,18 @@
-"""Turns at the engines: so many at one time, and a crowd of one tenant keeps nobody else waiting."""
+"""Turns at the engines: so many at one time, and many of one tenant keep nobody else waiting."""
 
 import asyncio
 from collections.abc import Iterator
 from itertools import repeat
 
-from streams.verification.engine_queue import Turns
+from streams.verification.evaluation_limits import EngineSlots
 from streams.vision_ports import on_behalf_of
 
 
 class Engine:
-    """What is done in a turn; it ends when it is told to."""
+    """What is done in a turn; it ends when it is asked to."""
 
     def __init__(self, places: int) -> None:
-        self.turns = Turns(places)
+        self.turns = EngineSlots(places)
         self.order: list[str] = []
         self._doors: dict[asyncio.Task[None], asyncio.Event] = {}
 
@@ -38,14 +38,14 @@ class Engine:
         await asyncio.sleep(0)
 
 
-def crowd(count: int) -> Iterator[str]:
+def load(count: int) -> Iterator[str]:
     """So many requests of one tenant."""
-    return repeat("crowd", count)
+    return repeat("many", count)
 
 
 async def test_so_many_look_at_one_time() -> None:
     engine = Engine(2)
-    asked = engine.ask(*crowd(5))
+    asked = engine.ask(*load(5))
     await asyncio.sleep(0)
     assert len(engine.order) == 2
 
@@ -54,14 +54,14 @@ async def test_so_many_look_at_one_time() -> None:
     assert len(engine.order) == 5
 
 
-async def test_a_tenant_that_comes_late_waits_for_one_turn_of_a_crowd() -> None:
+async def test_a_tenant_that_comes_late_waits_for_one_turn_of_many() -> None:
     engine = Engine(1)
-    asked = engine.ask(*crowd(5), "late", "later")
+    asked = engine.ask(*load(5), "late", "later")
 
     for _ in asked:
         await engine.end_one()
 
-    assert engine.order == ["crowd", "crowd", "late", "later", *crowd(3)]
+    assert engine.order == ["many", "many", "late", "later", *load(3)]
 
 
 async def test_a_turn_that_is_given_up_goes_to_the_next() -> None:

@@ -1,4 +1,4 @@
-"""How the sources of a field agree, as reviewers are told it (P17)."""
+"""How the sources of a field agree, as reviewers are reported it (P17)."""
 
 from typing import Any
 
@@ -21,15 +21,15 @@ def field(
     declared: DeclaredDocument | None = None,
     places: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What is told of one field that was read."""
+    """What is notified of one field that was read."""
     personal = (
         PersonalFields(number_last4=value)
         if key == "number_last4"
         else PersonalFields(extracted_fields={key: value})
     )
     reading = Reading(personal, reader, {"document_number": 0.5, "surname": 0.9}, printed or {}, places or {})
-    told = {one.key: one for one in explain_fields(reading, declared or DeclaredDocument())}
-    return told[key].model_dump(exclude_none=True)
+    result = {one.key: one for one in explain_fields(reading, declared or DeclaredDocument())}
+    return result[key].model_dump(exclude_none=True)
 
 
 def said(**fields: Any) -> DeclaredDocument:
@@ -48,15 +48,15 @@ def test_a_field_of_the_zone_alone_has_one_source() -> None:
     [("MATCH", "DOE", "SAME"), ("MISMATCH", None, "DIFFERS"), ("NOT_FOUND", None, "ONE_SOURCE")],
 )
 def test_the_print_speaks_of_the_zone(printed: str, page: str | None, state: str) -> None:
-    told = field("surname", "DOE", printed={"surname": printed})
+    result = field("surname", "DOE", printed={"surname": printed})
 
-    assert (told.get("page"), told["state"]) == (page, state)
+    assert (result.get("page"), result["state"]) == (page, state)
 
 
 def test_a_slip_has_no_zone() -> None:
-    told = field("surname", "DOE", reader=SLIP)
+    result = field("surname", "DOE", reader=SLIP)
 
-    assert (told.get("zone"), told["page"]) == (None, "DOE")
+    assert (result.get("zone"), result["page"]) == (None, "DOE")
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ def test_a_declared_value_is_compared_as_the_check_compares_it(
     assert field(key, read, declared=declared)["state"] == state
 
 
-def test_the_number_is_as_sure_as_its_reading_and_only_its_end_is_told() -> None:
-    told = field("number_last4", "1234", printed={"document_number": "MATCH"})
+def test_the_number_is_as_sure_as_its_reading_and_only_its_end_is_reported() -> None:
+    result = field("number_last4", "1234", printed={"document_number": "MATCH"})
 
-    assert told == {
+    assert result == {
         "key": "number_last4", "zone": "1234", "page": "1234", "state": "SAME", "confidence": 0.5,
     }  # fmt: skip
 
@@ -104,27 +104,27 @@ def place(source: str, text: str = "", quad: Any = QUAD) -> dict[str, Any]:
     return {"source": source, "quad": quad, "text": text}
 
 
-def test_a_print_that_differs_is_told_as_it_was_read() -> None:
+def test_a_print_that_differs_is_reported_as_it_was_read() -> None:
     places = {"surname": [place("ZONE", "DOE"), place("PAGE", "ROE")]}
-    told = field("surname", "DOE", printed={"surname": "MISMATCH"}, places=places)
+    result = field("surname", "DOE", printed={"surname": "MISMATCH"}, places=places)
 
-    assert (told["zone"], told["page"], told["state"]) == ("DOE", "ROE", FieldState.DIFFERS)
+    assert (result["zone"], result["page"], result["state"]) == ("DOE", "ROE", FieldState.DIFFERS)
 
 
 def test_a_field_tells_where_it_was_read() -> None:
-    told = field("surname", "DOE", places={"surname": [place("ZONE"), place("PAGE")]})
+    result = field("surname", "DOE", places={"surname": [place("ZONE"), place("PAGE")]})
 
     corners = tuple(tuple(corner) for corner in QUAD)
-    assert told["quads"] == (
+    assert result["quads"] == (
         {"source": "ZONE", "corners": corners}, {"source": "PAGE", "corners": corners},
     )  # fmt: skip
 
 
-def test_of_a_number_that_differs_only_its_end_is_told() -> None:
+def test_of_a_number_that_differs_only_its_end_is_reported() -> None:
     places = {"document_number": [place("PAGE", "L898 962C3")]}
-    told = field("number_last4", "02C3", printed={"document_number": "MISMATCH"}, places=places)
+    result = field("number_last4", "02C3", printed={"document_number": "MISMATCH"}, places=places)
 
-    assert told["page"] == "62C3"
+    assert result["page"] == "62C3"
 
 
 @pytest.mark.parametrize("quad", [[[2.0, 0], *QUAD[1:]], QUAD[:3], [[None, 0], *QUAD[1:]], "x", None])

@@ -40,10 +40,10 @@ def report(accept_at: float, reject_above: float, *, default_engine: bool = True
     )
 
 
-def said(told: Report) -> str:
+def said(answer: Report) -> str:
     """What is printed of a report."""
     with out.capture() as printed:
-        say_report(told)
+        say_report(answer)
     return printed.get()
 
 

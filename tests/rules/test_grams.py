@@ -34,7 +34,7 @@ def test_a_fragment_shorter_than_a_piece_is_asked_for_itself(fragment: str) -> N
 
 def test_every_piece_asked_for_is_kept_of_every_text_with_the_fragment() -> None:
     for text in ("customer-17", "Straße 日本", LONG):
-        kept = grams_of(text)
+        stored = grams_of(text)
         for start in range(len(text)):
             for end in range(start + 3, len(text) + 1):
-                assert set(grams_for(text[start:end])) <= kept <= runs_of(text)
+                assert set(grams_for(text[start:end])) <= stored <= runs_of(text)

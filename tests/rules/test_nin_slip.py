@@ -113,7 +113,7 @@ def test_a_value_may_stand_in_its_labels_line_or_beside_it(cells: tuple[Cell, ..
     assert known(long_slip(surname=cells)).fields["surname"] == "SPECIMEN"
 
 
-def test_two_cells_run_together_are_parted() -> None:
+def test_two_cells_run_into_each_other_are_parted() -> None:
     joined = (("Surname: SPECIMEN Gender: F", 600, 170),)
     fields = known(long_slip(surname=joined, gender=())).fields
     assert (fields["surname"], fields["gender"]) == ("SPECIMEN", "F")
@@ -208,7 +208,7 @@ def test_nothing_personal_shows_in_the_representation() -> None:
 
 
 @given(st.text(string.digits, min_size=11, max_size=11), st.sampled_from([(4, 7), (4, 8), (3, 7), (5, 9)]))
-def test_any_number_in_any_groups_is_told(number: str, cuts: tuple[int, int]) -> None:
+def test_any_number_in_any_groups_is_reported(number: str, cuts: tuple[int, int]) -> None:
     one, two = cuts
     parts = number[:one], number[one:two], number[two:]
     cells = [(part, 200.0 + 250 * index, 500.0) for index, part in enumerate(parts)]

@@ -29,12 +29,12 @@ def complaint(password: str, email: str = EMAIL) -> str | None:
     return None
 
 
-def test_a_refused_password_is_told_at_its_place() -> None:
-    with pytest.raises(Refused) as told:
+def test_a_refused_password_is_reported_at_its_place() -> None:
+    with pytest.raises(Refused) as response:
         require_acceptable("short", EMAIL, "/new_password")
 
-    assert told.value.refusal.code is ProblemCode.VALIDATION_FAILED
-    assert [error.pointer for error in told.value.refusal.errors] == ["/new_password"]
+    assert response.value.refusal.code is ProblemCode.VALIDATION_FAILED
+    assert [error.pointer for error in response.value.refusal.errors] == ["/new_password"]
 
 
 @pytest.mark.parametrize(

@@ -46,15 +46,15 @@ def test_no_reason_is_a_passed_check(code: ReasonCode) -> None:
 
 
 def test_an_authenticity_reason_says_no_more_than_that_the_document_was_not_accepted() -> None:
-    told = {
+    result = {
         entry.subject_message for entry in CATALOGUE.values() if entry.category is ReasonCategory.AUTHENTICITY
     }
 
-    assert told == {"The document could not be accepted."}
+    assert result == {"The document could not be accepted."}
 
 
 @pytest.mark.parametrize("code", [code for code in ReasonCode if code.startswith("IMAGE_")])
-def test_an_image_reason_can_be_mended_by_taking_it_again(code: ReasonCode) -> None:
+def test_an_image_reason_can_be_fixed_by_taking_it_again(code: ReasonCode) -> None:
     assert CATALOGUE[code].category is ReasonCategory.IMAGE
     assert CATALOGUE[code].retryable
 

@@ -13,9 +13,9 @@ from schemas.people import SentActor
 from schemas.problems import Refused
 from schemas.reasons import ReasonCode
 from schemas.sessions import (
+    AddCapture,
     Captured,
     Consent,
-    KeepCapture,
     OpenSession,
     StartSession,
     StoredSession,
@@ -53,11 +53,13 @@ def build_session(
     """A session with consent and both pictures."""
     frozen = FlowConfiguration(flow_type=flow_type, required_checks=REQUIRED_CHECKS[flow_type], documents=())
     revision = FlowRevision(revision=1, configuration=frozen, published_at=NOW, published_by=UserId("usr_1"))
-    wish = OpenSession(
+    command = OpenSession(
         **COMMON, subject_id=SUBJECT, flow_id=FlowId("vf_1"), livemode=True, key_id=KEY, sealed_opening="",
         fingerprint="",
     )  # fmt: skip
-    opened = rules.moved(rules.opened(wish, revision, None, None, NOW), NOW, status=status, attempts=attempts)
+    opened = rules.moved(
+        rules.opened(command, revision, None, None, NOW), NOW, status=status, attempts=attempts
+    )
     values: dict[str, Any] = {
         "consent": Consent(accepted=True, notice_version="1", decided_at=NOW),
         "document": IMAGE,
@@ -77,7 +79,7 @@ MOVES: dict[str, tuple[Callable[[StoredSession], StoredSession], set[SessionStat
     "an image": (
         lambda one: rules.captured(
             one,
-            KeepCapture(**COMMON, attempt=1, what=EvidenceKind.SELFIE, evidence_id=IMAGE.evidence_id),
+            AddCapture(**COMMON, attempt=1, what=EvidenceKind.SELFIE, evidence_id=IMAGE.evidence_id),
             LATER,
         ),
         {SessionStatus.CREATED, SessionStatus.STARTED},
@@ -149,13 +151,13 @@ def test_three_attempts_and_no_more() -> None:
 
 
 def test_an_image_of_an_earlier_attempt_comes_too_late() -> None:
-    wish = KeepCapture(**COMMON, attempt=1, what=EvidenceKind.SELFIE, evidence_id=IMAGE.evidence_id)
+    command = AddCapture(**COMMON, attempt=1, what=EvidenceKind.SELFIE, evidence_id=IMAGE.evidence_id)
 
     with pytest.raises(Refused):
-        rules.captured(build_session(attempts=1), wish, LATER)
+        rules.captured(build_session(attempts=1), command, LATER)
 
 
-def test_an_attempt_leads_to_one_verification_whoever_asks() -> None:
+def test_an_attempt_leads_to_one_verification_who_asks() -> None:
     session = build_session(SessionStatus.SUBMITTED, attempts=2)
 
     one, other = (rules.command_of(ACME, session) for _ in range(2))

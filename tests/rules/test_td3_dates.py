@@ -51,12 +51,12 @@ def test_unknown_parts_of_a_birth_date(digits: str, *, unknown: bool) -> None:
 
 
 @given(st.dates(date(1927, 1, 1), TODAY))
-def test_every_birth_of_the_last_century_is_told(born: date) -> None:
+def test_every_birth_of_the_last_century_is_reported(born: date) -> None:
     assert birth_date(f"{born:%y%m%d}", TODAY) == born
 
 
 @given(st.dates(date(2000, 1, 1), date(2099, 12, 31)))
-def test_every_expiry_of_this_century_is_told(expires: date) -> None:
+def test_every_expiry_of_this_century_is_reported(expires: date) -> None:
     assert expiry_date(f"{expires:%y%m%d}") == expires
 
 

@@ -60,7 +60,7 @@ def test_a_zone_that_holds_is_read_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "text"),
     [
         ("NGA", "NG"),
         ("D", "DE"),
@@ -71,9 +71,9 @@ def test_a_zone_that_holds_is_read_as_a_whole() -> None:
         ("GBR", "GB"),
     ],
 )
-def test_states_are_told_as_iso_tells_them(code: str, told: str) -> None:
+def test_states_are_named_as_iso_writes_them(code: str, text: str) -> None:
     reading = read_fields(issuer=code, nationality=code)
-    assert (reading.fields["issuing_state"], reading.fields["nationality"]) == (told, told)
+    assert (reading.fields["issuing_state"], reading.fields["nationality"]) == (text, text)
     assert reading.status is ExtractionStatus.EXTRACTED
 
 
@@ -83,9 +83,9 @@ def test_a_state_nobody_knows_is_not_sure_enough() -> None:
     assert reading.status is ExtractionStatus.PARTIAL
 
 
-@pytest.mark.parametrize(("sex", "told"), [("M", "M"), ("F", "F"), ("<", "X")])
-def test_the_sex_may_be_unspecified(sex: str, told: str) -> None:
-    assert read_fields(sex=sex).fields["sex"] == told
+@pytest.mark.parametrize(("sex", "text"), [("M", "M"), ("F", "F"), ("<", "X")])
+def test_the_sex_may_be_unspecified(sex: str, text: str) -> None:
+    assert read_fields(sex=sex).fields["sex"] == text
 
 
 def test_a_holder_may_have_one_name_only() -> None:
@@ -107,7 +107,7 @@ def test_a_personal_number_may_be_absent() -> None:
     assert read_fields(optional="").fields["personal_number_present"] is False
 
 
-def test_digits_that_do_not_hold_are_told_and_leave_no_sure_field() -> None:
+def test_digits_that_do_not_hold_are_reported_and_leave_no_sure_field() -> None:
     reading = read(second=SECOND[:9] + "7" + SECOND[10:])
     checks = reading.fields["mrz_checks"]
     assert (checks["document_number"], checks["composite"], checks["date_of_birth"]) == (False, False, True)
@@ -116,7 +116,7 @@ def test_digits_that_do_not_hold_are_told_and_leave_no_sure_field() -> None:
 
 
 @pytest.mark.parametrize("change", [{"birth": "741301"}, {"birth": "740230"}, {"expiry": "320230"}])
-def test_a_date_no_calendar_has_is_told_although_its_digits_hold(change: dict[str, str]) -> None:
+def test_a_date_no_calendar_has_is_reported_although_its_digits_hold(change: dict[str, str]) -> None:
     reading = read_fields(**change)
     assert (reading.holds, reading.calendar) == (True, False)
     assert reading.fields["mrz_checks"]["calendar"] is False

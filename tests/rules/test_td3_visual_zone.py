@@ -37,7 +37,7 @@ def read(fields: Td3Fields) -> Td3Reading:
 def agreement(
     field: str, text: str, *, score: float = 0.99, labelled: bool = True, **changes: str
 ) -> Agreement:
-    """Compare a page on which one field is printed as told."""
+    """Compare a page on which one field is printed as reported."""
     fields = replace(FIELDS, **changes)
     cells = [*OTHERS, *zone(*compose(fields))]
     for name, (label, value, (left, top)) in PRINTED.items():

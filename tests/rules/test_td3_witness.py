@@ -1,4 +1,4 @@
-"""The printed page as a witness: spellings that check digits do not tell apart, and centuries."""
+"""The printed page as a witness: spellings that check digits do not distinguish, and centuries."""
 
 from dataclasses import replace
 from datetime import date
@@ -87,10 +87,10 @@ def test_of_several_spellings_that_hold_the_printed_one_is_taken_and_recorded() 
     reading = read("LB98902C3" + true[9:])
     assert not reading.holds
     assert could_be_settled(reading)
-    mended = settled(reading, ("L898902C3", 0.97))
-    assert (mended.number, mended.holds, mended.repairs) == ("L898902C3", True, 1)
-    assert mended.fields["mrz_checks"] == {**verify(true), "calendar": True}
-    assert mended.status is ExtractionStatus.EXTRACTED
+    repaired = settled(reading, ("L898902C3", 0.97))
+    assert (repaired.number, repaired.holds, repaired.repairs) == ("L898902C3", True, 1)
+    assert repaired.fields["mrz_checks"] == {**verify(true), "calendar": True}
+    assert repaired.status is ExtractionStatus.EXTRACTED
 
 
 def test_a_z_read_as_2_in_a_short_number_is_settled_by_the_print() -> None:
@@ -146,22 +146,22 @@ def test_greek_and_cyrillic_capitals_are_the_latin_ones_they_look_like() -> None
 def test_the_page_tells_the_century_of_an_expiry() -> None:
     reading = read(expiry="980415")
     assert (reading.fields["expiry_date"], reading.status) == ("2098-04-15", ExtractionStatus.PARTIAL)
-    told = settled(reading, ("C01X00T47", 0.99), expiries=(date(1998, 4, 15),))
-    assert (told.fields["expiry_date"], told.expires) == ("1998-04-15", date(1998, 4, 15))
-    assert told.status is ExtractionStatus.EXTRACTED
+    result = settled(reading, ("C01X00T47", 0.99), expiries=(date(1998, 4, 15),))
+    assert (result.fields["expiry_date"], result.expires) == ("1998-04-15", date(1998, 4, 15))
+    assert result.status is ExtractionStatus.EXTRACTED
 
 
 def test_an_expiry_beyond_2049_is_believed_where_the_page_prints_it() -> None:
     reading = read(expiry="530415")
     assert reading.status is ExtractionStatus.PARTIAL
-    told = settled(reading, ("C01X00T47", 0.99), expiries=(date(2053, 4, 15),))
-    assert (told.fields["expiry_date"], told.status) == ("2053-04-15", ExtractionStatus.EXTRACTED)
+    result = settled(reading, ("C01X00T47", 0.99), expiries=(date(2053, 4, 15),))
+    assert (result.fields["expiry_date"], result.status) == ("2053-04-15", ExtractionStatus.EXTRACTED)
 
 
 def test_a_day_that_could_be_a_month_still_tells_the_year() -> None:
     reading = read(expiry="530602")
-    told = settled(reading, expiries=(date(2053, 6, 2), date(2053, 2, 6)))
-    assert (told.fields["expiry_date"], told.status) == ("2053-06-02", ExtractionStatus.EXTRACTED)
+    result = settled(reading, expiries=(date(2053, 6, 2), date(2053, 2, 6)))
+    assert (result.fields["expiry_date"], result.status) == ("2053-06-02", ExtractionStatus.EXTRACTED)
     earlier = settled(reading, expiries=(date(1953, 6, 2), date(1953, 2, 6)))
     assert earlier.expires == date(1953, 6, 2)
 
@@ -171,12 +171,12 @@ def test_two_printed_digits_of_a_year_tell_no_century() -> None:
     assert settled(read(expiry="980415"), expiries=both).status is ExtractionStatus.PARTIAL
 
 
-def test_an_earlier_birth_on_the_page_is_told_and_left_to_a_person() -> None:
+def test_an_earlier_birth_on_the_page_is_reported_and_left_to_a_person() -> None:
     reading = read(birth="120812")
     assert reading.fields["date_of_birth"] == "2012-08-12"
-    told = settled(reading, ("C01X00T47", 0.99), births=(date(1912, 8, 12),))
-    assert (told.fields["date_of_birth"], told.birth) == ("1912-08-12", date(1912, 8, 12))
-    assert told.status is ExtractionStatus.PARTIAL
+    result = settled(reading, ("C01X00T47", 0.99), births=(date(1912, 8, 12),))
+    assert (result.fields["date_of_birth"], result.birth) == ("1912-08-12", date(1912, 8, 12))
+    assert result.status is ExtractionStatus.PARTIAL
 
 
 @pytest.mark.parametrize("born", [date(1874, 8, 12), date(1974, 8, 13), date(2074, 8, 12)])

@@ -73,7 +73,7 @@ def test_everyone_is_served_in_the_order_of_the_own_waits(waits: list[list[float
 
 
 @given(st.lists(LENGTHS_S, min_size=2, max_size=4))
-def test_tenants_that_come_together_have_used_the_same_but_for_one_length(waits: list[list[float]]) -> None:
+def test_tenants_that_come_at_once_have_used_the_same_but_for_one_length(waits: list[list[float]]) -> None:
     _, widest_s = asyncio.run(used_through(waits))
 
     assert widest_s <= max(max(lengths_s) for lengths_s in waits) + 1e-6

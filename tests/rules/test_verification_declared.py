@@ -33,29 +33,29 @@ def test_last_four_say_nothing_when_no_number_was_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("read", "told"),
+    ("read", "text"),
     [("DE", "de"), ("DE", "DEU"), ("DE", "D"), ("GB", "GBN"), ("UTO", "UTO"), ("NG", "NGA")],
 )
-def test_a_country_agrees_in_either_code(read: str, told: str) -> None:
-    assert reasons({"issuing_state": read}, issuing_country=told) == []
+def test_a_country_agrees_in_either_code(read: str, text: str) -> None:
+    assert reasons({"issuing_state": read}, issuing_country=text) == []
 
 
 def test_another_country_disagrees() -> None:
     assert reasons({"issuing_state": "DE"}, issuing_country="FR") == [ReasonCode.DECLARED_FIELD_MISMATCH]
 
 
-@pytest.mark.parametrize("told", ["2030-05-01", "2030-05-01T00:00:00Z", " 2030-05-01 "])
-def test_a_day_agrees_as_a_date_or_as_a_time(told: str) -> None:
-    assert reasons({"expiry_date": "2030-05-01"}, expires_at=told) == []
+@pytest.mark.parametrize("text", ["2030-05-01", "2030-05-01T00:00:00Z", " 2030-05-01 "])
+def test_a_day_agrees_as_a_date_or_as_a_time(text: str) -> None:
+    assert reasons({"expiry_date": "2030-05-01"}, expires_at=text) == []
 
 
-@pytest.mark.parametrize("told", ["2030-05-02", "soon", "2030-13-45"])
-def test_another_day_or_no_day_disagrees(told: str) -> None:
-    assert reasons({"expiry_date": "2030-05-01"}, expires_at=told) == [ReasonCode.DECLARED_FIELD_MISMATCH]
+@pytest.mark.parametrize("text", ["2030-05-02", "soon", "2030-13-45"])
+def test_another_day_or_no_day_disagrees(text: str) -> None:
+    assert reasons({"expiry_date": "2030-05-01"}, expires_at=text) == [ReasonCode.DECLARED_FIELD_MISMATCH]
 
 
 @pytest.mark.parametrize(
-    ("key", "read", "told"),
+    ("key", "read", "text"),
     [
         ("surname", "ERIKSSON", "Eriksson"),
         ("surname", "MUELLER", "Müller"),
@@ -73,14 +73,14 @@ def test_another_day_or_no_day_disagrees(told: str) -> None:
         ("nationality", "SE", "SWE"),
     ],
 )
-def test_a_field_agrees_in_its_usual_spellings(key: str, read: str, told: str) -> None:
+def test_a_field_agrees_in_its_usual_spellings(key: str, read: str, text: str) -> None:
     keys = {"first_name": "given_names", "gender": "sex"}
 
-    assert reasons({keys.get(key, key): read}, extracted_fields={key: told}) == []
+    assert reasons({keys.get(key, key): read}, extracted_fields={key: text}) == []
 
 
 @pytest.mark.parametrize(
-    ("key", "told"),
+    ("key", "text"),
     [
         ("surname", "Svensson"),
         ("given_names", "Berta"),
@@ -89,13 +89,13 @@ def test_a_field_agrees_in_its_usual_spellings(key: str, read: str, told: str) -
         ("nationality", "NO"),
     ],
 )
-def test_a_field_that_differs_disagrees(key: str, told: str) -> None:
-    assert reasons(extracted_fields={key: told}) == [ReasonCode.DECLARED_FIELD_MISMATCH]
+def test_a_field_that_differs_disagrees(key: str, text: str) -> None:
+    assert reasons(extracted_fields={key: text}) == [ReasonCode.DECLARED_FIELD_MISMATCH]
 
 
-@pytest.mark.parametrize("told", [None, "", "  ", True, {"nested": "value"}, ["list"]])
-def test_a_value_that_cannot_be_compared_says_nothing(told: Any) -> None:
-    assert reasons(extracted_fields={"surname": told}) == []
+@pytest.mark.parametrize("answer", [None, "", "  ", True, {"nested": "value"}, ["list"]])
+def test_a_value_that_cannot_be_compared_says_nothing(answer: Any) -> None:
+    assert reasons(extracted_fields={"surname": answer}) == []
 
 
 def test_a_field_that_was_not_read_says_nothing() -> None:

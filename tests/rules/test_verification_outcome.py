@@ -100,7 +100,7 @@ def test_a_review_opens_a_case_with_its_row_and_its_event() -> None:
         ((ReasonCode.PROVIDER_UNAVAILABLE,), EventType.VERIFICATION_FAILED),
     ],
 )
-def test_every_verification_is_told_as_completed_and_by_its_outcome(
+def test_every_verification_is_published_as_completed_and_by_its_outcome(
     reasons: tuple[ReasonCode, ...], specific: EventType
 ) -> None:
     change = change_of(decided(*reasons))
@@ -188,7 +188,7 @@ def test_the_opening_of_a_case_is_audited_as_the_act_of_the_service() -> None:
     assert (row.actor_type, row.actor_id) == (ActorType.SYSTEM, None)
 
 
-def test_what_is_told_again_is_what_was_committed() -> None:
+def test_what_is_published_again_is_what_was_committed() -> None:
     one = decided(ReasonCode.FACE_MATCH_UNCERTAIN)
     change = change_of(one)
 

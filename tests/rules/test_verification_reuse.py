@@ -87,7 +87,7 @@ def test_reuse_is_judged_where_faces_are_not_compared() -> None:
     assert decide(policy, judged(alone, exempt=False).results).status is Status.REVIEW_REQUIRED
 
 
-def test_a_graver_verdict_stays() -> None:
+def test_a_worse_verdict_stays() -> None:
     mismatch = found(CheckKind.FACE_MATCH, usual(ReasonCode.FACE_MISMATCH))
     seen = Evaluation((mismatch,), None, reuse=ReuseFacts(same_pixels=True))
 

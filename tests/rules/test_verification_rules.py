@@ -29,7 +29,7 @@ from streams.verification.rules import (
     risk_level,
     risk_terms,
     summarise,
-    tell,
+    to_reasons,
     usual,
 )
 from tests.builders import build_result
@@ -72,7 +72,7 @@ def test_all_checks_passed_is_approved_and_allowed_without_a_reason() -> None:
         (CheckVerdict.BROKEN, VerificationStatus.FAILED, DecisionOutcome.HOLD),
     ],
 )
-def test_the_gravest_verdict_decides(
+def test_the_worst_verdict_decides(
     verdict: CheckVerdict, status: VerificationStatus, outcome: DecisionOutcome
 ) -> None:
     judgement = decide(POLICY, passed_but(CheckKind.FACE_MATCH, verdict, ReasonCode.FACE_MATCH_UNCERTAIN))
@@ -252,12 +252,12 @@ def test_a_liveness_score_falls_into_its_band(score: float, reasons: tuple[Reaso
 
 
 @given(st.sampled_from(CheckKind), codes)
-def test_a_check_is_as_grave_as_its_gravest_finding(kind: CheckKind, reasons: list[ReasonCode]) -> None:
+def test_a_check_is_as_bad_as_its_worst_finding(kind: CheckKind, reasons: list[ReasonCode]) -> None:
     result = found(kind, usual(*reasons))
 
     order = list(CheckVerdict)
-    gravest = max((VERDICT_OF[code] for code in reasons), key=order.index, default=CheckVerdict.PASSED)
-    assert result.verdict is gravest
+    worst = max((VERDICT_OF[code] for code in reasons), key=order.index, default=CheckVerdict.PASSED)
+    assert result.verdict is worst
 
 
 def test_the_model_version_names_the_thresholds_it_was_read_against() -> None:
@@ -266,8 +266,8 @@ def test_the_model_version_names_the_thresholds_it_was_read_against() -> None:
     assert version == "dlib-resnet-v1@55533b28+thr.7"
 
 
-def test_a_reason_is_told_in_the_words_for_the_subject() -> None:
-    (reason,) = tell([ReasonCode.SANCTIONS_MATCH])
+def test_a_reason_is_reported_in_the_words_for_the_subject() -> None:
+    (reason,) = to_reasons([ReasonCode.SANCTIONS_MATCH])
 
     assert reason.message == CATALOGUE[ReasonCode.SANCTIONS_MATCH].subject_message
     assert "sanction" not in reason.message.lower()
@@ -281,20 +281,22 @@ def test_r7_a_reason_stands_once_for_each_declared_field_it_is_about() -> None:
     codes = (ReasonCode.IMAGE_BLURRED, ReasonCode.NUMBER_MISMATCH, ReasonCode.DECLARED_FIELD_MISMATCH)
     pointers = ("/document/number_last4", "/document/expires_at", "/document/extracted_fields/surname")
 
-    told = tell(codes, pointers)
+    result = to_reasons(codes, pointers)
 
-    assert [(reason.code, reason.pointer) for reason in told] == [
+    assert [(reason.code, reason.pointer) for reason in result] == [
         (ReasonCode.IMAGE_BLURRED, None),
         (ReasonCode.NUMBER_MISMATCH, "/document/number_last4"),
         (ReasonCode.DECLARED_FIELD_MISMATCH, "/document/expires_at"),
         (ReasonCode.DECLARED_FIELD_MISMATCH, "/document/extracted_fields/surname"),
     ]
-    assert codes_of(told) == codes
+    assert codes_of(result) == codes
 
 
 @pytest.mark.parametrize("verdict", CheckVerdict)
-def test_r7_every_verdict_is_told_in_one_of_four_words(verdict: CheckVerdict) -> None:
+def test_r7_every_verdict_is_reported_in_one_of_four_words(verdict: CheckVerdict) -> None:
     (summary,) = summarise([build_result(verdict=verdict)])
 
-    told = {CheckVerdict.WARNED: "PASSED", CheckVerdict.BROKEN: "NOT_EVALUATED"}.get(verdict, verdict.value)
-    assert (summary.kind, summary.verdict) == (CheckKind.FACE_MATCH, told)
+    expected = {CheckVerdict.WARNED: "PASSED", CheckVerdict.BROKEN: "NOT_EVALUATED"}.get(
+        verdict, verdict.value
+    )
+    assert (summary.kind, summary.verdict) == (CheckKind.FACE_MATCH, expected)

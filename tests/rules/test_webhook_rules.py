@@ -16,7 +16,7 @@ from schemas.webhooks import (
 )
 from streams.webhooks import rules
 from streams.webhooks.ports import Answer
-from streams.webhooks.rearm import fresh, rearmed
+from streams.webhooks.records import fresh, rearmed
 from tests.builders import ACME, NOW, build_decision_event, build_endpoint
 
 ENDPOINT = build_endpoint()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from schemas.webhooks import Attempt, DeliveryStatus
-from streams.webhooks.rearm import fresh, rearmed
+from streams.webhooks.records import fresh, rearmed
 from streams.webhooks.signing import secret_bytes, signatures, timestamp
 from tests.builders import NOW, build_decision_event, build_endpoint
 

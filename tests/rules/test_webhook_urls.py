@@ -51,7 +51,7 @@ def test_decimal_octal_and_hexadecimal_are_one_address(octets: tuple[int, ...], 
 
 
 @pytest.mark.parametrize(
-    ("given_url", "kept"),
+    ("given_url", "stored"),
     [
         ("https://Hooks.ACME.example/A?b=C", "https://hooks.acme.example/A?b=C"),
         ("https://hooks.acme.example", "https://hooks.acme.example/"),
@@ -70,8 +70,8 @@ def test_decimal_octal_and_hexadecimal_are_one_address(octets: tuple[int, ...], 
         ("https://[2606:4700:0:0::1111]/", "https://[2606:4700::1111]/"),
     ],
 )
-def test_a_url_is_kept_in_one_form(given_url: str, kept: str) -> None:
-    assert receiver_url(given_url, insecure=False) == kept
+def test_a_url_is_kept_in_one_form(given_url: str, stored: str) -> None:
+    assert receiver_url(given_url, insecure=False) == stored
 
 
 @pytest.mark.parametrize(
@@ -171,18 +171,18 @@ _PATHS = st.one_of(
 @given(_HOSTS, _PATHS, st.booleans())
 def test_what_is_accepted_reads_the_same_everywhere_and_again(host: str, path: str, insecure: bool) -> None:  # noqa: FBT001 - drawn
     try:
-        kept = receiver_url(f"https://{host}{path}", insecure=insecure)
+        stored = receiver_url(f"https://{host}{path}", insecure=insecure)
     except Refused:
         return
-    standard, sent, read = urlsplit(kept), URL(kept, encoded=True), URL(kept)
+    standard, sent, read = urlsplit(stored), URL(stored, encoded=True), URL(stored)
 
-    assert receiver_url(kept, insecure=insecure) == kept
+    assert receiver_url(stored, insecure=insecure) == stored
     assert standard.hostname == sent.raw_host == read.raw_host
     assert (standard.port or 443) == sent.port == read.port
     assert standard.path == sent.raw_path
     assert standard.query == sent.raw_query_string
     assert (standard.username, sent.user, standard.fragment) == (None, None, "")
-    assert str(sent) == kept
+    assert str(sent) == stored
 
 
 @given(st.text(st.characters(), max_size=60), st.booleans())

@@ -85,7 +85,7 @@ def claim(digest: str, tenant_id: TenantId = ACME, mode: str = "live") -> Record
 async def test_the_digest_of_a_picture_is_stored_as_a_hash_of_its_tenant(
     stores: Stores, shelves: Shelves
 ) -> None:
-    """A digest tells whoever has the picture that somebody brought it (R2)."""
+    """A digest tells who has the picture that somebody brought it (R2)."""
     digest = "ab" * 32
     for record in (claim(digest), claim(digest, GLOBEX), claim(digest, mode="test")):
         committed = await stores.journal.commit(Change(record.tenant_id, (record,)))
@@ -300,8 +300,8 @@ async def test_s60_a_copy_of_the_data_folder_shows_no_people_and_no_receivers(tm
     for canary in (EMAIL_CANARY, NAME_CANARY, URL_CANARY, SUBJECT_CANARY):
         assert canary.encode() not in said
     topics = folder / "broker" / "topics"
-    told = {path for path, content in under_way.items() if SUBJECT_CANARY.encode() in content}
-    named = {path.relative_to(topics).parts[0] for path in told if topics in path.parents}
+    result = {path for path, content in under_way.items() if SUBJECT_CANARY.encode() in content}
+    named = {path.relative_to(topics).parts[0] for path in result if topics in path.parents}
     assert named == {id_of_topic(folder, Topic.DECISIONS)}
     with closing(sqlite3.connect(folder / DATABASE_FILE)) as store:
         listed = "SELECT count(*) FROM record_places WHERE instr(value, ?) > 0"

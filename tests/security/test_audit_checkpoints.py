@@ -48,20 +48,20 @@ class Deployment:
 
     async def grow(self, rows: int, *, checkpoint: bool = True, tenant_id: TenantId = ACME) -> None:
         """Seal rows, and write a checkpoint as a worker that begins anew would."""
-        async with open_deployment(self.settings) as house:
+        async with open_deployment(self.settings) as stage:
             for _ in range(rows):
                 self._rows += 1
                 event_id = AuditEventId(derive_id("aud", str(self._rows)))
                 row = build_audit_event(event_id=event_id, created_at=THEN + timedelta(seconds=self._rows))
                 record = build_record(tenant_id=tenant_id, id=f"ver_{self._rows}")
-                await house.stores.journal.commit(Change(tenant_id, (record,), (row,)))
-            key = house.root_key.derive(Purpose.AUDIT_CHAIN)
-            await SealChain(house.stores.audit_log, key)(SealAudit(tenant_id=tenant_id))
+                await stage.stores.journal.commit(Change(tenant_id, (record,), (row,)))
+            key = stage.root_key.derive(Purpose.AUDIT_CHAIN)
+            await SealChain(stage.stores.audit_log, key)(SealAudit(tenant_id=tenant_id))
             if checkpoint:
                 self.now += timedelta(minutes=1)
                 copies = {"file": CheckpointFiles(self.file.parent)}
                 writer = CheckpointWriter(
-                    house.stores.audit_log, copies, checkpoint_key(house.root_key), lambda: self.now
+                    stage.stores.audit_log, copies, checkpoint_key(stage.root_key), lambda: self.now
                 )
                 await writer.write()
 
@@ -150,13 +150,13 @@ async def test_s57_without_checkpoints_a_head_kept_elsewhere_shows_the_cut(deplo
     await deployment.grow(3, checkpoint=False)
     head = deployment.read_head()
     await deployment.grow(4, checkpoint=False)
-    kept = next(c.head for c in (await deployment.verify()).chains if c.tenant_id == ACME)
-    assert kept is not None
+    stored = next(c.head for c in (await deployment.verify()).chains if c.tenant_id == ACME)
+    assert stored is not None
     deployment.cut_tail(head)
 
     assert faults_of(await deployment.verify()) == []
     status, out, _ = await run_preloaded(
-        deployment.folder, "audit", "verify", "--json", "--expect", str(kept)
+        deployment.folder, "audit", "verify", "--json", "--expect", str(stored)
     )
     assert status == 1
     assert [(c["tenant_id"], c["position"]) for c in json.loads(out)["chains"] if not c["ok"]] == [(ACME, 4)]
@@ -173,10 +173,10 @@ async def test_s57_missing_checkpoints_are_a_fault_of_their_own(deployment: Depl
 
 async def test_s57_an_expected_head_that_still_stands_is_fine(deployment: Deployment) -> None:
     await deployment.grow(3)
-    kept = [chain.head for chain in (await deployment.verify()).chains if chain.head is not None]
+    stored = [chain.head for chain in (await deployment.verify()).chains if chain.head is not None]
     await deployment.grow(2)
 
-    assert (await deployment.verify(*kept)).ok
+    assert (await deployment.verify(*stored)).ok
 
 
 @pytest.mark.parametrize("text", ["", "ten_x", "ten_x:0:" + "0" * 64, "ten_x:1:ab", "a:1:" + "g" * 64])
@@ -211,8 +211,8 @@ async def test_s57_a_worker_never_takes_a_rolled_back_head_for_the_newest(deploy
 
 async def key_of(deployment: Deployment) -> Any:
     """The key of the deployment's checkpoints."""
-    async with open_deployment(deployment.settings) as house:
-        return checkpoint_key(house.root_key)
+    async with open_deployment(deployment.settings) as stage:
+        return checkpoint_key(stage.root_key)
 
 
 async def test_s57_a_chain_taken_away_with_its_tenant_is_found(deployment: Deployment) -> None:
@@ -267,8 +267,8 @@ async def test_s57_altered_checkpoints_are_found(
 
     report = await deployment.verify()
 
-    told = "; ".join(report.checkpoints.faults)
-    assert (report.ok, [word for word in words if word not in told]) == (False, [])
+    text = "; ".join(report.checkpoints.faults)
+    assert (report.ok, [word for word in words if word not in text]) == (False, [])
 
 
 async def test_s57_an_append_that_was_cut_short_is_no_fault(deployment: Deployment) -> None:
@@ -378,15 +378,15 @@ async def write_rounds(
     deployment: Deployment, copies: Mapping[str, CheckpointCopy], *, grow: Sequence[int], back: int = -1
 ) -> CheckpointWriter:
     """Let one writer write after each growth; before round `back` the copy named topic returns."""
-    async with open_deployment(deployment.settings) as house:
+    async with open_deployment(deployment.settings) as stage:
         writer = CheckpointWriter(
-            house.stores.audit_log, copies, checkpoint_key(house.root_key), lambda: deployment.now
+            stage.stores.audit_log, copies, checkpoint_key(stage.root_key), lambda: deployment.now
         )
     for number, rows in enumerate(grow):
         await deployment.grow(rows, checkpoint=False)
         deployment.now += timedelta(minutes=1)
-        async with open_deployment(deployment.settings) as house:
-            writer._log = house.stores.audit_log
+        async with open_deployment(deployment.settings) as stage:
+            writer._log = stage.stores.audit_log
             topic = copies["topic"]
             assert isinstance(topic, MemoryCopy)
             topic.away = 0 < number < back

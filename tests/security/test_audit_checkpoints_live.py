@@ -11,7 +11,7 @@ from app.doctor.audit_chains import AuditReport, verify_audit
 from app.kafka.cluster import open_broker, prepare_topics
 from app.settings import Settings
 from schemas.ids import PLATFORM, AuditEventId, derive_id
-from streams.audit.commit import CommitAndTell
+from streams.audit.commit import CommitAndPublish
 from streams.ports.records import Change
 from streams.runtime.event_publisher import KafkaEventPublisher
 from streams.runtime.kafka_client_config import LogAccess
@@ -23,15 +23,15 @@ from tests.contracts.adapters import SqliteBreaker
 
 @asynccontextmanager
 async def worker_of_audit(
-    settings: Settings, house: Deployment, access: LogAccess
-) -> AsyncIterator[CommitAndTell]:
+    settings: Settings, deployment: Deployment, access: LogAccess
+) -> AsyncIterator[CommitAndPublish]:
     """Run the agent that seals, and yield what commits a change and says so to the log."""
     async with (
-        LogWriter(access, house.record_keys) as writer,
-        KafkaEventPublisher(writer, house.stores.journal) as announcer,
-        open_worker(settings, house, writer, access, streams=("audit",)),
+        LogWriter(access, deployment.record_keys) as writer,
+        KafkaEventPublisher(writer, deployment.stores.journal) as announcer,
+        open_worker(settings, deployment, writer, access, streams=("audit",)),
     ):
-        yield CommitAndTell(house.stores.journal, announcer)
+        yield CommitAndPublish(deployment.stores.journal, announcer)
 
 
 def faults_of(report: AuditReport) -> list[tuple[str, str, int | None]]:
@@ -48,12 +48,12 @@ async def test_s57_a_worker_writes_checkpoints_at_its_start_and_at_its_stop(tmp_
         return any(files.glob("*.jsonl"))
 
     async def sealed() -> bool:
-        heads = await house.stores.audit_log.heads()
+        heads = await deployment.stores.audit_log.heads()
         return {(PLATFORM, 1), (ACME, 3)} == {(head.tenant_id, head.position) for head in heads}
 
-    async with open_deployment(settings) as house, open_broker(settings) as access:
+    async with open_deployment(settings) as deployment, open_broker(settings) as access:
         await prepare_topics(access)
-        async with worker_of_audit(settings, house, access) as commit:
+        async with worker_of_audit(settings, deployment, access) as commit:
             await until(started)
             for n in range(3):
                 row = build_audit_event(event_id=AuditEventId(derive_id("aud", str(n))))

@@ -22,7 +22,7 @@ from streams.audit.handler import SealChain, verify_chain
 from tests.builders import ACME
 from tests.http.furnished import HOOKS, SUBJECT, Furnished, open_furnished
 from tests.http.reviewers import CHANGE, CONFIRM, CURRENT, PASSWORD, RESET, TOTP, VERIFY, WRONG, open_office
-from tests.http.support import BARE, BASE_URL, Front, Told
+from tests.http.support import BARE, BASE_URL, Front, Response
 from tests.http.test_permissions import TOKEN
 
 CONTROL: Final = "/v1/control"
@@ -49,11 +49,11 @@ class Log:
 async def test_s59_every_step_of_a_sign_in_is_one_row() -> None:
     async with open_office() as office:
         member = await office.add(role=Role.OWNER)
-        log, browser, told = Log(office.front), office.browser(), dict[str, list[str]]()
+        log, browser, collected = Log(office.front), office.browser(), dict[str, list[str]]()
 
-        async def step(name: str, answer: Told, status: int) -> Told:
+        async def step(name: str, answer: Response, status: int) -> Response:
             assert (name, answer.status) == (name, status)
-            told[name] = log.new()
+            collected[name] = log.new()
             office.clock.wait(seconds=60)
             return answer
 
@@ -83,7 +83,7 @@ async def test_s59_every_step_of_a_sign_in_is_one_row() -> None:
         gone = {"password": "eleven red umbrellas"}
         await step("a factor given up", await browser.ask("DELETE", TOTP, json=gone), 204)
 
-    assert told == {
+    assert collected == {
         "a wrong password": ["reviewer.sign_in_failed"],
         "a sign-in": ["reviewer.signed_in"],
         "a factor begun": [],
@@ -137,7 +137,7 @@ async def test_s59_every_change_view_conclusion_export_and_refusal_is_one_row() 
         invited = {"email": "new@acme.example", "name": "N", "role": "AUDITOR"}
         version = {"If-Match": (await owner.ask("GET", flow)).headers["ETag"]}
         log.new()
-        told = {
+        responses = {
             name: ((await owner.ask(method, path, **more)).status < 300, tuple(log.new()))
             for name, method, path, more in (
                 ("a key", "POST", f"{CONTROL}/api-keys", {"json": made}),
@@ -162,15 +162,15 @@ async def test_s59_every_change_view_conclusion_export_and_refusal_is_one_row() 
         }  # fmt: skip
         await furnished.front.ask("GET", "/v1/audit", BARE)
         await furnished.front.app[DENIALS].flush()
-        told["a refused act"] = (True, tuple(log.new()))
+        responses["a refused act"] = (True, tuple(log.new()))
 
-    assert told == {name: (True, actions) for name, actions in EXPECTED.items()}
+    assert responses == {name: (True, actions) for name, actions in EXPECTED.items()}
 
 
 async def test_s59_what_the_operator_does_is_one_row_of_the_platform() -> None:
     async with open_furnished() as furnished:
         log, entry = Log(furnished.front, PLATFORM), f"/v1/platform/catalog/{furnished.ids['code']}"
-        told = [
+        responses = [
             ((await furnished.front.ask(method, path, TOKEN, **more)).status < 300, log.new())
             for method, path, more in (
                 ("POST", "/v1/platform/tenants", {"json": {"name": "Initech"}}),
@@ -180,7 +180,7 @@ async def test_s59_what_the_operator_does_is_one_row_of_the_platform() -> None:
             )
         ]
 
-    assert told == [
+    assert responses == [
         (True, [action])
         for action in ("tenant.created", "catalog.disabled", "catalog.enabled", "catalog.updated")
     ]
@@ -189,10 +189,12 @@ async def test_s59_what_the_operator_does_is_one_row_of_the_platform() -> None:
 async def test_s59_a_start_is_a_row_that_names_settings_and_no_value(tmp_path: Path) -> None:
     token = secrets.token_urlsafe(48)
     settings = Settings(data_dir=tmp_path, platform_operator_token=SecretStr(token), answer_timeout_s=12.5)
-    async with open_deployment(settings) as house:
-        marks = SettingMarks.under(house.root_key)
-        await write_front_start(house.stores.journal.commit, settings, marks, "http://127.0.0.1:8080")
-        (row,) = await house.stores.audit_log.page(PLATFORM, AuditFilter(action="service.started"), limit=9)
+    async with open_deployment(settings) as deployment:
+        marks = SettingMarks.under(deployment.root_key)
+        await write_front_start(deployment.stores.journal.commit, settings, marks, "http://127.0.0.1:8080")
+        (row,) = await deployment.stores.audit_log.page(
+            PLATFORM, AuditFilter(action="service.started"), limit=9
+        )
 
     assert (row.actor_type.value, row.subject_id) == ("SYSTEM", "front")
     assert {"SERVICE_ANSWER_TIMEOUT_S", "SERVICE_PLATFORM_OPERATOR_TOKEN"} <= set(

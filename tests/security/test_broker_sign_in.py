@@ -215,7 +215,7 @@ async def test_a_proof_of_an_earlier_sign_in_is_worth_nothing(guarded: Guarded) 
     assert len(nonces) == 3
 
 
-async def test_an_unserved_mechanism_is_told_what_is_served(guarded: Guarded) -> None:
+async def test_an_unserved_mechanism_is_shown_what_is_served(guarded: Guarded) -> None:
     async with await Talk.to(guarded.broker.port) as talk:
         answer = await talk.ask(SaslHandshakeRequest(mechanism="PLAIN"))
     assert answer.error_code is ErrorCode.unsupported_sasl_mechanism
@@ -243,9 +243,9 @@ async def test_one_who_does_not_sign_in_is_disconnected(tmp_path: Path) -> None:
     async with (
         guarded_broker(tmp_path, deadline_s=0.3) as guarded,
         guarded.talk("billing") as signed_in,
-        await Talk.to(guarded.broker.port) as stranger,
+        await Talk.to(guarded.broker.port) as outsider,
     ):
-        assert await stranger.closed()
+        assert await outsider.closed()
         assert (await signed_in.ask(fetch_request(READABLE, 0))).responses
 
 
@@ -258,8 +258,8 @@ async def test_many_who_do_not_sign_in_keep_nobody_out(tmp_path: Path) -> None:
         signed_in = await stack.enter_async_context(guarded.talk("billing"))
         idle = [await stack.enter_async_context(await Talk.to(guarded.broker.port)) for _ in range(20)]
         async with asyncio.timeout(60):
-            for stranger in idle[:15]:
-                assert await stranger.closed()
+            for outsider in idle[:15]:
+                assert await outsider.closed()
         async with guarded.talk("billing") as later:
             assert (await later.ask(fetch_request(READABLE, 0))).responses
         assert (await signed_in.ask(fetch_request(READABLE, 0))).responses
@@ -291,8 +291,8 @@ def test_the_files_are_their_owners_alone_and_hold_no_password_of_a_reader(tmp_p
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "users").iterdir()}
     assert modes == {"users.json": 0o600, "password": 0o600, "lock": 0o600}
     assert stat.S_IMODE((tmp_path / "users").stat().st_mode) == 0o700
-    kept = "".join(path.read_text() for path in (tmp_path / "users").iterdir())
-    assert reader not in kept
+    stored = "".join(path.read_text() for path in (tmp_path / "users").iterdir())
+    assert reader not in stored
     assert owner not in files.path.read_text()
     assert files.ensure_owner(datetime.now(UTC)) == files.owner_password() == owner
 

@@ -1,4 +1,4 @@
-"""Issue 13.7: whoever reaches the broker without a key has nothing carried out, on any topic, either engines.
+"""Issue 13.7: who reaches the broker without a key has nothing carried out, on any topic, either engines.
 
 A front and a worker run as processes; the records under attack are those they wrote themselves.
 """
@@ -21,13 +21,13 @@ from schemas.base import rfc3339
 from schemas.reviews import CaseCommand, ConcludeCase
 from schemas.topics import Topic
 from streams.runtime.authentication import AUTHENTICATION, FAILED, Unauthentic, require_fresh
-from streams.runtime.dead_letters import burial, list_dead_letters
+from streams.runtime.dead_letters import dead_letter, list_dead_letters
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.message import Delivery
 from streams.runtime.tables import partitions_of
-from tests.chaos.crowd import open_client
 from tests.chaos.engines_profile import Engines
 from tests.chaos.fleet import Embedded, Fleet, Profile, running_fleet
+from tests.chaos.load import open_client
 from tests.chaos.logs import deliveries_in, until_caught_up
 from tests.journeys.people import Person, sign_in
 from tests.journeys.service import Role, small_request
@@ -95,18 +95,18 @@ class Scene:
             "flow": f"/v1/verification-flows/{self.flow_id}",
             "revisions": f"/v1/verification-flows/{self.flow_id}/revisions",
         }
-        told = {name: (await self.owner.ask("GET", path))[1] for name, path in paths.items()}
-        kept = {
+        observed = {name: (await self.owner.ask("GET", path))[1] for name, path in paths.items()}
+        stored = {
             "verification": f"/v1/verifications/{self.verification_id}",
             "verifications": "/v1/verifications?limit=100",
             "session": f"/v1/verification-sessions/{self.session_id}",
             "deliveries": f"/v1/webhooks/endpoints/{self.endpoint_id}/deliveries?limit=100",
         }
-        told |= {name: (await self.with_key("GET", path))[1] for name, path in kept.items()}
+        observed |= {name: (await self.with_key("GET", path))[1] for name, path in stored.items()}
         _, audit = await self.with_key("GET", "/v1/audit?limit=200")
-        told["acts"] = Counter(row["action"] for row in audit["events"])
-        told["received"] = len(self.receiver.hits)
-        return {name: _without_request_id(one) for name, one in told.items()}
+        observed["acts"] = Counter(row["action"] for row in audit["events"])
+        observed["received"] = len(self.receiver.hits)
+        return {name: _without_request_id(one) for name, one in observed.items()}
 
     async def ends(self) -> Counter[str]:
         """How the records ended that the worker met, by its metrics."""
@@ -128,10 +128,10 @@ class Scene:
         return {(d.topic, d.partition, d.offset): one.reason for one in letters for d in [one.delivery]}
 
 
-def _without_request_id(told: Any) -> Any:
+def _without_request_id(answer: Any) -> Any:
     """What an answer says; a refusal names its own request, so two that say the same would differ."""
     own = {"request_id", "instance"}
-    return {n: v for n, v in told.items() if n not in own} if type(told) is dict else told
+    return {n: v for n, v in answer.items() if n not in own} if type(answer) is dict else answer
 
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("engines", marks=pytest.mark.engines)])
@@ -184,18 +184,18 @@ async def furnish(scene: Scene) -> None:
         (scene.lead, scene.busy_case_id, "conclude", {"outcome": "APPROVE", "note": "Same person."}, 409),
         (scene.owner, scene.busy_case_id, "release", {}, 200),
     ):
-        status, told = await person.ask("POST", f"/v1/control/review-cases/{case}/{act}", json=body)
-        assert status == expected, (act, told)
+        status, answer = await person.ask("POST", f"/v1/control/review-cases/{case}/{act}", json=body)
+        assert status == expected, (act, answer)
     for name in ("Renamed once", "Renamed twice"):
         path = f"/v1/verification-flows/{scene.flow_id}"
-        status, told = await scene.owner.ask("PATCH", path, json={"name": name}, headers={"If-Match": "*"})
-        assert status == 200, told
+        status, answer = await scene.owner.ask("PATCH", path, json={"name": name}, headers={"If-Match": "*"})
+        assert status == 200, answer
     at = datetime.now(UTC)
     again = {"from": rfc3339(at - timedelta(hours=1)), "to": rfc3339(at)}
-    status, told = await scene.with_key(
+    status, answer = await scene.with_key(
         "POST", f"/v1/webhooks/endpoints/{scene.endpoint_id}/replay", json=again
     )
-    assert status == 202, told
+    assert status == 202, answer
     await scene.quiet()
     await settled(scene)
 
@@ -220,7 +220,7 @@ async def settled(scene: Scene) -> dict[str, Any]:
 
 
 def is_delivering(standing: dict[str, Any]) -> bool:
-    """Tell whether a delivery is still to be attempted."""
+    """Return whether a delivery is still to be attempted."""
     return any(one["status"] == "PENDING" for one in standing["deliveries"]["deliveries"])
 
 
@@ -273,21 +273,21 @@ async def test_nothing_forged_altered_or_transplanted_is_carried_out_on_any_topi
 
 
 async def test_forged_and_buried_records_are_never_sent_again(scene: Scene) -> None:
-    """An operator who redrives must not sign for an intruder: not what was buried, nor an invented grave."""
+    """An operator who redrives must not sign for an intruder: what was buried or was invented."""
     before = await settled(scene)
     conclusion = next(
         one for one in await scene.genuine(Topic.REVIEW_COMMANDS) if b'"conclude"' in (one.value or b"")
     )
-    grave = burial(conclusion, "handler raised KeyError", datetime.now(UTC))
-    invented = Delivery(grave.topic, 0, 0, grave.key, grave.value, dict(grave.headers))
+    buried = dead_letter(conclusion, "handler raised KeyError", datetime.now(UTC))
+    invented = Delivery(buried.topic, 0, 0, buried.key, buried.value, dict(buried.headers))
     nonsense = replace(invented, headers={"dead-partition": b"\xff", "dead-topic": b"?"})
     await scene.intruder.write(invented, nonsense)
     commands = [len(await deliveries_in(scene.fleet.profile.access, topic)) for topic in ACTED_ON]
 
-    told = await scene.fleet.command("dlq", "redrive", "--limit", "10000")
+    result = await scene.fleet.command("dlq", "redrive", "--limit", "10000")
 
-    assert told["redriven"] == 0
-    assert told["withheld"] >= 2
+    assert result["redriven"] == 0
+    assert result["withheld"] >= 2
     assert [len(await deliveries_in(scene.fleet.profile.access, topic)) for topic in ACTED_ON] == commands
     assert await settled(scene) == before
 
@@ -320,7 +320,7 @@ async def test_a_worker_that_never_saw_the_first_passes_the_second_over_too(scen
     assert await settled(scene) == before
     ends = await scene.ends()
     assert ends["replayed"] >= sent + 1  # a worker that starts may be given a record twice
-    assert ends["answered"] <= 1  # the wish to seal the row that tells of this worker's own start
+    assert ends["answered"] <= 1  # the command to seal the row that tells of this worker's own start
     assert ends["refused"] == 0
 
 
@@ -336,7 +336,7 @@ async def write_everything_again(scene: Scene) -> int:
 
 
 def is_ours(scene: Scene, record: Delivery) -> bool:
-    """Tell whether a record is one the deployment wrote, by the time it says it was signed."""
+    """Return whether a record is one the deployment wrote, by the time it says it was signed."""
     try:
         require_fresh(scene.fleet.record_keys.check(record), record.appended_ms)
     except Unauthentic:

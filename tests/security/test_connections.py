@@ -11,7 +11,7 @@ from aiohttp import web
 
 from app.http.connections import LEAST_READ_BYTES, ConnectionLimits, Connections
 from tests.http.support import Front, open_front
-from tests.http.test_wire import GET, HOST, UNFINISHED, tell, until_busy
+from tests.http.test_wire import GET, HOST, UNFINISHED, exchange, until_busy
 
 ASKED = GET + HOST + b"\r\n"
 LAST = GET + HOST + b"Connection: close\r\n\r\n"
@@ -33,7 +33,7 @@ async def connected(front: Front, count: int, address: str = "127.0.0.1") -> Asy
 
 
 async def is_open(pipe: Pipe) -> bool:
-    """Tell whether the front answers on a connection."""
+    """Return whether the front answers on a connection."""
     reader, writer = pipe
     with suppress(ConnectionError, asyncio.IncompleteReadError):
         writer.write(ASKED)
@@ -49,7 +49,7 @@ async def test_s48_idle_connections_of_one_address_end_service_for_nobody() -> N
         connected(front, 3, "127.0.0.3") as others,
     ):
         answers = [await is_open(pipe) for pipe in others]
-        here = await tell(front, LAST)
+        here = await exchange(front, LAST)
 
     assert (answers, here.startswith(b"HTTP/1.1 200 ")) == ([True] * 3, True)
 
@@ -68,7 +68,7 @@ async def test_s48_an_address_whose_connections_are_all_busy_is_refused_one_more
         for _, writer in busy:
             writer.write(UNFINISHED)
         await until_busy(front, 2)
-        refused = await tell(front, LAST)
+        refused = await exchange(front, LAST)
         async with connected(front, 1, "127.0.0.2") as other:
             served = await is_open(other[0])
 

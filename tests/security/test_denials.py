@@ -23,7 +23,7 @@ from tests.builders import ACME, GLOBEX
 from tests.http.furnished import TENANTS, has_id, open_furnished
 from tests.http.support import BARE, FOREIGN, LIVE, PATH, REVOKED, TEST, UNKNOWN, Front, open_front
 from tests.http.test_permissions import TOKEN
-from tests.http.test_real_keys import PEPPER, Clock, House
+from tests.http.test_real_keys import PEPPER, Clock, Deployment
 from tests.http.test_tenants_apart import ask_as_foreigner
 
 AUDIT = "/v1/audit"
@@ -72,11 +72,11 @@ async def test_s1_a_flood_of_refusals_is_one_row(front: Front) -> None:
     assert await denied(front) == [row]
 
 
-async def test_s59_every_kind_of_refusal_is_told_apart(front: Front) -> None:
+async def test_s59_every_kind_of_refusal_is_distinguished(front: Front) -> None:
     person, half = await front.sign_in(Role.AUDITOR), await front.sign_in(satisfied=False)
     member = f"/v1/control/members/usr_{'0' * 26}"
 
-    told = [
+    responses = [
         await person.ask("PATCH", member, json={"active": False}),
         await half.ask("GET", AUDIT),
         await front.ask("GET", "/v1/control/members", TEST),
@@ -85,8 +85,8 @@ async def test_s59_every_kind_of_refusal_is_told_apart(front: Front) -> None:
     ]
 
     rows = await denied(front)
-    assert counts(rows) == sorted((one.code, 1) for one in told)
-    assert {one.code for one in told} == {
+    assert counts(rows) == sorted((one.code, 1) for one in responses)
+    assert {one.code for one in responses} == {
         "PERMISSION_DENIED", "MFA_REQUIRED", "API_KEY_NOT_ALLOWED", "ORIGIN_REFUSED", "NOT_FOUND",
     }  # fmt: skip
     assert {row.actor_id for row in rows} == {
@@ -97,8 +97,8 @@ async def test_s59_every_kind_of_refusal_is_told_apart(front: Front) -> None:
 
 async def test_s1_whatever_was_asked_of_another_tenant_stands_in_the_askers_log() -> None:
     async with open_furnished() as furnished:
-        told = [await ask_as_foreigner(furnished, row) for row in TENANTS if has_id(row)]
-        answers = [answer for one in told for answer in one]
+        results = [await ask_as_foreigner(furnished, row) for row in TENANTS if has_id(row)]
+        answers = [answer for one in results for answer in one]
         rows = await denied(furnished.front, GLOBEX)
         others = await denied(furnished.front, ACME)
 
@@ -110,7 +110,7 @@ async def test_s1_whatever_was_asked_of_another_tenant_stands_in_the_askers_log(
 
 async def test_s1_what_is_allowed_or_merely_wrong_is_no_refused_act(front: Front) -> None:
     submitted = await front.submit()
-    told = [
+    responses = [
         await front.ask("GET", f"{PATH}/{submitted.json['verification_id']}"),
         await front.ask("GET", f"{PATH}?limit=nonsense"),
         await front.ask("GET", "/v1/nowhere"),
@@ -120,70 +120,72 @@ async def test_s1_what_is_allowed_or_merely_wrong_is_no_refused_act(front: Front
         await front.ask("GET", "/v1/platform/tenants", None),
     ]
 
-    assert [one.status for one in told] == [200, 422, 404, 405, 401, 401, 401]
+    assert [one.status for one in responses] == [200, 422, 404, 405, 401, 401, 401]
     assert [await denied(front, tenant_id) for tenant_id in (ACME, GLOBEX, PLATFORM)] == [[], [], []]
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[House]:
+async def deployment() -> AsyncIterator[Deployment]:
     """A front over real keys."""
     clock = Clock()
     async with open_front(knowing=lambda stores: Authenticate(stores.records, PEPPER, clock)) as opened:
-        yield House(opened, clock)
+        yield Deployment(opened, clock)
 
 
-async def revoked(house: House) -> tuple[KeyId, str]:
+async def revoked(deployment: Deployment) -> tuple[KeyId, str]:
     """A key that was revoked."""
-    made, shown = await house.make()
-    stores = house.front.stores
-    await RevokeKey(stores.records, stores.journal.commit, house.clock)(ACME, made.key_id)
+    made, shown = await deployment.make()
+    stores = deployment.front.stores
+    await RevokeKey(stores.records, stores.journal.commit, deployment.clock)(ACME, made.key_id)
     return made.key_id, shown
 
 
-async def expired(house: House) -> tuple[KeyId, str]:
+async def expired(deployment: Deployment) -> tuple[KeyId, str]:
     """A key that ended."""
-    made, shown = await house.make(expires_at=house.clock() + timedelta(minutes=1))
-    house.clock.ahead = timedelta(minutes=2)
+    made, shown = await deployment.make(expires_at=deployment.clock() + timedelta(minutes=1))
+    deployment.clock.ahead = timedelta(minutes=2)
     return made.key_id, shown
 
 
-async def from_elsewhere(house: House) -> tuple[KeyId, str]:
+async def from_elsewhere(deployment: Deployment) -> tuple[KeyId, str]:
     """A key that is good in another network alone."""
-    made, shown = await house.make(allowed_cidrs=(ip_network("192.0.2.0/24"),))
+    made, shown = await deployment.make(allowed_cidrs=(ip_network("192.0.2.0/24"),))
     return made.key_id, shown
 
 
 @pytest.mark.parametrize("ended", [revoked, expired, from_elsewhere])
-async def test_s59_a_key_that_is_good_no_more_or_not_from_here_is_noted(house: House, ended: Any) -> None:
-    key_id, shown = await ended(house)
+async def test_s59_a_key_that_is_good_no_more_or_not_from_here_is_noted(
+    deployment: Deployment, ended: Any
+) -> None:
+    key_id, shown = await ended(deployment)
 
-    told = await house.front.ask("GET", PATH, shown)
+    response = await deployment.front.ask("GET", PATH, shown)
 
-    rows = await denied(house.front)
-    assert (told.status, told.code) == (401, "UNAUTHENTICATED")
+    rows = await denied(deployment.front)
+    assert (response.status, response.code) == (401, "UNAUTHENTICATED")
     assert [(row.actor_id, row.livemode) for row in rows] == [(key_id, False)]
     assert counts(rows) == [("UNAUTHENTICATED", 1)]
 
 
-async def test_s59_a_guessed_secret_writes_nothing_into_the_keys_log(house: House) -> None:
+async def test_s59_a_guessed_secret_writes_nothing_into_the_keys_log(deployment: Deployment) -> None:
     """Who knows the public part of a key alone must not be able to fill its tenant's log."""
-    _, mine = await revoked(house)
-    _, other = await house.make(GLOBEX)
+    _, mine = await revoked(deployment)
+    _, other = await deployment.make(GLOBEX)
 
     forged = mine[: len("idv_test_") + 10] + other[len("idv_test_") + 10 :]
-    assert await house.status(forged) == 401
-    assert await denied(house.front) == []
+    assert await deployment.status(forged) == 401
+    assert await denied(deployment.front) == []
 
 
 async def test_s59_a_wrong_operator_token_stands_in_the_platforms_log(front: Front) -> None:
-    told = [await front.ask("GET", "/v1/platform/tenants", "x" * 40) for _ in range(3)]
+    responses = [await front.ask("GET", "/v1/platform/tenants", "x" * 40) for _ in range(3)]
 
     (row,) = await denied(front, PLATFORM)
-    assert {one.status for one in told} == {401}
+    assert {one.status for one in responses} == {401}
     assert (row.actor_type.value, row.actor_id, row.context["changes"]["count"]) == ("SYSTEM", None, 3)
 
 
-async def test_s1_callers_beyond_what_is_told_apart_share_a_row(front: Front) -> None:
+async def test_s1_callers_beyond_what_is_distinguished_share_a_row(front: Front) -> None:
     most = MOST_OF_A_TENANT
     for n in range(most + 20):
         await front.ask("GET", PATH, BARE, headers={"X-Forwarded-For": f"198.51.{n // 250}.{n % 250}"})

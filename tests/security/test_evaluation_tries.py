@@ -8,7 +8,7 @@ from pathlib import Path
 from app.adapters.files.evaluation_attempts import FilesystemTries
 from schemas.enums import DecisionOutcome, VerificationStatus
 from schemas.ids import VerificationId
-from streams.verification.evaluation_attempts import TRIES_MAX
+from streams.verification.evaluation_limits import TRIES_MAX
 from streams.verification.handler import EvaluateVerification
 from tests.handlers.verification_stage import Scene, Stage, Trouble
 

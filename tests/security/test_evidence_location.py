@@ -27,9 +27,9 @@ async def test_s51_the_location_opens_nothing_by_itself() -> None:
     async with open_furnished() as furnished:
         front, ids = furnished.front, furnished.ids
         image = f"{PATH}/{ids['verification_id']}/evidence/{ids['evidence_id']}"
-        told = {
+        responses = {
             path: (await front.ask("GET", path, None)).status
             for path in (image, f"/evidence:/{ids['evidence_id']}", f"/{ids['evidence_id']}")
         }
 
-    assert told == {image: 401, f"/evidence:/{ids['evidence_id']}": 404, f"/{ids['evidence_id']}": 404}
+    assert responses == {image: 401, f"/evidence:/{ids['evidence_id']}": 404, f"/{ids['evidence_id']}": 404}

@@ -18,9 +18,9 @@ from app.http.health_port import serving_health
 from app.settings import Settings, SettingsRefused
 from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.kafka_client_config import LogAccess
-from tests.http.support import TEST, Front, Told, open_front
+from tests.http.support import TEST, Front, Response, open_front
 from tests.http.test_permissions import IDS
-from tests.http.test_wire import headers_of, tell
+from tests.http.test_wire import exchange, headers_of
 from tests.journeys.service import METRICS, OPERATOR_TOKEN, SHOW_METRICS, Role
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"})
@@ -37,7 +37,7 @@ async def front() -> AsyncIterator[Front]:
 
 async def ask_raw(front: Front, method: str, path: str) -> bytes:
     """Ask over a socket of its own: no client library has a say in the method."""
-    return await tell(front, f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    return await exchange(front, f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
 
 
 async def test_s66_every_route_answers_unused_methods_with_405_and_the_ones_it_has(front: Front) -> None:
@@ -55,9 +55,9 @@ async def test_s66_every_route_answers_unused_methods_with_405_and_the_ones_it_h
         place = path.format(**named, session_id=f"{session}_{'0' * 26}")
         for method in METHODS - methods:
             answer = await ask_raw(front, method, place)
-            told = {one.strip() for one in headers_of(answer).get("allow", "").split(",")}
-            if not answer.startswith(b"HTTP/1.1 405 ") or told != methods:
-                wrong.append((method, path, answer[:30], told ^ methods))
+            offered = {one.strip() for one in headers_of(answer).get("allow", "").split(",")}
+            if not answer.startswith(b"HTTP/1.1 405 ") or offered != methods:
+                wrong.append((method, path, answer[:30], offered ^ methods))
 
     assert wrong == []
     assert len(allowed) > 60
@@ -65,25 +65,25 @@ async def test_s66_every_route_answers_unused_methods_with_405_and_the_ones_it_h
 
 async def test_s66_metrics_are_not_on_the_port_of_callers_unless_a_setting_says_so() -> None:
     async with open_front(operator_token=SecretStr(OPERATOR_TOKEN)) as front:
-        told = [await front.ask("GET", "/metrics", key) for key in (None, TEST, OPERATOR_TOKEN)]
+        responses = [await front.ask("GET", "/metrics", key) for key in (None, TEST, OPERATOR_TOKEN)]
         nowhere = await front.ask("GET", "/nowhere", None)
 
-    assert {one.status for one in told} == {404}
-    assert {without_id(one) for one in told} == {without_id(nowhere)}
+    assert {one.status for one in responses} == {404}
+    assert {without_id(one) for one in responses} == {without_id(nowhere)}
 
 
-def without_id(told: Told) -> str:
+def without_id(response: Response) -> str:
     """The problem without what names this one request."""
     named = {"request_id", "instance"}
-    return json.dumps({name: value for name, value in told.json.items() if name not in named})
+    return json.dumps({name: value for name, value in response.json.items() if name not in named})
 
 
 async def test_s66_metrics_by_token_are_the_operators_alone(front: Front) -> None:
-    told = [
+    responses = [
         (await front.ask("GET", "/metrics", key)).status for key in (None, TEST, "x" * 40, OPERATOR_TOKEN)
     ]
 
-    assert told == [401, 401, 401, 200]
+    assert responses == [401, 401, 401, 200]
 
 
 def test_s66_metrics_by_token_need_a_token() -> None:
@@ -114,7 +114,7 @@ async def test_s66_the_health_port_is_loopbacks_and_takes_reads_alone(*, with_me
     assert set(others.values()) == {(405, "GET,HEAD")}
 
 
-async def test_s66_s67_no_role_listens_anywhere_but_where_it_was_told(tmp_path: Path) -> None:
+async def test_s66_s67_no_role_listens_anywhere_but_where_it_was_configured(tmp_path: Path) -> None:
     """Broker, front and worker as processes: each has its own port and a health port, on loopback alone."""
     roles = [await Role.start(tmp_path, "broker")]
     try:
@@ -125,18 +125,18 @@ async def test_s66_s67_no_role_listens_anywhere_but_where_it_was_told(tmp_path: 
         listening = [sockets_of(role) for role in roles]
         front = roles[1]
         async with ClientSession() as client:
-            told = {}
+            collected = {}
             for port in {port for _, port in listening[1]}:
                 for sent in ({}, SHOW_METRICS):
                     async with client.get(f"http://127.0.0.1:{port}/metrics", headers=sent) as answer:
-                        told[port == int(front.url.rpartition(":")[2]), bool(sent)] = answer.status
+                        collected[port == int(front.url.rpartition(":")[2]), bool(sent)] = answer.status
     finally:
         await asyncio.gather(*(role.kill() for role in roles))
 
     assert [len(found) for found in listening] == [1, 2, 1]
     assert {host for found in listening for host, _ in found} == {"127.0.0.1"}
     assert FAUST_PORT not in {port for found in listening for _, port in found}
-    assert told == {(True, False): 401, (True, True): 200, (False, False): 200, (False, True): 200}
+    assert collected == {(True, False): 401, (True, True): 200, (False, False): 200, (False, True): 200}
 
 
 def sockets_of(role: Role) -> set[tuple[str, int]]:

@@ -88,10 +88,10 @@ async def outcome_of(stage: Stage) -> tuple[VerificationStatus, DecisionOutcome 
 
 async def test_s75_the_scene_itself_is_approved() -> None:
     """Without an exception the same scene is approved: the tests below would see it."""
-    told = await outcome_of(Stage(Scene(), EVERYTHING))
+    result = await outcome_of(Stage(Scene(), EVERYTHING))
 
-    assert told is not None
-    assert told[0] is VerificationStatus.APPROVED
+    assert result is not None
+    assert result[0] is VerificationStatus.APPROVED
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -101,7 +101,7 @@ async def test_s75_no_exception_of_an_engine_approves(call: str) -> None:
         for error in every_exception()
     }
 
-    assert {name: told for name, told in found.items() if told and told[0] not in CLOSED} == {}
+    assert {name: one for name, one in found.items() if one and one[0] not in CLOSED} == {}
     assert found["EngineFailed"] == (VerificationStatus.FAILED, DecisionOutcome.HOLD)
     assert len(found) > 50
 
@@ -153,10 +153,10 @@ async def test_s75_no_exception_of_a_rule_or_policy_approves(
         waits = inspect.iscoroutinefunction(genuine)
         with monkeypatch.context() as patched:
             patched.setattr(module, name, failing_when_awaited if waits else failing)
-            told = await outcome_of(stage)
+            result = await outcome_of(stage)
         broke += bool(calls[0])
-        if calls[0] and told is not None and told[0] not in CLOSED:
-            wrong.append((module.__name__, name, told))
+        if calls[0] and result is not None and result[0] not in CLOSED:
+            wrong.append((module.__name__, name, result))
 
     assert wrong == []
     assert broke > LEAST_USED

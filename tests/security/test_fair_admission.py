@@ -20,7 +20,7 @@ WAIT_S = 60.0
 
 
 class Clock:
-    """Seconds that pass when told."""
+    """Seconds that pass when reported."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -168,7 +168,7 @@ async def test_s62_places_go_to_the_tenant_with_the_fewest_and_then_in_turns() -
         assert on.order == ["a0", "b0", "c0", "a1", "b1", "c1", "a2", "b2", "c2"]
 
 
-async def test_s62_who_would_wait_too_long_is_refused_at_once_and_told_when_to_come_back() -> None:
+async def test_s62_who_would_wait_too_long_is_refused_at_once_and_asked_to_come_back() -> None:
     async with stage(places=2, longest_wait_s=10.0) as on:
         on.admission.decision_s = 5.0
         for number in range(7):
@@ -231,7 +231,7 @@ async def test_s62_a_request_that_is_given_up_leaves_the_queue() -> None:
         assert (on.order, on.admission.waiting) == (["a0", "a2"], 0)
 
 
-async def test_s62_two_that_share_a_partition_are_not_released_together() -> None:
+async def test_s62_two_that_share_a_partition_are_not_released_at_once() -> None:
     async with stage(places=2) as on:
         await on.ask(ACME, "a0", "ver_003")
         await on.ask(ACME, "a1", "ver_011")

@@ -1,4 +1,4 @@
-"""Issue 13.7: answers, graves and remembered values that an intruder wrote are believed by nobody."""
+"""Issue 13.7: answers, dead letters and remembered values that an intruder wrote are believed by nobody."""
 
 import asyncio
 from dataclasses import replace
@@ -16,7 +16,7 @@ from streams.ports.records import Change, RecordKind
 from streams.ports.stores import WorkingState
 from streams.runtime.app import GROUP
 from streams.runtime.broker_clock import JUMP_S, KNOWN_FOR_S, BrokerClock
-from streams.runtime.dead_letters import Redriven, burial, redrive
+from streams.runtime.dead_letters import Redriven, dead_letter, redrive
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.message import Delivery
 from streams.runtime.producer import LogWriter
@@ -82,17 +82,17 @@ async def test_a_forged_answer_is_not_believed_and_the_true_one_still_is(tmp_pat
             assert gateway.forged_answers == 1
 
 
-async def test_a_grave_copied_among_the_graves_is_redriven_once(tmp_path: Path) -> None:
+async def test_a_dead_letter_copied_among_the_dead_letters_is_redriven_once(tmp_path: Path) -> None:
     command = submission("copied")
     key = command.verification_id.encode()
     sound = signed(Delivery(Topic.VERIFICATION_COMMANDS, 1, 7, key, command.to_bytes()))
     async with open_broker(tmp_path / "broker") as broker:
         access = LogAccess(broker.address)
         async with LogWriter(access, KEYS) as writer, open_intruder(access) as intruder:
-            await writer.write(burial(sound, "handler raised KeyError", now()))
-            [grave] = await everything_in(broker.address, Topic.DEAD_LETTERS)
+            await writer.write(dead_letter(sound, "handler raised KeyError", now()))
+            [buried] = await everything_in(broker.address, Topic.DEAD_LETTERS)
             first = await redrive(access, KEYS, writer)
-            await intruder.write(delivery_of(grave), delivery_of(grave))
+            await intruder.write(delivery_of(buried), delivery_of(buried))
 
             assert (first, await redrive(access, KEYS, writer)) == (Redriven(1, 0), Redriven(0, 2))
 
@@ -189,8 +189,8 @@ async def test_a_reviewer_who_lost_the_right_meanwhile_concludes_nothing(change:
             return await ask_agents(topic, key, command, *more, **named)
 
         vars(front.ports.gateway)["ask"] = later
-        told = await conclude(reviewer, case)
+        result = await conclude(reviewer, case)
         shown = await front.ask("GET", case)
 
-    assert (told.status, told.json.get("code")) == (403, "PERMISSION_DENIED")
+    assert (result.status, result.json.get("code")) == (403, "PERMISSION_DENIED")
     assert shown.status != 200 or shown.json["status"] == "OPEN"

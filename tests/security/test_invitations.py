@@ -10,16 +10,17 @@ from schemas.audit import AuditFilter
 from schemas.ids import PLATFORM, TenantId, derive_id
 from schemas.people import Role
 from schemas.problems import NotFound, ProblemCode, Refused, Unauthenticated
+from streams.reviewers.addresses import COUNTS_AS_BOUND, bind_address
 from streams.reviewers.invitations import NewMember, add_with_password, invite
 from streams.reviewers.member_changes import remove_member
-from streams.reviewers.members import COUNTS_AS_BOUND, bind_address, find_by_email, find_in_tenant
+from streams.reviewers.members import find_by_email, find_in_tenant
 from streams.sign_in.passwords import ResetPassword
 from streams.tenants.handler import OPERATOR, RequestName
 from tests.builders import ACME, GLOBEX
 from tests.contracts.adapters import Opened
 from tests.handlers.people_stage import PASSWORD, Stage, staged
 from tests.http.reviewers import RESET, SESSIONS, Office, open_office
-from tests.http.support import BASE_URL, SignedIn, Told
+from tests.http.support import BASE_URL, Response, SignedIn
 
 MEMBERS = "/v1/control/members"
 VICTIM = {"email": "victim@acme.example", "name": "A Victim", "role": "REVIEWER"}
@@ -39,13 +40,13 @@ async def stage(opened: Opened) -> AsyncIterator[Stage]:
         yield made
 
 
-async def redeem(office: Office, invited: Told, password: str = PASSWORD) -> Told:
+async def redeem(office: Office, invited: Response, password: str = PASSWORD) -> Response:
     """Set the first password with the token of an invitation."""
     body = {"token": invited.json["invitation_token"], "new_password": password}
     return await office.front.ask("POST", RESET, None, json=body, headers={"Origin": BASE_URL})
 
 
-async def sign_in(office: Office, password: str = PASSWORD) -> Told:
+async def sign_in(office: Office, password: str = PASSWORD) -> Response:
     """Sign in with the invited address."""
     body = {"email": VICTIM["email"], "password": password}
     return await office.front.ask("POST", SESSIONS, None, json=body, headers={"Origin": BASE_URL})
@@ -57,10 +58,10 @@ async def failures(office: Office, tenant_id: TenantId) -> int:
     return len(await office.front.stores.audit_log.page(tenant_id, chosen, limit=50))
 
 
-def shape(told: Told) -> tuple[int, list[str], list[Any]]:
+def shape(response: Response) -> tuple[int, list[str], list[Any]]:
     """What an answer shows beside ids, times and the token."""
     plain = ("email", "name", "role", "active", "password_set", "mfa_enrolled", "factor_reset")
-    return told.status, sorted(told.json), [told.json[name] for name in plain]
+    return response.status, sorted(response.json), [response.json[name] for name in plain]
 
 
 async def test_an_invitation_answers_alike_wherever_the_address_is_a_members(office: Office) -> None:
@@ -68,12 +69,12 @@ async def test_an_invitation_answers_alike_wherever_the_address_is_a_members(off
     await office.add("signs.in@acme.example", tenant_id=GLOBEX)
     await other.ask("POST", MEMBERS, json=VICTIM | {"email": "invited@acme.example"})
 
-    told = [
+    responses = [
         await own.ask("POST", MEMBERS, json=VICTIM | {"email": f"{local}@acme.example"})
         for local in ("signs.in", "invited", "nobody")
     ]
 
-    shapes = [shape(one) for one in told]
+    shapes = [shape(one) for one in responses]
     for one in shapes:
         one[2][0] = "any"
     assert shapes[0][0] == 201
@@ -107,13 +108,13 @@ async def test_the_second_tenant_to_redeem_an_address_is_refused(office: Office)
     assert (await sign_in(office)).json["reviewer"]["tenant_id"] == ACME
 
 
-async def test_failed_sign_ins_are_told_to_no_tenant_that_only_invited_the_address(office: Office) -> None:
+async def test_failed_sign_ins_are_asked_to_no_tenant_that_only_invited_the_address(office: Office) -> None:
     squatter = await office.front.sign_in(tenant_id=GLOBEX)
     await squatter.ask("POST", MEMBERS, json=VICTIM)
 
     unknown = await sign_in(office, "a wrong password")
-    told = [await failures(office, tenant_id) for tenant_id in (GLOBEX, PLATFORM)]
-    assert told == [0, 1]
+    results = [await failures(office, tenant_id) for tenant_id in (GLOBEX, PLATFORM)]
+    assert results == [0, 1]
     member = await office.add(VICTIM["email"])
     known = await sign_in(office, "a wrong password")
 
@@ -126,7 +127,7 @@ async def test_failed_sign_ins_are_told_to_no_tenant_that_only_invited_the_addre
     assert row.subject_id == member.reviewer_id
 
 
-async def withdraw(asking: SignedIn, invited: Told) -> Told:
+async def withdraw(asking: SignedIn, invited: Response) -> Response:
     """Withdraw an invitation."""
     return await asking.ask("DELETE", f"{MEMBERS}/{invited.json['reviewer_id']}")
 
@@ -157,44 +158,44 @@ async def test_a_redeemed_invitation_is_not_withdrawn(office: Office) -> None:
     invited = await owner.ask("POST", MEMBERS, json=VICTIM)
     await redeem(office, invited)
 
-    told = await withdraw(owner, invited)
+    response = await withdraw(owner, invited)
 
-    assert (told.status, told.code) == (409, "MEMBER_EXISTS")
+    assert (response.status, response.code) == (409, "MEMBER_EXISTS")
     assert (await sign_in(office)).status == 201
 
 
 async def test_only_managers_of_the_tenant_withdraw_and_only_owners_an_owners(office: Office) -> None:
     owner, admin = await office.front.sign_in(), await office.front.sign_in(Role.ADMIN)
-    stranger, reviewer = (
+    outsider, reviewer = (
         await office.front.sign_in(tenant_id=GLOBEX),
         await office.front.sign_in(Role.REVIEWER),
     )
     invited = await owner.ask("POST", MEMBERS, json=VICTIM | {"role": "OWNER"})
 
-    told = [await withdraw(one, invited) for one in (stranger, reviewer, admin, owner)]
+    responses = [await withdraw(one, invited) for one in (outsider, reviewer, admin, owner)]
 
-    assert [one.status for one in told] == [404, 403, 403, 204]
+    assert [one.status for one in responses] == [404, 403, 403, 204]
 
 
 async def invited_token(stage: Stage, tenant_id: TenantId) -> str:
     """The token of an invitation of the same address to a tenant."""
-    wish = NewMember(tenant_id, VICTIM["email"], "A Victim", Role.REVIEWER)
+    new_member = NewMember(tenant_id, VICTIM["email"], "A Victim", Role.REVIEWER)
     request = RequestName(derive_id("inv", tenant_id), "f" * 64)
-    return (await invite(stage.people, wish, request, OPERATOR)).token or ""
+    return (await invite(stage.people, new_member, request, OPERATOR)).token or ""
 
 
 async def test_of_two_tenants_that_redeem_an_address_at_once_one_gets_it(stage: Stage) -> None:
     tokens = [await invited_token(stage, tenant_id) for tenant_id in (ACME, GLOBEX)]
     reset = ResetPassword(stage.people, stage.limits)
 
-    told = await asyncio.gather(
+    results = await asyncio.gather(
         *(reset(token, f"seven otters cross bridge {n}", OPERATOR) for n, token in enumerate(tokens)),
         return_exceptions=True,
     )
 
-    refused = [one for one in told if isinstance(one, Refused)]
+    refused = [one for one in results if isinstance(one, Refused)]
     assert [one.refusal.code for one in refused] == [ProblemCode.MEMBER_EXISTS]
-    winner = told.index(None)
+    winner = results.index(None)
     found = await find_by_email(stage.people, VICTIM["email"])
     assert found is not None
     assert found.reviewer.tenant_id == (ACME, GLOBEX)[winner]
@@ -217,15 +218,17 @@ async def test_a_binding_that_no_password_followed_ends(stage: Stage) -> None:
 
 async def test_the_command_line_adds_no_second_member_who_signs_in_with_an_address(stage: Stage) -> None:
     token = await invited_token(stage, GLOBEX)
-    wish = NewMember(ACME, VICTIM["email"], "A Victim", Role.OWNER)
+    new_member = NewMember(ACME, VICTIM["email"], "A Victim", Role.OWNER)
 
-    await add_with_password(stage.people, wish, OPERATOR)
+    await add_with_password(stage.people, new_member, OPERATOR)
 
-    with pytest.raises(Refused) as told:
+    with pytest.raises(Refused) as response:
         await ResetPassword(stage.people, stage.limits)(token, "seven otters cross bridges", OPERATOR)
-    assert told.value.refusal.code is ProblemCode.MEMBER_EXISTS
+    assert response.value.refusal.code is ProblemCode.MEMBER_EXISTS
     with pytest.raises(Refused):
-        await add_with_password(stage.people, NewMember(GLOBEX, wish.email, "Other", Role.OWNER), OPERATOR)
+        await add_with_password(
+            stage.people, NewMember(GLOBEX, new_member.email, "Other", Role.OWNER), OPERATOR
+        )
 
 
 async def test_the_operator_frees_an_address_that_the_wrong_tenant_bound(stage: Stage) -> None:

@@ -14,12 +14,11 @@ from app.http.rate_limits import WINDOW_S
 from app.http.rejections import Rejections
 from streams.ports.records import RecordKind
 from streams.sign_in import attempt_limits
-from streams.sign_in.attempt_limits import Counts, TooManyAttempts, take
+from streams.sign_in.attempt_limits import Counts, SignInLimits, TooManyAttempts, take
 from streams.sign_in.device_cookies import LIFETIME
-from streams.sign_in.sign_in import SignInLimits
 from tests.http.conftest import logged  # noqa: F401 - a fixture
 from tests.http.reviewers import CHANGE, EMAIL, PASSWORD, RESET, SESSIONS, WRONG, Browser, Office, open_office
-from tests.http.support import BASE_URL, PATH, REVOKED, TEST, Told, open_front
+from tests.http.support import BASE_URL, PATH, REVOKED, TEST, Response, open_front
 
 _DEVICE: Final = re.compile(r"service_device=([^;]*)")
 
@@ -31,9 +30,9 @@ async def office() -> AsyncIterator[Office]:
         yield opened
 
 
-def device_of(told: Told) -> str | None:
+def device_of(response: Response) -> str | None:
     """The device cookie that an answer sets."""
-    for header in told.headers.getall("Set-Cookie", []):  # type: ignore[attr-defined]
+    for header in response.headers.getall("Set-Cookie", []):  # type: ignore[attr-defined]
         found = _DEVICE.match(header)
         if found is not None:
             return found[1]
@@ -43,13 +42,13 @@ def device_of(told: Told) -> str | None:
 async def owner_device(office: Office, email: str = EMAIL) -> tuple[str, Browser, pyotp.TOTP]:
     """The device cookie of a full sign-in, the browser and its authenticator."""
     browser, authenticator = await office.enter_fully(email)
-    told = await browser.verify(authenticator)
-    device = device_of(told)
+    response = await browser.verify(authenticator)
+    device = device_of(response)
     assert device is not None
     return device, browser, authenticator
 
 
-async def sign_in(office: Office, password: str, device: str | None = None, email: str = EMAIL) -> Told:
+async def sign_in(office: Office, password: str, device: str | None = None, email: str = EMAIL) -> Response:
     """Sign in, with a device cookie or without."""
     headers = {"Origin": BASE_URL} | ({} if device is None else {"Cookie": f"service_device={device}"})
     body = {"email": email, "password": password}
@@ -58,8 +57,8 @@ async def sign_in(office: Office, password: str, device: str | None = None, emai
 
 async def lock_out(office: Office, device: str | None = None) -> None:
     """Guess until the account takes no more."""
-    told = [await sign_in(office, WRONG, device) for _ in range(11)]
-    assert [one.status for one in told][-1] == 429
+    results = [await sign_in(office, WRONG, device) for _ in range(11)]
+    assert [one.status for one in results][-1] == 429
 
 
 async def test_s22_wrong_passwords_lock_no_owner_out_who_has_a_device_cookie(
@@ -142,9 +141,9 @@ async def test_a_device_cookie_opens_nothing_by_itself(office: Office) -> None:
     device, _, _ = await owner_device(office)
 
     cookie = {"Cookie": f"service_device={device}"}
-    told = await office.front.ask("GET", f"{SESSIONS}/current", None, headers=cookie)
+    response = await office.front.ask("GET", f"{SESSIONS}/current", None, headers=cookie)
 
-    assert told.status == 401
+    assert response.status == 401
     assert (await sign_in(office, WRONG, device)).code == "CREDENTIALS_INVALID"
 
 
@@ -220,9 +219,9 @@ async def test_refused_credentials_are_logged_by_address_and_never_themselves(
 async def test_wrong_tokens_are_counted_and_logged_too(logged: io.StringIO) -> None:  # noqa: F811
     body = {"token": "idt_" + "a" * 43, "new_password": "seven otters cross the bridge"}
     async with open_front(rate_limits=RateLimits(rejected=3)) as front:
-        told = [await front.ask("POST", RESET, None, json=body) for _ in range(4)]
+        responses = [await front.ask("POST", RESET, None, json=body) for _ in range(4)]
 
-    assert [one.status for one in told] == [401, 401, 401, 429]
+    assert [one.status for one in responses] == [401, 401, 401, 429]
     assert [line["count"] for line in lines(logged, "auth.rejected")] == [1]
 
 
@@ -239,13 +238,13 @@ async def test_the_rest_of_a_minute_is_logged_in_one_line(logged: io.StringIO) -
     ]
 
 
-def test_the_addresses_of_an_ipv6_network_count_together_and_memory_is_bounded() -> None:
+def test_the_addresses_of_an_ipv6_network_count_as_one_and_memory_is_bounded() -> None:
     rejections = Rejections(max_addresses=100)
-    together = [rejections.count(f"2001:db8::{n:x}", 2, 1.0) for n in range(1, 4)]
+    counted = [rejections.count(f"2001:db8::{n:x}", 2, 1.0) for n in range(1, 4)]
     for n in range(5_000):
         rejections.count(f"198.51.{n // 250}.{n % 250}", 2, 2.0)
 
-    assert together == [None, None, 60]
+    assert counted == [None, None, 60]
     assert len(rejections._minutes) == 100
 
 
@@ -254,9 +253,9 @@ async def test_a_trusted_proxys_callers_are_counted_apart() -> None:
 
     proxies = (ip_network("127.0.0.0/8"),)
     async with open_front(rate_limits=RateLimits(rejected=1), trusted_proxies=proxies) as front:
-        told = [
+        responses = [
             await front.ask("GET", PATH, REVOKED, headers={"X-Forwarded-For": f"192.0.2.{n}"})
             for n in (1, 2, 1)
         ]
 
-    assert [one.status for one in told] == [401, 401, 429]
+    assert [one.status for one in responses] == [401, 401, 429]

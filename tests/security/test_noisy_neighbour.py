@@ -1,4 +1,4 @@
-"""S62: a tenant that sends many verifications at once delays no other, and is told when to come back."""
+"""S62: a tenant that sends many verifications at once delays no other, and is reported when to come back."""
 
 import asyncio
 from pathlib import Path

@@ -11,7 +11,7 @@ from schemas.topics import Topic
 from schemas.verifications import SubmitVerification
 from tests.builders import ACME
 from tests.http.session_steps import Page, open_page, publish_flow
-from tests.http.support import FOREIGN, Front, Told, build_body, open_front
+from tests.http.support import FOREIGN, Front, Response, build_body, open_front
 
 CUSTOMER = build_body("customer-1")
 """A request that needs the models."""
@@ -39,24 +39,24 @@ async def busy_front(tenant_id: TenantId = ACME) -> AsyncIterator[Front]:
 
 async def test_s62_the_answer_says_when_there_will_be_room() -> None:
     async with busy_front() as front:
-        told = await front.submit(CUSTOMER)
+        response = await front.submit(CUSTOMER)
 
-    assert (told.status, told.code, told.headers["Retry-After"]) == (503, "OVERLOADED", "200")
+    assert (response.status, response.code, response.headers["Retry-After"]) == (503, "OVERLOADED", "200")
 
 
 async def test_s62_nothing_is_stored_or_sent_for_a_refused_request() -> None:
     async with busy_front() as front:
         await front.submit(CUSTOMER, idempotency_key="order-1")
-        kept = [*front.shelves.evidence, *front.shelves.keys]
+        stored = [*front.shelves.evidence, *front.shelves.keys]
 
-    assert (kept, front.gateway.asked) == ([], [])
+    assert (stored, front.gateway.asked) == ([], [])
 
 
 async def test_s62_images_are_not_decoded_before_there_is_room() -> None:
     async with busy_front() as front:
-        told = await front.submit(build_body("customer-1", selfie_image_base64="%%%"))
+        response = await front.submit(build_body("customer-1", selfie_image_base64="%%%"))
 
-    assert told.code == "OVERLOADED"
+    assert response.code == "OVERLOADED"
 
 
 async def test_s62_the_sandbox_does_not_wait_behind_the_models() -> None:
@@ -86,12 +86,12 @@ async def test_s62_a_place_is_given_back_whatever_the_answer_was() -> None:
 async def test_s62_a_capture_session_is_handed_in_at_its_tenants_turn() -> None:
     async with busy_front() as front:
         flow_id = await publish_flow(await front.sign_in())
-        told, simulated = [
+        answer, simulated = [
             await handed_in(await open_page(front, flow_id, subject))
             for subject in ("customer-1", "sim:approved")
         ]
 
-    assert (told.status, told.code, told.headers["Retry-After"]) == (503, "OVERLOADED", "200")
+    assert (answer.status, answer.code, answer.headers["Retry-After"]) == (503, "OVERLOADED", "200")
     assert simulated.status == 202
 
 
@@ -115,7 +115,7 @@ async def test_s62_a_capture_session_has_its_place_until_its_outcome() -> None:
     assert (first.status, again.status, released, admission.released) == (202, 202, 1, 0)
 
 
-async def handed_in(page: Page) -> Told:
+async def handed_in(page: Page) -> Response:
     """Take both pictures and hand them in."""
     await page.consent()
     for what in ("document", "selfie"):

@@ -1,4 +1,4 @@
-"""Everything that reads what a stranger wrote has a fuzz target, and takes its seeds whole and cut (S46)."""
+"""Everything that reads what an outsider wrote has a fuzz target, and takes its seeds whole and cut (S46)."""
 
 import pytest
 

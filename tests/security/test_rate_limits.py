@@ -1,4 +1,4 @@
-"""Limits hold for a tenant's keys together and for the fronts of one deployment together (S61)."""
+"""Limits hold for a tenant's keys as a whole and for all fronts of one deployment (S61)."""
 
 import asyncio
 import itertools
@@ -24,7 +24,7 @@ from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.producer import LogWriter, Outgoing
 from streams.runtime.replays import delivery_of
 from tests.agents.support import KEYS, everything_in, open_broker
-from tests.http.support import FOREIGN, LIVE, PATH, TEST, Told, build_caller, open_front
+from tests.http.support import FOREIGN, LIVE, PATH, TEST, Response, build_caller, open_front
 from tests.security.intruder import open_intruder
 
 FOREIGN_KEYS = RecordKeys(RootKey(b"x" * 32).derive)
@@ -79,9 +79,9 @@ def used(limiter: RateLimiter, counted: tuple[str, str] = ("key", "a")) -> int:
     return 0 if window is None else window.used
 
 
-def resets(told: Told, limit: str) -> int:
-    """The seconds until a limit's window ends, as told."""
-    (found,) = re.findall(rf'"{limit}";r=\d+;t=(\d+)', told.headers["RateLimit"])
+def resets(response: Response, limit: str) -> int:
+    """The seconds until a limit's window ends, as reported."""
+    (found,) = re.findall(rf'"{limit}";r=\d+;t=(\d+)', response.headers["RateLimit"])
     return int(found)
 
 
@@ -89,37 +89,37 @@ async def test_s61_many_keys_of_a_tenant_do_not_multiply_its_limit() -> None:
     async with open_front(rate_limits=RateLimits(key=3, tenant=4)) as front:
         for number in range(3):
             front.keys.known[f"idv_test_{number}"] = build_caller(name=str(number))
-        told = [await front.ask("GET", PATH, f"idv_test_{n}") for n in (0, 0, 1, 1, 2)]
+        responses = [await front.ask("GET", PATH, f"idv_test_{n}") for n in (0, 0, 1, 1, 2)]
 
-    assert [one.status for one in told] == [200, 200, 200, 200, 429]
-    assert told[4].code == "RATE_LIMITED"
-    assert '"tenant";q=4;w=60' in told[4].headers["RateLimit-Policy"]
-    assert int(told[4].headers["Retry-After"]) >= resets(told[4], "tenant")
+    assert [one.status for one in responses] == [200, 200, 200, 200, 429]
+    assert responses[4].code == "RATE_LIMITED"
+    assert '"tenant";q=4;w=60' in responses[4].headers["RateLimit-Policy"]
+    assert int(responses[4].headers["Retry-After"]) >= resets(responses[4], "tenant")
 
 
 async def test_s61_one_tenants_limit_is_neither_anothers_nor_that_of_its_live_keys() -> None:
     async with open_front(rate_limits=RateLimits(tenant=1)) as front:
-        told = [(await front.ask("GET", PATH, key)).status for key in (TEST, TEST, FOREIGN, LIVE)]
+        responses = [(await front.ask("GET", PATH, key)).status for key in (TEST, TEST, FOREIGN, LIVE)]
 
-    assert told == [200, 429, 200, 200]
+    assert responses == [200, 429, 200, 200]
 
 
 async def test_s61_a_key_that_runs_wild_does_not_keep_reviewers_out() -> None:
     async with open_front(rate_limits=RateLimits(tenant=1)) as front:
         person = await front.sign_in()
         keys = [(await front.ask("GET", PATH)).status for _ in range(2)]
-        person_told = await person.ask("GET", PATH)
+        person_shown = await person.ask("GET", PATH)
 
-    assert (keys, person_told.status) == ([200, 429], 200)
+    assert (keys, person_shown.status) == ([200, 429], 200)
 
 
-async def test_s61_submissions_of_all_keys_of_a_tenant_have_a_limit_together() -> None:
+async def test_s61_submissions_of_all_keys_of_a_tenant_share_one_limit() -> None:
     async with open_front(rate_limits=RateLimits(tenant_verifications=1)) as front:
         front.keys.known["idv_test_second"] = build_caller(name="second")
-        told = [(await front.submit(key=key)).status for key in (TEST, "idv_test_second")]
+        responses = [(await front.submit(key=key)).status for key in (TEST, "idv_test_second")]
         read = (await front.ask("GET", PATH)).status
 
-    assert (told, read) == ([201, 429], 200)
+    assert (responses, read) == ([201, 429], 200)
 
 
 async def test_s61_what_one_front_admitted_another_refuses(broker: Broker) -> None:
@@ -133,10 +133,10 @@ async def test_s61_what_one_front_admitted_another_refuses(broker: Broker) -> No
     ):
         admitted = [(await one.ask("GET", PATH)).status for _ in range(3)]
         await until(lambda: used(second, ("key", build_caller().key_id)) == 3)
-        told = await other.ask("GET", PATH)
+        response = await other.ask("GET", PATH)
 
-    assert (admitted, told.status) == ([200] * 3, 429)
-    assert int(told.headers["Retry-After"]) >= resets(told, "key") > 0
+    assert (admitted, response.status) == ([200] * 3, 429)
+    assert int(response.headers["Retry-After"]) >= resets(response, "key") > 0
 
 
 async def test_s61_three_fronts_agree_on_what_was_admitted(broker: Broker) -> None:
@@ -146,7 +146,7 @@ async def test_s61_three_fronts_agree_on_what_was_admitted(broker: Broker) -> No
             for _ in range(many):
                 limiter.count(ONE, asyncio.get_running_loop().time())
         await until(lambda: [used(limiter) for limiter in limiters] == [23, 23, 23])
-        await asyncio.sleep(0.5)  # five intervals: nothing is told twice
+        await asyncio.sleep(0.5)  # five intervals: nothing is reported twice
 
     assert [used(limiter) for limiter in limiters] == [23, 23, 23]
 
@@ -160,7 +160,7 @@ async def test_s61_a_front_without_its_log_limits_by_itself(tmp_path: Path) -> N
         shared = await stack.enter_async_context(sharing(address, first, second))
     try:
         now = asyncio.get_running_loop().time
-        told = [first.count(ONE, now())[0].exceeded for _ in range(3)]
+        results = [first.count(ONE, now())[0].exceeded for _ in range(3)]
         await asyncio.sleep(0.5)
         async with open_broker(tmp_path / "broker", port=port):
             await until(lambda: all(one.listening.is_set() for one in shared))
@@ -168,7 +168,7 @@ async def test_s61_a_front_without_its_log_limits_by_itself(tmp_path: Path) -> N
     finally:
         await stack.aclose()
 
-    assert told == [False, False, True]
+    assert results == [False, False, True]
 
 
 def heard_of(first: RateLimiter, second: RateLimiter) -> bool:
@@ -178,14 +178,14 @@ def heard_of(first: RateLimiter, second: RateLimiter) -> bool:
 
 
 async def test_s61_forged_repeated_and_foreign_counts_use_up_nobodys_limit(broker: Broker) -> None:
-    first, second, stranger = (RateLimiter(RateLimits(key=5)) for _ in range(3))
+    first, second, outsider = (RateLimiter(RateLimits(key=5)) for _ in range(3))
     now = asyncio.get_running_loop().time
     async with (
-        sharing(broker.address, first, second, stranger, keys=(KEYS, KEYS, FOREIGN_KEYS)) as shared,
+        sharing(broker.address, first, second, outsider, keys=(KEYS, KEYS, FOREIGN_KEYS)) as shared,
         open_intruder(LogAccess(broker.address)) as intruder,
     ):
         first.count(ONE, now())
-        stranger.count(ONE, now())
+        outsider.count(ONE, now())
         await until(lambda: used(second) == 1 and shared[1].refused == 1)
         records = await everything_in(broker.address, Topic.RATE_LIMITS)
         ours = next(delivery_of(record) for record in records if record.key == b"front-0")
@@ -233,9 +233,9 @@ def test_s61_a_caller_spread_over_fronts_is_admitted_no_more_than_is_promised() 
             admitted += not limiter.count(ONE, now)[0].exceeded
         now += each_s
         if now % 1.0 == 0.0:
-            told = [limiter.take_unshared() for limiter in limiters]
+            results = [limiter.take_unshared() for limiter in limiters]
             for listening, limiter in enumerate(limiters):
-                for teller, counts in enumerate(told):
+                for teller, counts in enumerate(results):
                     if teller != listening:
                         limiter.hear(counts, now)
 

@@ -22,7 +22,7 @@ from schemas.ids import EndpointId, SubjectId, derive_id
 from schemas.topics import Topic
 from schemas.webhooks import SealedSecret
 from streams.audit.rules import chain_key
-from streams.ports.errors import KeyNotHeld
+from streams.ports.errors import KeyUnavailable
 from streams.runtime.authentication import RecordKeys, Unauthentic
 from streams.runtime.message import Delivery
 from streams.webhooks.secrets import open_secrets, seal_secret
@@ -54,7 +54,7 @@ def test_a_sender_derives_what_the_root_key_derives_for_it() -> None:
 
 @pytest.mark.parametrize("label", FOREIGN)
 def test_a_sender_derives_no_key_of_others(label: str) -> None:
-    with pytest.raises(KeyNotHeld):
+    with pytest.raises(KeyUnavailable):
         SENDER.derive(label)
 
 
@@ -77,9 +77,9 @@ async def test_a_sender_opens_endpoints_secrets_and_no_subjects(tmp_path: Path) 
     async with open_sqlite_stores(tmp_path, SENDER, durable=False) as stores:
         stored = build_endpoint((SealedSecret(sealed=sealed),), endpoint_id=endpoint)
         assert await open_secrets(stores.vault, stored, NOW) == [SECRET.encode()]
-        with pytest.raises(KeyNotHeld):
+        with pytest.raises(KeyUnavailable):
             await stores.vault.open(ACME, SUBJECT, "address", personal)
-    with pytest.raises(KeyNotHeld):
+    with pytest.raises(KeyUnavailable):
         chain_key(chain_key_of(SENDER), ACME)
 
 
@@ -107,8 +107,8 @@ def given(tmp_path: Path) -> Callable[..., Settings]:
 async def test_a_role_that_needs_the_root_key_does_not_start_with_the_senders(
     tmp_path: Path, role: tuple[str, ...]
 ) -> None:
-    told = {"SERVICE_SENDER_KEY": SENDER.secret.hex(), "SERVICE_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
-    status, _, said = await run_preloaded(tmp_path, *role, given=told)
+    result = {"SERVICE_SENDER_KEY": SENDER.secret.hex(), "SERVICE_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
+    status, _, said = await run_preloaded(tmp_path, *role, given=result)
 
     assert status != 0
     assert "SERVICE_ROOT_KEY" in said, said
@@ -117,8 +117,8 @@ async def test_a_role_that_needs_the_root_key_does_not_start_with_the_senders(
 
 async def test_the_command_prints_the_derived_key_and_makes_no_root_key(tmp_path: Path) -> None:
     missing, _, said = await run_preloaded(tmp_path, "sender-key")
-    told = {"SERVICE_ROOT_KEY": ROOT.secret.hex()}
-    _, printed, _ = await run_preloaded(tmp_path, "sender-key", given=told)
+    result = {"SERVICE_ROOT_KEY": ROOT.secret.hex()}
+    _, printed, _ = await run_preloaded(tmp_path, "sender-key", given=result)
 
     assert (missing, "SERVICE_ROOT_KEY_FILE" in said, (tmp_path / "root.key").exists()) == (2, True, False)
     assert await keys_of(Settings(data_dir=tmp_path, sender_key=printed.strip())) == SENDER

@@ -126,7 +126,7 @@ def needed(wanted: Iterable[Requirement]) -> set[str]:
 
 
 def met(wanted: Requirement, found: dict[str, str]) -> bool:
-    """Tell whether a lock holds what is asked for."""
+    """Return whether a lock holds what is asked for."""
     version = found.get(canonicalize_name(wanted.name))
     return version is not None and wanted.specifier.contains(version, prereleases=True)
 
@@ -155,7 +155,7 @@ def test_s71_every_package_has_a_licence_that_may_be_shipped(lock: Path) -> None
 
 def licence_of(package: Distribution) -> str:
     """The licence as its publisher says: an SPDX expression, a classifier, or words."""
-    about: Any = package.metadata  # a message of the email library, told as less
+    about: Any = package.metadata  # a message of the email library, reported as less
     named = [text for text in about.get_all("Classifier") or [] if text.startswith("License ::")]
     classifiers = [
         text.rpartition(" :: ")[2] for text in named if not text.endswith(("Approved", "approved"))
@@ -165,7 +165,7 @@ def licence_of(package: Distribution) -> str:
 
 
 def allowed(licence: str) -> bool:
-    """Tell whether each part of an expression is permissive; of alternatives one is enough."""
+    """Return whether each part of an expression is permissive; of alternatives one is enough."""
     parts = (part.strip(" ()") for part in licence.split(" AND "))
     return all(any(PERMISSIVE.fullmatch(one.strip(" ()")) for one in part.split(" OR ")) for part in parts)
 
@@ -232,7 +232,7 @@ def test_s72_no_shell_no_unchecked_certificate_no_weak_hash_and_no_guessable_ran
 
 
 def is_weak(node: ast.Attribute) -> bool:
-    """Tell whether an attribute is a weak hash, a random number of no secret, or TLS without its checks."""
+    """Return whether an attribute is a weak hash, a random number of no secret, or TLS without its checks."""
     of = ast.unparse(node.value)
     return (
         (of in {"hashlib", "hashes"} and node.attr in WEAK_HASHES)
@@ -242,7 +242,7 @@ def is_weak(node: ast.Attribute) -> bool:
     )
 
 
-def test_s72_the_linters_security_rules_are_on_and_the_gravest_are_never_suppressed() -> None:
+def test_s72_the_linters_security_rules_are_on_and_the_worst_are_never_suppressed() -> None:
     lint = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["ruff"]["lint"]
     off = chain(
         lint["ignore"], *(rules for where, rules in lint["per-file-ignores"].items() if where != "tests/**")

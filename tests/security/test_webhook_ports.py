@@ -11,7 +11,7 @@ from tests.http.receivers import post, receiving
 from tests.http.support import open_front
 
 PATH = "/v1/webhooks/endpoints"
-WISH = {"event_types": ["*"], "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
+REQUESTED = {"event_types": ["*"], "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
 INNER = [1, 22, 25, 80, 444, 2375, 3306, 5432, 6379, 8080, 8444, 9042, 9092, 9200, 11211, 65535]
 
 
@@ -30,8 +30,10 @@ def test_s36_the_usual_ports_are_allowed(port: int) -> None:
 
 async def test_s36_an_endpoint_at_another_port_is_neither_made_nor_changed_to() -> None:
     async with open_front() as front:
-        refused = await front.ask("POST", PATH, json=WISH | {"url": "https://hooks.acme.example:9200/in"})
-        made = await front.ask("POST", PATH, json=WISH | {"url": "https://hooks.acme.example:8443/in"})
+        refused = await front.ask(
+            "POST", PATH, json=REQUESTED | {"url": "https://hooks.acme.example:9200/in"}
+        )
+        made = await front.ask("POST", PATH, json=REQUESTED | {"url": "https://hooks.acme.example:8443/in"})
         place = f"{PATH}/{made.json['endpoint_id']}"
         changed = await front.ask("PATCH", place, json={"url": "https://hooks.acme.example:22/in"})
 
@@ -41,14 +43,16 @@ async def test_s36_an_endpoint_at_another_port_is_neither_made_nor_changed_to() 
 
 async def test_s36_a_setting_allows_more_ports() -> None:
     async with open_front(webhooks_ports=frozenset({443, 9443})) as front:
-        told = [
+        responses = [
             (
-                await front.ask("POST", PATH, json=WISH | {"url": f"https://hooks.acme.example:{port}/in"})
+                await front.ask(
+                    "POST", PATH, json=REQUESTED | {"url": f"https://hooks.acme.example:{port}/in"}
+                )
             ).status
             for port in (9443, 443, 8443)
         ]
 
-    assert told == [201, 201, 422]
+    assert responses == [201, 201, 422]
 
 
 async def test_s36_what_was_registered_before_is_judged_again_at_delivery() -> None:

@@ -84,11 +84,11 @@ async def test_subscriptions_of_many_groups_are_not_kept_without_end(tmp_path: P
             errors = [
                 (await talk.ask(joining(f"g{number}", bytes(1_900_000)))).error_code for number in range(40)
             ]
-        held = sum(group.held_bytes for group in broker._groups._groups.values())
+        buffered = sum(group.held_bytes for group in broker._groups._groups.values())
 
     assert errors[0] is ErrorCode.none
     assert errors[-1] is ErrorCode.group_max_size_reached
-    assert held <= MAX_GROUP_BYTES
+    assert buffered <= MAX_GROUP_BYTES
 
 
 async def test_a_group_cannot_be_named_with_thousands_of_letters(tmp_path: Path) -> None:

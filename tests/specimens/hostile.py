@@ -33,7 +33,7 @@ def png_chunk(kind: bytes, body: bytes) -> bytes:
 
 
 def png(width: int, height: int, depth: int = 8, colour: int = 2, rows: bytes | None = None) -> bytes:
-    """Return a PNG of black rows whose header says what it is told; small however large it claims to be."""
+    """Return a PNG of black rows whose header says what it is given; small however large it claims to be."""
     channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
     if rows is None:
         packer, row = zlib.compressobj(9), b"\0" * (1 + (width * channels * depth + 7) // 8)

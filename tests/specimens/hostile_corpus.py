@@ -34,7 +34,7 @@ def corpus() -> dict[str, Made]:
     """Return every hostile image, by name; the same ones at every call."""
     kinds = (
         qr_pages(), near_zones(), exif_blocks(), fill_bytes(), profiles(), dimensions(), scans(),
-        animations(), polyglots(), cut_off(), flipped(), crowded(),
+        animations(), polyglots(), cut_off(), flipped(), dense_pictures(),
     )  # fmt: skip
     made = {name: make for kind in kinds for name, make in kind}
     return {**made, **refused(), **heavy()}
@@ -283,7 +283,7 @@ def _flipped(plain: bytes, seed: str) -> bytes:
     return bytes(changed)
 
 
-def crowded() -> Iterator[tuple[str, Made]]:
+def dense_pictures() -> Iterator[tuple[str, Made]]:
     """Yield sound pictures that engines find much on: text, noise, stripes, squares, portraits."""
     words = ["".join(random.Random(n).choice("abcdefgh ") for _ in range(150)) for n in range(110)]
     yield "a page of 110 long lines", lambda: text_page(words, height=14)

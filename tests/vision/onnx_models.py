@@ -16,7 +16,7 @@ from app.vision.models import ModelFile
 def model(
     inputs: Sequence[Any], outputs: Sequence[Any], nodes: Sequence[Any], **constants: NDArray[Any]
 ) -> Any:
-    """Put a model together and check it."""
+    """Assemble a model and check it."""
     weights = [numpy_helper.from_array(values, name) for name, values in constants.items()]
     graph = helper.make_graph(nodes, "small", inputs, outputs, weights)
     made = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
@@ -81,8 +81,8 @@ def detector(*, side: int = 128, leave_out: str = "") -> Any:
         constants[f"points_{stride}"] = np.tile(np.array(points, np.float32), (1, cells, 1))
         constants[f"on_{stride}"] = np.array(stride == 32, np.float32)
         outputs += [declared(name, 1, cells, size) for name, size in zip(shown, (1, 1, 4, 10), strict=True)]
-    kept = [output for output in outputs if output.name != leave_out]
-    return model([declared("input", 1, 3, side, side)], kept, nodes, **constants)
+    write_model = [output for output in outputs if output.name != leave_out]
+    return model([declared("input", 1, 3, side, side)], write_model, nodes, **constants)
 
 
 def _stride(stride: int) -> list[Any]:
@@ -117,7 +117,7 @@ def with_weights_elsewhere(made: Any) -> Any:
     return made
 
 
-def kept(folder: Path, name: str, made: Any) -> ModelFile:
+def write_model(folder: Path, name: str, made: Any) -> ModelFile:
     """Write a model, or bytes, and pin what was written."""
     raw = made if isinstance(made, bytes) else made.SerializeToString()
     (folder / name).write_bytes(raw)

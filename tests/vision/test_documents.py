@@ -201,7 +201,7 @@ async def test_a_passport_tells_its_fields(reader: RapidTextReader) -> None:
 
 
 @pytest.mark.parametrize("place", [9, 43])
-async def test_a_wrong_check_digit_is_told(reader: RapidTextReader, place: int) -> None:
+async def test_a_wrong_check_digit_is_reported(reader: RapidTextReader, place: int) -> None:
     first, second = HOLDER.lines()
     wrong = second[:place] + str((int(second[place]) + 3) % 10) + second[place + 1 :]
     reading = await read(reader, draw_passport(HOLDER, portrait(), Alterations(lines=(first, wrong))))
@@ -211,7 +211,7 @@ async def test_a_wrong_check_digit_is_told(reader: RapidTextReader, place: int) 
     assert reading.printed == {}
 
 
-async def test_an_impossible_date_with_right_digits_is_told(reader: RapidTextReader) -> None:
+async def test_an_impossible_date_with_right_digits_is_reported(reader: RapidTextReader) -> None:
     never = Alterations(lines=_with_birth("740230"))
     findings = findings_of(await read(reader, draw_passport(HOLDER, portrait(), never)))
     assert (findings.digits_hold, findings.impossible_date) == (True, True)

@@ -120,9 +120,9 @@ def test_threads_find_what_one_thread_finds(core: FaceCore) -> None:
 
     alone = [answer(picture) for picture in pictures * 2]
     with ThreadPoolExecutor(4) as threads:
-        together = list(threads.map(answer, pictures * 2))
+        parallel = list(threads.map(answer, pictures * 2))
 
-    assert together == alone
+    assert parallel == alone
 
 
 def test_a_face_at_the_edge_can_be_embedded(core: FaceCore) -> None:
@@ -149,9 +149,9 @@ async def test_the_engine_tells_a_copy_in_the_pool(engine: FaceEngine) -> None:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_engine_says_which_weights_its_thresholds_belong_to(engine: FaceEngine) -> None:
-    told = (engine.model_version, engine.pass_at, engine.fail_at, engine.copy_at)
+    result = (engine.model_version, engine.pass_at, engine.fail_at, engine.copy_at)
 
-    assert told == ("dlib-resnet-v1+mmod@55533b28", 0.50, 0.65, 0.45)
+    assert result == ("dlib-resnet-v1+mmod@55533b28", 0.50, 0.65, 0.45)
 
 
 @pytest.mark.asyncio(loop_scope="module")

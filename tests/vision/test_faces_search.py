@@ -122,7 +122,7 @@ def test_a_large_face_that_scores_much_less_comes_second(embedder: DlibEmbedder)
     assert [face.score for face in found] == [1.1, 0.3]
 
 
-def test_a_crowd_is_cut_to_its_best(embedder: DlibEmbedder) -> None:
-    crowd = [sighting(1.0)] * (FACES_MAX + 5)
+def test_many_faces_are_cut_to_the_best(embedder: DlibEmbedder) -> None:
+    load = [sighting(1.0)] * (FACES_MAX + 5)
 
-    assert len(FaceCore(ScriptedDetector({EFFORTS[0]: crowd}), embedder).find(PICTURE)) == FACES_MAX
+    assert len(FaceCore(ScriptedDetector({EFFORTS[0]: load}), embedder).find(PICTURE)) == FACES_MAX

@@ -222,12 +222,12 @@ def test_a_shape_predictor_of_another_form_is_refused(spoil: Callable[[bytes], b
         ShapePredictor.from_bytes(spoil(stump_predictor(50)))
 
 
-def test_a_missing_package_is_told_with_its_mend() -> None:
+def test_a_missing_package_is_reported_with_its_fix() -> None:
     with pytest.raises(ModelUnusable, match="pip install face_recognition_models"):
         weights_folder("face_recognition_models_not_here")
 
 
-def test_a_missing_file_is_told_with_its_mend(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_its_fix(tmp_path: Path) -> None:
     with pytest.raises(ModelUnusable, match=r"No such file.*pip install --force-reinstall"):
         load_core(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Hostile files: refused by name, quickly told apart, and never dear in memory."""
+"""Hostile files: refused by name, quickly distinguished, and never dear in memory."""
 
 import subprocess
 import sys

@@ -65,17 +65,17 @@ def test_the_stored_copy_has_the_same_pixels(kind: str) -> None:
 def test_the_stored_copy_has_no_metadata(kind: str) -> None:
     form, options = LOSSLESS[kind]
     file = written(picture(), form, exif=exif(), icc_profile=b"profile" * 100, **options)
-    kept = strip_metadata(file)
+    stored = strip_metadata(file)
     assert CANARY.encode() in file
-    assert CANARY.encode() not in kept
-    assert b"profile" not in kept
+    assert CANARY.encode() not in stored
+    assert b"profile" not in stored
 
 
 @pytest.mark.parametrize("kind", LOSSLESS)
 def test_stripping_twice_changes_nothing(kind: str) -> None:
     form, options = LOSSLESS[kind]
-    kept = strip_metadata(written(picture(), form, exif=exif(), **options))
-    assert strip_metadata(kept) == kept
+    stored = strip_metadata(written(picture(), form, exif=exif(), **options))
+    assert strip_metadata(stored) == stored
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -90,10 +90,10 @@ def test_every_orientation_is_made_upright(form: str, orientation: int) -> None:
 @pytest.mark.parametrize("orientation", range(2, 9))
 def test_a_turned_image_is_stored_upright_without_metadata(orientation: int) -> None:
     file = written(picture(), "JPEG", exif=exif(orientation), quality=95)
-    kept = strip_metadata(file)
-    assert check_header(kept).orientation == 1
-    assert CANARY.encode() not in kept
-    assert np.abs(decode(kept).pixels.astype(int) - decode(file).pixels).mean() < 3
+    stored = strip_metadata(file)
+    assert check_header(stored).orientation == 1
+    assert CANARY.encode() not in stored
+    assert np.abs(decode(stored).pixels.astype(int) - decode(file).pixels).mean() < 3
 
 
 def test_a_picture_has_one_digest_in_every_format_and_another_has_another() -> None:
@@ -278,8 +278,8 @@ def test_a_damaged_file_decodes_or_is_refused_by_name(
         file[place % len(file)] = value
     damaged = bytes(file[: len(file) - cut])
     try:
-        kept, seen = strip_metadata(damaged), decode(damaged)
+        stored, seen = strip_metadata(damaged), decode(damaged)
     except (ImageUndecodable, ImageNotEvaluable):
         assert damaged != whole
     else:
-        assert decode(kept).pixels.shape == seen.pixels.shape
+        assert decode(stored).pixels.shape == seen.pixels.shape

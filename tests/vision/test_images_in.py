@@ -41,9 +41,9 @@ async def test_an_image_that_must_be_turned_is_left_to_a_child(orientation: int)
 
 async def test_an_upright_image_is_stripped_at_once() -> None:
     gate = Gate()
-    kept = await make_storable(gate, arrived(written(picture(), "JPEG")))
+    stored = await make_storable(gate, arrived(written(picture(), "JPEG")))
 
-    assert (kept.media_type, gate.turned) == ("image/jpeg", 0)
+    assert (stored.media_type, gate.turned) == ("image/jpeg", 0)
 
 
 async def test_an_image_over_the_limits_is_refused_at_its_place_before_it_is_turned() -> None:

@@ -33,7 +33,7 @@ async def test_a_page_of_any_layout_is_read_as_a_whole_and_contradicts_nothing(
     layout = LAYOUTS[name]
     page = photographed(draw(layout, portrait()), "clean", random.Random(1))
     reading = await read_document(reader, decode(page), TODAY)
-    told = {key: reading.fields.get(key) for key in layout.true}
-    assert (told, reading.number) == (layout.true, layout.number)
+    read = {key: reading.fields.get(key) for key in layout.true}
+    assert (read, reading.number) == (layout.true, layout.number)
     assert reading.status is ExtractionStatus.EXTRACTED
     assert Agreement.MISMATCH not in reading.printed.values(), reading.printed

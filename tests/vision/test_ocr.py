@@ -50,8 +50,8 @@ async def test_one_line_is_answered_for_each_quad_in_order(reader: RapidTextRead
 
 async def test_a_line_reads_the_same_whatever_is_read_with_it(reader: RapidTextReader) -> None:
     quads = await reader.find_lines(PAGE, Detail.FINE)
-    together = await reader.read_lines(PAGE, quads)
-    assert [await reader.read_lines(PAGE, [quad]) for quad in quads] == [(line,) for line in together]
+    batched = await reader.read_lines(PAGE, quads)
+    assert [await reader.read_lines(PAGE, [quad]) for quad in quads] == [(line,) for line in batched]
 
 
 async def test_the_order_of_the_corners_turns_the_page(reader: RapidTextReader) -> None:

@@ -13,7 +13,13 @@ from app.vision.models import ModelFile, ModelUnusable
 from schemas.problems import EngineFailed
 from streams.vision_ports import Face, Picture
 from tests.vision import onnx_models
-from tests.vision.onnx_models import detector, embedder, in_half_precision, kept, with_weights_elsewhere
+from tests.vision.onnx_models import (
+    detector,
+    embedder,
+    in_half_precision,
+    with_weights_elsewhere,
+    write_model,
+)
 
 POINTS = ((30.0, 30.0), (60.0, 30.0), (45.0, 45.0), (35.0, 65.0), (55.0, 65.0))
 FACE = Face((10.0, 10.0, 80.0, 90.0), 0.9, POINTS)
@@ -21,8 +27,8 @@ FACE = Face((10.0, 10.0, 80.0, 90.0), 0.9, POINTS)
 
 def files(folder: Path, finder: Any = None, encoder: Any = None, kind: str = "sface") -> OperatorFaces:
     """Both models written and pinned; sound ones where none is given."""
-    found = kept(folder, "detector.onnx", detector() if finder is None else finder)
-    encoded = kept(folder, "embedder.onnx", embedder() if encoder is None else encoder)
+    found = write_model(folder, "detector.onnx", detector() if finder is None else finder)
+    encoded = write_model(folder, "embedder.onnx", embedder() if encoder is None else encoder)
     return OperatorFaces.model_validate(
         {
             "detector": found.model_dump(),
@@ -60,7 +66,7 @@ async def test_a_red_square_is_the_face_this_detector_knows(tmp_path: Path) -> N
     assert face.score == pytest.approx(1.0)
 
 
-async def test_a_large_picture_is_shrunk_and_its_faces_told_in_its_own_pixels(tmp_path: Path) -> None:
+async def test_a_large_picture_is_shrunk_and_its_faces_reported_in_its_own_pixels(tmp_path: Path) -> None:
     pixels = np.kron(painted((255, 0, 0)).pixels, np.ones((4, 4, 1), np.uint8))
     (face,) = await built(tmp_path).find(Picture(pixels))
 
@@ -116,9 +122,9 @@ BROKEN_EMBEDDERS: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.parametrize("way", BROKEN_EMBEDDERS)
 def test_a_broken_embedder_refuses_the_start(tmp_path: Path, way: str) -> None:
-    made, told = BROKEN_EMBEDDERS[way]
+    made, answer = BROKEN_EMBEDDERS[way]
 
-    with pytest.raises(ModelUnusable, match=told):
+    with pytest.raises(ModelUnusable, match=answer):
         files(tmp_path, encoder=made()).load()
 
 
@@ -135,9 +141,9 @@ BROKEN_DETECTORS: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.parametrize("way", BROKEN_DETECTORS)
 def test_a_broken_detector_refuses_the_start(tmp_path: Path, way: str) -> None:
-    made, told = BROKEN_DETECTORS[way]
+    made, answer = BROKEN_DETECTORS[way]
 
-    with pytest.raises(ModelUnusable, match=told):
+    with pytest.raises(ModelUnusable, match=answer):
         files(tmp_path, finder=made()).load()
 
 
@@ -186,4 +192,4 @@ def test_thresholds_must_be_in_order() -> None:
 def test_weights_inside_the_file_are_not_taken_for_weights_elsewhere(
     tmp_path: Path, made: Callable[[], Any]
 ) -> None:
-    kept(tmp_path, "sound.onnx", made()).open()
+    write_model(tmp_path, "sound.onnx", made()).open()

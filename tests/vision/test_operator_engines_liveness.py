@@ -17,7 +17,7 @@ from app.vision.liveness import (
 )
 from app.vision.models import ModelFile, ModelUnusable
 from streams.vision_ports import Face, Picture
-from tests.vision.onnx_models import embedder, in_half_precision, kept, liveness
+from tests.vision.onnx_models import embedder, in_half_precision, liveness, write_model
 
 FACE = Face((40.0, 40.0, 80.0, 80.0), 1.0, ())
 
@@ -25,8 +25,8 @@ FACE = Face((40.0, 40.0, 80.0, 80.0), 1.0, ())
 def files(folder: Path, narrow: Any = None, wide: Any = None) -> LivenessFiles:
     """Both nets written and pinned; sound ones where none is given."""
     return LivenessFiles(
-        narrow=kept(folder, "narrow.onnx", liveness() if narrow is None else narrow),
-        wide=kept(folder, "wide.onnx", liveness() if wide is None else wide),
+        narrow=write_model(folder, "narrow.onnx", liveness() if narrow is None else narrow),
+        wide=write_model(folder, "wide.onnx", liveness() if wide is None else wide),
     )
 
 
@@ -128,9 +128,9 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
 @pytest.mark.parametrize("net", ["narrow", "wide"])
 @pytest.mark.parametrize("way", BROKEN)
 def test_a_broken_net_refuses_the_start(tmp_path: Path, net: str, way: str) -> None:
-    made, told = BROKEN[way]
+    made, answer = BROKEN[way]
 
-    with pytest.raises(ModelUnusable, match=told):
+    with pytest.raises(ModelUnusable, match=answer):
         build_liveness_engine(files(tmp_path, **{net: made()}), YUNET_BOX)
 
 

@@ -209,7 +209,7 @@ async def test_s42_a_job_whose_child_dies_twice_has_failed(
     """Every child is killed while it works; the third try never comes."""
     forker, born = shared_forker(), []
 
-    def doomed() -> Child:
+    def crashing() -> Child:
         child = Forker.fork(forker)
         born.append(child.pid)
         asyncio.run_coroutine_threadsafe(kill(child.pid), loop)
@@ -220,7 +220,7 @@ async def test_s42_a_job_whose_child_dies_twice_has_failed(
         os.kill(pid, signal.SIGKILL)
 
     loop = asyncio.get_running_loop()
-    monkeypatch.setattr(forker, "fork", doomed)
+    monkeypatch.setattr(forker, "fork", crashing)
     (pid,) = await pids(single)
     many = [png(5000, 5000)] * 60  # more than a child has done before it is killed, on any machine
     long = replace(jobs.EXAMINE, cpu_s=60)
@@ -368,7 +368,7 @@ def test_children_ask_the_kernel_for_large_pages() -> None:
     assert b"GLIBC_TUNABLES=glibc.malloc.hugetlb=1" in environment
 
 
-async def test_s42_children_that_cannot_be_made_are_told(
+async def test_s42_children_that_cannot_be_made_are_reported(
     single: VisionPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The address space left is too small for a child to be born."""

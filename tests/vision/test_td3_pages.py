@@ -73,11 +73,11 @@ def test_no_wrong_second_line_is_believed(pages: list[Page]) -> None:
 def test_no_wrong_name_counts_as_read_as_a_whole(pages: list[Page]) -> None:
     """Names carry no check digit: a line whose issuer makes no sense keeps the page from being EXTRACTED."""
     extracted = [page for page in pages if page.reading.status is ExtractionStatus.EXTRACTED]
-    told = [(page.reading.fields["surname"], page.holder.surname) for page in extracted]
-    assert [(read, true) for read, true in told if read != true] == []
+    results = [(page.reading.fields["surname"], page.holder.surname) for page in extracted]
+    assert [(read, true) for read, true in results if read != true] == []
 
 
-def test_the_turn_of_the_page_is_told(pages: list[Page]) -> None:
+def test_the_turn_of_the_page_is_reported(pages: list[Page]) -> None:
     turns = {"on its left side": 90, "on its head": 180, "on its right side": 270}
     believed = [page for page in pages if page.believed]
     assert {(page.how, page.reading.turn) for page in believed} == {
@@ -86,5 +86,5 @@ def test_the_turn_of_the_page_is_told(pages: list[Page]) -> None:
 
 
 def exact(page: Page) -> bool:
-    """Tell whether the second line was read as it was drawn."""
+    """Return whether the second line was read as it was drawn."""
     return page.second == page.holder.lines()[1]

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing_extensions import override
 
 from schemas.ids import VerificationId
-from streams.verification.evaluation_attempts import Tries
+from streams.verification.evaluation_limits import EvaluationAttempts
 
 
-class FilesystemTries(Tries):
+class FilesystemTries(EvaluationAttempts):
     """One small file for each evaluation under way, in a folder of the worker's own."""
 
     def __init__(self, folder: Path) -> None:

@@ -23,7 +23,7 @@ from app.adapters.files.private_files import make_private
 from app.configuration.placeholders import fault_of_bytes
 from schemas.problems import VeristreamError
 from schemas.topics import Topic
-from streams.ports.errors import Damaged, KeyNotHeld
+from streams.ports.errors import Damaged, KeyUnavailable
 
 KEY_BYTES: Final = 32
 """AES-256 (NIST FIPS 197)."""
@@ -121,10 +121,10 @@ class SenderKey:
         """Return the 32-byte key for a purpose of the sender.
 
         Raises:
-            KeyNotHeld: It is a purpose of other processes.
+            KeyUnavailable: It is a purpose of other processes.
         """
         if label not in SENDER_LABELS:
-            raise KeyNotHeld(f"a sender holds no key for {label}")
+            raise KeyUnavailable(f"a sender holds no key for {label}")
         return _derived(self.secret, label)
 
 

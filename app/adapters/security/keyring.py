@@ -73,7 +73,7 @@ class KeyRing:
         self._kept: OrderedDict[tuple[TenantId, SubjectId], _Remembered] = OrderedDict()
 
     def _wrapping(self, subject_id: SubjectId) -> AESGCM:
-        """Return what wraps a holder's key; raises `KeyNotHeld` where this process may open none such."""
+        """Return what wraps a holder's key; raises `KeyUnavailable` where this process may open none such."""
         own = subject_id.startswith(ENDPOINT_HOLDER)
         purpose = Purpose.WEBHOOK_SECRETS if own else Purpose.KEY_WRAPPING
         wrapping = self._wrappings.get(purpose)

@@ -64,21 +64,21 @@ class Argon2Passwords(Passwords):
         return await self._run(self._hasher.hash, password_bytes(password))
 
     @override
-    async def verify(self, kept: str | None, password: str) -> bool:
-        genuine = await self._run(self._verify, kept or self._nobodys, password_bytes(password))
-        return genuine and kept is not None
+    async def verify(self, stored_hash: str | None, password: str) -> bool:
+        genuine = await self._run(self._verify, stored_hash or self._nobodys, password_bytes(password))
+        return genuine and stored_hash is not None
 
-    def _verify(self, kept: str, password: bytes) -> bool:
+    def _verify(self, stored_hash: str, password: bytes) -> bool:
         try:
-            return self._hasher.verify(kept, password)
+            return self._hasher.verify(stored_hash, password)
         except VerifyMismatchError:
             return False
         except (InvalidHashError, VerificationError) as error:
             raise Damaged("a password hash cannot be read") from error
 
     @override
-    def is_stale(self, kept: str) -> bool:
-        return self._hasher.check_needs_rehash(kept)
+    def is_stale(self, stored_hash: str) -> bool:
+        return self._hasher.check_needs_rehash(stored_hash)
 
     async def aclose(self) -> None:
         """Refuse new work and return when the running hashes have ended."""

@@ -152,7 +152,7 @@ def say_dead_letters(letters: Sequence[DeadLetter], *, as_json: bool) -> None:
         {
             "offset": letter.offset,
             "source": f"{letter.delivery.topic}/{letter.delivery.partition}@{letter.delivery.offset}",
-            "buried_at": letter.buried_at,
+            "buried_at": letter.written_at,
             "reason": letter.reason,
             "redriven": letter.redriven,
         }

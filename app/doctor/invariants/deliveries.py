@@ -11,7 +11,7 @@ from schemas.events import DecisionEvent
 from schemas.ids import TenantId
 from schemas.problems import NotFound
 from schemas.webhooks import EndpointHealth, StoredDelivery, StoredEndpoint
-from streams.invariants import webhooks
+from streams.invariants import publishing
 from streams.invariants.rules import Invariant
 from streams.ports.records import RecordKind
 from streams.ports.stores import Stores
@@ -53,7 +53,7 @@ async def _judge(held: Held, event: DecisionEvent, endpoints: Sequence[_InForce]
     for one in _concerned(event, endpoints, held.due_before):
         held.looked_at.update((Invariant.I4, Invariant.I6))
         stored = await _delivery(held.stores, event, one.endpoint)
-        held.violations += webhooks.judge_delivery(
+        held.violations += publishing.judge_delivery(
             event, one.endpoint, stored, held.due_before, failing=one.failing
         )
 
@@ -62,7 +62,7 @@ def _concerned(
     event: DecisionEvent, endpoints: Sequence[_InForce], due_before: datetime
 ) -> Iterator[_InForce]:
     for one in endpoints:
-        if webhooks.concerns(event, one.endpoint, one.since + MARGIN, due_before):
+        if publishing.concerns_endpoint(event, one.endpoint, one.since + MARGIN, due_before):
             yield one
 
 

@@ -18,7 +18,7 @@ from schemas.sessions import row_of
 from schemas.topics import TOPICS, Topic
 from schemas.verifications import StoredVerification
 from streams.audit.handler import verify_chain
-from streams.invariants import rules
+from streams.invariants import publishing, rules
 from streams.invariants.rules import Invariant, Violation
 from streams.ports.errors import Damaged, Erased
 from streams.ports.records import Position, Record, RecordKind
@@ -212,8 +212,8 @@ class Held:
             created_at = stored.verification.created_at
             if self.kept_since <= created_at <= self.due_before:
                 self.looked_at[Invariant.I4] += 1
-                self.violations += rules.judge_events(tenant_id, stored, told.events)
-        self.violations += rules.judge_repeats(told.events)
+                self.violations += publishing.judge_events(tenant_id, stored, told.events)
+        self.violations += publishing.judge_repeats(told.events)
         for verification_id, tenant_id in told.decided.items():
             if (tenant_id, verification_id) not in self.decided and not await self._is_there(
                 tenant_id, verification_id

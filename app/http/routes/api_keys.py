@@ -26,7 +26,7 @@ from schemas.ids import KeyId
 from schemas.members import PlainName
 from schemas.people import Permission
 from schemas.problems import ProblemCode
-from streams.tenants.api_keys import LONGEST_OVERLAP, KeyWish, MadeKey, position_of, show_key
+from streams.tenants.api_keys import LONGEST_OVERLAP, MadeKey, NewKey, position_of, show_key
 from streams.tenants.handler import RequestName, RevokeKey
 
 PATH: Final = "/v1/control/api-keys"
@@ -86,10 +86,10 @@ class CreateKeyBody(Frozen):
     allowed_cidrs: Annotated[tuple[Network, ...], Field(max_length=50)] = ()
     """From where it may be used; empty: from anywhere."""
 
-    def wish(self) -> KeyWish:
+    def wish(self) -> NewKey:
         """Return what is asked for."""
         scopes, networks = tuple(dict.fromkeys(self.scopes)), tuple(dict.fromkeys(self.allowed_cidrs))
-        return KeyWish(self.name, self.livemode, scopes, self.expires_at, networks)
+        return NewKey(self.name, self.livemode, scopes, self.expires_at, networks)
 
 
 class RotateKeyBody(Frozen):

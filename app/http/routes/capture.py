@@ -18,20 +18,17 @@ from app.intake.capture import arrived
 from app.intake.images import ReceivedImage, unpack_one
 from schemas.audit import AuditAction
 from schemas.base import Frozen
+from schemas.captures import CaptureResult, CaptureSeen, CaptureView, NoticeShown
 from schemas.enums import EvidenceKind, SessionStatus
 from schemas.ids import TenantId, VerificationId
 from schemas.people import SentActor
 from schemas.problems import NotFound, ProblemCode, Refused
 from schemas.reasons import ReasonCode
 from schemas.sessions import (
+    AddCapture,
     Captured,
-    CaptureResult,
-    CaptureSeen,
-    CaptureView,
-    KeepCapture,
-    NoticeShown,
     SessionChanged,
-    SessionWish,
+    SessionCommandBase,
     StartSession,
     StoredSession,
     SubmitSession,
@@ -46,7 +43,7 @@ from streams.sessions import rules
 from streams.sessions.notices import Notice, notice_for, shown_notice
 from streams.tenants.settings import read_settings
 from streams.verification.records import submission_label
-from streams.verification.rules import tell
+from streams.verification.rules import to_reasons
 from streams.verification.sandbox import scenario_for
 
 PATH: Final = "/v1/capture"
@@ -122,7 +119,7 @@ class CaptureRoutes:
         rules.require_capturing(stored, what)  # before a body of megabytes is read
         image = await self._image(call)
         kept = await self.ports.capture.keep(page.tenant_id, stored, what, image)
-        wish = KeepCapture(
+        wish = AddCapture(
             tenant_id=page.tenant_id,
             session_id=page.session_id,
             actor=await self._actor(call),
@@ -207,7 +204,7 @@ class CaptureRoutes:
     async def _actor(self, call: Call) -> SentActor:
         return await seal_actor(self.ports.stores.vault, call.tenant_id, call.actor)
 
-    async def _ask(self, wish: SessionWish) -> SessionChanged:
+    async def _ask(self, wish: SessionCommandBase) -> SessionChanged:
         topic = Topic.SESSION_COMMANDS
         return await self.ports.gateway.ask(topic, wish.session_id, wish, SessionChanged, ANSWER_S)
 
@@ -227,7 +224,7 @@ def _view(stored: StoredSession, notice: Notice) -> CaptureView:
         consent=NoticeShown(notice_version=notice.version, text=notice.text, accepted_at=accepted_at),
         document=_captured(stored.document),
         selfie=_captured(stored.selfie),
-        retry_reasons=tell(stored.retry_reasons),
+        retry_reasons=to_reasons(stored.retry_reasons),
         attempts_left=rules.attempts_left(stored),
         expires_at=row.expires_at,
         locale=LOCALE,
@@ -242,7 +239,7 @@ def _captured(image: Captured | None) -> CaptureSeen | None:
 
 
 def _seen(reasons: Sequence[ReasonCode]) -> CaptureSeen:
-    return CaptureSeen(accepted=not reasons, reasons=tell(reasons))
+    return CaptureSeen(accepted=not reasons, reasons=to_reasons(reasons))
 
 
 def _answered(value: Frozen, status: HTTPStatus = HTTPStatus.OK) -> web.Response:

@@ -6,8 +6,9 @@ from app.http.ports import FrontPorts, FrontSettings
 from app.http.routes.control_mfa import FactorRoutes, factor_endpoints
 from app.http.routes.control_password import PasswordRoutes, password_endpoints
 from app.http.routes.control_sessions import SessionRoutes, session_endpoints
+from streams.sign_in.attempt_limits import SignInLimits
 from streams.sign_in.passwords import ChangePassword, ResetPassword
-from streams.sign_in.sign_in import SignIn, SignInLimits
+from streams.sign_in.sign_in import SignIn
 
 
 def sign_in_endpoints(ports: FrontPorts, bodies: BodyReader, settings: FrontSettings) -> tuple[Endpoint, ...]:

@@ -31,7 +31,7 @@ from schemas.sign_in import (
 )
 from schemas.texts import TextForm
 from streams.sign_in import second_factor
-from streams.sign_in.factor_check import Presented, meet
+from streams.sign_in.factor_check import Presented, verify_factor
 
 PATH: Final = "/v1/control/mfa"
 VERIFY: Final = f"{PATH}/verify"
@@ -89,7 +89,7 @@ class FactorRoutes:
         """Meet the factor."""
         body = await self.bodies.read(call, VerifyBody)
         with counted(call, self.ports):
-            met = await meet(self.ports.people, call.person, body.presented(), call.actor)
+            met = await verify_factor(self.ports.people, call.person, body.presented(), call.actor)
         response = set_cookie(json_answer(met.answer.to_bytes()), met.cookie, self.base_url)
         return add_device_cookie(response, met.device, self.base_url)
 

@@ -12,11 +12,11 @@ from app.http.filters import modes
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer
 from schemas.audit import AuditAction, AuditEvent
-from schemas.decisions import Decision
 from schemas.enums import Scope
 from schemas.ids import EvidenceId, derive_id, encode_id
 from schemas.people import Permission
 from schemas.problems import NotFound
+from schemas.reviews import Decision
 from schemas.verifications import StoredVerification
 from streams.audit.rows import act, write_row
 from streams.ports.records import RecordKind

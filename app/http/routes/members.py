@@ -25,7 +25,7 @@ from schemas.problems import ProblemCode
 from streams.ports.records import Position, Record, RecordKind
 from streams.reviewers.invitations import Invitation, NewMember, invite
 from streams.reviewers.member_changes import (
-    MemberWish,
+    MemberChanges,
     change_member,
     require_may_make,
     show_member,
@@ -115,7 +115,7 @@ class MemberRoutes:
     async def change(self, call: Call) -> web.Response:
         """Give a member another role, suspend it, or let it in again."""
         body = await self.bodies.read(call, ChangeMemberBody)
-        wish = MemberWish(body.role, body.active)
+        wish = MemberChanges(body.role, body.active)
         changed = await change_member(self.ports.people, call.person, _member_of(call), wish, call.actor)
         return json_answer(self._shown(changed))
 

@@ -24,18 +24,17 @@ from schemas.ids import SubjectId
 from schemas.people import Permission
 from schemas.problems import FieldProblem, ProblemCode
 from schemas.tenant_settings import (
-    MOST_HELD,
+    MAX_LEGAL_HOLDS,
     DuplicateFaces,
     FourEyes,
-    KeptDays,
     MinimumAge,
+    RetentionDays,
     TenantRateLimits,
     TenantSettings,
 )
 from schemas.verifications import SUBJECT_PATTERN
 from streams.ports.errors import Conflict
-from streams.tenants.settings import KeptSettings, load_settings
-from streams.tenants.settings_changes import ChangeSettings, SettingsWish
+from streams.tenants.settings import ChangeSettings, SettingsChanges, VersionedSettings, load_settings
 from streams.verification.policy import VerificationPolicy
 from streams.verification.policy_lookup import with_choice
 
@@ -86,9 +85,9 @@ Quota = Annotated[int, Field(strict=True, ge=1)]
 class ChangeRetentionBody(Frozen):
     """What changes about retention; a field that is left out stays."""
 
-    biometric_days: KeptDays | None = None
-    document_days: KeptDays | None = None
-    legal_hold: Annotated[tuple[HeldSubject, ...], Field(max_length=MOST_HELD)] | None = None
+    biometric_days: RetentionDays | None = None
+    document_days: RetentionDays | None = None
+    legal_hold: Annotated[tuple[HeldSubject, ...], Field(max_length=MAX_LEGAL_HOLDS)] | None = None
     """The whole list: who is not in it is released."""
 
     @field_validator("*", mode="before")
@@ -132,13 +131,13 @@ class ChangeSettingsBody(Frozen):
     def _not_null(cls, value: object) -> object:
         return _given(value)
 
-    def wish(self) -> SettingsWish:
+    def wish(self) -> SettingsChanges:
         """Return what is asked for."""
         policy = self.verification_policy
         named = {} if policy is None else {name: getattr(policy, name) for name in policy.model_fields_set}
         retention = {} if self.retention is None else self.retention.named()
         limits = {} if self.rate_limits is None else self.rate_limits.named()
-        return SettingsWish(self.four_eyes, self.require_evidence_view, named, retention, limits)
+        return SettingsChanges(self.four_eyes, self.require_evidence_view, named, retention, limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +186,7 @@ class SettingsRoutes:
         if errors:
             raise refused_fields(errors)
 
-    def _answered(self, kept: KeptSettings) -> web.Response:
+    def _answered(self, kept: VersionedSettings) -> web.Response:
         """Answer with the limits that hold, the tenant's own or the deployment's."""
         holding = TenantRateLimits(**self.limits.effective(kept.settings.rate_limits))
         shown = kept.settings.model_copy(update={"rate_limits": holding})

@@ -1,1 +1,1 @@
-"""Recognised text in, fields out: each reader knows one class of documents, and no reader sees a pixel."""
+"""Readers of recognised text, one for each document class; none of them uses pixels."""

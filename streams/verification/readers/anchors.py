@@ -100,7 +100,7 @@ def _blurred(text: str) -> str:
 
 @cache
 def _pieces(keyword: str) -> tuple[str, ...]:
-    """Part a keyword so that one part stands in every text `begins_with` takes for it; quickly asked."""
+    """Return parts of a keyword of which each text that `begins_with` accepts contains one; a fast filter."""
     slips = len(keyword) // _SLIP_LETTERS
     size = -(-len(keyword) // (slips + 1))
     return tuple(keyword[start : start + size] for start in range(0, len(keyword), size))
@@ -122,7 +122,7 @@ def _beside(
 
 
 def _cells(line: Placed, labels: LabelWords) -> list[Placed]:
-    """Part a line before a second label, where a recogniser ran two cells of a table together."""
+    """Part a line before a second label, where a recogniser joined two cells of a table."""
     head, colon, _ = line.text.rpartition(":")
     words = head.split(" ")
     for count in (1, 2):
@@ -139,7 +139,7 @@ def _cells(line: Placed, labels: LabelWords) -> list[Placed]:
 
 
 def stands_below(label: Placed, line: Placed) -> bool:
-    """Tell whether a line may be the value of a label above it."""
+    """Return whether a line may be the value of a label above it."""
     down = line.middle - label.middle
     return (
         0.5 * label.height < down < _BELOW_MAX * label.height
@@ -148,7 +148,7 @@ def stands_below(label: Placed, line: Placed) -> bool:
 
 
 def stands_right(label: Placed, line: Placed) -> bool:
-    """Tell whether a line may be the value of a label to its left."""
+    """Return whether a line may be the value of a label to its left."""
     return (
         share_row(label, line)
         and line.left > label.left + 0.5 * label.width

@@ -42,5 +42,5 @@ def country(code: str) -> str:
 
 
 def is_known(code: str) -> bool:
-    """Tell whether a code may stand in a machine-readable zone; unknown ones are unusual, not impossible."""
+    """Return whether a code is known for machine-readable zones; unknown ones are not impossible."""
     return code in ALPHA_2 or code in WITHOUT_ISO

@@ -57,7 +57,7 @@ def expiry_date(digits: str) -> date | None:
 
 
 def has_unknown_part(digits: str) -> bool:
-    """Tell whether month or day of a birth date is given as unknown: `<<` or 00 (part 3 section 4.8)."""
+    """Return whether month or day of a birth date is given as unknown: `<<` or 00 (part 3 section 4.8)."""
     return "<" in digits or digits[2:4] == "00" or digits[4:6] == "00"
 
 

@@ -33,7 +33,7 @@ def facing(quad: Quad, turn: Turn) -> Quad:
 
 
 def is_lengthwise(quad: Quad, turn: Turn) -> bool:
-    """Tell whether the line runs from left to right, rather than downwards, on the turned page."""
+    """Return whether the line runs from left to right, rather than downwards, on the turned page."""
     turned = facing(quad, turn)
     return length(turned) >= height(turned)
 
@@ -143,7 +143,7 @@ def turn_back(quad: Quad, page: TextPage) -> Quad:
 
 
 def share_row(one: Placed, other: Placed) -> bool:
-    """Tell whether two lines stand side by side."""
+    """Return whether two lines stand side by side."""
     return abs(one.middle - other.middle) < 0.5 * min(one.height, other.height)
 
 

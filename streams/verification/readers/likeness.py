@@ -52,7 +52,7 @@ def distance(one: str, other: str) -> int:
 
 
 def begins_with(text: str, keyword: str) -> bool:
-    """Tell whether a compact text begins with a keyword, one slip allowed for each six letters of it."""
+    """Return whether a compact text begins with a keyword, one slip allowed for each six letters of it."""
     long = len(keyword)
     beginnings = {text[:end] for end in (long - 1, long, long + 1)}  # a letter may be lost or added
     return any(distance(beginning, keyword) <= long // 6 for beginning in beginnings)

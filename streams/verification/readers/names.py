@@ -63,7 +63,7 @@ def in_latin(name: str) -> str:
 
 
 def is_cut_from(name: tuple[str, ...], whole: tuple[str, ...]) -> bool:
-    """Tell whether a name is another cut at its end, words before it shortened to three letters at most.
+    """Return whether a name is another cut at its end, words before it shortened to three letters at most.
 
     Part 4 section 4.2.3 lets issuers choose; a longer word that differs is another name.
     """

@@ -1,4 +1,4 @@
-"""Reads the two current paper forms of Nigeria's NIN slip: recognised lines to fields.
+"""Read the two current paper forms of Nigeria's NIN slip: recognised lines to fields.
 
 The long slip is a table of labelled cells; the improved slip is a card with a QR code and the number in
 groups of 4, 3 and 4 digits. No check digit is published for the number, so nothing here proves it.
@@ -62,23 +62,23 @@ class SlipForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SlipReading:
-    """What a slip says. Personal parts never show in its representation."""
+    """The fields of a slip. Personal parts are not in its representation."""
 
     status: ExtractionStatus
     """EXTRACTED, PARTIAL or FAILED, by `REQUIRED` and `ENOUGH`."""
     form: SlipForm
     fields: Mapping[str, Any] = field(repr=False)
-    """By the keys of G11; no dates. A field that cannot be told is left out."""
+    """By the keys of G11; no dates. A field that was not read is left out."""
     confidence: Mapping[str, float]
-    """Of each field, 0-1; `document_number` speaks of `number`."""
+    """Of each field, 0-1; `document_number` is that of `number`."""
     number: str | None = field(repr=False)
     """The eleven digits; None when none or several different ones were read."""
     ambiguous: bool
-    """Whether several different numbers were read: a question for a person, not a guess."""
+    """Whether several different numbers were read, which needs a review."""
     birth: date | None = field(repr=False)
-    """As the card prints it; kept for comparing, not a field of G11."""
+    """As printed on the card; for comparison only, not a field of G11."""
     lines: Mapping[str, tuple[Placed, ...]] = field(default_factory=dict, repr=False)
-    """Where each field stands on the page; `document_number` speaks of `number`."""
+    """Where each field stands on the page; `document_number` is that of `number`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +128,11 @@ def number_row(page: TextPage) -> Quad | None:
 
 
 def compare_codes(number: str | None, codes: Sequence[str]) -> Agreement:
-    """Say how the QR codes speak of the printed number; a code without eleven digits says nothing."""
-    told = {run for code in codes for run in re.findall(rf"(?<!\d)\d{{{DIGITS}}}(?!\d)", code)}
-    if number is None or not told:
+    """Return how the QR codes agree with the printed number; codes without eleven digits are ignored."""
+    found = {run for code in codes for run in re.findall(rf"(?<!\d)\d{{{DIGITS}}}(?!\d)", code)}
+    if number is None or not found:
         return Agreement.NOT_FOUND
-    return Agreement.MATCH if number in told else Agreement.MISMATCH
+    return Agreement.MATCH if number in found else Agreement.MISMATCH
 
 
 def _is_slip(lines: Sequence[Placed]) -> bool:
@@ -162,9 +162,9 @@ def _fields(
     if parts:
         texts["full_name"] = " ".join(text for text, _ in parts), min(score for _, score in parts)
     texts["issuing_state"] = "NG", 1.0
-    told = {name: (text, score) for name, (text, score) in texts.items() if text}
-    return {name: text for name, (text, _) in told.items()}, {
-        name: round(score, 4) for name, (_, score) in told.items()
+    found = {name: (text, score) for name, (text, score) in texts.items() if text}
+    return {name: text for name, (text, _) in found.items()}, {
+        name: round(score, 4) for name, (_, score) in found.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""Says where on the picture each field was read: lines of text to places on the upright picture."""
+"""Compute where each field was read: from lines of text to places on the upright picture."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Chooses the lines of a passport's page that may print a compared field, by place and shape alone.
+"""Choose the lines of a passport's page that may print a compared field, by place and shape alone.
 
 Nothing is recognised here. A value is about as long as its text, stands nearer to its label above it than
 that label to anything else, and most states follow the order of ICAO Doc 9303 part 3 section 3: the number at
@@ -24,8 +24,8 @@ _WORST: Final = 3
 """Steps from which a line is not the text."""
 _SINGLE: Final = 1.6
 """Width over height up to which a line may be a single letter."""
-_TELLING: Final = 5
-"""Letters from which a line tells how wide its letters are."""
+_MIN_WIDTH_CHARS: Final = 5
+"""Letters a line needs for its letters' width to be measured."""
 _LAST: Final = frozenset({"expiry_date", "sex"})
 """Fields that stand behind others of like shape: the date of issue, the type of the document."""
 
@@ -91,7 +91,7 @@ def candidates(
 
 def width_of(lines: Sequence[Placed]) -> float | None:
     """Return how wide a letter of the lines that were read is, None when too few were."""
-    widths = [line.width / len(line.text) for line in lines if len(line.text) >= _TELLING]
+    widths = [line.width / len(line.text) for line in lines if len(line.text) >= _MIN_WIDTH_CHARS]
     return median(widths) if widths else None
 
 

@@ -1,6 +1,6 @@
-"""Tells which lines of a passport's page print the compared fields, to read few lines and to show them.
+"""Find the lines of a passport's page that print the compared fields.
 
-`visual_zone` says how the print agrees; this says where it stands.
+`visual_zone` compares the print; this module locates it.
 """
 
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ _USUAL_DATE: Final = len("12 AUG 1974")
 
 
 def letters(zone: Td3Reading) -> dict[str, int]:
-    """Return how many letters the print of each compared field has that the zone tells, a date's roughly."""
-    told = {
+    """Return the number of printed letters of each compared field by the zone, roughly for dates."""
+    counts = {
         "document_number": len(zone.number or ""),
         "surname": len(zone.fields.get("surname", "")),
         "given_names": len(zone.fields.get("given_names", "")),
@@ -26,7 +26,7 @@ def letters(zone: Td3Reading) -> dict[str, int]:
         "expiry_date": _USUAL_DATE if zone.expires else 0,
         "sex": len(zone.fields.get("sex", "")),
     }
-    return {name: count for name, count in told.items() if count}
+    return {name: count for name, count in counts.items() if count}
 
 
 def at_labels(page: TextPage) -> Mapping[str, Value]:
@@ -35,7 +35,7 @@ def at_labels(page: TextPage) -> Mapping[str, Value]:
 
 
 def lines_of(page: TextPage, zone: Td3Reading) -> dict[str, tuple[Placed, ...]]:
-    """Return the line of each compared field: the one at its label, or one that says what the zone says."""
+    """Return the line of each compared field: the one at its label, or one equal to the zone."""
     labelled, placed = at_labels(page), levelled(page)
     found: dict[str, tuple[Placed, ...]] = {}
     for name in letters(zone):
@@ -48,7 +48,7 @@ def lines_of(page: TextPage, zone: Td3Reading) -> dict[str, tuple[Placed, ...]]:
 
 
 def says(name: str, line: TextLine, page: TextPage, zone: Td3Reading) -> bool:
-    """Tell whether a line says by itself what the zone says; of the sex, whether it is a letter for one."""
+    """Return whether a line alone equals the zone's value; for the sex, whether it is one of its letters."""
     if name == "sex":
         return line.text.strip().upper()[:1] == zone.fields.get("sex")
     alone = TextPage((line,), page.width, page.height, page.turn)
@@ -56,6 +56,6 @@ def says(name: str, line: TextLine, page: TextPage, zone: Td3Reading) -> bool:
 
 
 def agrees(page: TextPage, zone: Td3Reading) -> bool:
-    """Tell whether every field that the zone tells stands on the page at its label and agrees."""
+    """Return whether every field of the zone is on the page at its label and agrees."""
     labelled, agreement = at_labels(page), visual_zone.compare(page, zone)
     return all(name in labelled and agreement[name] is Agreement.MATCH for name in letters(zone))

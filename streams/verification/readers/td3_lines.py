@@ -47,7 +47,7 @@ def check_digit(text: str) -> str:
 
 
 def verify(second: str) -> dict[str, bool]:
-    """Tell of each check digit of a second line of 44 characters whether it holds.
+    """Return for each check digit of a second line of 44 characters whether it holds.
 
     The personal number's may be `<` when that field is empty (part 4 section 4.2.2.2, position 43).
     """

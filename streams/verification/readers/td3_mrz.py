@@ -1,4 +1,4 @@
-"""Reads the machine-readable zone of a TD3 passport (ICAO Doc 9303 part 4): recognised lines to fields."""
+"""Read the machine-readable zone of a TD3 passport (ICAO Doc 9303 part 4): recognised lines to fields."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ _CHOSEN: Final = 0.45
 _BROKEN: Final = 0.3
 """Its check digit contradicts it."""
 DOUBTED: Final = 0.45
-"""A code no list knows, an expiry decades ahead, or a spelling that two readings tell differently."""
+"""An unknown code, an expiry decades ahead, or a spelling that differs between two readings."""
 _AHEAD_MAX: Final = 20
 """Years a document may be valid for; an expiry farther ahead is rather of the last century."""
 _CANDIDATES_MAX: Final = 12
@@ -63,15 +63,15 @@ _GAP_MIN, _GAP_MAX = 0.6, 4.0
 
 @dataclass(frozen=True, slots=True)
 class Td3Reading:
-    """What a machine-readable zone says. Personal parts never show in its representation."""
+    """The fields of a machine-readable zone. Personal parts are not in its representation."""
 
     status: ExtractionStatus
     """EXTRACTED, PARTIAL or FAILED, by `REQUIRED` and `ENOUGH`."""
     fields: Mapping[str, Any] = field(repr=False)
-    """By the keys of G11. A field that cannot be told is left out; `mrz_checks` holds six booleans: the
+    """By the keys of G11. A field that was not read is left out; `mrz_checks` holds six booleans: the
     five check digits, and `calendar`: both dates exist and the holder is born already."""
     confidence: Mapping[str, float]
-    """Of each field, 0-1; `document_number` speaks of `number`."""
+    """Of each field, 0-1; `document_number` is that of `number`."""
     number: str | None = field(repr=False)
     """The full document number without fillers."""
     birth: date | None = field(repr=False)
@@ -106,8 +106,8 @@ def read_td3(page: TextPage, today: date) -> Td3Reading | None:
 
 
 def _rank(reading: Td3Reading) -> tuple[int, bool, int, float]:
-    held = sum(reading.check_digits.values())
-    return held, bool(reading.lines[0]), -reading.repairs, sum(reading.confidence.values())
+    valid = sum(reading.check_digits.values())
+    return valid, bool(reading.lines[0]), -reading.repairs, sum(reading.confidence.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def _pairs(lines: Sequence[Placed]) -> Iterator[tuple[_First | None, _Second]]:
 
 
 def _is_above(upper: Placed, lower: Placed) -> bool:
-    """Tell whether a line stands directly above another of like size."""
+    """Return whether a line stands directly above another of like size."""
     tallest = max(upper.height, lower.height)
     if not tallest > 0:
         return False
@@ -172,15 +172,15 @@ def _interpret(first: _First | None, second: _Second, today: date) -> Td3Reading
         "personal_number_present": bool(text[OPTIONAL].strip(FILLER)),
         "mrz_checks": {**line.checks, "calendar": calendar},
     }
-    told = {name: value for name, value in fields.items() if value is not None}
-    confidence = _confidence(first, second, told, number)
+    known = {name: value for name, value in fields.items() if value is not None}
+    confidence = _confidence(first, second, known, number)
     if expires is not None and expires.year - today.year > _AHEAD_MAX:
         confidence["expiry_date"] = min(confidence["expiry_date"], DOUBTED)
     kinds = [repair.kind for repair in line.repairs]
     typed = kinds.count(RepairKind.ALPHABET)
     return Td3Reading(
         status=grade(confidence, REQUIRED),
-        fields=told,
+        fields=known,
         confidence=confidence,
         number=number,
         birth=birth,
@@ -195,7 +195,7 @@ def _interpret(first: _First | None, second: _Second, today: date) -> Td3Reading
 
 
 def _names(first: _First | None) -> Mapping[str, str | None]:
-    """Return what the first line tells (part 4 section 4.2.2.1); one name alone is the surname."""
+    """Return the fields of the first line (part 4 section 4.2.2.1); a single name is the surname."""
     if first is None:
         return {}
     surname, _, given = first.text[NAMES].strip(FILLER).partition(FILLER * 2)
@@ -210,7 +210,7 @@ def _names(first: _First | None) -> Mapping[str, str | None]:
 
 
 def _confidence(
-    first: _First | None, second: _Second, told: Mapping[str, Any], number: str | None
+    first: _First | None, second: _Second, known: Mapping[str, Any], number: str | None
 ) -> dict[str, float]:
     """Weigh each field: check digits prove some, the recogniser's own score must do for the others."""
     line = second.line
@@ -230,7 +230,7 @@ def _confidence(
     return {
         name: round(weight, 4)
         for name, weight in weights.items()
-        if name in told or (name == "document_number" and number)
+        if name in known or (name == "document_number" and number)
     }
 
 

@@ -1,4 +1,4 @@
-"""Where the lines of a machine-readable zone must stand when the detector lost them or cut them in pieces.
+"""Locate the lines of a machine-readable zone that the detector missed or split.
 
 Pure geometry on quads of one turn: each begins at its first letter.
 """
@@ -126,7 +126,7 @@ def _is_piece_above(axes: _Axes, quad: Quad, long: float, tall: float) -> bool:
 
 
 def _through(row: Sequence[Quad], axes: _Axes, reach: tuple[float, float]) -> Quad:
-    """Return one strip through the pieces of a row, as far along as told; it follows the row's own slope."""
+    """Return one strip through the pieces of a row, of the given length, along the row's own slope."""
     ordered = sorted(row, key=lambda quad: axes.across(_centre(quad)))
     one, other = _middle(ordered[0], 0, 3), _middle(ordered[-1], 1, 2)
     run = axes.across(other) - axes.across(one)

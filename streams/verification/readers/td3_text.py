@@ -1,4 +1,4 @@
-"""Recognised text to the lines of a TD3 zone: look-alikes, lengths and repairs, every one recorded.
+"""Convert recognised text to the lines of a TD3 zone; every correction is recorded.
 
 Only what the zone's own alphabet and check digits decide is put right (ICAO Doc 9303 part 4 section
 4.2.2 says which positions hold letters and which hold digits). A repair that is not the only possible
@@ -29,7 +29,7 @@ MAX_LENGTH: Final = LENGTH + 2
 MAX_SECOND_SLIP: Final = 2
 """Fillers of the second line that may be missing or extra; a TD2 line of 36 is thereby never one of 44."""
 MAX_SUBSTITUTIONS: Final = 2
-"""Characters the check digits may be asked to decide."""
+"""Largest number of characters that the check digits may decide."""
 
 _FILLERS: Final = str.maketrans(
     dict.fromkeys("\u304f\u3111\u3008\u27e8\u2039\uff1c\ufe64\u1438\u2264\u2220", FILLER)
@@ -182,6 +182,6 @@ def _repaired(line: SecondLine, text: str) -> SecondLine:
 
 
 def _is_plausible(text: str) -> bool:
-    """Tell whether digits stand where digits belong, fillers allowed: not just any text is a second line."""
+    """Return whether the digits' positions have digits or fillers, as a second line must."""
     right = sum(text[position].isdigit() or text[position] == FILLER for position in _DIGITS_AT)
     return right >= len(_DIGITS_AT) - 2 and text[SEX] in "MF<X" and text[0] != FILLER

@@ -1,7 +1,7 @@
-"""Lets the printed page of a passport bear witness on what check digits cannot prove.
+"""Use the printed page of a passport to resolve what check digits cannot prove.
 
 A check digit does not see an exchange of characters whose values are equal modulo 10 (G is 16, so G and 6;
-L and 1; S and 8), nor does a year of two digits tell its century. The page prints both in full.
+L and 1; S and 8), and a year of two digits has no century. The page prints both in full.
 """
 
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ CLEAR: Final = 0.93
 VERY_CLEAR: Final = 0.98
 """The same where a single letter makes the difference."""
 _SAME_TO_THE_EYE: Final = (frozenset("0O"), frozenset("1I"))
-"""Characters that many typefaces draw alike, so that a recogniser's choice between them says nothing."""
+"""Characters that many typefaces draw alike, so that a recogniser's choice between them is unreliable."""
 _BLIND: Final = frozenset("6G1L8S5FP")
-"""Characters with a look-alike that no check digit tells from them."""
+"""Characters with a look-alike of the same check digit value."""
 _LEGIBLE: Final = 0.97
 """Score of the second line from which its spelling is believed without the print."""
 _SLIPS_MAX: Final = 2
@@ -53,11 +53,11 @@ class Printed:
 
 
 class Spelt(Enum):
-    """How a printed number speaks of the zone's."""
+    """How a printed number agrees with the zone's."""
 
     SAME = auto()
     DOUBTFUL = auto()
-    """Check digits do not tell the two spellings apart, or a clear print stands against them."""
+    """The check digits allow both spellings, or a clear print contradicts them."""
     MISREAD = auto()
     """The check digits refute the print, which was not clearly read."""
     OTHER = auto()
@@ -82,14 +82,14 @@ def spelt(second: str, printed: Spelling) -> Spelt:
 
 
 def best_spelt(second: str, spellings: Sequence[Spelling]) -> Spelt | None:
-    """Return what the most legible print that speaks of the number says of it: SAME, DOUBTFUL or nothing."""
+    """Return the agreement of the most legible print of the number: SAME, DOUBTFUL or None."""
     said = ((spelling.score, spelt(second, spelling)) for spelling in spellings)
     speaking = [pair for pair in said if pair[1] in (Spelt.SAME, Spelt.DOUBTFUL)]
     return max(speaking, key=lambda pair: pair[0])[1] if speaking else None
 
 
 def settle(zone: Td3Reading, printed: Printed, today: date) -> Td3Reading:
-    """Return the reading with what the page decides: the spelling of the number, and the centuries."""
+    """Return the reading with the number's spelling and the centuries taken from the page."""
     completed = _completed(zone, printed.numbers)
     if not completed.holds:
         return zone
@@ -97,7 +97,7 @@ def settle(zone: Td3Reading, printed: Printed, today: date) -> Td3Reading:
 
 
 def could_be_settled(zone: Td3Reading) -> bool:
-    """Tell whether the print may still decide: the zone holds, or nothing but its number is in the way."""
+    """Return whether the print may still decide: the zone holds, or nothing but its number is in the way."""
     return all(
         holds for name, holds in zone.check_digits.items() if name not in ("document_number", "composite")
     )
@@ -115,7 +115,7 @@ def _is_alike(part: str, number: str) -> bool:
 
 
 def _is_slip(pair: set[str]) -> bool:
-    """Tell whether two characters look alike, or are the same to a check digit."""
+    """Return whether two characters look alike, or are the same to a check digit."""
     return len(set(map(fold, pair))) == 1 or len({VALUE_OF.get(one, -1) % 10 for one in pair}) == 1
 
 
@@ -124,14 +124,14 @@ def _with_number(second: str, number: str) -> str:
 
 
 def _holds(second: str) -> bool:
-    """Tell whether all check digits hold; a text outside the zone's alphabet makes none hold."""
+    """Return whether all check digits hold; a text outside the zone's alphabet makes none hold."""
     return all(character in VALUE_OF for character in second) and all(verify(second).values())
 
 
 def _completed(zone: Td3Reading, spellings: Sequence[Spelling]) -> Td3Reading:
     """Take the printed spelling where exactly one makes all check digits hold and the zone's does not.
 
-    Only look-alikes may differ: a number that reads otherwise contradicts the zone and mends nothing.
+    Only look-alikes may differ: a number that reads otherwise contradicts the zone and corrects nothing.
     """
     second = zone.lines[1]
     if zone.holds or not zone.number:
@@ -159,7 +159,7 @@ def _completed(zone: Td3Reading, spellings: Sequence[Spelling]) -> Td3Reading:
 
 
 def _spelt_out(zone: Td3Reading, spellings: Sequence[Spelling]) -> Td3Reading:
-    """Weigh the number by the best reading of the print that speaks of it."""
+    """Return the reading with the number's confidence adjusted by the best print of it."""
     second, number = zone.lines[1], zone.number
     if number is None:
         return zone
@@ -171,9 +171,9 @@ def _spelt_out(zone: Td3Reading, spellings: Sequence[Spelling]) -> Td3Reading:
 
 
 def _in_century(zone: Td3Reading, printed: Printed, today: date) -> Td3Reading:
-    """Let the page tell the century of a date, where it prints the same day of another one.
+    """Return the reading with a date's century from the page, where it prints the day in another century.
 
-    An earlier birth is told but left to a person, who may meet a minor with a year scratched out.
+    An earlier birth date is left to a review: a minor may have scratched out the year.
     """
     born = _same_day(zone.birth, printed.births)
     if born is not None and born <= today and today.year - born.year <= _AGE_MAX:

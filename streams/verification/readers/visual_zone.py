@@ -1,4 +1,4 @@
-"""Compares what a passport prints for the eye with its machine-readable zone; conservative in doubt.
+"""Compare the printed fields of a passport with its machine-readable zone; conservative in doubt.
 
 A checksum-valid zone outranks recognised print (G68): only a print that was clearly read and clearly says
 something else is a mismatch. What is blurred, lost or printed in an unknown way is not found, which says
@@ -70,7 +70,7 @@ _BESIDE_MIN, _BESIDE_MAX = 0.5, 2.2
 
 
 def compare(page: TextPage, zone: Td3Reading) -> Mapping[str, Agreement]:
-    """Say of document_number, surname, given_names, date_of_birth, expiry_date and sex how the print agrees.
+    """Return how the print agrees for document number, names, dates and sex.
 
     `page` holds every line of the page, turned as the zone was read.
     """
@@ -87,7 +87,7 @@ def compare(page: TextPage, zone: Td3Reading) -> Mapping[str, Agreement]:
 
 
 def witness(page: TextPage, zone: Td3Reading) -> Printed:
-    """Return what the page prints of what check digits do not prove, where it was clearly read."""
+    """Return the clearly read print of what check digits do not prove."""
     lines = _lines(page)
     at_labels = values(lines, LABELS, (Side.BELOW, Side.RIGHT))
     dates = {name: value for name, value in at_labels.items() if value.score >= CLEAR}
@@ -141,7 +141,7 @@ def _name(value: Value | None, lines: Sequence[Placed], zone: Td3Reading, key: s
 
 
 def _is_name(text: str, zone: Td3Reading, key: str) -> bool:
-    """Tell whether a print is the name, or the whole name, where line 1 is full with its end cut off."""
+    """Return whether a print is the name, or the whole name, where line 1 is full with its end cut off."""
     name, both = zone.fields[key], [zone.fields.get(one, "") for one in ("surname", "given_names")]
     if any(_unlikeness(text, one) == 0 for one in (name, " ".join(both), " ".join(reversed(both)))):
         return True

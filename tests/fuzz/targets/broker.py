@@ -4,6 +4,7 @@ import asyncio
 import atexit
 import struct
 import tempfile
+from contextlib import AbstractAsyncContextManager
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -56,8 +57,8 @@ class FakeTransport(asyncio.Transport):
 
 
 @cache
-def _running() -> tuple[asyncio.AbstractEventLoop, Guarded, object]:
-    """Start a broker at the first input; it ends with the process."""
+def _running() -> tuple[asyncio.AbstractEventLoop, Guarded, AbstractAsyncContextManager[Guarded]]:
+    """Start a broker at the first input; it ends with `close`, or with the process."""
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda _, context: _faults.append(repr(context)))
     folder = tempfile.TemporaryDirectory()
@@ -65,7 +66,16 @@ def _running() -> tuple[asyncio.AbstractEventLoop, Guarded, object]:
     opened = guarded_broker(Path(folder.name))
     guarded = loop.run_until_complete(opened.__aenter__())
     loop.run_until_complete(guarded.broker._topics.create(READABLE, 2, {}))
-    return loop, guarded, opened  # which ends the broker when nothing refers to it
+    return loop, guarded, opened
+
+
+def close() -> None:
+    """Stop the broker and its background tasks, if it was started."""
+    if _running.cache_info().currsize:
+        loop, _, opened = _running()
+        loop.run_until_complete(opened.__aexit__(None, None, None))
+        loop.close()
+        _running.cache_clear()
 
 
 _FRAMES = (*every_frame(), written(produce_request(READABLE, one(b"v"))), written(fetch_request(READABLE, 0)))

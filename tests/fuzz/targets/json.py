@@ -39,7 +39,7 @@ MODELS: Final[tuple[type[BaseModel], ...]] = (
 REPEATED: Final = b"\xf8"
 """Never part of UTF-8; what follows it is repeated often, so that long bodies are reached by short inputs."""
 
-_WISHES: Final = (
+_COMMANDS: Final = (
     (0, {"subject_id": "s", "document": {"image_base64": "AAAA", "type": "PASSPORT"},
          "selfie_image_base64": "AAAA", "declared": {"full_name": "A B", "date_of_birth": "1990-01-01"}}),
     (1, {"name": "Journey", "documents": ["PASSPORT"], "return_url": "https://shop.example/"}),
@@ -49,7 +49,7 @@ _WISHES: Final = (
 )  # fmt: skip
 
 SEEDS = (
-    *(bytes([number]) + json.dumps(wish).encode() for number, wish in _WISHES),
+    *(bytes([number]) + json.dumps(command).encode() for number, command in _COMMANDS),
     b"\0" + b'{"a":' * 40 + b"1" + b"}" * 40,
     b"\0" + b"[" * 2_000,
     b'\0{"a":1e400,"b":NaN,"c":"\\ud800","d":"\\u0000"}',

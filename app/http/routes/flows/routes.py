@@ -24,10 +24,10 @@ from schemas.flows import (
     EditFlow,
     Flow,
     FlowChanged,
+    FlowCommandBase,
     FlowDocumentSelection,
     FlowDraft,
     FlowRevision,
-    FlowWish,
     PublishFlow,
     StoredFlow,
 )
@@ -126,7 +126,7 @@ class FlowRoutes:
         """End the flow; once more changes nothing."""
         return await self._changed(call, ArchiveFlow)
 
-    async def _changed(self, call: Call, wish: type[FlowWish], **said: Any) -> web.Response:
+    async def _changed(self, call: Call, wish: type[FlowCommandBase], **said: Any) -> web.Response:
         flow_id = FlowId(call.path_value("flow_id"))
         common = {"actor": await self._actor(call), "requested_at": self.ports.clock()}
         await self._ask(wish(tenant_id=call.tenant_id, flow_id=flow_id, **common, **said))
@@ -181,7 +181,7 @@ class FlowRoutes:
     async def _get(self, call: Call, flow_id: FlowId) -> Record:
         return await self.ports.stores.records.get(call.tenant_id, RecordKind.FLOW, flow_id)
 
-    async def _ask(self, wish: FlowWish) -> FlowChanged:
+    async def _ask(self, wish: FlowCommandBase) -> FlowChanged:
         topic = Topic.FLOW_COMMANDS
         return await self.ports.gateway.ask(topic, wish.flow_id, wish, FlowChanged, ANSWER_S)
 

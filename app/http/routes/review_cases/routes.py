@@ -38,8 +38,8 @@ from schemas.problems import ProblemCode, Refused
 from schemas.reviews import (
     AssignCase,
     CaseChanged,
+    CaseCommandBase,
     CaseOutcome,
-    CaseWish,
     ClaimCase,
     ConcludeCase,
     EscalateCase,
@@ -205,7 +205,7 @@ class CaseRoutes:
         sealed = await self.texts.seal(call.tenant_id, _case(record).subject_id, written)
         return {"note_id": encode_id("nt", self.ports.fresh_uuid()), "sealed_text": sealed}
 
-    async def _changed(self, call: Call, wish: type[CaseWish], **said: Any) -> web.Response:
+    async def _changed(self, call: Call, wish: type[CaseCommandBase], **said: Any) -> web.Response:
         case_id = ReviewCaseId(call.path_value("review_case_id"))
         common = {
             "tenant_id": call.tenant_id,
@@ -217,7 +217,7 @@ class CaseRoutes:
         await self._ask(wish(**{**common, **said}))
         return json_answer(await self.texts.show(call.tenant_id, await self._get(call, case_id)))
 
-    async def _ask(self, wish: CaseWish) -> CaseChanged:
+    async def _ask(self, wish: CaseCommandBase) -> CaseChanged:
         topic = Topic.REVIEW_COMMANDS
         return await self.ports.gateway.ask(topic, wish.review_case_id, wish, CaseChanged, ANSWER_S)
 

@@ -22,8 +22,7 @@ from schemas.problems import NotFound
 from schemas.sessions import VerificationSession, row_of
 from schemas.verifications import SUBJECT_PATTERN
 from streams.ports.records import Record, RecordKind, Records
-from streams.verification.records import Index, by_mode, by_status
-from streams.verification.session_records import STATUS_OF, folded
+from streams.verification.records import STATUS_OF, Index, by_mode, by_status, folded
 
 PATH: Final = "/v1/control/verification-sessions"
 MAX_LIMIT: Final = 100

@@ -23,9 +23,9 @@ from schemas.sessions import (
     OpenedSession,
     OpenSession,
     SessionChanged,
+    SessionCommandBase,
     SessionDetail,
     SessionOpening,
-    SessionWish,
     StoredSession,
     row_of,
     stored_of,
@@ -167,7 +167,7 @@ class SessionRoutes:
     async def _get(self, call: Call, session_id: SessionId) -> Record:
         return await self.ports.stores.records.get(call.tenant_id, RecordKind.SESSION, session_id)
 
-    async def _ask(self, wish: SessionWish) -> SessionChanged:
+    async def _ask(self, wish: SessionCommandBase) -> SessionChanged:
         topic = Topic.SESSION_COMMANDS
         return await self.ports.gateway.ask(topic, wish.session_id, wish, SessionChanged, ANSWER_S)
 

@@ -21,7 +21,7 @@ from schemas.events import EventType
 from schemas.ids import EndpointId
 from schemas.problems import ProblemCode
 from schemas.webhooks import ANY_TYPE, Delivery, WebhookEndpoint
-from streams.webhooks.endpoint_rules import LONGEST_OVERLAP
+from streams.webhooks.rules import LONGEST_OVERLAP
 from streams.webhooks.signing import LONGEST_BYTES, SHORTEST_BYTES, secret_bytes
 
 MOST_TYPES: Final = 100

@@ -30,7 +30,7 @@ from schemas.problems import ProblemCode
 from schemas.webhooks import Delivery, DeliveryStatus, StoredDelivery
 from streams.ports.records import Position, Record
 from streams.tenants.handler import RequestName
-from streams.webhooks.deliveries import RangeWish, TenantDeliveries
+from streams.webhooks.deliveries import ReplaySelection, TenantDeliveries
 from streams.webhooks.endpoints import TenantEndpoints
 
 DELIVERY: Final = "/v1/webhooks/deliveries/{delivery_id}"
@@ -86,7 +86,7 @@ class DeliveryRoutes:
             call.tenant_id,
             endpoint_of(call),
             modes(call),
-            RangeWish(body.since, body.until, body.event_types),
+            ReplaySelection(body.since, body.until, body.event_types),
             RequestName(named.id, named.fingerprint),
             call.actor,
         )

@@ -39,7 +39,7 @@ from schemas.webhooks import StoredEndpoint, WebhookEndpoint
 from streams.ports.records import RecordKind
 from streams.reviewers.context import keyed_hash
 from streams.tenants.handler import RequestName
-from streams.webhooks.endpoints import EndpointWish, TenantEndpoints
+from streams.webhooks.endpoints import NewEndpoint, TenantEndpoints
 from streams.webhooks.records import mode_index
 
 PATH: Final = "/v1/webhooks/endpoints"
@@ -90,7 +90,7 @@ class EndpointRoutes:
         named = name_created(
             "whe", call, asked, self.ports.fresh_uuid, tenant_id=call.tenant_id, livemode=livemode
         )
-        wish = EndpointWish(body.url, body.event_types, secret, livemode, body.description)
+        wish = NewEndpoint(body.url, body.event_types, secret, livemode, body.description)
         request = RequestName(named.id, named.fingerprint)
         made = await self.endpoints.create(call.tenant_id, wish, request, call.actor)
         if made.replayed:

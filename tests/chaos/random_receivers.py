@@ -13,7 +13,7 @@ from standardwebhooks import WebhookVerificationError
 from schemas.events import DecisionEvent
 from tests.webhook_receiver import Hit, Receiver, hanging, resetting, saying
 
-MOODS: Final = {
+BEHAVIOURS: Final = {
     "takes": 60,
     "fails": 15,
     "resets": 9,
@@ -35,7 +35,7 @@ class Registered:
 
 
 @dataclass(slots=True)
-class Moody:
+class RandomReceivers:
     """What arrived at all endpoints, what was taken, and what should never have come."""
 
     chance: random.Random
@@ -51,7 +51,7 @@ class Moody:
     bodies: dict[tuple[str, str], set[bytes]] = field(default_factory=lambda: defaultdict(set))
     """By path and event id."""
     wrong: list[str] = field(default_factory=list)
-    moods: Counter[str] = field(default_factory=Counter)
+    behaviours: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         """Answer for the receiver."""
@@ -67,11 +67,11 @@ class Moody:
         self.rotated[path] = (time.time() + after_s, secret)
 
     async def answer(self, request: web.Request, hit: Hit) -> web.Response:
-        """Check the request, then do as the mood is."""
+        """Check the request, then do as the behaviour is."""
         self._check(hit)
-        mood = self.chance.choices(list(MOODS), weights=list(MOODS.values()))[0]
-        self.moods[mood] += 1
-        match mood:
+        behaviour = self.chance.choices(list(BEHAVIOURS), weights=list(BEHAVIOURS.values()))[0]
+        self.behaviours[behaviour] += 1
+        match behaviour:
             case "takes":
                 self.taken[hit.path].add(hit.event_id)
                 return await saying(self.chance.choice((200, 201, 204)))(request, hit)
@@ -90,7 +90,8 @@ class Moody:
     def say(self, dead: int) -> None:
         """Say what a run came to."""
         taken = sum(map(len, self.taken.values()))
-        said = f"requests {sum(self.moods.values())} {dict(self.moods)}; taken {taken}, dead letters {dead}"
+        counts = dict(self.behaviours)
+        said = f"requests {sum(counts.values())} {counts}; taken {taken}, dead letters {dead}"
         print(f"webhooks: {said}")  # noqa: T201 - what a run came to
 
     def _check(self, hit: Hit) -> None:

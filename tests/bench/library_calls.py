@@ -86,7 +86,7 @@ def _answer(found: Sequence[tuple["asyncio.Future[bytes | None]", bytes | None]]
             future.set_result(value)
 
 
-class Burden:
+class LibraryCalls:
     """The calls, where the service makes them."""
 
     def __init__(self, path: Path, producer: Any) -> None:
@@ -119,5 +119,5 @@ class Burden:
 
     async def of_the_answer(self, number: bytes) -> bytes:
         """Read the record back and write the answer from it."""
-        kept = await self._store.find(f"{number.decode()} row 0") or b""
-        return json.dumps(json.loads(kept)).encode()
+        stored = await self._store.find(f"{number.decode()} row 0") or b""
+        return json.dumps(json.loads(stored)).encode()

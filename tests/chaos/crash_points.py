@@ -23,7 +23,7 @@ from streams.runtime.producer import LogWriter, Outgoing
 class Point(StrEnum):
     """Where a worker ends, in the order of a command's life."""
 
-    EVIDENCE_KEPT = "evidence-kept"
+    EVIDENCE_STORED = "evidence-kept"
     """What the evaluation made is kept; nothing is committed."""
     RECORD_WRITTEN = "record-written"
     """The record is written, its audit rows are not: within SQLite's transaction, after Cassandra's LWT."""
@@ -42,10 +42,10 @@ class Point(StrEnum):
     BEFORE_SEAL = "before-seal"
     """The links are made, and not in the chain."""
     SEALED = "sealed"
-    """The links are in the chain; the wish to seal is not acknowledged."""
+    """The links are in the chain; the command to seal is not acknowledged."""
 
 
-class Doom:
+class Crash:
     """Ends the process with SIGKILL when it is met for the nth time."""
 
     def __init__(self, nth: int) -> None:
@@ -58,7 +58,7 @@ class Doom:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Stumble(Doom):
+class FailTimes(Crash):
     """Raises instead, the first times it is met: the errors in their order."""
 
     def __init__(self, *errors: Exception) -> None:
@@ -71,88 +71,88 @@ class Stumble(Doom):
             raise self._errors.pop(0)
 
 
-class DoomedPort:
-    """A port, one of whose methods meets the doom before or after it does its work."""
+class CrashingPort:
+    """A port, one of whose methods crashes before or after it does its work."""
 
-    def __init__(self, port: object, method: str, doom: Doom, *, before: bool = False) -> None:
-        self._port, self._method, self._doom, self._before = port, method, doom, before
+    def __init__(self, port: object, method: str, crash: Crash, *, before: bool = False) -> None:
+        self._port, self._method, self._crash, self._before = port, method, crash, before
 
     def __getattr__(self, name: str) -> Any:
         """Hand on what is asked of the port."""
         asked = getattr(self._port, name)
-        return self._doomed(asked) if name == self._method else asked
+        return self._crashing(asked) if name == self._method else asked
 
-    def _doomed(self, asked: Callable[..., Any]) -> Callable[..., Any]:
+    def _crashing(self, asked: Callable[..., Any]) -> Callable[..., Any]:
         async def ask(*arguments: object, **named: object) -> Any:
             if self._before:
-                self._doom.meet()
+                self._crash.meet()
             answer = await asked(*arguments, **named)
             if not self._before:
-                self._doom.meet()
+                self._crash.meet()
             return answer
 
         return ask
 
 
-class DoomedWriter:
-    """A writer that meets the doom before or after it writes to one topic."""
+class CrashingWriter:
+    """A writer that crashes before or after it writes to one topic."""
 
-    def __init__(self, writer: LogWriter, topic: Topic, doom: Doom, *, before: bool) -> None:
-        self._writer, self._topic, self._doom, self._before = writer, topic, doom, before
+    def __init__(self, writer: LogWriter, topic: Topic, crash: Crash, *, before: bool) -> None:
+        self._writer, self._topic, self._crash, self._before = writer, topic, crash, before
 
     async def write(self, *records: Outgoing) -> None:
         """Write, or die before or after it."""
         awaited = any(record.topic == self._topic for record in records)
         if awaited and self._before:
-            self._doom.meet()
+            self._crash.meet()
         await self._writer.write(*records)
         if awaited and not self._before:
-            self._doom.meet()
+            self._crash.meet()
 
 
-def doomed_writer(writer: LogWriter, point: Point, doom: Doom) -> LogWriter:
+def crashing_writer(writer: LogWriter, point: Point, crash: Crash) -> LogWriter:
     """Return the writer of a worker that ends at the point."""
     match point:
         case Point.BEFORE_PRODUCE | Point.PRODUCED:
             before = point is Point.BEFORE_PRODUCE
-            return cast("LogWriter", DoomedWriter(writer, Topic.DECISIONS, doom, before=before))
+            return cast("LogWriter", CrashingWriter(writer, Topic.DECISIONS, crash, before=before))
         case Point.ANSWERED:
-            return cast("LogWriter", DoomedWriter(writer, Topic.REPLIES, doom, before=False))
+            return cast("LogWriter", CrashingWriter(writer, Topic.REPLIES, crash, before=False))
         case _:
             return writer
 
 
-def doomed_stores(stores: Stores, point: Point, doom: Doom) -> Stores:
+def crashing_stores(stores: Stores, point: Point, crash: Crash) -> Stores:
     """Return the stores of a worker that ends at the point."""
     match point:
-        case Point.EVIDENCE_KEPT:
-            return replace(stores, evidence=_around(stores.evidence, "put", doom))
+        case Point.EVIDENCE_STORED:
+            return replace(stores, evidence=_around(stores.evidence, "put", crash))
         case Point.RECORD_WRITTEN | Point.BATCH_WRITTEN | Point.COMMITTED | Point.BEFORE_MARK:
-            return replace(stores, journal=_doomed_journal(stores.journal, point, doom))
+            return replace(stores, journal=_crashing_journal(stores.journal, point, crash))
         case Point.BEFORE_SEAL | Point.SEALED:
             before = point is Point.BEFORE_SEAL
-            return replace(stores, audit_log=_around(stores.audit_log, "seal", doom, before=before))
+            return replace(stores, audit_log=_around(stores.audit_log, "seal", crash, before=before))
         case _:
             return stores
 
 
-def _doomed_journal(journal: Journal, point: Point, doom: Doom) -> Any:
+def _crashing_journal(journal: Journal, point: Point, crash: Crash) -> Any:
     match point:
         case Point.COMMITTED:
-            return _around(journal, "commit", doom)
+            return _around(journal, "commit", crash)
         case Point.BEFORE_MARK:
-            return _around(journal, "mark_emitted", doom, before=True)
+            return _around(journal, "mark_emitted", crash, before=True)
         case _ if isinstance(cast("Any", journal).inner, CassandraJournal):
             inner: Any = cast("Any", journal).inner
             request = "lwt" if point is Point.RECORD_WRITTEN else "batch"
-            inner._session = DoomedPort(inner._session, request, doom)
+            inner._session = CrashingPort(inner._session, request, crash)
         case _:
-            _die_within_transactions(doom)
+            _die_within_transactions(crash)
     return journal
 
 
-def _around(port: object, method: str, doom: Doom, *, before: bool = False) -> Any:
-    return DoomedPort(port, method, doom, before=before)
+def _around(port: object, method: str, crash: Crash, *, before: bool = False) -> Any:
+    return CrashingPort(port, method, crash, before=before)
 
 
 CALLS: Final = (
@@ -170,20 +170,20 @@ CALLS: Final = (
 """Every call of a store that a worker makes on the way of a command that is decided."""
 
 
-def stumbling_stores(stores: Stores, *errors: Exception, calls: Sequence[tuple[str, str]] = CALLS) -> Stores:
+def failing_stores(stores: Stores, *errors: Exception, calls: Sequence[tuple[str, str]] = CALLS) -> Stores:
     """Return stores each of whose calls raises all the errors, one at a time, before it works."""
     for port, method in calls:
-        stumbling = DoomedPort(getattr(stores, port), method, Stumble(*errors), before=True)
-        stores = replace(stores, **{port: cast("Any", stumbling)})
+        failing = CrashingPort(getattr(stores, port), method, FailTimes(*errors), before=True)
+        stores = replace(stores, **{port: cast("Any", failing)})
     return stores
 
 
-def _die_within_transactions(doom: Doom) -> None:
+def _die_within_transactions(crash: Crash) -> None:
     module = cast("Any", sqlite_journal)
     append = module.append_audit
 
     def meet_and_append(connection: Any, rows: Sequence[Any]) -> None:
-        doom.meet()
+        crash.meet()
         append(connection, rows)
 
     module.append_audit = meet_and_append

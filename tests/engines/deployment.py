@@ -17,7 +17,7 @@ from tests.journeys.service import Role, Service, make_tenant, run_preloaded, st
 
 
 @dataclass(slots=True)
-class House:
+class Deployment:
     """Front and worker as processes with a folder each; they share a root key, evidence and two engines."""
 
     folder: Path
@@ -75,7 +75,7 @@ async def start_roles(folder: Path, given: dict[str, str]) -> tuple[Role, Role]:
 
 
 @asynccontextmanager
-async def open_house(folder: Path) -> AsyncIterator[House]:
+async def open_deployment(folder: Path) -> AsyncIterator[Deployment]:
     """Start the engines, migrate, make a tenant, start front and worker; end all of it."""
     async with AsyncExitStack() as stack:
         kafka, cassandra = KafkaServer(folder / "kafka"), CassandraServer(folder / "cassandra")
@@ -86,8 +86,8 @@ async def open_house(folder: Path) -> AsyncIterator[House]:
         tenant = await make_tenant(folder / "operator", given=given)
         front, worker = await start_roles(folder, given)
         service = Service(folder / "front", front.url, *tenant, client, front)
-        house = House(folder, kafka, cassandra, service, worker)
+        deployment = Deployment(folder, kafka, cassandra, service, worker)
         try:
-            yield house
+            yield deployment
         finally:
-            await house.aclose()
+            await deployment.aclose()

@@ -1,4 +1,4 @@
-"""The rules of the house hold: lint, form, types, and imports that point one way."""
+"""The rules hold: lint, form, types, and imports that point one way."""
 
 import ast
 import subprocess

@@ -40,13 +40,13 @@ async def test_every_beat_of_the_loop_is_measured() -> None:
             await asyncio.sleep(0)
 
 
-async def test_the_lag_of_agents_is_told_by_topic() -> None:
+async def test_the_lag_of_agents_is_reported_by_topic() -> None:
     registry = process_registry(Behind())
 
     assert registry.get_sample_value("veristream_agent_lag", {"topic": "idv.audit.v1"}) == 3
 
 
-async def test_what_a_part_says_of_itself_is_told_as_it_is_then() -> None:
+async def test_what_a_part_says_of_itself_is_reported_as_it_is_then() -> None:
     ends = {"delivered": 1}
     registry = process_registry(figures=[Figure("a_things_total", "Things.", "outcome", lambda: ends)])
     ends["delivered"] = 2
@@ -54,7 +54,7 @@ async def test_what_a_part_says_of_itself_is_told_as_it_is_then() -> None:
     assert registry.get_sample_value("a_things_total", {"outcome": "delivered"}) == 2
 
 
-async def test_how_long_jobs_took_is_told_as_a_histogram() -> None:
+async def test_how_long_jobs_took_is_reported_as_a_histogram() -> None:
     times = job_times()
     registry = process_registry(figures=[times])
     for seconds in (0.004, 0.03, 0.03, 99.0):
@@ -75,10 +75,10 @@ async def test_a_process_without_a_front_tells_how_it_is_on_loopback() -> None:
     registry = process_registry(Behind())
     async with serving_health(0, {"broker": down}, registry) as url, ClientSession() as client:
         async with client.get(f"{url}/livez") as live, client.get(f"{url}/readyz") as ready:
-            told = await ready.json()
+            answer = await ready.json()
         async with client.get(f"{url}/metrics") as metrics:
             counted = await metrics.text()
 
     assert (live.status, ready.status) == (200, 503)
-    assert told["dependencies"] == {"broker": {"status": "down", "cause": "connection refused"}}
+    assert answer["dependencies"] == {"broker": {"status": "down", "cause": "connection refused"}}
     assert 'veristream_agent_lag{topic="idv.audit.v1"} 3.0' in counted

@@ -26,7 +26,7 @@ def open_client() -> ClientSession:
     return ClientSession(timeout=ClientTimeout(total=300))
 
 
-class Crowd:
+class Load:
     """Posts every command once under its own key, and remembers each answer."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Crowd:
             return answer.status, await answer.json(content_type=None)
 
     def subject(self, number: int) -> str:
-        """The subject of a command, which asks the sandbox for the crowd's scenario."""
+        """The subject of a command, which asks the sandbox for the load's scenario."""
         return f"sim:{self.scenario}@{self.name}-{number}"
 
     async def post_and_remember(self, number: int) -> None:
@@ -104,7 +104,7 @@ class Crowd:
 
     @property
     def patient(self) -> bool:
-        """Tell whether every first answer was the decision, a cut connection, or to ask again later.
+        """Return whether every first answer was the decision, a cut connection, or to ask again later.
 
         On a machine with too much to do a decision may take longer than a request waits.
         """
