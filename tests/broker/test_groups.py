@@ -142,14 +142,14 @@ async def test_a_silent_member_is_removed_after_its_session(group: Group) -> Non
 async def test_the_next_deadline_is_the_first_session_to_end(group: Group) -> None:
     nobody = group.next_deadline
     before = now()
-    await stable(group, await together(group, wish(session_s=7), wish(session_s=60)))
+    await stable(group, await join_all(group, join_request(session_s=7), join_request(session_s=60)))
 
     assert nobody == math.inf
     assert before + 7 <= group.next_deadline <= now() + 7
 
 
 async def test_a_member_that_waits_has_no_deadline(group: Group) -> None:
-    joined = await together(group, wish(session_s=60), wish(session_s=7))
+    joined = await join_all(group, join_request(session_s=60), join_request(session_s=7))
     follower = next(one for one in joined if one.member_id != one.leader)
     group.members[follower.member_id].deadline = now() - 1
     overdue = group.next_deadline
