@@ -6,6 +6,8 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, PlainSerializer
 from pydantic.functional_validators import AfterValidator
 
+_OFFSET_CHARS = len("+00:00")
+
 
 def to_milliseconds(moment: datetime) -> datetime:
     """Return the moment in UTC, cut to whole milliseconds; a moment without a zone is refused.
@@ -13,15 +15,20 @@ def to_milliseconds(moment: datetime) -> datetime:
     Raises:
         ValueError: The moment carries no zone.
     """
-    if moment.tzinfo is None:
+    offset = moment.utcoffset()
+    if offset is None:
         raise ValueError("a time needs its zone")
-    moment = moment.astimezone(UTC)
-    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    if offset:
+        moment = moment.astimezone(UTC)
+    beyond = moment.microsecond % 1000
+    if moment.tzinfo is UTC and not beyond:
+        return moment
+    return moment.replace(microsecond=moment.microsecond - beyond, tzinfo=UTC)
 
 
 def rfc3339(moment: datetime) -> str:
     """Return a time in RFC 3339, in UTC with milliseconds and `Z` (decision G3)."""
-    return to_milliseconds(moment).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return to_milliseconds(moment).isoformat(timespec="milliseconds")[:-_OFFSET_CHARS] + "Z"
 
 
 Timestamp = Annotated[

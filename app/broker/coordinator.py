@@ -1,6 +1,7 @@
 """Group coordinator: all consumer groups and their committed offsets."""
 
 import asyncio
+import math
 import sqlite3
 import uuid
 from collections.abc import Collection, Iterable, Mapping
@@ -20,6 +21,9 @@ log = structlog.get_logger()
 
 EXPIRY_INTERVAL_S: Final = 0.25
 """How late a silent member may be found out, beyond its session timeout."""
+
+LOOK_INTERVAL_S: Final = 1.0
+"""Between two looks at the groups while nobody's session is about to end: members may have come meanwhile."""
 
 MAX_METADATA_LENGTH: Final = 4096
 """Kafka's `offset.metadata.max.bytes`."""
@@ -188,7 +192,9 @@ class Coordinator:
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(EXPIRY_INTERVAL_S)
+            now = asyncio.get_running_loop().time()
+            due = min((group.next_deadline for group in self._groups.values()), default=math.inf)
+            await asyncio.sleep(min(max(EXPIRY_INTERVAL_S, due - now), LOOK_INTERVAL_S))
             now = asyncio.get_running_loop().time()
             for group in list(self._groups.values()):
                 group.expire(now)

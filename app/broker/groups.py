@@ -4,6 +4,7 @@ The states and answers are those of Kafka's group coordinator (protocol guide; K
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import TypeVar
@@ -321,6 +322,12 @@ class Group:
     def _become_empty(self) -> None:
         self.state = GroupState.EMPTY
         self._leader = self.protocol = ""
+
+    @property
+    def next_deadline(self) -> float:
+        """When `expire` has something to do at the earliest, unless a member is heard of before."""
+        sessions = [member.deadline for member in self.members.values() if not member.waiting]
+        return min((*sessions, *self._promised.values()), default=math.inf)
 
     def expire(self, now: float) -> None:
         """Remove members not heard of in time and promised ids nobody came back with."""

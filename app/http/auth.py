@@ -110,10 +110,11 @@ class Gate:
         if Credential.CAPTURE_TOKEN in accepts:
             call.capture = self.ports.recognise_capture(bearer(call.request))
             return call.capture.session_id
-        cookie = session_cookie(call.request)
-        if Credential.REVIEWER_SESSION in accepts and cookie is not None and not has_bearer(call.request):
-            call.reviewer = await self._reviewer(call, cookie, endpoint)
-            return call.reviewer.session_id
+        if Credential.REVIEWER_SESSION in accepts and not has_bearer(call.request):
+            cookie = session_cookie(call.request)
+            if cookie is not None:
+                call.reviewer = await self._reviewer(call, cookie, endpoint)
+                return call.reviewer.session_id
         call.tenant = await self._tenant(call, endpoint)
         return call.tenant.key_id
 

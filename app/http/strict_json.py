@@ -47,7 +47,7 @@ def parse(raw: bytes) -> Any:
         found = json.loads(
             text.decode(), object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite
         )
-        return _checked(found, aside)
+        return _checked(found, aside, escaped=b"\\u" in raw)
     except _Refusing as error:
         raise _malformed(str(error)) from None
     except RecursionError:
@@ -117,12 +117,15 @@ def _finite(text: str) -> float:
     return value
 
 
-def _checked(found: Any, aside: Mapping[str, str]) -> Any:
-    """Check every part, level by level, and insert the long strings again."""
+def _checked(found: Any, aside: Mapping[str, str], *, escaped: bool) -> Any:
+    """Check every part, level by level, and insert the long strings again.
+
+    UTF-8 holds no surrogates: without `escaped` characters there are none to look for.
+    """
     root = [found]
     level: list[Any] = [root]
     depth, keys = 0, 0
-    while level := [inner for part in level for inner in _parts_of(part, aside)]:
+    while level := [inner for part in level for inner in _parts_of(part, aside, escaped=escaped)]:
         depth += 1
         keys += sum(len(part) for part in level if isinstance(part, dict))
         if depth > MAX_DEPTH:
@@ -132,19 +135,21 @@ def _checked(found: Any, aside: Mapping[str, str]) -> Any:
     return root[0]
 
 
-def _parts_of(part: Any, aside: Mapping[str, str]) -> Iterator[Any]:
+def _parts_of(part: Any, aside: Mapping[str, str], *, escaped: bool) -> Iterator[Any]:
     """Check the texts of one object or array, insert its long ones, and return its nested parts."""
     for place, one in part.items() if isinstance(part, dict) else enumerate(part):
-        if isinstance(one, dict | list):
-            yield one
-        elif isinstance(one, str):
-            _require_whole(one)
+        if isinstance(one, str):
+            if escaped:
+                _require_whole(one)
             if one in aside:
                 part[place] = aside[one]
+        elif isinstance(one, dict | list):
+            yield one
         if isinstance(place, str):
             if len(place) >= LONG_STRING_BYTES or place in aside:
                 raise _Refusing(f"The body has a key of {LONG_STRING_BYTES} bytes or more.")
-            _require_whole(place)
+            if escaped:
+                _require_whole(place)
 
 
 def _require_whole(text: str) -> None:

@@ -124,7 +124,10 @@ def _decode(pointer: str, text: str) -> ReceivedImage:
         message = f"The image has more than {MAX_IMAGE_BYTES} bytes."
         raise Refused.at(pointer, ProblemCode.PAYLOAD_TOO_LARGE, message)
     try:
-        content = b"".join(_decoded(text, start))
+        if len(text) - start <= _CHUNK:
+            content = binascii.a2b_base64(text[start:], strict_mode=True)
+        else:
+            content = b"".join(_decoded(text, start))
     except ValueError:  # binascii.Error, and text that is not ASCII
         raise _not_base64(pointer) from None
     if not _is_canonical(text, start, content):

@@ -69,7 +69,7 @@ async def open_broker(settings: Settings) -> AsyncIterator[LogAccess]:
                 raise taken(port, LOOPBACK, "--broker-port", error) from error
             raise CannotStart(f"the embedded broker cannot start: {error}") from error
         remembered.write_text(opened.address + "\n", encoding="ascii")
-        yield LogAccess(opened.address, sign_in=_owner(password))
+        yield LogAccess(opened.address, sign_in=_owner(password), ends_waiting_fetches=True)
 
 
 def _owner(password: str) -> SignIn:
@@ -102,11 +102,12 @@ def access_of(settings: Settings) -> LogAccess:
     fix = f"start one with: veristream broker --data-dir {settings.data_dir}"
     try:
         address = remembered.read_text(encoding="ascii").strip()
-        return LogAccess(address, sign_in=_owner(UserFiles(settings.broker_users_dir).owner_password()))
+        owner = _owner(UserFiles(settings.broker_users_dir).owner_password())
     except OSError as error:
         raise CannotStart(f"no broker runs in {settings.broker_dir}; {fix}") from error
     except UsersUnusable as error:
         raise CannotStart(f"the broker cannot be signed in to: {error}; {fix}") from error
+    return LogAccess(address, sign_in=owner, ends_waiting_fetches=True)
 
 
 def _configured(settings: Settings, bootstrap: str) -> LogAccess:

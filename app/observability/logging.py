@@ -61,8 +61,9 @@ def hide_secrets(_: WrappedLogger, __: str, event: Event) -> Event:
     for key, value in event.items():
         if _is_secret(key):
             event[key] = HIDDEN
-        elif isinstance(value, str) and ("idv_" in value or "whsec_" in value):
-            event[key] = _KEY_SHAPE.sub(HIDDEN, value)
+        elif isinstance(value, str):
+            if "idv_" in value or "whsec_" in value:
+                event[key] = _KEY_SHAPE.sub(HIDDEN, value)
         elif isinstance(value, bytes | bytearray | memoryview):
             event[key] = f"[{len(value)} bytes]"
     return event

@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 EVERY_S: Final = 60.0
 """Rows that were sealed this long ago cannot be cut off unnoticed."""
 
-LOOK_EVERY_S: Final = 0.25
+LOOK_EVERY_S: Final = 1.0
 """How soon a worker notices that it became the writer."""
 
 RETRY_S: Final = 5.0

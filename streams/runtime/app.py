@@ -8,6 +8,7 @@ import faust
 
 from streams.runtime.bookkeeping import NoMonitor, NoSensors
 from streams.runtime.consumer import PatchedTransport
+from streams.runtime.fetch_waits import ENDED_WAIT_MS
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.record_batches import MAX_BATCH_BYTES
 from streams.runtime.tables import PromptTables
@@ -79,6 +80,8 @@ def build_app(settings: StreamSettings) -> faust.App:
     app.sensors = NoSensors(app)
     transport = PatchedTransport(brokers, app)
     transport.drain_s = settings.drain_s
+    if access.ends_waiting_fetches:
+        transport.patient_wait_ms = ENDED_WAIT_MS
     app.transport = transport
     return app
 

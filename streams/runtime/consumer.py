@@ -21,12 +21,12 @@ from aiokafka.errors import ConsumerStoppedError, IllegalStateError  # type: ign
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, ConsumerMessage, Message
 from faust.types.transports import ConsumerT, ProducerT
-from mode import ServiceT
+from mode import Service, ServiceT
 from mode.threads import ServiceThread, WorkerThread
 from typing_extensions import override
 
 from streams.runtime.bookkeeping import UnwatchedConsumer
-from streams.runtime.fetch_waits import FETCH_WAIT_MS, FetchWaits
+from streams.runtime.fetch_waits import FETCH_WAIT_MS, PATIENT_WAIT_MS, FetchWaits
 from streams.runtime.record_batches import append
 
 log = structlog.get_logger(__name__)
@@ -63,6 +63,7 @@ class PatchedThread(driver.AIOKafkaConsumerThread):
             self._ensure_consumer()._fetcher,  # noqa: SLF001  # no setting leads there
             parent.is_steady,
             parent.is_left_alone,
+            cast("PatchedTransport", parent.transport).patient_wait_ms,
             on_records=parent.note_records,
         )
 
@@ -78,6 +79,10 @@ class PatchedThread(driver.AIOKafkaConsumerThread):
         except asyncio.CancelledError:
             consumer = cast("Any", self._consumer)
             await consumer._client.close()  # noqa: SLF001  # all that is left of its `stop`
+
+    @override
+    async def _keepalive2(self) -> None:
+        """Watch for nothing: stock Faust only logs that the thread is late; the supervisor acts on it."""
 
     def begin_stop(self) -> None:
         """Let the thread leave the group and end, without waiting for it."""
@@ -98,6 +103,7 @@ class PatchedConsumer(UnwatchedConsumer):
         self._cut_short = False
         self._found = False
         self._settled = asyncio.Event()
+        self._uncommitted = asyncio.Event()
         self._records_wait = asyncio.Event()
         self._abandoned: set[TP] = set()
 
@@ -141,6 +147,7 @@ class PatchedConsumer(UnwatchedConsumer):
         else:
             self.ack(message)
         self._settled.set()
+        self._uncommitted.set()
 
     def abandon(self, message: Message) -> None:
         """Commit nothing more of the record's partition until it is assigned anew: it must come again.
@@ -153,6 +160,16 @@ class PatchedConsumer(UnwatchedConsumer):
         self.ack(message)
 
     @override
+    @Service.task
+    async def _commit_handler(self) -> None:
+        """Commit a while after a record was acknowledged; stock Faust wakes whether any was or not."""
+        while not self.should_stop:
+            await self.wait(self._uncommitted.wait())
+            self._uncommitted.clear()
+            await self.sleep(self.commit_interval)
+            await self.commit()
+
+    @override
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         self._abandoned.clear()
         await super().on_partitions_assigned(assigned, generation_id)
@@ -163,6 +180,10 @@ class PatchedConsumer(UnwatchedConsumer):
         self._unacked_messages.discard(message)
         message.acked = True
         return False
+
+    def offsets(self) -> Mapping[TP, int | None]:
+        """Return how far each assigned partition has been read."""
+        return {tp: self._read_offset[tp] for tp in self.assignment()}
 
     def committed(self, tp: TP) -> int:
         """Return the first offset of the partition that is not committed, 0 when nothing is."""
@@ -316,6 +337,9 @@ class PatchedTransport(driver.Transport):
 
     drain_s: float = 4.0
     """How long a stop or a rebalance waits for what is in work; what takes longer is delivered again."""
+
+    patient_wait_ms: int = PATIENT_WAIT_MS
+    """How long the broker may hold a fetch that leaves no partition out."""
 
     Consumer: ClassVar[type[ConsumerT]] = PatchedConsumer
     Producer: ClassVar[type[ProducerT]] = PatchedProducer

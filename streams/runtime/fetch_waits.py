@@ -15,6 +15,9 @@ PATIENT_WAIT_MS: Final = 500
 """While none is; Kafka's own default. It also bounds what follows a fetch on its connection, such as the
 first fetch after a rebalance."""
 
+ENDED_WAIT_MS: Final = 2_000
+"""While none is, at a broker that ends the fetch when anything follows it on its connection."""
+
 ONE_PARTITION_WAIT_MS: Final = 5_000
 """For a reader of one partition without a group: nothing is ever left out, and nothing follows."""
 

@@ -40,6 +40,9 @@ class LogAccess:
     """Copies of each partition when a topic is created; brokers must be as many."""
     min_insync_replicas: int = 1
     """Copies that must have a record before it counts as written."""
+    ends_waiting_fetches: bool = False
+    """Whether a broker answers a fetch that waits as soon as its connection brings another request; the
+    embedded one does, Kafka lets the request wait."""
 
     @property
     def addresses(self) -> tuple[str, ...]:

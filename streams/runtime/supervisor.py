@@ -24,6 +24,12 @@ REBUILD_S: Final = 1.0
 """Between a crash and the next start."""
 
 WATCH_S: Final = 1.0
+"""Between two measurements while records come or are settled."""
+
+IDLE_LOOKS: Final = 12
+"""Measurements in the time after which a partition counts as stuck, while no record waits and none comes:
+each wakes the consumer's thread and the broker."""
+
 STALL_S: Final = 60.0
 """A partition with records and no commit for this long is stuck, or its store is away; so is a rebalance
 that takes this long."""
@@ -128,6 +134,8 @@ class Worker:
         self._started = False
         self._stalled: list[TP] = []
         self._lag: dict[str, int] = {}
+        self._offsets: Mapping[TP, int | None] = {}
+        """How far the consumer had read when the lag was measured."""
         self.figures: list[Figure | MetricCollector] = []
         """Metrics of the parts beside the agents."""
         self.probes: dict[str, Callable[[], Awaitable[str | None]]] = {}
@@ -242,21 +250,28 @@ class Worker:
             log.error("worker.handlers_abandoned", records=left)
 
     async def _watch(self, app: faust.App) -> None:
-        """Measure every second.
+        """Measure every second, less often while nothing happens.
 
         Raises:
             Stuck: Records wait or a rebalance lasts, for too long and for no reason.
         """
+        loop, measured_at = asyncio.get_running_loop(), -math.inf
+        idle_s = self._progress.stall_after_s / IDLE_LOOKS
         while True:
-            if self.ready:
+            if self.ready and not (self._is_quiet(app) and loop.time() - measured_at < idle_s):
                 with suppress(KafkaError, TimeoutError):
                     await self._measure(app)
+                measured_at = loop.time()
             await self._notify_changed()
-            now = asyncio.get_running_loop().time()
+            now = loop.time()
             unended = self._progress.unended(changing=app.rebalancing or app.in_recovery, now=now)
             if (unended or self._stalled) and now - self._waited_at() >= self._progress.stall_after_s:
                 raise Stuck("a rebalance does not end" if unended else f"{self._stalled} make no progress")
             await asyncio.sleep(WATCH_S)
+
+    def _is_quiet(self, app: faust.App) -> bool:
+        """Tell whether no record waited at the last measurement, and none was read since."""
+        return not any(self._lag.values()) and patched(app.consumer).offsets() == self._offsets
 
     async def _notify_changed(self) -> None:
         async with self._changed:
@@ -268,6 +283,7 @@ class Worker:
         async with asyncio.timeout(STOP_S):
             ends = await consumer.highwaters(*tps)
         committed = {tp: consumer.committed(tp) for tp in tps}
+        self._offsets = consumer.offsets()
         self._lag = {}
         for tp in tps:
             self._lag[tp.topic] = self._lag.get(tp.topic, 0) + max(0, ends[tp] - committed[tp])

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network
-from typing import Any
+from typing import Any, Final
 
 from schemas.access import ApiKey, Tenant, TenantCaller
 from schemas.audit import OPERATOR_ID, Actor, AuditAction, AuditEvent
@@ -36,6 +36,9 @@ TENANT_INDEX = "tenant"
 
 KEY_INDEX = "key"
 """Finds a key by its key id; the record itself is under its look-up prefix."""
+
+MOST_PARSED: Final = 4_096
+"""Records of keys remembered in parsed form; all are forgotten when there would be more."""
 
 _DETAIL_OF = {
     AuditAction.TENANT_CREATED: "A tenant was created.",
@@ -261,7 +264,10 @@ NoteUse = Callable[[Record, ApiKey, datetime], None]
 
 
 class Authenticate:
-    """Authenticate an API key with one read and no cache, so that a revocation counts at once."""
+    """Authenticate an API key with one read, so that a revocation counts at once.
+
+    Only the parsed form of a record is remembered, for as long as the store returns the same bytes.
+    """
 
     def __init__(
         self, records: Records, pepper: bytes, clock: Clock, note_use: NoteUse | None = None
@@ -270,6 +276,7 @@ class Authenticate:
         self._pepper = pepper
         self._clock = clock
         self._note_use = note_use
+        self._parsed: dict[str, tuple[bytes, ApiKey]] = {}
 
     async def __call__(self, presented: str, address: str | None = None) -> TenantCaller:
         """Return the caller behind a key used from this address.
@@ -284,8 +291,18 @@ class Authenticate:
             record = await self._records.get(PLATFORM, RecordKind.API_KEY, read.prefix)
         except NotFound:
             return admit(None, secret_hash, address, now)
-        key = ApiKey.from_bytes(record.body)
+        key = self._parse(record)
         caller = admit(key, secret_hash, address, now)
         if self._note_use is not None:
             self._note_use(record, key, now)
         return caller
+
+    def _parse(self, record: Record) -> ApiKey:
+        known = self._parsed.get(record.id)
+        if known is not None and known[0] == record.body:
+            return known[1]
+        key = ApiKey.from_bytes(record.body)
+        if len(self._parsed) >= MOST_PARSED:
+            self._parsed.clear()
+        self._parsed[record.id] = record.body, key
+        return key

@@ -14,6 +14,9 @@ from app.broker.server import Broker
 from app.kafka.request_reply import RequestReply
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
+from streams.runtime.app import StreamSettings, build_app
+from streams.runtime.consumer import PatchedTransport
+from streams.runtime.fetch_waits import ENDED_WAIT_MS, PATIENT_WAIT_MS
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.producer import LogWriter
 from streams.runtime.supervisor import Progress, running_worker
@@ -51,6 +54,15 @@ async def test_an_app_that_crashed_is_built_anew(
         await worker.wait_ready()
 
     assert len(built) == 2
+
+
+def test_fetches_wait_longer_at_a_broker_that_ends_them(tmp_path: Path) -> None:
+    accesses = [LogAccess("127.0.0.1:1", ends_waiting_fetches=ends) for ends in (True, False)]
+    transports = [build_app(StreamSettings(access, tmp_path)).transport for access in accesses]
+
+    waits = [one.patient_wait_ms for one in transports if isinstance(one, PatchedTransport)]
+
+    assert waits == [ENDED_WAIT_MS, PATIENT_WAIT_MS]
 
 
 async def test_an_app_that_cannot_be_built_after_a_crash_is_built_a_second_later(

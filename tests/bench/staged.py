@@ -7,6 +7,7 @@ service itself knows nothing of it.
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import sys
@@ -91,12 +92,20 @@ class CountedConnection(sqlite3.Connection):
         return super().executemany(sql, *parameters)
 
 
+_TABLE: Final = re.compile(r"(?:FROM|INTO|UPDATE)\s+([\w.]+)")
+
 COUNTS: Counter[str] = Counter()
 """What was done since the beginning."""
 
 
 def _verb(statement: str) -> str:
     return statement.split(None, 1)[0].upper()
+
+
+def _table(statement: str) -> str:
+    """Return the table a CQL statement is about."""
+    found = _TABLE.search(statement)
+    return found[1] if found else "?"
 
 
 def _count_sqlite() -> None:
@@ -134,7 +143,7 @@ def _count_cassandra() -> None:
             inside = getattr(statement, "_statements_and_parameters", ())
             COUNTS["cassandra statements of batches"] += len(inside)
         else:
-            COUNTS[f"cassandra {'conditional ' if ' IF ' in text else ''}{_verb(text)}"] += 1
+            COUNTS[f"cassandra {'conditional ' if ' IF ' in text else ''}{_verb(text)} {_table(text)}"] += 1
         return plain(session, statement, *arguments, **options)
 
     session_class.execute_async = execute_async

@@ -1,6 +1,7 @@
 """The consumer group protocol, member by member, without sockets."""
 
 import asyncio
+import math
 from collections.abc import Iterator
 from itertools import count
 
@@ -136,6 +137,26 @@ async def test_a_silent_member_is_removed_after_its_session(group: Group) -> Non
 
     assert len(group.members) == 1
     assert group.state is GroupState.PREPARING
+
+
+async def test_the_next_deadline_is_the_first_session_to_end(group: Group) -> None:
+    nobody = group.next_deadline
+    before = now()
+    await stable(group, await join_all(group, join_request(session_s=7), join_request(session_s=60)))
+
+    assert nobody == math.inf
+    assert before + 7 <= group.next_deadline <= now() + 7
+
+
+async def test_a_member_that_waits_has_no_deadline(group: Group) -> None:
+    joined = await join_all(group, join_request(session_s=60), join_request(session_s=7))
+    follower = next(one for one in joined if one.member_id != one.leader)
+    group.members[follower.member_id].deadline = now() - 1
+    overdue = group.next_deadline
+    waiting = group.sync(follower.member_id, 1, {}, now())
+
+    assert overdue < now() < group.next_deadline
+    waiting.cancel()
 
 
 async def test_a_member_that_waits_is_not_silent(group: Group) -> None:

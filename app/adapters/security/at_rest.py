@@ -230,9 +230,8 @@ class OpeningRecords(Records):
     @override
     async def get(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
         known_as = self._at_rest.record_id(tenant_id, kind, record_id)
-        return replace(
-            self._at_rest.open_record(await self.inner.get(tenant_id, kind, known_as)), id=record_id
-        )
+        record = self._at_rest.open_record(await self.inner.get(tenant_id, kind, known_as))
+        return record if known_as == record_id else replace(record, id=record_id)
 
     @override
     async def page(

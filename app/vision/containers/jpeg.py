@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from operator import mul
 from typing import Final
 
 from app.vision.containers.base import MAX_PARTS, Container, ImageFormat, exif_orientation, require
@@ -72,7 +73,8 @@ def parse(data: bytes) -> Container:
         if marker == _EOI:
             break
         end = position + int.from_bytes(data[position : position + 2], "big")
-        require(position + 2 <= end <= len(data), "a JPEG segment is cut off")
+        if not position + 2 <= end <= len(data):
+            raise ImageUndecodable("a JPEG segment is cut off")
         position = _take(walk, marker, data, position, end)
     else:
         raise ImageUndecodable("a JPEG of too many segments")
@@ -84,6 +86,8 @@ def parse(data: bytes) -> Container:
 
 def _next_marker(data: bytes, position: int) -> tuple[int, int]:
     """Return the marker at the position (fill bytes allowed) and where its segment begins."""
+    if data[position : position + 1] == b"\xff" != data[position + 1 : position + 2] != b"":
+        return data[position + 1], position + 2  # without fill bytes, as nearly always
     fill = _FILL.match(data, position, position + MAX_FILL_BYTES)
     if fill is None:
         raise ImageUndecodable("a JPEG marker is missing")
@@ -95,12 +99,16 @@ def _next_marker(data: bytes, position: int) -> tuple[int, int]:
 
 def _take(walk: _Walk, marker: int, data: bytes, start: int, end: int) -> int:
     """Process the segment whose length field is at `start`; return the position of the next marker."""
-    require(marker not in _REFUSED and marker > 1, "a JPEG of an unusual coding")
-    whole, body = b"\xff" + bytes([marker]) + data[start:end], data[start + 2 : end]
-    if marker in _FRAMES:
-        _take_frame(walk, marker, body)
+    if marker in _REFUSED or marker <= 1:
+        raise ImageUndecodable("a JPEG of an unusual coding")
+    whole = data[start - 2 : end]  # the byte before a marker is always 0xFF
+    body = whole[4:]
+    if marker in _NEEDED:
         walk.stripped.append(whole)
-    elif marker in _NEEDED:
+    elif marker == _SOS:
+        return _take_scan(walk, whole, data, end)
+    elif marker in _FRAMES:
+        _take_frame(walk, marker, body)
         walk.stripped.append(whole)
     elif marker == _APP0 and body.startswith(b"JFIF\0"):
         walk.stripped.append(_JFIF)
@@ -108,8 +116,6 @@ def _take(walk: _Walk, marker: int, data: bytes, start: int, end: int) -> int:
         walk.stripped.append(b"\xff\xee\x00\x0e" + body[:12])
     elif marker == _APP1 and body.startswith(b"Exif\0") and walk.orientation is None:
         walk.orientation = exif_orientation(body)
-    elif marker == _SOS:
-        return _take_scan(walk, whole, data, end)
     return end
 
 
@@ -121,11 +127,10 @@ def _take_frame(walk: _Walk, marker: int, body: bytes) -> None:
     walk.width = int.from_bytes(body[3:5], "big")
     walk.components = body[5]
     walk.progressive = marker == 0xC2  # noqa: PLR2004 - SOF2
-    factors = [(body[at] >> 4, body[at] & 15) for at in range(7, len(body), 3)]
-    require(walk.width > 0 and walk.height > 0 and bool(factors), "a JPEG without a size")
-    require(all(1 <= h <= 4 and 1 <= v <= 4 for h, v in factors), "damaged JPEG sampling")  # noqa: PLR2004 - T.81
-    widest, tallest = max(h for h, _ in factors), max(v for _, v in factors)
-    samples = sum(h * v for h, v in factors) * walk.width * walk.height / (widest * tallest)
+    wide, tall = [factor >> 4 for factor in body[7::3]], [factor & 15 for factor in body[7::3]]
+    require(walk.width > 0 and walk.height > 0 and bool(wide), "a JPEG without a size")
+    require(min(wide + tall) >= 1 and max(wide + tall) <= 4, "damaged JPEG sampling")  # noqa: PLR2004 - T.81
+    samples = sum(map(mul, wide, tall)) * walk.width * walk.height / (max(wide) * max(tall))
     walk.coefficient_bytes = int(2 * samples)
 
 
@@ -150,6 +155,8 @@ def _may_follow(tail: bytes) -> bool:
     the film of a motion photo; the block Samsung's cameras end their files with; any other short trailer
     that does not make the file another one too.
     """
+    if not tail:
+        return True
     padding = tail.lstrip(b"\0")
     known = padding.startswith(MAGIC) or tail[4:8] == b"ftyp" or tail.endswith(b"SEFT")
     return not padding or known or (len(tail) <= MAX_TRAILER_BYTES and _OTHER_FILE.search(tail) is None)
