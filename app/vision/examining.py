@@ -12,10 +12,10 @@ from app.vision.pool import WAITING, VisionPool
 from schemas.problems import EngineFailed, VeristreamError
 from streams.vision_ports import TENANT, not_counted, on_behalf_of
 
-MOST_TOGETHER: Final = 4
+MOST_SHARED: Final = 4
 """Verifications that share a job: one image that takes long delays no more than so many."""
 
-SMALL_BYTES: Final = jobs.INLINE_BYTES // MOST_TOGETHER
+SMALL_BYTES: Final = jobs.INLINE_BYTES // MOST_SHARED
 """Images of one verification up to here may share a job, and still travel in the message itself."""
 
 
@@ -60,9 +60,9 @@ class Examiner:
     def _start(self, tenant: str) -> None:
         waiting = self._waiting.get(tenant)
         while waiting and self._under_way[tenant] < self._pool.workers:
-            together = [waiting.popleft() for _ in range(min(MOST_TOGETHER, len(waiting)))]
+            group = [waiting.popleft() for _ in range(min(MOST_SHARED, len(waiting)))]
             self._under_way[tenant] += 1
-            task = asyncio.create_task(self._examine(tenant, together), context=Context())
+            task = asyncio.create_task(self._examine(tenant, group), context=Context())
             self._tasks.add(task)
             task.add_done_callback(lambda task: self._end(tenant, task))
         if not waiting:
@@ -73,30 +73,30 @@ class Examiner:
         self._under_way -= Counter((tenant,))  # what is at nothing then is forgotten
         self._start(tenant)
 
-    async def _examine(self, tenant: str, together: Sequence[_Asked]) -> None:
+    async def _examine(self, tenant: str, group: Sequence[_Asked]) -> None:
         """Settle every answer; one whose asker has gone is not looked for."""
         try:
             with on_behalf_of(tenant):
-                await self._settle([asked for asked in together if not asked.found.done()])
+                await self._settle([asked for asked in group if not asked.found.done()])
         finally:
-            for asked in together:
+            for asked in group:
                 if not asked.found.done():
                     asked.found.set_exception(EngineFailed("the images were not examined"))
 
-    async def _settle(self, together: Sequence[_Asked]) -> None:
-        if not together:
+    async def _settle(self, group: Sequence[_Asked]) -> None:
+        if not group:
             return
         try:
-            found = await self._run([image for asked in together for image in asked.images])
+            found = await self._run([image for asked in group for image in asked.images])
         except VeristreamError as error:
-            if len(together) > 1:
-                for asked in together:
+            if len(group) > 1:
+                for asked in group:
                     await self._settle([asked])
-            elif not together[0].found.done():
-                together[0].found.set_exception(error)
+            elif not group[0].found.done():
+                group[0].found.set_exception(error)
             return
         start = 0
-        for asked in together:
+        for asked in group:
             if not asked.found.done():
                 asked.found.set_result(found[start : start + len(asked.images)])
             start += len(asked.images)

@@ -103,7 +103,7 @@ class Change:
     audit: tuple[AuditEvent, ...] = ()
     events: tuple[DecisionEvent, ...] = ()
     first_body: bytes | None = None
-    """Takes the place of the deciding record's first body, which held what must not be stored any longer."""
+    """Replaces the deciding record's first body, whose content must not be stored any longer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class ErasureRequests:
             if erasure.status is not ErasureStatus.REQUESTED:
                 return erasure
             if erasure.requested_by == actor.actor_id:
-                message = "Whoever requested an erasure does not approve it."
+                message = "Another person than the one who requested an erasure approves it."
                 raise Refused.because(ProblemCode.SECOND_REVIEWER_MUST_DIFFER, message)
             require_no_hold(await read_settings(self.stores.records, tenant_id), subject_id)
             now = to_milliseconds(self.clock())

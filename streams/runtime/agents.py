@@ -77,9 +77,9 @@ def attach(
 
 
 def buffered(app: faust.App, stream: StreamT[Any], first: EventT[Any]) -> Iterator[EventT[Any]]:
-    """Yield the event a stream gave and those that wait behind it in its buffer.
+    """Yield the event a stream gave and those that wait in its buffer.
 
-    The stream itself lets the loop turn once for each event, so that no two records would begin together.
+    The stream itself lets the loop turn once for each event, so that no two records would begin at once.
     As the stream does, it passes over what was delivered before a rebalance: that comes again.
     """
     yield first

@@ -285,7 +285,7 @@ class PatchedConsumer(UnwatchedConsumer):
         sent = self.app.producer.buffer
         if not self.app.flow_control.is_active() or sent.size > sent.max_messages:
             return False
-        channels = cast("Any", self.app.topics)._tp_index.get(tp, ())  # noqa: SLF001  # not told otherwise
+        channels = cast("Any", self.app.topics)._tp_index.get(tp, ())  # noqa: SLF001  # has no accessor
         return not any(channel.queue.full() for channel in channels)
 
     def take(self, message: Message) -> None:

@@ -22,8 +22,8 @@ def append(
 ) -> asyncio.Future[Any]:
     """Add a record to the last batch of its partition; return the batch's future, shared by its records.
 
-    It never waits: behind a full batch a new one begins, sent after it. Whoever may be cancelled awaits the
-    future shielded. The producer must know the topic already.
+    It never waits: behind a full batch a new one begins, sent after it. A caller that may be cancelled
+    awaits the future shielded. The producer must know the topic already.
 
     Raises:
         ProducerClosed: The producer takes no more records.

@@ -39,7 +39,7 @@ class CommandImages:
             Refused: IMAGE_UNDECODABLE or IMAGE_NOT_EVALUABLE, naming every image concerned.
         """
         async with self._slots.taken(wanted=not pixels):
-            shown, own = await asyncio.gather(  # together: a store may answer both at once
+            shown, own = await asyncio.gather(  # a store may answer both at once
                 self._evidence.get(command.tenant_id, command.document_evidence_id),
                 self._evidence.get(command.tenant_id, command.selfie_evidence_id),
             )

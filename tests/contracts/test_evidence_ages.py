@@ -124,7 +124,7 @@ async def test_a_change_may_take_the_first_answer_back(stores: Stores) -> None:
     record = build_record(body=b'{"first":1}')
     await stores.journal.commit(Change(ACME, (record,)))
     await stores.journal.commit(Change(ACME, (replace(record, body=b'{"second":2}', version=2),)))
-    kept = await stores.records.get(ACME, record.kind, record.id)
+    stored = await stores.records.get(ACME, record.kind, record.id)
     redacted = replace(record, body=b"{}", version=3)
 
     change = Change(ACME, (redacted,), first_body=b'{"first":0}')
@@ -132,7 +132,7 @@ async def test_a_change_may_take_the_first_answer_back(stores: Stores) -> None:
     again = await stores.journal.commit(change)
 
     found = await stores.records.get(ACME, record.kind, record.id)
-    assert (kept.body, kept.first_body) == (b'{"second":2}', b'{"first":1}')
+    assert (stored.body, stored.first_body) == (b'{"second":2}', b'{"first":1}')
     assert (found.body, found.first_body, found.version) == (b"{}", b'{"first":0}', 3)
     assert (again.won, again.record.first_body) == (False, b'{"first":0}')
     assert (found.fingerprint, found.created_at) == (record.fingerprint, record.created_at)

@@ -65,8 +65,8 @@ class RetentionStage:
         """Keep what the tenant chose."""
         settings = TenantSettings(retention=Retention(**retention))
         try:
-            held = await self.stores.records.get(tenant_id, RecordKind.SETTINGS, SETTINGS)
-            record = replace(held, body=settings.to_bytes(), version=held.version + 1)
+            current = await self.stores.records.get(tenant_id, RecordKind.SETTINGS, SETTINGS)
+            record = replace(current, body=settings.to_bytes(), version=current.version + 1)
         except NotFound:
             record = Record(tenant_id, RecordKind.SETTINGS, SETTINGS, settings.to_bytes(), NOW)
         await self.stores.journal.commit(Change(tenant_id, (record,)))
@@ -116,7 +116,7 @@ class RetentionStage:
         rows = self.stage.shelves.audit.get(ACME, {}).values()
         return [row.action for row in rows if row.action in ours]
 
-    def told(self) -> list[EventType]:
-        """The events retention told."""
+    def published(self) -> list[EventType]:
+        """The events retention published."""
         events = self.stage.shelves.events.values()
         return [event.type for event in events if event.type is EventType.VERIFICATION_REDACTED]

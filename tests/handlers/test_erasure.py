@@ -76,8 +76,8 @@ class ErasureStage(SessionStage):
         """Keep what the tenant chose."""
         body = TenantSettings(**settings).to_bytes()
         try:
-            held = await self.stores.records.get(ACME, RecordKind.SETTINGS, SETTINGS)
-            record = replace(held, body=body, version=held.version + 1)
+            record = await self.stores.records.get(ACME, RecordKind.SETTINGS, SETTINGS)
+            record = replace(record, body=body, version=record.version + 1)
         except NotFound:
             record = Record(ACME, RecordKind.SETTINGS, SETTINGS, body, NOW)
         await self.stores.journal.commit(Change(ACME, (record,)))
@@ -101,8 +101,8 @@ class ErasureStage(SessionStage):
         assert isinstance(command.root, EraseSubject)
         assert record.key == command.key.encode()
         await handler(command.root)
-        for wish in [one for one in self.written if one.topic == Topic.SESSION_COMMANDS]:
-            await self.sessions(SessionCommand.model_validate_json(wish.value or b""))
+        for sent in [one for one in self.written if one.topic == Topic.SESSION_COMMANDS]:
+            await self.sessions(SessionCommand.model_validate_json(sent.value or b""))
 
     async def erase(self) -> Erasure:
         """Ask for it and carry it out; return the proof."""
@@ -189,11 +189,11 @@ async def test_a_second_person_is_needed_as_the_tenant_says(
     stage: ErasureStage, four_eyes: FourEyes, risk: RiskLevel, expected: ErasureStatus
 ) -> None:
     await stage.choose(four_eyes=four_eyes)
-    held = await stage.stores.records.get(ACME, RecordKind.VERIFICATION, VERIFICATION)
+    record = await stage.stores.records.get(ACME, RecordKind.VERIFICATION, VERIFICATION)
     stored = await stage.stored()
     verification = stored.verification.model_copy(update={"risk_level": risk})
     body = stored.model_copy(update={"verification": verification}).to_bytes()
-    await stage.stores.journal.commit(Change(ACME, (replace(held, body=body, version=2),)))
+    await stage.stores.journal.commit(Change(ACME, (replace(record, body=body, version=2),)))
 
     assert (await stage.request()).status is expected
 

@@ -47,7 +47,7 @@ async def test_nothing_ends_before_its_date(stage: RetentionStage) -> None:
 async def test_faces_end_after_30_days_and_documents_after_90(stage: RetentionStage) -> None:
     await stage.passes(days=30)
     await stage.round()
-    after_30 = (await stage.policies(), stage.actions(), stage.told(), len(stage.stage.evidence_ids()))
+    after_30 = (await stage.policies(), stage.actions(), stage.published(), len(stage.stage.evidence_ids()))
     await stage.passes(days=90)
     await stage.round()
 
@@ -58,16 +58,16 @@ async def test_faces_end_after_30_days_and_documents_after_90(stage: RetentionSt
     assert after_30[1:] == ([DELETED], [EventType.VERIFICATION_REDACTED], 2)
     assert set((await stage.policies()).values()) == {REDACTED}
     assert stage.actions() == [DELETED, DELETED, WHOLE]
-    assert len(stage.told()) == 2
+    assert len(stage.published()) == 2
     assert stage.stage.evidence_ids() == set()
 
 
-async def test_what_is_past_both_dates_is_told_once(stage: RetentionStage) -> None:
+async def test_what_is_past_both_dates_is_published_once(stage: RetentionStage) -> None:
     await stage.passes(days=400)
     await stage.round()
     again = await stage.round()
 
-    assert (stage.actions(), stage.told()) == ([DELETED, WHOLE], [EventType.VERIFICATION_REDACTED])
+    assert (stage.actions(), stage.published()) == ([DELETED, WHOLE], [EventType.VERIFICATION_REDACTED])
     assert (again, stage.stage.evidence_ids()) == (0, set())
 
 
@@ -172,7 +172,7 @@ async def test_evidence_that_led_to_no_decision_ends_with_a_row_and_no_event(sta
 
     assert before == [DELETED]
     assert stage.actions() == [DELETED, DELETED]
-    assert stage.told() == [EventType.VERIFICATION_REDACTED]
+    assert stage.published() == [EventType.VERIFICATION_REDACTED]
 
 
 async def test_a_portrait_that_was_only_compared_with_is_left_to_its_own_verification(
@@ -291,7 +291,7 @@ async def test_whatever_ends_the_process_the_work_is_finished_once(
 
     expected = [DELETED] if days == 30 else [DELETED, WHOLE]
     assert stage.actions() == expected
-    assert stage.told() == [EventType.VERIFICATION_REDACTED]
+    assert stage.published() == [EventType.VERIFICATION_REDACTED]
     assert len(stage.stage.evidence_ids()) == (2 if days == 30 else 0)
     with pytest.raises(NotFound):
         await genuine.evidence.get(ACME, build_command().selfie_evidence_id)

@@ -1,4 +1,4 @@
-"""The routes of erasures: who is asked, what is answered, and what other tenants are told."""
+"""The routes of erasures: permissions, answers, and what other tenants see."""
 
 from collections.abc import AsyncIterator
 
@@ -125,11 +125,11 @@ async def test_a_reason_is_needed(furnished: Furnished, body: dict[str, object])
 
 
 async def test_only_who_manages_privacy_may(furnished: Furnished) -> None:
-    told = [
+    statuses = [
         (await furnished.colleague.ask("POST", f"{PATH}/erase", json=REASON)).status,
         (await furnished.front.ask("POST", f"{PATH}/erase", TEST, json=REASON)).status,
         (await furnished.front.ask("POST", f"{PATH}/erase", TOKEN, json=REASON)).status,
     ]
 
-    assert told[:2] == [403, 403]
-    assert told[2] in {401, 404}
+    assert statuses[:2] == [403, 403]
+    assert statuses[2] in {401, 404}

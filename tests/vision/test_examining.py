@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from app.vision import jobs
-from app.vision.examining import MOST_TOGETHER, SMALL_BYTES, Examiner
+from app.vision.examining import MOST_SHARED, SMALL_BYTES, Examiner
 from app.vision.pool import VisionPool
 from schemas.problems import EngineFailed
 from streams.vision_ports import TENANT, on_behalf_of
@@ -53,7 +53,9 @@ async def ask(
         return await asyncio.gather(*map(examiner, asked), return_exceptions=True)
 
 
-async def test_what_is_asked_together_shares_a_job_and_each_gets_its_own_answer(pool: NotingPool) -> None:
+async def test_requests_of_one_tenant_at_once_share_a_job_and_each_gets_its_own_answer(
+    pool: NotingPool,
+) -> None:
     found = await ask(Examiner(pool), (GOOD, GOOD), (GOOD, BAD), (BAD, GOOD))
 
     assert found == [("", ""), ("", "ImageUndecodable"), ("ImageUndecodable", "")]
@@ -61,10 +63,10 @@ async def test_what_is_asked_together_shares_a_job_and_each_gets_its_own_answer(
 
 
 async def test_only_so_many_share_a_job(pool: NotingPool) -> None:
-    found = await ask(Examiner(pool), *[(GOOD,)] * (MOST_TOGETHER + 1))
+    found = await ask(Examiner(pool), *[(GOOD,)] * (MOST_SHARED + 1))
 
-    assert found == [("",)] * (MOST_TOGETHER + 1)
-    assert pool.asked == [("acme", MOST_TOGETHER), ("acme", 1)]
+    assert found == [("",)] * (MOST_SHARED + 1)
+    assert pool.asked == [("acme", MOST_SHARED), ("acme", 1)]
 
 
 async def test_a_shared_job_that_fails_is_done_again_for_each_alone(pool: NotingPool) -> None:

@@ -51,19 +51,19 @@ class Companion(Frozen):
     @classmethod
     def of(cls, record: Record, standing: Record | None) -> "Companion":
         """Return the record as it will stand, `standing` being the version before it."""
-        kept = standing or record
+        base = standing or record
         return cls(
             tenant_id=record.tenant_id,
             kind=record.kind,
             id=record.id,
             body=_text(record.body),
-            created_at=to_micros(kept.created_at),
+            created_at=to_micros(base.created_at),
             version=max(record.version, 1),
-            fingerprint=kept.fingerprint,
+            fingerprint=base.fingerprint,
             indexes=record.indexes,
             first_body=_text(record.body if standing is None else standing.first_body),
             gone=pairs_gone(record, standing),
-            searched=kept.searched,
+            searched=base.searched,
         )
 
     def to_record(self) -> Record:

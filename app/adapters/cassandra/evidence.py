@@ -16,12 +16,12 @@ from app.adapters.cassandra.evidence_rows import (
     FILE,
     HOME,
     ROW,
-    Kept,
     Place,
+    StoredEvidence,
     deletion,
     homing,
     insertion,
-    to_kept,
+    to_stored,
 )
 from app.adapters.cassandra.keys import SubjectKeys
 from app.adapters.cassandra.session import Session
@@ -58,28 +58,28 @@ class CassandraEvidenceStore(EvidenceStore):
         if len({draft.row.tenant_id for draft in drafts}) > 1:
             raise ValueError("evidence that is stored in one call is one tenant's")
         keys = {owner: await self._keys.claim(*owner) for owner in dict.fromkeys(map(_owner, drafts))}
-        fresh = await self._without_kept({draft.row.evidence_id: draft for draft in reversed(drafts)})
+        fresh = await self._without_stored({draft.row.evidence_id: draft for draft in reversed(drafts)})
         if not fresh:
             return
         home = drafts[0].row.verification_id
         pieces = await _in_thread(lambda: [self._write(draft, keys[_owner(draft)], home) for draft in fresh])
-        kept = await self._keep(pieces)
-        await self._remove([piece.file for piece in pieces if piece not in kept])
+        stored = await self._keep(pieces)
+        await self._remove([piece.file for piece in pieces if piece not in stored])
 
-    async def _without_kept(self, drafts: dict[EvidenceId, EvidenceDraft]) -> Sequence[EvidenceDraft]:
+    async def _without_stored(self, drafts: dict[EvidenceId, EvidenceDraft]) -> Sequence[EvidenceDraft]:
         """Return the drafts of what is not stored yet."""
         found = await asyncio.gather(
             *(self._place(d.row.tenant_id, d.row.evidence_id) for d in drafts.values())
         )
-        kept = {place.evidence_id for place in found if place is not None}
-        return [draft for evidence_id, draft in drafts.items() if evidence_id not in kept]
+        stored = {place.evidence_id for place in found if place is not None}
+        return [draft for evidence_id, draft in drafts.items() if evidence_id not in stored]
 
-    def _write(self, draft: EvidenceDraft, key: SubjectKey, home: str) -> Kept:
+    def _write(self, draft: EvidenceDraft, key: SubjectKey, home: str) -> StoredEvidence:
         row = draft.row
         sealed = key.seal(row.evidence_id, row.kind.value, draft.content)
-        return Kept(row, home, self._blobs.write(row.tenant_id, row.evidence_id, sealed))
+        return StoredEvidence(row, home, self._blobs.write(row.tenant_id, row.evidence_id, sealed))
 
-    async def _keep(self, pieces: Sequence[Kept]) -> Sequence[Kept]:
+    async def _keep(self, pieces: Sequence[StoredEvidence]) -> Sequence[StoredEvidence]:
         """Keep all pieces that nobody keeps first, and return them.
 
         When that is not known their files stay, for they may be named by now.
@@ -97,14 +97,14 @@ class CassandraEvidenceStore(EvidenceStore):
 
     @override
     async def get(self, tenant_id: TenantId, evidence_id: EvidenceId) -> bytes:
-        kept = await self._find_or_raise(tenant_id, evidence_id)
-        row = kept.row
+        stored = await self._find_or_raise(tenant_id, evidence_id)
+        row = stored.row
         key = await self._keys.find(tenant_id, row.subject_id)
         if key is None:
             raise Damaged("the subject's key is gone")
         try:
             return await _in_thread(
-                lambda: key.open(evidence_id, row.kind.value, self._blobs.read(kept.file))
+                lambda: key.open(evidence_id, row.kind.value, self._blobs.read(stored.file))
             )
         except FileNotFoundError as error:
             await self._find_or_raise(tenant_id, evidence_id)  # discarded meanwhile: not found
@@ -140,11 +140,11 @@ class CassandraEvidenceStore(EvidenceStore):
         place = await self._place(file.tenant_id, file.evidence_id)
         return place is not None and place.file == file
 
-    async def _find_or_raise(self, tenant_id: TenantId, evidence_id: EvidenceId) -> Kept:
-        kept = await self.find(tenant_id, evidence_id)
-        if kept is None:
+    async def _find_or_raise(self, tenant_id: TenantId, evidence_id: EvidenceId) -> StoredEvidence:
+        stored = await self.find(tenant_id, evidence_id)
+        if stored is None:
             raise NotFound(evidence_id)
-        return kept
+        return stored
 
     async def _place(self, tenant_id: TenantId, evidence_id: EvidenceId) -> Place | None:
         for (home,) in await self._session.execute(HOME, (tenant_id, evidence_id)):
@@ -152,7 +152,7 @@ class CassandraEvidenceStore(EvidenceStore):
                 return Place(tenant_id, home, evidence_id, token)
         return None
 
-    async def find(self, tenant_id: TenantId, evidence_id: EvidenceId) -> Kept | None:
+    async def find(self, tenant_id: TenantId, evidence_id: EvidenceId) -> StoredEvidence | None:
         """Return the piece, None when there is none.
 
         Raises:
@@ -160,10 +160,10 @@ class CassandraEvidenceStore(EvidenceStore):
         """
         for (home,) in await self._session.execute(HOME, (tenant_id, evidence_id)):
             for columns in await self._session.execute(ROW, (tenant_id, home, evidence_id)):
-                return to_kept(columns)
+                return to_stored(columns)
         return None
 
-    async def remove_whole(self, piece: Kept) -> None:
+    async def remove_whole(self, piece: StoredEvidence) -> None:
         """Remove a piece for good: its file, then its row, by which a removal that was cut short is known."""
         await self._remove([piece.file])
         row = piece.row

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from typing_extensions import override
 
 from app.adapters.cassandra.evidence import CassandraEvidenceStore
-from app.adapters.cassandra.evidence_rows import DAY_MICROS, Kept, age_of
+from app.adapters.cassandra.evidence_rows import DAY_MICROS, StoredEvidence, age_of
 from app.adapters.cassandra.session import Session, Statement
 from app.adapters.shared.columns import to_micros
 from schemas.enums import RetentionPolicy
@@ -113,6 +113,6 @@ class CassandraEvidenceAges(EvidenceAges):
             await self._session.execute(_TAKE_HINT, age_of(piece.row))
 
 
-def _leads_to(place: tuple[str, str, int], hint: Hint, piece: Kept) -> bool:
+def _leads_to(place: tuple[str, str, int], hint: Hint, piece: StoredEvidence) -> bool:
     """Tell whether it is this piece that the hint was written for: an id may be put again later."""
     return age_of(piece.row) == (*place, *hint)

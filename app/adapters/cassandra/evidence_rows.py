@@ -31,7 +31,7 @@ FILE: Final = Statement("SELECT file FROM evidence WHERE tenant = ? AND home = ?
 ROW: Final = Statement(
     f"SELECT {_COLUMNS} FROM evidence WHERE tenant = ? AND home = ? AND evidence_id = ?"  # noqa: S608 - constants only
 )
-"""A piece, for `to_kept`."""
+"""A piece, for `to_stored`."""
 
 _AT_HOME: Final = Statement(f"SELECT {_COLUMNS} FROM evidence WHERE tenant = ? AND home = ?")  # noqa: S608 - constants only
 _SET_HOME: Final = Statement("INSERT INTO evidence_homes (tenant, evidence_id, home) VALUES (?, ?, ?)")
@@ -67,7 +67,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredEvidence:
     """A piece of evidence as it is stored."""
 
     row: EvidenceRow
@@ -81,7 +81,7 @@ def _insert(count: int) -> Statement:
     return Statement(f"BEGIN BATCH {_INSERT}; {(_INSERT + '; ') * (count - 1)}APPLY BATCH")
 
 
-def insertion(pieces: Sequence[Kept]) -> Attempt:
+def insertion(pieces: Sequence[StoredEvidence]) -> Attempt:
     """Return what stores the pieces, all of one home; nothing is stored when one of them exists already."""
     first = pieces[0]
     values = [value for piece in pieces for value in _to_columns(piece)]
@@ -89,7 +89,7 @@ def insertion(pieces: Sequence[Kept]) -> Attempt:
     return Attempt((_insert(len(pieces)), values), standing, {"file": first.file.token})
 
 
-def homing(pieces: Sequence[Kept]) -> Sequence[Write]:
+def homing(pieces: Sequence[StoredEvidence]) -> Sequence[Write]:
     """Return what says where the pieces are to be found, by id and by age; it comes before them."""
     writes: list[Write] = []
     for row, home in ((piece.row, piece.home) for piece in pieces):
@@ -118,7 +118,7 @@ def deletion(place: Place) -> Attempt:
     return Attempt((_DELETE, (*key, place.token)), (FILE, key), {"file": None})
 
 
-def _to_columns(piece: Kept) -> tuple[object, ...]:
+def _to_columns(piece: StoredEvidence) -> tuple[object, ...]:
     row = piece.row
     return (
         row.tenant_id,
@@ -134,7 +134,7 @@ def _to_columns(piece: Kept) -> tuple[object, ...]:
     )
 
 
-def to_kept(columns: Sequence[Any]) -> Kept:
+def to_stored(columns: Sequence[Any]) -> StoredEvidence:
     """Return the piece of the columns.
 
     Raises:
@@ -158,4 +158,4 @@ def to_kept(columns: Sequence[Any]) -> Kept:
         )
     except (ValueError, OverflowError) as error:
         raise Damaged("a row of evidence was altered") from error
-    return Kept(row, home, BlobName(row.tenant_id, row.evidence_id, file))
+    return StoredEvidence(row, home, BlobName(row.tenant_id, row.evidence_id, file))

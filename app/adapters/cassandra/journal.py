@@ -81,8 +81,8 @@ class CassandraJournal(Journal):
         self._last = 0
         self._turns: WeakValueDictionary[RecordKey, asyncio.Lock] = WeakValueDictionary()
         self._months: set[Month] = set()
-        self._placing = FeedPositions(session, settle_s)
-        self._emitting = Emitting(session, self._placing, micros)
+        self._positions = FeedPositions(session, settle_s)
+        self._outbox = Emitting(session, self._positions, micros)
 
     @override
     async def commit(self, change: Change) -> Committed:
@@ -90,7 +90,7 @@ class CassandraJournal(Journal):
             raise ValueError("a record of a change is this tenant's or the platform's")
         key = key_of(change.records[0])
         turn = self._turns.setdefault(key, asyncio.Lock())
-        with self._emitting.coming(change.events):
+        with self._outbox.coming(change.events):
             async with turn:  # rivals in one process would only get in each other's way at the store
                 return await self._commit(change)
 
@@ -153,11 +153,11 @@ class CassandraJournal(Journal):
         settled = await asyncio.gather(*(self._accompany(one, outbox.attempt) for one in outbox.companions))
         listed = [one for one, stands in zip(outbox.companions, settled, strict=True) if stands]
         months = self._new_months([deciding, *(one.to_record() for one in listed)])
-        taken = await self._placing.take(outbox.events)
+        taken = await self._positions.take(outbox.events)
         writes = [*map(month_write, months), *taken.writes, *outbox.writes(deciding, listed)]
         for part in parted(writes):
             await self._session.batch(part)
-        self._placing.answered(taken)
+        self._positions.answered(taken)
         self._months |= months
 
     async def _accompany(self, companion: Companion, attempt: UUID) -> bool:
@@ -192,11 +192,11 @@ class CassandraJournal(Journal):
 
     @override
     async def pending_events(self, limit: int) -> Sequence[DecisionEvent]:
-        return await self._emitting.pending(limit)
+        return await self._outbox.pending(limit)
 
     @override
     async def mark_emitted(self, event_ids: Sequence[EventId]) -> None:
-        await self._emitting.mark(event_ids)
+        await self._outbox.mark(event_ids)
 
     @override
     async def touch(self) -> None:

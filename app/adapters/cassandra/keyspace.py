@@ -114,10 +114,10 @@ async def schema_version(session: Session) -> int:
         SchemaRefused: It is newer than this version knows, or from before the first release.
     """
     try:
-        kept = await read_setting(session, _VERSION)
+        stored = await read_setting(session, _VERSION)
     except InvalidRequest:  # no such table
         return 0
-    version = 0 if kept is None else int(kept)
+    version = 0 if stored is None else int(stored)
     if version > NEWEST:
         raise SchemaRefused(f"the store has schema {version}, this version knows {NEWEST}: upgrade")
     if 0 < version < OLDEST:

@@ -84,15 +84,15 @@ class SqliteEvidenceStore(EvidenceStore):
 
     async def _attempt(self, put: Put) -> bool:
         try:
-            kept = await put.submit(self._engine)
+            result = await put.submit(self._engine)
         except VeristreamError as error:
             await self._clear(put)
             if isinstance(error, Outrun):
                 return False
             raise
-        for key in kept.keys:
+        for key in result.keys:
             self._ring.remember(key)
-        if not kept.complete:
+        if not result.complete:
             await self._clear(put)
         return True
 

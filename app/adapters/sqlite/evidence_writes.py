@@ -14,7 +14,7 @@ from app.adapters.security.keyring import KeyRing, SubjectKey
 from app.adapters.sqlite.batching import BatchJob, each
 from app.adapters.sqlite.engine import Engine
 from app.adapters.sqlite.evidence_rows import Piece, clear_files, insert
-from app.adapters.sqlite.keys import KeptKeys, Owner, read_key
+from app.adapters.sqlite.keys import Owner, StoredKeys, read_key
 from schemas.problems import VeristreamError
 from streams.ports.errors import Erased
 from streams.ports.evidence import EvidenceDraft
@@ -28,7 +28,7 @@ class Outrun(VeristreamError):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class PutResult:
     """The result of a put."""
 
     keys: Sequence[SubjectKey]
@@ -43,7 +43,7 @@ class _Sealed:
     keys: Sequence[SubjectKey]
 
 
-class Put(BatchJob[Kept]):
+class Put(BatchJob[PutResult]):
     """One attempt to keep drafts; for `submit`, and `clear` when files of it may be spare."""
 
     touches = "evidence"
@@ -55,7 +55,7 @@ class Put(BatchJob[Kept]):
         self._keys: dict[Owner, SubjectKey] = {}
         self._contents: list[bytes | BlobName] = []
 
-    def submit(self, engine: Engine) -> "asyncio.Future[Kept]":
+    def submit(self, engine: Engine) -> "asyncio.Future[PutResult]":
         """Submit the drafts: in one transaction when they are small, else after writing files.
 
         Raises:
@@ -77,15 +77,17 @@ class Put(BatchJob[Kept]):
 
     @override
     @classmethod
-    def run(cls, connection: sqlite3.Connection, jobs: Sequence["Put"]) -> Sequence[Kept | VeristreamError]:
+    def run(
+        cls, connection: sqlite3.Connection, jobs: Sequence["Put"]
+    ) -> Sequence[PutResult | VeristreamError]:
         wanted: dict[Owner, SubjectKey] = {}
         for job in jobs:
             job.want(wanted)
-        keys = KeptKeys(connection, jobs[0].ring, wanted.values())
+        keys = StoredKeys(connection, jobs[0].ring, wanted.values())
         sealed = each(jobs, lambda job: job.seal(keys))
         good = [one for one in sealed if isinstance(one, _Sealed)]
         complete = insert(connection, [piece for one in good for piece in one.pieces])
-        return [Kept(one.keys, complete) if isinstance(one, _Sealed) else one for one in sealed]
+        return [PutResult(one.keys, complete) if isinstance(one, _Sealed) else one for one in sealed]
 
     def _stage(self, reader: sqlite3.Connection) -> "Put":
         """Seal everything, and write what is large to files."""
@@ -113,7 +115,7 @@ class Put(BatchJob[Kept]):
             return self.ring.recall(*owner)
         return None
 
-    def seal(self, keys: KeptKeys) -> _Sealed:
+    def seal(self, keys: StoredKeys) -> _Sealed:
         """Return the rows, sealed under the keys that count; raises what `submit` does."""
         own = {owner: keys[owner] for owner in map(_owner, self._drafts)}
         if any(own[owner].wrapped != used.wrapped for owner, used in self._keys.items()):

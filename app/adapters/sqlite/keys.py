@@ -54,7 +54,7 @@ def read_key(
     return ring.unwrap(tenant, subject, rows[0][2]) if rows else None
 
 
-class KeptKeys:
+class StoredKeys:
     """The keys that count for subjects: those stored already, else the ones made now; in a transaction."""
 
     def __init__(self, connection: sqlite3.Connection, ring: KeyRing, wanted: Iterable[SubjectKey]) -> None:
@@ -96,8 +96,8 @@ class _Keep(BatchJob[SubjectKey]):
     def run(
         cls, connection: sqlite3.Connection, jobs: Sequence["_Keep"]
     ) -> Sequence[SubjectKey | VeristreamError]:
-        kept = KeptKeys(connection, jobs[0].ring, [job.fresh for job in jobs])
-        return each(jobs, lambda job: kept[job.fresh.tenant_id, job.fresh.subject_id])
+        stored = StoredKeys(connection, jobs[0].ring, [job.fresh for job in jobs])
+        return each(jobs, lambda job: stored[job.fresh.tenant_id, job.fresh.subject_id])
 
 
 class _Read(BatchJob["SubjectKey | None"]):

@@ -66,8 +66,8 @@ def _check_key(path: Path, expected: bytes) -> None:
     try:
         with closing(connect(path, cache_kib=READER_CACHE_KIB)) as connection:
             connection.execute("INSERT OR IGNORE INTO settings VALUES ('key_check', ?)", (expected,))
-            (kept,) = connection.execute("SELECT value FROM settings WHERE name = 'key_check'").fetchone()
+            (stored,) = connection.execute("SELECT value FROM settings WHERE name = 'key_check'").fetchone()
     except sqlite3.Error as error:
         raise StoreUnavailable(f"{path}: {error}") from error
-    if not hmac.compare_digest(kept, expected):
+    if not hmac.compare_digest(stored, expected):
         raise RootKeyRefused(f"{path} was sealed under another root key")

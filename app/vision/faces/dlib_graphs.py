@@ -95,7 +95,7 @@ class _Plan:
                 raise ModelUnusable("a scale without its convolution; use the pinned weights")
 
     def add_scores(self, layer: Layer) -> None:
-        """Add a convolution of one filter, which onnxruntime would compute as `_LANES` filters, in two.
+        """Add a convolution of one filter, which onnxruntime would pad to `_CHANNEL_MULTIPLE`, in two.
 
         First each column of the filter as a filter of its own, then the sum of what they answer, each shifted
         by its column: a ninth of the work for nine columns.
