@@ -24,6 +24,7 @@ from app.cli.options import (
     start_settings_of,
 )
 from app.cli.reviewers import reviewers
+from app.cli.root_keys import root_keys
 from app.cli.status import status
 from app.cli.webhooks import sender_key, webhooks
 from app.composition.existing_deployment import require_store
@@ -55,6 +56,7 @@ app.add_typer(broker_users, name="broker-user")
 app.command("sender-key")(sender_key)
 app.command("calibrate")(calibrate)
 app.command("status")(status)
+app.add_typer(root_keys, name="root-key")
 app.add_typer(audit, name="audit")
 app.add_typer(backups, name="backup")
 app.command("restore")(restore)

@@ -87,7 +87,7 @@ def endpoints_of(
     """Return every route of the front; `limits` are those its gate uses."""
     limits = limits or TenantLimits(ports.stores.records, settings.rate_limits)
     bodies = BodyReader(budget, settings.body_timeout_s)
-    cursors = Cursors(settings.cursor_key)
+    cursors = Cursors(settings.cursor_key, settings.older_cursor_keys)
     presenter = Presenter(ports.stores.vault)
     health = HealthRoutes(ports.probes, ports.registry, settings.probe_timeout_s, settings.start_id)
     endpoints = (

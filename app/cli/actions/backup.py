@@ -1,5 +1,6 @@
 """What the commands about backups do, and how they tell it."""
 
+import asyncio
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -7,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from app.adapters.files.data_dir import ROOT_KEY_FILE
+from app.adapters.security.crypto import RootKey
 from app.backup.restoring import activate_restored, key_for, restore_backup, verify_backup
 from app.backup.taking import take_backup
 from app.composition.existing_deployment import require_deployment
 from app.composition.restore_marker import FORK_WARNING
+from app.composition.stores import open_root_keys
 from app.process.output import err, say_json, say_pairs, say_warning
 from app.process.startup import CannotStart
+from app.root_keys.rotation import read_root_keys
 from app.settings import Settings
+from schemas.problems import VeristreamError
 
 
 def backup(settings: Settings, destination: Path, *, as_json: bool) -> None:
@@ -28,7 +33,7 @@ def backup(settings: Settings, destination: Path, *, as_json: bool) -> None:
     with suppress(ValueError, OSError):  # what was allowed before is often enough
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with _telling("taking the backup") as tell:
-        made = take_backup(settings, destination, key_for(settings), tell)
+        made = take_backup(settings, destination, asyncio.run(_current_key(settings)), tell)
     if made.missing_evidence:
         say_warning(
             f"{len(made.missing_evidence)} pieces of evidence have no file in this deployment, so the backup "
@@ -36,6 +41,23 @@ def backup(settings: Settings, destination: Path, *, as_json: bool) -> None:
         )
     told = _pairs(destination, made.backup_id, str(made.taken_at), len(made.files), made.size)
     say_pairs({**told, "missing_evidence": len(made.missing_evidence)}, as_json=as_json)
+
+
+async def _current_key(settings: Settings) -> RootKey:
+    """Return the root key that the data is sealed under; no other may be needed to open the backup."""
+    async with open_root_keys(settings) as store:
+        if store is None:
+            return key_for(settings)
+        try:
+            keys = await read_root_keys(store, key_for(settings))
+        except VeristreamError as error:
+            raise CannotStart(str(error)) from error
+    if keys.is_rotating:
+        raise CannotStart(
+            "a rotation of the root key is under way, and a backup taken now would need both keys; finish it "
+            "first with: veristream root-key rotate"
+        )
+    return keys.current
 
 
 def verify(settings: Settings, path: Path, *, as_json: bool) -> bool:

@@ -93,7 +93,7 @@ def _create_key(deployment: Deployment) -> CreateKey:
 
 
 async def sender_key(settings: Settings) -> str:
-    """Return the sender's key in hexadecimal, from the root key that is there.
+    """Return the sender's key in hexadecimal, from the root key that is there; several while it is rotated.
 
     Raises:
         CannotStart: There is no root key, or it cannot be used.
@@ -104,7 +104,7 @@ async def sender_key(settings: Settings) -> str:
         root_key = await asyncio.to_thread(load_root_key, settings.root_key, key_file)
     except RootKeyRefused as error:
         raise CannotStart(str(error)) from error
-    return root_key.sender_key().secret.hex()
+    return ",".join(key.sender_key().secret.hex() for key in (root_key, *root_key.others))
 
 
 async def load_catalogue(settings: Settings) -> int:
