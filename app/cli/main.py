@@ -13,6 +13,7 @@ from app.cli.broker_users import broker_users
 from app.cli.calibrate import calibrate
 from app.cli.demo import demo
 from app.cli.lists import key_list, reviewer_list, tenant_list
+from app.cli.migrate import migrate
 from app.cli.options import (
     AsJson,
     BrokerPort,
@@ -56,6 +57,7 @@ app.add_typer(broker_users, name="broker-user")
 app.command("sender-key")(sender_key)
 app.command("calibrate")(calibrate)
 app.command("status")(status)
+app.command("migrate")(migrate)
 app.add_typer(root_keys, name="root-key")
 app.add_typer(audit, name="audit")
 app.add_typer(backups, name="backup")
@@ -258,19 +260,6 @@ def catalog_load(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     say_pairs(
         {"installed": asyncio.run(actions_tenants.load_catalogue(settings_of(data_dir)))}, as_json=as_json
     )
-
-
-@app.command()
-def migrate(data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Make the tables of the configured Cassandra, or bring them up; run it before a new version starts.
-
-    Try:
-
-      veristream migrate --json
-    """
-    from app.cli.actions import migrate as actions_migrate
-
-    say_pairs(asyncio.run(actions_migrate.migrate(settings_of(data_dir))), as_json=as_json)
 
 
 @app.command()
