@@ -34,6 +34,7 @@ class AuditAction(StrEnum):
     CASE_REOPENED = "case.reopened"
     EVIDENCE_VIEWED = "evidence.viewed"
     EVIDENCE_DELETED = "evidence.deleted"
+    PRIVACY_EXPORTED = "privacy.exported"
     WEBHOOK_CREATED = "webhook.created"
     WEBHOOK_UPDATED = "webhook.updated"
     WEBHOOK_ROTATED = "webhook.rotated"

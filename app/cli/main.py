@@ -27,6 +27,8 @@ from app.cli.options import (
 from app.cli.reviewers import reviewers
 from app.cli.root_keys import root_keys
 from app.cli.status import status
+from app.cli.subject_export import subject_export
+from app.cli.subjects import subjects
 from app.cli.webhooks import sender_key, webhooks
 from app.composition.existing_deployment import require_store
 from app.process.output import say_json, say_pairs
@@ -58,6 +60,8 @@ app.command("sender-key")(sender_key)
 app.command("calibrate")(calibrate)
 app.command("status")(status)
 app.command("migrate")(migrate)
+subjects.command("export")(subject_export)
+app.add_typer(subjects, name="subject")
 app.add_typer(root_keys, name="root-key")
 app.add_typer(audit, name="audit")
 app.add_typer(backups, name="backup")

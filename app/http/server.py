@@ -37,6 +37,7 @@ from app.http.routes.review_cases.routes import CaseRoutes, case_endpoints
 from app.http.routes.sessions.list import SessionListRoutes, session_list_endpoints
 from app.http.routes.sessions.routes import SessionRoutes, session_endpoints
 from app.http.routes.settings import SettingsRoutes, changing_settings, settings_endpoints
+from app.http.routes.subject_export import SubjectExportRoutes, subject_export_endpoints
 from app.http.routes.tenants import TenantRoutes, tenant_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
 from app.http.routes.verify_page import verify_page_endpoints
@@ -97,6 +98,7 @@ def endpoints_of(
         *flow_endpoints(FlowRoutes(ports, bodies, cursors)),
         *case_endpoints(CaseRoutes(ports, bodies, cursors, CaseTexts(ports.stores.vault))),
         *evidence_endpoints(EvidenceRoutes(ports)),
+        *subject_export_endpoints(SubjectExportRoutes(ports, standing_headers(settings.base_url))),
         *session_endpoints(SessionRoutes(ports, bodies, settings.base_url)),
         *session_list_endpoints(SessionListRoutes(ports.stores.records, cursors)),
         *capture_endpoints(CaptureRoutes(ports, bodies)),

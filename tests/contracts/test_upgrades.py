@@ -43,9 +43,14 @@ VERIFICATIONS, AUDIT_ROWS, EVIDENCE = 9, 31, 28
 @pytest.fixture(params=ARCHIVES, ids=lambda archive: archive.name)
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """The data folder of an earlier version."""
-    with tarfile.open(request.param) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(request.param, tmp_path)
     return tmp_path
+
+
+def unpack(packed: Path, folder: Path) -> None:
+    """Put the data folder of an earlier version somewhere."""
+    with tarfile.open(packed) as archive:
+        archive.extractall(folder, filter="data")
 
 
 @pytest.fixture

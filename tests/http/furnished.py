@@ -127,6 +127,7 @@ async def open_furnished(**settings: Any) -> AsyncIterator[Furnished]:
         hook = {"url": "https://hooks.example/canary", "event_types": ["*"], "secret": "s" * 32}
         hooks = [(await front.ask("POST", HOOKS, TEST, json=hook)).json["endpoint_id"] for _ in range(2)]
         pings = [(await front.ask("POST", f"{HOOKS}/{hooks[0]}/test", TEST)).json for _ in range(2)]
+        ids["subject_id"] = "sim:approved@canary"
         ids |= {"endpoint_id": hooks[0], "delivery_id": pings[0]["delivery_id"]}
         ids |= {"reviewer_id": colleague.member.reviewer_id, "key_id": keys[0]["key_id"], "tenant_id": ACME}
         yield Furnished(front, owner, colleague, await front.sign_in(tenant_id=GLOBEX), page, ids)
