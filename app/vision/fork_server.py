@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import sys
 import traceback
 from io import BytesIO
@@ -21,7 +22,7 @@ from PIL import Image
 from app.vision import images, sandbox
 from app.vision.containers.base import ImageFormat
 from app.vision.forker import READY, Greeting
-from app.vision.serving import Loaded, serve
+from app.vision.serving import IDLE_S, Loaded, serve
 from schemas.problems import EngineFailed, VeristreamError
 
 _MESSAGE_BYTES: Final = 64 * 1024
@@ -42,6 +43,7 @@ def main(descriptor: int) -> None:
         return
     gc.collect()
     gc.freeze()  # collecting in a child would copy every page that holds an object
+    sandbox.give_back_memory()  # what loading and warming needed
     while _obey(control, engines):
         pass
 
@@ -103,6 +105,7 @@ def _live(descriptor: int, parent: int, engines: Loaded) -> None:
         for fds in (range(3, descriptor), range(descriptor + 1, _FDS_END)):
             os.closerange(fds.start, fds.stop)
         link = socket.socket(fileno=descriptor)
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", IDLE_S, 0))
         sandbox.enter(parent)
         link.send(READY)
         serve(link, engines)

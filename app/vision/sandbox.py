@@ -52,6 +52,12 @@ def allow_cpu(seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (ceil(time.process_time()) + seconds, hard))
 
 
+def give_back_memory() -> None:
+    """Give memory the allocator holds but does not use back to the kernel: malloc_trim(3), of glibc."""
+    if hasattr(_libc, "malloc_trim"):
+        _libc.malloc_trim(0)
+
+
 def _prctl(option: int, value: int) -> None:
     if _libc.prctl(option, value, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), f"prctl({option})")

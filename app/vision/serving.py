@@ -36,6 +36,9 @@ R = TypeVar("R")
 
 _FDS_MAX: Final = 3
 
+IDLE_S: Final = 5
+"""A child without a job for so long gives unused memory back; under load it keeps it (`_KEEPING_MEMORY`)."""
+
 
 class ChipCutter(FaceEngine, Protocol):
     """A face engine where its models are."""
@@ -73,12 +76,23 @@ _Work = Callable[[_Asked], Any]
 
 
 def serve(link: socket.socket, engines: Loaded) -> None:
-    """Answer messages one after the other until the other side closes, or memory ran out."""
+    """Answer messages one after the other until the other side closes, or memory ran out.
+
+    When a receive timeout is set on the socket, unused memory is given back after it.
+    """
     room, descriptors = bytearray(jobs.PACKET_BYTES), socket.CMSG_LEN(_FDS_MAX * array("i").itemsize)
+    idle = False
     while True:
-        length, ancillary, _, _ = link.recvmsg_into([room], descriptors)
+        try:
+            length, ancillary, _, _ = link.recvmsg_into([room], descriptors)
+        except BlockingIOError:
+            if not idle:
+                sandbox.give_back_memory()
+            idle = True
+            continue
         if not length:
             return
+        idle = False
         packet, fds = bytes(memoryview(room)[:length]), array("i")
         for _, _, sent in ancillary:
             fds.frombytes(sent[: len(sent) - len(sent) % fds.itemsize])

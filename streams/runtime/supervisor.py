@@ -184,8 +184,9 @@ class Worker:
 
     async def _supervise(self) -> None:
         stopping = asyncio.create_task(self._stopping.wait())
-        while not self._stopping.is_set():
-            app = self._app = self._build()
+        app: faust.App | None = self._build()
+        while app is not None:
+            self._app = app
             self._progress, self._stalled = Progress(self._progress.stall_after_s), []
             life = asyncio.create_task(self._live(app), name="worker-life")
             await asyncio.wait({life, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -193,9 +194,25 @@ class Worker:
             await self._end(app, life)
             if not self._stopping.is_set():
                 log.error("worker.crashed", error=repr(_reason(app, life)))
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopping.wait(), REBUILD_S)
+            app = await self._rebuild()
         self._app = None
+
+    async def _rebuild(self) -> faust.App | None:
+        """Return the next app once one can be built, or None when the worker stops."""
+        while not self._stopping.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), REBUILD_S)
+                return None
+            building = asyncio.create_task(self._built(), name="worker-build")
+            await asyncio.wait({building})
+            error = building.exception()
+            if error is None:
+                return building.result()
+            log.error("worker.build_failed", error=repr(error))
+        return None
+
+    async def _built(self) -> faust.App:
+        return self._build()
 
     async def _live(self, app: faust.App) -> None:
         app.finalize()

@@ -53,6 +53,30 @@ async def test_an_app_that_crashed_is_built_anew(
     assert len(built) == 2
 
 
+async def test_an_app_that_cannot_be_built_after_a_crash_is_built_a_second_later(
+    broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
+) -> None:
+    built: list[faust.App | None] = []
+
+    def build() -> faust.App:
+        if len(built) == 1:
+            built.append(None)
+            raise OSError("too many open files")
+        app = verification_app(writer, quick_settings(broker.address, tmp_path), lambda _: decide)
+        built.append(app)
+        return app
+
+    async with running_worker(build) as worker:
+        await worker.wait_ready()
+        assert built[0] is not None
+        await built[0].crash(RuntimeError("the consumer gave up"))
+
+        await ask(gateway, "after the crash")
+        await worker.wait_ready()
+
+    assert [app is not None for app in built] == [True, False, True]
+
+
 async def test_the_longest_session_timeout_of_the_settings_can_be_chosen(
     broker: Broker, writer: LogWriter, gateway: Gateway, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from PIL import Image
 
@@ -19,11 +20,14 @@ from app.vision.pool import VisionPool
 from app.vision.pooled import PooledImageDecoder
 from schemas.problems import EngineFailed, ImageUndecodable, Overloaded
 from streams.vision_ports import Picture, deadline, not_counted, on_behalf_of
+from tests.agents.support import until
 from tests.children import shared_forker
 from tests.specimens.hostile import picture, png, written
 
 SLOW = png(3000, 3000)
 """Takes some 100 ms to decode."""
+
+_PICTURE_BYTES = 2000 * 2000 * 3
 
 
 @pytest.fixture
@@ -67,6 +71,21 @@ async def test_a_picture_cannot_be_changed_after_it_was_decoded(pool: VisionPool
 
     with pytest.raises(ValueError, match="read-only"):
         decoded.pixels[0, 0, 0] = 1
+
+
+async def test_a_child_without_jobs_gives_its_memory_back(single: VisionPool) -> None:
+    (pid,) = await pids(single)
+    child = psutil.Process(pid)  # type: ignore[no-untyped-call]  # psutil ships no types for it
+    before = child.memory_info().rss
+    await single.run(jobs.DECODE, file=png(2000, 2000))
+    used = child.memory_info().rss - before
+
+    async def gave_back() -> bool:
+        return bool(child.memory_info().rss - before < used / 2)
+
+    assert used > _PICTURE_BYTES / 2
+    await until(gave_back)
+    assert await single.run(jobs.PING)
 
 
 async def test_a_named_condition_passes_through(pool: VisionPool) -> None:
