@@ -96,13 +96,20 @@ def read_manifest(raw: bytes) -> tuple[Manifest, Envelope]:
 
 
 def is_signed(envelope: Envelope, root_key: RootKey) -> bool:
-    """Return whether a deployment with this root key wrote the manifest."""
-    return hmac.compare_digest(envelope.hmac.encode(), _signature(envelope.manifest, root_key).encode())
+    """Return whether a deployment with this root key, or one of those beside it, wrote the manifest."""
+    given = envelope.hmac.encode()
+    return any(
+        hmac.compare_digest(given, _signature(envelope.manifest, key).encode())
+        for key in (root_key, *root_key.others)
+    )
 
 
 def fits(manifest: Manifest, root_key: RootKey) -> bool:
-    """Return whether this is the root key that the data is sealed under."""
-    return hmac.compare_digest(manifest.key_check, root_key.derive(Purpose.KEY_CHECK).hex())
+    """Return whether this is the root key that the data is sealed under, or one beside it is."""
+    return any(
+        hmac.compare_digest(manifest.key_check, key.derive(Purpose.KEY_CHECK).hex())
+        for key in (root_key, *root_key.others)
+    )
 
 
 def _digest(text: str) -> str:

@@ -1,9 +1,10 @@
 """Commands of backups: `backup`, `backup verify`, `restore` and `activate`."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -15,6 +16,10 @@ from app.composition.existing_deployment import require_deployment
 from app.process.output import err, say_json, say_pairs, say_warning
 from app.process.startup import CannotStart
 from app.settings import Settings
+from schemas.problems import VeristreamError
+
+if TYPE_CHECKING:
+    from app.adapters.security.crypto import RootKey
 
 
 class _CreateUnlessNamed(TyperGroup):
@@ -116,7 +121,6 @@ def take(settings: Settings, destination: Path, *, as_json: bool) -> None:
     """
     import resource
 
-    from app.backup.restoring import key_for
     from app.backup.taking import take_backup
 
     _require_embedded(settings)
@@ -125,7 +129,7 @@ def take(settings: Settings, destination: Path, *, as_json: bool) -> None:
     with suppress(ValueError, OSError):  # what was allowed before is often enough
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with _progress("taking the backup") as report:
-        made = take_backup(settings, destination, key_for(settings), report)
+        made = take_backup(settings, destination, asyncio.run(_current_key(settings)), report)
     if made.missing_evidence:
         say_warning(
             f"{len(made.missing_evidence)} pieces of evidence have no file in this deployment, so the backup "
@@ -133,6 +137,27 @@ def take(settings: Settings, destination: Path, *, as_json: bool) -> None:
         )
     shown = _pairs(destination, made.backup_id, str(made.taken_at), len(made.files), made.size)
     say_pairs({**shown, "missing_evidence": len(made.missing_evidence)}, as_json=as_json)
+
+
+async def _current_key(settings: Settings) -> "RootKey":
+    """Return the root key that the data is sealed under; no other may be needed to open the backup."""
+    from app.backup.restoring import key_for
+    from app.composition.stores import open_root_keys
+    from app.root_keys.rotation import read_root_keys
+
+    async with open_root_keys(settings) as store:
+        if store is None:
+            return key_for(settings)
+        try:
+            keys = await read_root_keys(store, key_for(settings))
+        except VeristreamError as error:
+            raise CannotStart(str(error)) from error
+    if keys.is_rotating:
+        raise CannotStart(
+            "a rotation of the root key is under way, and a backup taken now would need both keys; finish it "
+            "first with: veristream root-key rotate"
+        )
+    return keys.current
 
 
 def verify_files(settings: Settings, path: Path, *, as_json: bool) -> bool:

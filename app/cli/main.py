@@ -15,6 +15,7 @@ from app.cli.migrate import migrate
 from app.cli.options import ShowVersion
 from app.cli.reviewers import reviewers
 from app.cli.roles import broker, dead_letters, front, up, worker
+from app.cli.root_keys import root_keys
 from app.cli.subjects import subjects
 from app.cli.tenants import catalogue, keys, tenants
 from app.cli.webhook_resend import webhook_resend
@@ -39,6 +40,7 @@ app.add_typer(reviewers, name="reviewer")
 app.add_typer(subjects, name="subject")
 app.add_typer(webhooks, name="webhook")
 app.add_typer(broker_users, name="broker-user")
+app.add_typer(root_keys, name="root-key")
 app.add_typer(audit, name="audit")
 app.add_typer(backups, name="backup")
 app.add_typer(catalogue, name="catalog")

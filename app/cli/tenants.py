@@ -189,7 +189,7 @@ def _create_key(deployment: "Deployment") -> "CreateKey":
 
 
 async def sender_key(settings: Settings) -> str:
-    """Return the sender's key in hexadecimal, derived from the existing root key.
+    """Return the sender's key in hexadecimal, derived from the root key; several during a rotation.
 
     Raises:
         CannotStart: There is no root key, or it cannot be used.
@@ -202,7 +202,7 @@ async def sender_key(settings: Settings) -> str:
         root_key = await asyncio.to_thread(load_root_key, settings.root_key, key_file)
     except RootKeyRefused as error:
         raise CannotStart(str(error)) from error
-    return root_key.sender_key().secret.hex()
+    return ",".join(key.sender_key().secret.hex() for key in (root_key, *root_key.others))
 
 
 async def load_catalogue(settings: Settings) -> int:

@@ -8,14 +8,17 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uuid_utils.compat import uuid7
 
-from app.adapters.files.data_dir import OURS, ROOT_KEY_FILE, make_private, tighten
+from app.adapters.files.data_dir import DATABASE_FILE, OURS, ROOT_KEY_FILE, make_private, tighten
 from app.adapters.security.at_rest import seal_stores
 from app.adapters.security.crypto import Keys, Purpose, RootKey, SenderKey, load_root_key, load_sender_key
+from app.adapters.security.derived_keys import resolve
 from app.adapters.security.passwords import Argon2Passwords
+from app.adapters.security.root_key_store import RootKeyStore
+from app.adapters.sqlite.root_keys import SqliteRootKeys
 from app.adapters.sqlite.stores import open_sqlite_stores
 from app.composition.existing_deployment import require_deployment, require_key
 from app.composition.restore_marker import refuse_marked
@@ -29,6 +32,9 @@ from streams.ports.stores import Stores
 from streams.reviewers.context import People
 from streams.runtime.authentication import RecordKeys
 from streams.tenants.handler import TENANTS_INDEX
+
+if TYPE_CHECKING:
+    from app.adapters.cassandra.connection import Address
 
 
 def now() -> datetime:
@@ -126,6 +132,46 @@ def _cannot_open(settings: Settings, error: Exception) -> CannotStart:
 
 
 async def keys_of(settings: Settings) -> Keys:
+    """Return the keys that were given, first the one that the store is sealed under, with those that stayed.
+
+    Raises:
+        RootKeyRefused: The key cannot be used, or it is not the store's.
+        SettingsRefused: See `given_keys_of`.
+        StoreUnavailable: The store cannot be read.
+    """
+    given = await given_keys_of(settings)
+    async with open_root_keys(settings) as store:
+        if store is None:
+            return given
+        state = await store.read()
+        return resolve(given, state.check, state.keyset)
+
+
+@asynccontextmanager
+async def open_root_keys(settings: Settings) -> AsyncIterator[RootKeyStore | None]:
+    """Open what the store says about root keys; None: there is no store yet. Makes none.
+
+    Raises:
+        StoreUnavailable: It cannot be reached.
+        StoreRefused: See `open_cassandra_stores`.
+        SettingsRefused: A setting is malformed.
+    """
+    if settings.cassandra_contact_points:
+        async with await asyncio.to_thread(_cassandra_root_keys, settings) as opened:
+            yield opened
+        return
+    file = settings.data_dir / DATABASE_FILE
+    yield SqliteRootKeys(file) if await asyncio.to_thread(file.is_file) else None
+
+
+def _cassandra_root_keys(settings: Settings) -> AbstractAsyncContextManager[RootKeyStore]:
+    """Return what opens the configured Cassandra for its root keys; imports its driver. Blocking."""
+    from app.adapters.cassandra.root_keys import open_cassandra_root_keys  # noqa: PLC0415 - see below
+
+    return open_cassandra_root_keys(_address_of(settings), settings.cassandra_keyspace)
+
+
+async def given_keys_of(settings: Settings) -> Keys:
     """Return the sender's key where it is configured, else the root key, which is made when there is none.
 
     Raises:
@@ -163,14 +209,20 @@ async def _open_stores(settings: Settings, keys: Keys) -> AbstractAsyncContextMa
 
 
 def _cassandra_stores(settings: Settings, keys: Keys) -> AbstractAsyncContextManager[Stores]:
-    """Return the stores of the configured Cassandra; the one place that imports its driver. Blocking."""
+    """Return the stores of the configured Cassandra; only here and above is its driver imported. Blocking."""
     from app.adapters.cassandra.stores import open_cassandra_stores  # noqa: PLC0415 - seconds, where it is used
+
+    address = _address_of(settings)
+    return open_cassandra_stores(address, settings.cassandra_keyspace, blobs_dir_of(settings), keys)
+
+
+def _address_of(settings: Settings) -> "Address":
     from app.composition.cassandra import address_of  # noqa: PLC0415 - the same driver
 
     address = address_of(settings)
     if address is None:
         raise SettingsRefused("SERVICE_CASSANDRA_CONTACT_POINTS names no host")
-    return open_cassandra_stores(address, settings.cassandra_keyspace, blobs_dir_of(settings), keys)
+    return address
 
 
 def people_of(

@@ -13,6 +13,8 @@ FAMILY: Final = "Audit"
 WITHOUT_AN_OPERATION: Final[Mapping[AuditAction, str]] = MappingProxyType(
     {
         AuditAction.ACCESS_DENIED: "any operation that refuses its caller; one row a minute",
+        AuditAction.ROOT_KEY_ROTATED: "`veristream root-key rotate`",
+        AuditAction.ROOT_KEY_REMOVED: "`veristream root-key remove`",
         AuditAction.SERVICE_STARTED: "the start of a process",
         AuditAction.SESSION_EXPIRED: "a session that reached its end",
         AuditAction.WEBHOOK_DISABLED: "an endpoint that answered 410, or failed every attempt for five days",

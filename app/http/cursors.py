@@ -5,7 +5,7 @@ import hashlib
 import hmac
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -20,16 +20,17 @@ _MAX_LENGTH: Final = 400
 
 
 class Cursors:
-    """Writes and reads cursors under one key."""
+    """Writes cursors under one key, and reads those of the keys before it as well."""
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, older: Sequence[bytes] = ()) -> None:
         self._key = key
+        self._older = tuple(older)
 
     def write(self, position: Position, scope: Mapping[str, str]) -> str:
         """Return the cursor that continues after a position; `scope` names list, tenant, mode and filters."""
         microseconds = (position.created_at - _EPOCH) // timedelta(microseconds=1)
         place = microseconds.to_bytes(_TIME_BYTES, "big") + position.id.encode()
-        return urlsafe_b64encode(self._mac(place, scope) + place).decode().rstrip("=")
+        return urlsafe_b64encode(_mac(self._key, place, scope) + place).decode().rstrip("=")
 
     def write_next(self, following: Position | None, scope: Mapping[str, str]) -> str | None:
         """Return the cursor of the page that begins after a position; None: there is none."""
@@ -43,15 +44,17 @@ class Cursors:
         """
         raw = _decoded(cursor)
         mac, place = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
-        if len(place) <= _TIME_BYTES or not hmac.compare_digest(mac, self._mac(place, scope)):
+        genuine = any(hmac.compare_digest(mac, _mac(key, place, scope)) for key in (self._key, *self._older))
+        if len(place) <= _TIME_BYTES or not genuine:
             raise _invalid()
         microseconds = int.from_bytes(place[:_TIME_BYTES], "big")
         return Position(_EPOCH + timedelta(microseconds=microseconds), place[_TIME_BYTES:].decode())
 
-    def _mac(self, place: bytes, scope: Mapping[str, str]) -> bytes:
-        bound = json.dumps(scope, sort_keys=True).encode()
-        message = len(bound).to_bytes(4, "big") + bound + place
-        return hmac.digest(self._key, message, hashlib.sha256)[:_MAC_BYTES]
+
+def _mac(key: bytes, place: bytes, scope: Mapping[str, str]) -> bytes:
+    bound = json.dumps(scope, sort_keys=True).encode()
+    message = len(bound).to_bytes(4, "big") + bound + place
+    return hmac.digest(key, message, hashlib.sha256)[:_MAC_BYTES]
 
 
 def _decoded(cursor: str) -> bytes:

@@ -94,6 +94,8 @@ class FrontSettings:
     """How callers reach the front, without a trailing slash."""
     cursor_key: bytes
     """32 secret bytes that authenticate cursors; fronts of one deployment share them."""
+    older_cursor_keys: tuple[bytes, ...] = ()
+    """Those before it, while the root key is rotated: their cursors are accepted."""
     webhooks_allow_insecure: bool = False
     """Whether endpoints may be plain http and on this machine (development)."""
     webhooks_ports: frozenset[int] = USUAL_PORTS

@@ -35,6 +35,7 @@ from app.http.routes.review_cases.routes import CaseRoutes, case_endpoints
 from app.http.routes.sessions.list import SessionListRoutes, session_list_endpoints
 from app.http.routes.sessions.routes import SessionRoutes, session_endpoints
 from app.http.routes.settings import SettingsRoutes, changing_settings, settings_endpoints
+from app.http.routes.subject_export import SubjectExportRoutes, subject_export_endpoints
 from app.http.routes.tenants import TenantRoutes, tenant_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
 from app.http.routes.verify_page import verify_page_endpoints
@@ -86,7 +87,7 @@ def endpoints_of(
     """Return every route of the front; `limits` are those its gate uses."""
     limits = limits or TenantLimits(ports.stores.records, settings.rate_limits)
     bodies = BodyReader(budget, settings.body_timeout_s)
-    cursors = Cursors(settings.cursor_key)
+    cursors = Cursors(settings.cursor_key, settings.older_cursor_keys)
     presenter = Presenter(ports.stores.vault)
     health = HealthRoutes(ports.probes, ports.registry, settings.probe_timeout_s, settings.start_id)
     endpoints = (
@@ -96,6 +97,7 @@ def endpoints_of(
         *flow_endpoints(FlowRoutes(ports, bodies, cursors)),
         *case_endpoints(CaseRoutes(ports, bodies, cursors, CaseTexts(ports.stores.vault))),
         *evidence_endpoints(EvidenceRoutes(ports)),
+        *subject_export_endpoints(SubjectExportRoutes(ports, standing_headers(settings.base_url))),
         *session_endpoints(SessionRoutes(ports, bodies, settings.base_url)),
         *session_list_endpoints(SessionListRoutes(ports.stores.records, cursors)),
         *capture_endpoints(CaptureRoutes(ports, bodies)),

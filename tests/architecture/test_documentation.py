@@ -15,7 +15,10 @@ from app.cli.main import app
 from app.settings import PREFIX, Settings
 from tests.documentation import DOCS, ROOT, SHELLS, anchors, blocks, links, name_of, pages, prose
 
-RUN_ELSEWHERE: Final = frozenset({"run", "test", "backup", "secrets", "receiver", "vectors"})
+RUN_ELSEWHERE: Final = frozenset({
+    "run", "test", "backup", "root key", "secrets", "receiver", "vectors",
+    "size", "watch", "upgrade", "disk full", "broker moved",
+})  # fmt: skip
 """Marks of blocks that have a test of their own, or that `.ci/run` executes."""
 
 NOT_RUN: Final = "needs docker"

@@ -94,7 +94,7 @@ def but_for_looks(stored: dict[object, object]) -> dict[object, object]:
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 async def test_s17_no_read_changes_what_is_kept(furnished: Furnished, method: str) -> None:
     one = "/v1/verifications/{verification_id}"
-    looking = {f"{one}/evidence/{{evidence_id}}", f"{one}/explanation"}
+    looking = {f"{one}/evidence/{{evidence_id}}", f"{one}/explanation", "/v1/subjects/{subject_id}/export"}
     before, collected = furnished.stored(), dict[str, int]()
     for row in TABLE:
         if row.method != "GET" or row.path in looking:  # a look at evidence is a row (G20)

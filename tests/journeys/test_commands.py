@@ -39,6 +39,8 @@ COMMANDS = (
     ("doctor",), ("calibrate",), ("status",), ("audit", "verify"), ("dlq", "list"), ("dlq", "redrive"),
     ("webhook", "listen"), ("webhook", "verify"),
     ("broker-user", "create"), ("broker-user", "list"), ("broker-user", "delete"),
+    ("subject", "export"),
+    ("root-key", "rotate"), ("root-key", "status"), ("root-key", "remove"),
     ("backup", "create"), ("backup", "verify"), ("restore",), ("activate",),
 )  # fmt: skip
 

@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from app.adapters.cassandra.keyspace import keep_setting, read_setting
+from app.adapters.cassandra.keyspace import KEY_CHECK, keep_setting, read_setting
 from app.adapters.cassandra.session import Session
 from app.adapters.files.data_dir import make_private
 from app.adapters.security.crypto import Keys, Purpose, RootKeyRefused
@@ -19,14 +19,13 @@ MARKER: Final = "store.id"
 APPEARS_S: Final = 5.0
 """How long the first process of a new store may take to mark the folder, in seconds."""
 
-_KEY_CHECK: Final = "key_check"
 _STORE_ID: Final = "store_id"
 
 
 async def check_root_key(session: Session, keys: Keys) -> None:
     """Raise `RootKeyRefused` unless the store is new or was sealed under this key."""
     expected = keys.derive(Purpose.KEY_CHECK)
-    if not hmac.compare_digest(await keep_setting(session, _KEY_CHECK, expected), expected):
+    if not hmac.compare_digest(await keep_setting(session, KEY_CHECK, expected), expected):
         raise RootKeyRefused("the store was sealed under another root key: give every process the same one")
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from typing_extensions import override
 
+from app.adapters.cassandra.keyspace import KEY_CHECK, read_setting
 from app.adapters.cassandra.session import Attempt, Session, Statement, Write
 from app.adapters.security.keyring import TOMBSTONE, KeyRing, SubjectKey
 from schemas.ids import SubjectId, TenantId
@@ -53,6 +54,7 @@ class SubjectKeys:
         known = await self.find(tenant_id, subject_id)
         if known is not None:
             return known
+        self._ring.follow(await read_setting(self._session, KEY_CHECK))
         fresh = self._ring.make(tenant_id, subject_id)
         write: Write = _CLAIM, (tenant_id, subject_id, fresh.wrapped)
         settled = await self._session.lwt(

@@ -29,6 +29,9 @@ PATIENCE_S: Final = 180.0
 
 AGAIN_S: Final = 0.2
 
+KEY_CHECK: Final = "key_check"
+"""The setting that says which root key is the current one, by what it derives."""
+
 _VERSION: Final = "schema_version"
 _LOCK: Final = "migrating"
 _KEYSPACES: Final = Statement("SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?")
@@ -170,3 +173,10 @@ async def keep_setting(session: Session, name: str, value: bytes) -> bytes:
     """Store the value under the name unless there is one; return the stored value."""
     settled = await session.lwt(Attempt((_KEEP, (name, value)), (_READ, (name,)), {"value": value}))
     return value if settled.applied else bytes(settled.rows[0]["value"])
+
+
+async def change_setting(session: Session, name: str, old: bytes | None, new: bytes) -> bool:
+    """Replace what is kept under the name if it is `old`; tells whether `new` is kept now."""
+    write = (_KEEP, (name, new)) if old is None else (_CHANGE, (new, name, old))
+    settled = await session.lwt(Attempt(write, (_READ, (name,)), {"value": new}))
+    return settled.applied

@@ -5,8 +5,8 @@ import binascii
 import os
 import re
 import stat
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -74,6 +74,8 @@ class Purpose(StrEnum):
     """Signs the manifests of backups."""
     WEBHOOK_SECRETS = "webhook-secrets"
     """Wraps the keys under which endpoints' signing secrets are sealed."""
+    DERIVED_KEYS = "derived-keys"
+    """Seals the keys that outlive the root key they were derived from (`derived_keys`)."""
 
 
 RECORDS: Final = "records/"
@@ -94,6 +96,12 @@ class RootKey:
     """The one secret of an installation; it is never used itself, only derived from."""
 
     secret: bytes = field(repr=False)
+    carried: Mapping[str, bytes] = field(default_factory=dict, repr=False, compare=False)
+    """Keys by label that an earlier root key derived, and that stayed when it was rotated."""
+    others: "tuple[RootKey, ...]" = field(default=(), repr=False, compare=False)
+    """Further root keys that this process was given: the next one, or the one before."""
+    file: Path | None = field(default=None, repr=False, compare=False)
+    """Where it was read from, to be read again after a rotation; None: it was configured."""
 
     def __post_init__(self) -> None:
         if len(self.secret) != KEY_BYTES:
@@ -103,11 +111,12 @@ class RootKey:
         """Return the 32-byte key for a purpose (HKDF-SHA256, RFC 5869); the same label, the same key."""
         if label in SENDER_LABELS:
             return self.sender_key().derive(label)
-        return _derived(self.secret, label)
+        return self.carried.get(label) or _derived(self.secret, label)
 
     def sender_key(self) -> "SenderKey":
         """Return the key that the sender of webhooks is given instead of this one."""
-        return SenderKey(_derived(self.secret, Purpose.SENDER))
+        others = tuple(other.sender_key() for other in self.others)
+        return SenderKey(_derived(self.secret, Purpose.SENDER), self.carried, others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +124,8 @@ class SenderKey:
     """The key of a process that only sends webhooks: derives its own keys, and leads to no other."""
 
     secret: bytes = field(repr=False)
+    carried: Mapping[str, bytes] = field(default_factory=dict, repr=False, compare=False)
+    others: "tuple[SenderKey, ...]" = field(default=(), repr=False, compare=False)
 
     def derive(self, label: str) -> bytes:
         """Return the 32-byte key for a purpose of the sender.
@@ -124,7 +135,7 @@ class SenderKey:
         """
         if label not in SENDER_LABELS:
             raise KeyUnavailable(f"a sender holds no key for {label}")
-        return _derived(self.secret, label)
+        return self.carried.get(label) or _derived(self.secret, label)
 
 
 Keys: TypeAlias = RootKey | SenderKey
@@ -136,18 +147,24 @@ def chain_key_of(keys: Keys) -> bytes:
     return keys.derive(Purpose.AUDIT_CHAIN) if isinstance(keys, RootKey) else b""
 
 
+def derive_own(keys: Keys, label: str) -> bytes:
+    """Return the key that this very key derives, whatever was carried over from an earlier one."""
+    return _derived(keys.secret, label)
+
+
 def _derived(secret: bytes, label: str) -> bytes:
     info = b"veristream/1/" + label.encode()
     return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(secret)
 
 
 def load_sender_key(configured: SecretStr) -> SenderKey:
-    """Return the configured sender's key (64 hexadecimal digits or base64).
+    """Return the configured sender's key (64 hexadecimal digits or base64), and others given with it.
 
     Raises:
-        RootKeyRefused: It is malformed.
+        RootKeyRefused: One is malformed.
     """
-    return SenderKey(_parse(configured.get_secret_value(), "SERVICE_SENDER_KEY").secret)
+    first, *others = _parse_all(configured.get_secret_value(), "SERVICE_SENDER_KEY")
+    return SenderKey(first.secret, others=tuple(SenderKey(other.secret) for other in others))
 
 
 def load_root_key(
@@ -155,7 +172,8 @@ def load_root_key(
 ) -> RootKey:
     """Return the configured key (64 hexadecimal digits or base64), else the one in the file.
 
-    The file is made on first use, readable by its owner alone; when several processes start at
+    While the key is rotated there are two, one a line or with commas between them: the others come with the
+    first. The file is made on first use, readable by its owner alone; when several processes start at
     once they agree on one. Blocking.
 
     Raises:
@@ -163,7 +181,7 @@ def load_root_key(
             to others, or it is gone although the folder holds data that only the lost key can open.
     """
     if configured is not None:
-        return _parse(configured.get_secret_value(), "SERVICE_ROOT_KEY")
+        return _with_others(_parse_all(configured.get_secret_value(), "SERVICE_ROOT_KEY"))
     try:
         if not path.exists():
             _refuse_new_key_beside_data(path)
@@ -173,7 +191,12 @@ def load_root_key(
         raise RootKeyRefused(f"{path} cannot be used: {error.strerror}") from error
 
 
-def _parse(text: str, source: str) -> RootKey:
+def parse_root_key(text: str, source: str) -> RootKey:
+    """Return the key that one line of a file, or of a setting, is.
+
+    Raises:
+        RootKeyRefused: It is malformed, or anybody could name it.
+    """
     text = text.strip()
     if _HEX_FORM.fullmatch(text):
         return _drawn(bytes.fromhex(text), source)
@@ -185,6 +208,16 @@ def _parse(text: str, source: str) -> RootKey:
     if len(secret) != KEY_BYTES:
         raise RootKeyRefused(f"{source} is not 32 bytes in base64 or 64 hexadecimal digits")
     return _drawn(secret, source)
+
+
+def _parse_all(text: str, source: str) -> list[RootKey]:
+    lines = [part for part in re.split(r"[,\s]+", text.strip()) if part] or [""]
+    return list(dict.fromkeys(parse_root_key(line, source) for line in lines))
+
+
+def _with_others(keys: Sequence[RootKey], file: Path | None = None) -> RootKey:
+    own = [replace(key, file=file) for key in keys]
+    return replace(own[0], others=tuple(own[1:]))
 
 
 def _drawn(secret: bytes, source: str) -> RootKey:
@@ -209,12 +242,8 @@ def _create(path: Path, secret: bytes) -> None:
     """Write the key atomically; an existing file stays."""
     make_private(path.parent)
     draft = path.with_name(f"{path.name}.{uuid4().hex}.new")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(base64.b64encode(secret) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        _write(draft, [secret])
         try:
             os.link(draft, path)
         except FileExistsError:
@@ -224,13 +253,32 @@ def _create(path: Path, secret: bytes) -> None:
     sync_folder(path.parent)
 
 
+def replace_key_file(path: Path, keys: Sequence[RootKey]) -> None:
+    """Let the file hold these keys, in this order; a reader sees the old file or the new. Blocking."""
+    draft = path.with_name(f"{path.name}.{uuid4().hex}.new")
+    try:
+        _write(draft, [key.secret for key in keys])
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def _write(draft: Path, secrets: Sequence[bytes]) -> None:
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.writelines(base64.b64encode(secret) + b"\n" for secret in secrets)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def _read(path: Path) -> RootKey:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     with os.fdopen(descriptor, "rb") as file:
         mode = os.fstat(file.fileno()).st_mode
         if not stat.S_ISREG(mode) or mode & _GROUP_AND_OTHERS:
             raise RootKeyRefused(f"{path} is open to others: run chmod 600 {path}")
-        return _parse(file.read(1024).decode("ascii", "replace"), str(path))
+        return _with_others(_parse_all(file.read(1024).decode("ascii", "replace"), str(path)), path)
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,4 +1,8 @@
-"""Data keys of subjects: stored wrapped by the root key, unwrapped and cached only here."""
+"""Data keys of subjects: stored wrapped by the root key, unwrapped and cached only here.
+
+While the root key is rotated keys are wrapped under the old one or the new one; either opens them. New ones
+are wrapped under the one that the store names (`KeyRing.follow`).
+"""
 
 import hashlib
 import os
@@ -6,14 +10,28 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Final
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from app.adapters.security.crypto import ENVELOPE, KEY_BYTES, NONCE_BYTES, Keys, Purpose, bind, seal, unseal
+from app.adapters.security.crypto import (
+    ENVELOPE,
+    KEY_BYTES,
+    NONCE_BYTES,
+    Keys,
+    Purpose,
+    RootKey,
+    RootKeyRefused,
+    bind,
+    load_root_key,
+    seal,
+    unseal,
+)
 from schemas.ids import SubjectId, TenantId
-from streams.ports.errors import Erased
+from schemas.problems import StoreUnavailable
+from streams.ports.errors import Damaged, Erased
 from streams.webhooks.secrets import ENDPOINT_HOLDER
 
 _TAG_BYTES: Final = 16
@@ -61,6 +79,32 @@ class _Remembered:
     seen_at: float
 
 
+class Wrapping:
+    """Wraps and unwraps data keys under one root key, or the sender's key of it."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._derive = keys.derive
+        self._ciphers: dict[Purpose, AESGCM] = {}
+        self.check = keys.derive(Purpose.KEY_CHECK)
+        """What the store knows the root key by."""
+
+    def wrap(self, tenant_id: TenantId, subject_id: SubjectId, secret: bytes) -> bytes:
+        """Return the wrapped key; raises `KeyNotHeld` where this process may wrap none such."""
+        return seal(self._cipher(subject_id), secret, bind(tenant_id, subject_id))
+
+    def unwrap(self, tenant_id: TenantId, subject_id: SubjectId, wrapped: bytes) -> bytes:
+        """Return the key; raises `Damaged`, or `KeyNotHeld` where this process may open none such."""
+        return unseal(self._cipher(subject_id), wrapped, bind(tenant_id, subject_id))
+
+    def _cipher(self, subject_id: SubjectId) -> AESGCM:
+        own = subject_id.startswith(ENDPOINT_HOLDER)
+        purpose = Purpose.WEBHOOK_SECRETS if own else Purpose.KEY_WRAPPING
+        cipher = self._ciphers.get(purpose)
+        if cipher is None:
+            cipher = self._ciphers[purpose] = AESGCM(self._derive(purpose))
+        return cipher
+
+
 class KeyRing:
     """Makes, unwraps and briefly remembers subjects' keys; safe to use from several threads."""
 
@@ -72,28 +116,72 @@ class KeyRing:
         fresh_s: float = FRESH_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._derive = keys.derive
-        self._wrappings: dict[Purpose, AESGCM] = {}
+        self._file = keys.file if isinstance(keys, RootKey) else None
+        self._wrappings = [Wrapping(key) for key in (keys, *keys.others)]
+        """The first wraps what is new."""
         self._capacity = capacity
         self._fresh_s = fresh_s
         self._clock = clock
         self._lock = threading.Lock()
         self._cache: OrderedDict[tuple[TenantId, SubjectId], _Remembered] = OrderedDict()
 
-    def _wrapping(self, subject_id: SubjectId) -> AESGCM:
-        """Return what wraps a holder's key; raises `KeyUnavailable` where this process may open none such."""
-        own = subject_id.startswith(ENDPOINT_HOLDER)
-        purpose = Purpose.WEBHOOK_SECRETS if own else Purpose.KEY_WRAPPING
-        wrapping = self._wrappings.get(purpose)
-        if wrapping is None:
-            wrapping = self._wrappings[purpose] = AESGCM(self._derive(purpose))
-        return wrapping
-
     def make(self, tenant_id: TenantId, subject_id: SubjectId) -> SubjectKey:
         """Return a new key; it counts only once its wrapped form is stored, the first one stored wins."""
         secret = os.urandom(KEY_BYTES)
-        wrapped = seal(self._wrapping(subject_id), secret, bind(tenant_id, subject_id))
+        wrapped = self._wrappings[0].wrap(tenant_id, subject_id, secret)
         return SubjectKey(tenant_id, subject_id, wrapped, AESGCM(secret))
+
+    def follow(self, check: bytes | None) -> None:
+        """Wrap from now on under the root key that the store names; None: it names none yet.
+
+        Raises:
+            StoreUnavailable: The root key was rotated, and this process was not given the new one.
+        """
+        if check is None or check == self._wrappings[0].check:
+            return
+        if not any(one.check == check for one in self._wrappings):
+            self._read_again()
+        with self._lock:
+            found = [one for one in self._wrappings if one.check == check]
+            if not found:
+                raise StoreUnavailable(
+                    "the root key was rotated; restart this process with the new one and the old"
+                )
+            self._wrappings = found + [one for one in self._wrappings if one.check != check]
+
+    def renew(self, key: SubjectKey) -> SubjectKey:
+        """Return a key that is about to be kept, wrapped under the root key of `follow`."""
+        first, *others = self._wrappings
+        if not others:
+            return key
+        owner = key.tenant_id, key.subject_id
+        for other in others:
+            with suppress(Damaged):
+                return replace(key, wrapped=first.wrap(*owner, other.unwrap(*owner, key.wrapped)))
+        return key
+
+    def _read_again(self) -> bool:
+        """Take up keys that were put into the file since; tells whether there were any. Blocking."""
+        if self._file is None:
+            return False
+        try:
+            read = load_root_key(None, self._file)
+        except RootKeyRefused:
+            return False
+        with self._lock:
+            known = {one.check for one in self._wrappings}
+            added = [one for key in (read, *read.others) if (one := Wrapping(key)).check not in known]
+            self._wrappings = [*self._wrappings, *added]
+        return bool(added)
+
+    def _open(self, tenant_id: TenantId, subject_id: SubjectId, wrapped: bytes) -> bytes:
+        """Return the key under whichever root key wrapped it."""
+        for one in self._wrappings:
+            with suppress(Damaged):
+                return one.unwrap(tenant_id, subject_id, wrapped)
+        if self._read_again():
+            return self._open(tenant_id, subject_id, wrapped)
+        raise Damaged("a subject's key opens under no root key of this process")
 
     def unwrap(self, tenant_id: TenantId, subject_id: SubjectId, wrapped: bytes) -> SubjectKey:
         """Return the key that is stored now, and cache it.
@@ -110,7 +198,7 @@ class KeyRing:
         if known is not None and known.key is not None and known.key.wrapped == wrapped:
             key = known.key
         else:
-            secret = unseal(self._wrapping(subject_id), wrapped, bind(tenant_id, subject_id))
+            secret = self._open(tenant_id, subject_id, wrapped)
             key = SubjectKey(tenant_id, subject_id, wrapped, AESGCM(secret))
         self.remember(key)
         return key

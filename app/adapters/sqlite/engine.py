@@ -13,7 +13,8 @@ from typing import Any, Final, TypeVar
 
 from app.adapters.sqlite.batch_thread import BatchThread, JobResult, PendingJob
 from app.adapters.sqlite.batching import STATEMENTS, AnyJob, Job, run_groups
-from app.adapters.sqlite.schema import migrate
+from app.adapters.sqlite.migration import copy_before
+from app.adapters.sqlite.schema import NEWEST, migrate, standing_version
 from schemas.problems import StoreUnavailable, VeristreamError
 
 Answer = TypeVar("Answer")
@@ -186,14 +187,19 @@ def connect(path: Path, *, cache_kib: int) -> sqlite3.Connection:
 def prepare(path: Path) -> None:
     """Make the file, or bring an older one up; several processes may do so at once. Blocking.
 
+    An older one is copied beside itself first, as `veristream.sqlite3.schema-N`.
+
     Raises:
         StoreUnavailable: The file cannot be used for now.
-        SchemaRefused: A newer version, or another program, wrote the file.
+        SchemaRefused: A newer version, or another program, wrote the file, or the copy cannot be written.
     """
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # the files beside it get its mode
         with closing(connect(path, cache_kib=READER_CACHE_KIB)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
+            standing = standing_version(connection)
+            if 0 < standing < NEWEST:
+                copy_before(path, standing)
             migrate(connection)
     except (sqlite3.Error, OSError) as error:
         raise StoreUnavailable(f"{path}: {error}") from error

@@ -19,6 +19,7 @@ from streams.ports.evidence import Vault
 _SELECT: Final = """
 SELECT tenant, subject_id, wrapped FROM subject_keys
 WHERE (tenant, subject_id) IN (SELECT * FROM (VALUES (?, ?)) asked)"""
+_CHECK: Final = "SELECT value FROM settings WHERE name = 'key_check'"
 _INSERT: Final = "INSERT OR IGNORE INTO subject_keys (tenant, subject_id, wrapped) VALUES (?, ?, ?)"
 _OTHERS: Final = """
 SELECT k.tenant, k.subject_id, k.wrapped
@@ -41,6 +42,12 @@ VALUE_KIND: Final = "VALUE"
 """The kind under which the vault seals, beside the kinds of evidence."""
 
 
+def read_check(connection: sqlite3.Connection) -> bytes | None:
+    """Return what the store knows the current root key by; None: nobody opened the store yet."""
+    rows = connection.execute(_CHECK).fetchall()
+    return bytes(rows[0][0]) if rows else None
+
+
 def read_key(
     connection: sqlite3.Connection, ring: KeyRing, tenant: TenantId, subject: SubjectId
 ) -> SubjectKey | None:
@@ -60,8 +67,9 @@ class StoredKeys:
     def __init__(self, connection: sqlite3.Connection, ring: KeyRing, wanted: Iterable[SubjectKey]) -> None:
         self._keys: dict[Owner, SubjectKey] = {}
         self._errors: dict[Owner, VeristreamError] = {}
+        ring.follow(read_check(connection))
         for key in wanted:
-            self._keys.setdefault((key.tenant_id, key.subject_id), key)
+            self._keys.setdefault((key.tenant_id, key.subject_id), ring.renew(key))
         rows = [(*owner, key.wrapped) for owner, key in self._keys.items()]
         write_rows(connection, _INSERT, rows)
         for tenant, subject, wrapped in read_rows(connection, _OTHERS, rows):

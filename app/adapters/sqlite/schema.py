@@ -148,11 +148,11 @@ def migrate(connection: sqlite3.Connection) -> None:
     Raises:
         SchemaRefused: A newer version, one from before the first release, or another program wrote the file.
     """
-    if _version(connection) == NEWEST:
+    if standing_version(connection) == NEWEST:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        standing = _version(connection)
+        standing = standing_version(connection)
         for script in MIGRATIONS[standing - OLDEST + 1 if standing else 0 :]:
             for statement in _statements(script):
                 connection.execute(statement)
@@ -164,7 +164,8 @@ def migrate(connection: sqlite3.Connection) -> None:
             connection.execute("ROLLBACK")
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def standing_version(connection: sqlite3.Connection) -> int:
+    """Return the version of the file, 0 for an empty one; raises what `migrate` does."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     owner: int = connection.execute("PRAGMA application_id").fetchone()[0]
     tables: int = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]

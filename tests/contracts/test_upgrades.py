@@ -1,0 +1,198 @@
+"""Data folders that earlier versions made are brought up and read: nothing of them is lost.
+
+Each archive in `data_folders` is what `veristream demo --once` left, without `tries` and the broker's address
+and users, and without the image of the passport, which is large. Its root key and everything in it are of
+tests. Add one when the schema changes.
+"""
+
+import sqlite3
+import tarfile
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app.adapters.files.data_dir import DATABASE_FILE
+from app.adapters.shared.open_errors import SchemaRefused
+from app.adapters.sqlite.engine import prepare
+from app.adapters.sqlite.migration import plan_migration, try_migration
+from app.adapters.sqlite.schema import APPLICATION_ID, MIGRATIONS, NEWEST, OLDEST, standing_version
+from app.composition.stores import Deployment, every_record, every_tenant, open_existing
+from app.doctor.audit_chains import verify_audit
+from app.settings import Settings
+from schemas.audit import AuditFilter
+from schemas.enums import VerificationStatus
+from schemas.people import Reviewer
+from schemas.sessions import VerificationSession
+from schemas.verifications import StoredVerification
+from streams.ports.errors import Damaged
+from streams.ports.records import RecordKind
+from tests.journeys.service import entries, run_preloaded
+
+ARCHIVES = sorted((Path(__file__).parent / "data_folders").glob("schema_*.tar.xz"))
+
+TESTED = ("mode", "test")
+"""The index under which everything of a demonstration is listed."""
+
+VERIFICATIONS, AUDIT_ROWS, EVIDENCE = 9, 31, 28
+"""What every archive holds; rows of later starts come on top."""
+
+
+@pytest.fixture(params=ARCHIVES, ids=lambda archive: archive.name)
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The data folder of an earlier version."""
+    unpack(request.param, tmp_path)
+    return tmp_path
+
+
+def unpack(packed: Path, folder: Path) -> None:
+    """Put the data folder of an earlier version somewhere."""
+    with tarfile.open(packed) as archive:
+        archive.extractall(folder, filter="data")
+
+
+@pytest.fixture
+async def upgraded(folder: Path) -> AsyncIterator[Deployment]:
+    """The folder, opened by this version."""
+    async with open_existing(Settings(data_dir=folder)) as deployment:
+        yield deployment
+
+
+async def test_every_verification_and_session_is_readable(upgraded: Deployment) -> None:
+    found = [
+        StoredVerification.from_bytes(record.body).verification
+        for tenant in await every_tenant(upgraded)
+        async for record in every_record(upgraded, tenant, RecordKind.VERIFICATION, TESTED)
+    ]
+    sessions = [
+        VerificationSession.from_bytes(record.body)
+        for tenant in await every_tenant(upgraded)
+        async for record in every_record(upgraded, tenant, RecordKind.SESSION, TESTED)
+    ]
+
+    assert len(found) == len(sessions) == VERIFICATIONS
+    assert {one.status for one in found} == set(VerificationStatus)
+    assert {one.verification_id for one in sessions} == {one.verification_id for one in found}
+
+
+async def test_the_audit_chains_hold_up_to_every_checkpoint(folder: Path) -> None:
+    report = await verify_audit(Settings(data_dir=folder))
+
+    assert report.ok, report
+    assert sum(chain.rows + chain.waiting for chain in report.chains) == AUDIT_ROWS
+    assert report.checkpoints.newest is not None
+
+
+async def test_all_evidence_opens_but_the_image_that_was_left_out(folder: Path, upgraded: Deployment) -> None:
+    with closing(sqlite3.connect(folder / DATABASE_FILE)) as connection:
+        rows = connection.execute("SELECT tenant, evidence_id FROM evidence").fetchall()
+    opened, missing = 0, []
+    for tenant, evidence in rows:
+        try:
+            opened += bool(await upgraded.stores.evidence.get(tenant, evidence))
+        except Damaged:
+            missing.append(evidence)
+
+    assert (opened, len(missing)) == (EVIDENCE - 1, 1)
+
+
+async def test_members_and_addresses_in_audit_rows_open(upgraded: Deployment) -> None:
+    tenants = await every_tenant(upgraded)
+    rows = [
+        row
+        for tenant in tenants
+        for row in await upgraded.stores.audit_log.page(tenant, AuditFilter(), limit=AUDIT_ROWS)
+    ]
+    members = [
+        Reviewer.from_bytes(record.body)
+        for tenant in tenants
+        async for record in every_record(upgraded, tenant, RecordKind.REVIEWER, ("all", "reviewer"))
+    ]
+
+    assert {member.email for member in members} >= {"owner@demo-bank.example"}
+    assert all(str(row.context.get("ip", "")).count("sealed") == 0 for row in rows)
+
+
+def test_a_start_keeps_a_copy_of_an_older_file_and_the_copy_opens(tmp_path: Path) -> None:
+    """The oldest schema, brought up in place; the copy beside it is still of the oldest."""
+    file = tmp_path / DATABASE_FILE
+    make_oldest(file)
+    planned = plan_migration(file)
+
+    prepare(file)
+
+    copy = file.with_name(f"{DATABASE_FILE}.schema-{OLDEST}")
+    assert planned.steps == tuple(f"schema {n} to {n + 1}" for n in range(OLDEST, NEWEST))
+    assert (version_of(file), version_of(copy)) == (NEWEST, OLDEST)
+    assert copy.stat().st_mode & 0o077 == 0
+    assert rows_in(copy) == rows_in(file) == [("kept", b"value")]
+    assert plan_migration(file).steps == ()
+
+
+def test_a_new_file_has_no_copy_beside_it(tmp_path: Path) -> None:
+    prepare(tmp_path / DATABASE_FILE)
+    prepare(tmp_path / DATABASE_FILE)
+
+    assert not list(tmp_path.glob("*.schema-*"))
+
+
+def test_a_file_that_cannot_be_copied_is_not_migrated(tmp_path: Path) -> None:
+    file = tmp_path / DATABASE_FILE
+    make_oldest(file)
+    (tmp_path / f"{DATABASE_FILE}.schema-{OLDEST}").mkdir()
+
+    with pytest.raises(SchemaRefused, match="is not migrated"):
+        prepare(file)
+    assert version_of(file) == OLDEST
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
+
+
+async def test_a_migration_can_be_tried_out_and_looked_at(tmp_path: Path) -> None:
+    """`--status` and `--dry-run` leave the file as it is; then `migrate` takes every step."""
+    file = tmp_path / DATABASE_FILE
+    make_oldest(file)
+    shown = [await run_preloaded(tmp_path, "migrate", word) for word in ("--status", "--dry-run")]
+    assert (version_of(file), entries(tmp_path)) == (OLDEST, [DATABASE_FILE])
+
+    migrated = await run_preloaded(tmp_path, "migrate")
+
+    assert [status for status, *_ in (*shown, migrated)] == [0, 0, 0]
+    assert all(f"schema {OLDEST} to {OLDEST + 1}" in out for _, out, _ in shown)
+    assert version_of(file) == NEWEST
+
+
+@pytest.mark.parametrize("words", [("--status",), ("--dry-run",), ()], ids=str)
+async def test_a_newer_file_is_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
+    file = tmp_path / DATABASE_FILE
+    prepare(file)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(f"PRAGMA user_version = {NEWEST + 1}")
+
+    status, _, said = await run_preloaded(tmp_path, "migrate", *words)
+
+    assert status == 2
+    assert "upgrade" in said
+    with pytest.raises(SchemaRefused):
+        try_migration(file)
+
+
+def make_oldest(file: Path) -> None:
+    """Make a file as the first release did, with something in it."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.executescript(MIGRATIONS[0])
+        connection.execute("INSERT INTO settings VALUES ('kept', ?)", (b"value",))
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {OLDEST}")
+
+
+def version_of(file: Path) -> int:
+    """The schema of a file."""
+    with closing(sqlite3.connect(file)) as connection:
+        return standing_version(connection)
+
+
+def rows_in(file: Path) -> list[tuple[str, bytes]]:
+    """What `make_oldest` put in."""
+    with closing(sqlite3.connect(file)) as connection:
+        return connection.execute("SELECT name, value FROM settings").fetchall()

@@ -1,0 +1,149 @@
+"""The export of a subject holds all that is stored of that subject and nothing of another, and is audited."""
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import pytest
+
+from app.http.subject_export import PAGE, SubjectExport
+from schemas.ids import SubjectId
+from schemas.people import Role
+from tests.builders import ACME, GLOBEX
+from tests.http.support import PATH, Front, Response, build_body
+
+ADA, BEN = "sim:approved@ada", "sim:approved@ben"
+
+
+def path_of(subject: str) -> str:
+    """Where the export of a subject is."""
+    return f"/v1/subjects/{subject}/export"
+
+
+def opened(response: Response) -> zipfile.ZipFile:
+    """The ZIP of an answer, every file of which is good."""
+    assert (response.status, response.headers["Content-Type"]) == (200, "application/zip"), response.body
+    archive = zipfile.ZipFile(io.BytesIO(response.body))
+    assert archive.testzip() is None
+    return archive
+
+
+def manifest_of(archive: zipfile.ZipFile) -> dict[str, Any]:
+    """Its last file."""
+    assert archive.namelist()[-1] == "manifest.json"
+    read: dict[str, Any] = json.loads(archive.read("manifest.json"))
+    return read
+
+
+async def verify(front: Front, subject: str) -> dict[str, Any]:
+    """Verify a subject; returns the verification."""
+    response = await front.ask("POST", PATH, json=build_body(subject))
+    assert response.status == 201, response.body
+    read: dict[str, Any] = response.json
+    return read
+
+
+async def test_it_holds_everything_of_the_subject_and_nothing_of_another(front: Front) -> None:
+    first, other, second = [await verify(front, subject) for subject in (ADA, BEN, ADA)]
+    archive = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
+    manifest = manifest_of(archive)
+
+    assert manifest["files"] == archive.namelist()[:-1]
+    assert manifest["left_out"] == []
+    for made in (first, second):
+        shown = json.loads(archive.read(f"verifications/{made['verification_id']}.json"))
+        assert shown["document"]["extracted_fields"] == made["document"]["extracted_fields"]
+        stored = {one["id"] for one in (*made["evidence"], *made["document"]["evidence"])}
+        assert stored <= {name.removeprefix("evidence/").split(".")[0] for name in archive.namelist()}
+    everything = b"".join(archive.read(name) for name in archive.namelist())
+    own = [other["verification_id"], other["decision_id"], *(one["id"] for one in other["evidence"]), BEN]
+    assert [word for word in own if word.encode() in everything] == []
+
+
+async def test_it_has_the_subjects_sessions_and_audit_rows_without_addresses(front: Front) -> None:
+    await verify(front, ADA)
+    archive = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
+    rows = [json.loads(line) for line in archive.read("audit.jsonl").splitlines()]
+    sessions = [json.loads(archive.read(name)) for name in archive.namelist() if "sessions/" in name]
+
+    assert {row["subject_id"] for row in rows} == {session["subject_id"] for session in sessions} == {ADA}
+    assert {"verification.evaluated", "privacy.exported"} <= {row["action"] for row in rows}
+    assert [row for row in rows if "ip" in row["context"]] == []
+
+
+async def test_every_file_has_a_schema(front: Front) -> None:
+    await verify(front, ADA)
+    archive = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
+    schemas = json.loads(archive.read("schema.json"))
+
+    assert set(schemas) == {"manifest", "verification", "session", "audit_event"}
+    assert set(manifest_of(archive)) == set(schemas["manifest"]["properties"])
+
+
+async def test_what_is_gone_is_named_and_the_rest_is_exported(front: Front) -> None:
+    made = await verify(front, ADA)
+    gone = made["evidence"][0]["id"]
+    await front.stores.evidence.discard(ACME, [gone])
+
+    archive = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
+
+    assert manifest_of(archive)["left_out"] == [{"id": gone, "reason": "REMOVED"}]
+
+
+async def test_an_erased_subject_reads_erased(front: Front) -> None:
+    made = await verify(front, ADA)
+    await front.stores.vault.destroy(ACME, SubjectId(ADA))
+
+    archive = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
+
+    assert {one["reason"] for one in manifest_of(archive)["left_out"]} == {"ERASED"}
+    shown = json.loads(archive.read(f"verifications/{made['verification_id']}.json"))
+    assert "surname" not in (shown["document"].get("extracted_fields") or {})
+
+
+async def test_it_is_audited_before_a_byte_leaves_and_not_by_a_head(front: Front) -> None:
+    await verify(front, ADA)
+    owner = await front.sign_in()
+    asked = await owner.ask("HEAD", path_of(ADA))
+    before = (await owner.ask("GET", "/v1/audit?action=privacy.exported")).json["events"]
+    await owner.ask("GET", path_of(ADA))
+    after = (await owner.ask("GET", "/v1/audit?action=privacy.exported")).json["events"]
+
+    assert (asked.status, asked.body, before) == (200, b"", [])
+    assert [(row["subject_id"], row["actor_id"]) for row in after] == [(ADA, owner.member.reviewer_id)]
+
+
+@pytest.mark.parametrize("subject", ["nobody", "sim:approved@ad"])
+async def test_an_unknown_subject_is_404_and_leaves_no_row(front: Front, subject: str) -> None:
+    await verify(front, ADA)
+    owner = await front.sign_in()
+
+    assert (await owner.ask("GET", path_of(subject))).status == 404
+    assert (await owner.ask("GET", "/v1/audit?action=privacy.exported")).json["events"] == []
+
+
+async def test_another_tenants_subject_is_unknown(front: Front) -> None:
+    await verify(front, ADA)
+
+    assert (await (await front.sign_in(tenant_id=GLOBEX)).ask("GET", path_of(ADA))).status == 404
+
+
+async def test_a_role_without_the_permission_is_refused(front: Front) -> None:
+    await verify(front, ADA)
+
+    assert (await (await front.sign_in(Role.REVIEWER)).ask("GET", path_of(ADA))).status == 403
+
+
+async def test_one_image_at_a_time_is_in_memory(front: Front) -> None:
+    """No piece that leaves is larger than the largest file of the ZIP and its heads."""
+    for _ in range(3):
+        await verify(front, ADA)
+    export = SubjectExport(front.stores, ACME, SubjectId(ADA), (True, False))
+    chunks = [chunk async for chunk in export.chunks((await front.sign_in()).session.created_at)]
+    archive = zipfile.ZipFile(io.BytesIO(b"".join(chunks)))
+    largest = max(info.compress_size for info in archive.infolist())
+
+    assert archive.testzip() is None
+    assert max(map(len, chunks)) <= largest + 200 * len(archive.namelist())
+    assert len(chunks) > len(archive.namelist()) < PAGE
