@@ -294,12 +294,12 @@ async def test_forged_and_buried_records_are_never_sent_again(scene: Scene) -> N
 
 async def test_every_record_written_a_second_time_is_passed_over(scene: Scene) -> None:
     """Also a command that was refused when it came, whose reason not to be carried out is gone by now."""
-    before, ends = await settled(scene), await scene.ends()
+    before, passed_over = await settled(scene), ended_as_copies(await scene.ends())
 
     sent = await write_everything_again(scene)
 
     assert await settled(scene) == before
-    assert (await scene.ends())["replayed"] - ends["replayed"] >= sent
+    assert ended_as_copies(await scene.ends()) - passed_over >= sent
 
 
 async def test_a_worker_that_never_saw_the_first_passes_the_second_over_too(scene: Scene) -> None:
@@ -319,9 +319,14 @@ async def test_a_worker_that_never_saw_the_first_passes_the_second_over_too(scen
     sent = await write_everything_again(scene)
     assert await settled(scene) == before
     ends = await scene.ends()
-    assert ends["replayed"] >= sent + 1  # a worker that starts may be given a record twice
+    assert ended_as_copies(ends) >= sent + 1  # a worker that starts may be given a record twice
     assert ends["answered"] <= 1  # the command to seal the row that tells of this worker's own start
     assert ends["refused"] == 0
+
+
+def ended_as_copies(ends: Counter[str]) -> int:
+    """Return how many records ended as copies: replayed, or forged when the first was signed a minute ago."""
+    return ends["replayed"] + ends["forged"]
 
 
 async def write_everything_again(scene: Scene) -> int:
