@@ -1,5 +1,6 @@
 """Serve requests in a vision child: one job on untrusted pixels, and a plain answer."""
 
+import errno
 import math
 import mmap
 import os
@@ -126,10 +127,14 @@ def _answer(packet: bytes, fds: Sequence[int], engines: Loaded) -> tuple[Reply, 
         return _carry_out(job, work, request, rest, fds, engines)
     except VeristreamError as error:
         return Reply(error=type(error).__name__, detail=str(error)[:300]), b""
-    except MemoryError:
-        return Reply(error="EngineFailed", detail=jobs.OUT_OF_MEMORY, ends=True), b""
     except Exception as error:  # noqa: BLE001 - the one place where a child's job may fail in any way
-        return Reply(error="EngineFailed", detail=type(error).__name__, ends=True), b""
+        detail = jobs.OUT_OF_MEMORY if _is_out_of_memory(error) else type(error).__name__
+        return Reply(error="EngineFailed", detail=detail, ends=True), b""
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Return whether memory was refused: to the allocator, or to a mapping of shared memory."""
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
 
 
 def _carry_out(

@@ -19,6 +19,9 @@ GROUP: Final = "veristream-v1"
 _MOST_PARTITIONS: Final = 8
 _REBALANCE_S: Final = 30.0
 _REQUEST_S: Final = 40.0
+_METADATA_MS: Final = 10_000
+"""A worker that joined its group before its topics were there, because a broker lost them, has no partition
+until it reads the metadata again; aiokafka would wait five minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ def build_app(settings: StreamSettings) -> faust.App:
         broker_rebalance_timeout=_REBALANCE_S,
         broker_request_timeout=max(_REQUEST_S, settings.session_timeout_s),  # Faust refuses less
         broker_commit_interval=settings.commit_interval_s,
+        consumer_metadata_max_age_ms=_METADATA_MS,
         stream_buffer_maxsize=settings.buffer,
         stream_wait_empty=True,
         producer_acks=-1,

@@ -4,26 +4,32 @@ import asyncio
 import logging
 import math
 import signal
+from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import faust
 from faust.types import TP
 
 from app.broker.server import Broker
+from app.broker.settings import BrokerSettings
 from app.kafka.request_reply import RequestReply
 from schemas.topics import Topic
 from schemas.verifications import SubmitVerification, VerificationDecided
-from streams.runtime.app import StreamSettings, build_app
+from streams.runtime.app import GROUP, StreamSettings, build_app
 from streams.runtime.consumer import PatchedTransport
 from streams.runtime.fetch_waits import ENDED_WAIT_MS, PATIENT_WAIT_MS
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.producer import LogWriter
 from streams.runtime.supervisor import Progress, running_worker
+from streams.runtime.topics import ensure_topics
+from streams.verification import agent
 from tests.agents.support import (
     KEYS,
     ask,
     decided,
+    open_broker,
     quick_settings,
     submission,
     until,
@@ -87,6 +93,30 @@ async def test_an_app_that_cannot_be_built_after_a_crash_is_built_a_second_later
         await worker.wait_ready()
 
     assert [app is not None for app in built] == [True, False, True]
+
+
+async def test_a_worker_that_joined_before_its_topics_were_there_works_once_they_are(tmp_path: Path) -> None:
+    """A broker that lost everything has no topics until a role makes them again."""
+    async with AsyncExitStack() as first, AsyncExitStack() as rest:
+        address = (await first.enter_async_context(open_broker(tmp_path / "lost"))).address
+        access, settings = LogAccess(address), quick_settings(address, tmp_path)
+        writer = await rest.enter_async_context(LogWriter(access, KEYS))
+        build = partial(verification_app, writer, settings, lambda _: decide)
+        worker = await rest.enter_async_context(running_worker(build))
+        await worker.wait_ready()
+        await first.aclose()
+        port = int(address.rpartition(":")[2])
+        empty = await rest.enter_async_context(
+            Broker(BrokerSettings(directory=tmp_path / "empty", port=port, auto_create_topics=False))
+        )
+
+        async def joined() -> bool:
+            return any(group.generation for group in empty._groups._groups.values()) and not worker.ready
+
+        await until(joined)
+        await ensure_topics(access, GROUP, {agent.TABLE: Topic.VERIFICATION_COMMANDS})
+
+        await worker.wait_ready()
 
 
 async def test_the_longest_session_timeout_of_the_settings_can_be_chosen(

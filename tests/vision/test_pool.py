@@ -1,6 +1,7 @@
 """The pool: bounded, fair, honest about why it refuses; children that exceed their limits are replaced."""
 
 import asyncio
+import errno
 import os
 import resource
 import signal
@@ -14,7 +15,7 @@ import psutil
 import pytest
 from PIL import Image
 
-from app.vision import jobs
+from app.vision import jobs, serving
 from app.vision.forker import Child, Forker
 from app.vision.pool import VisionPool
 from app.vision.pooled import PooledImageDecoder
@@ -402,3 +403,11 @@ async def test_closing_drops_what_waits_and_ends_what_runs_well(pool: VisionPool
         await queued
     await closing
     assert [found.width for found in await asyncio.gather(*running)] == [3000, 3000]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [(MemoryError(), True), (OSError(errno.ENOMEM, "no"), True), (OSError(errno.EIO, "no"), False)],
+)
+def test_memory_refused_to_a_mapping_is_out_of_memory_too(error: Exception, expected: bool) -> None:  # noqa: FBT001
+    assert serving._is_out_of_memory(error) is expected
