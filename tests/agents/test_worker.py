@@ -116,7 +116,9 @@ async def test_a_worker_that_joined_before_its_topics_were_there_works_once_they
         await until(joined)
         await ensure_topics(access, GROUP, {agent.TABLE: Topic.VERIFICATION_COMMANDS})
 
-        await worker.wait_ready()
+        async with asyncio.timeout(180):
+            await worker.wait_ready()
+        assert worker.is_assigned(Topic.VERIFICATION_COMMANDS, 0)
 
 
 async def test_the_longest_session_timeout_of_the_settings_can_be_chosen(

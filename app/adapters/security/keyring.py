@@ -89,11 +89,11 @@ class Wrapping:
         """What the store knows the root key by."""
 
     def wrap(self, tenant_id: TenantId, subject_id: SubjectId, secret: bytes) -> bytes:
-        """Return the wrapped key; raises `KeyNotHeld` where this process may wrap none such."""
+        """Return the wrapped key; raises `KeyUnavailable` where this process may wrap none such."""
         return seal(self._cipher(subject_id), secret, bind(tenant_id, subject_id))
 
     def unwrap(self, tenant_id: TenantId, subject_id: SubjectId, wrapped: bytes) -> bytes:
-        """Return the key; raises `Damaged`, or `KeyNotHeld` where this process may open none such."""
+        """Return the key; raises `Damaged`, or `KeyUnavailable` where this process may open none such."""
         return unseal(self._cipher(subject_id), wrapped, bind(tenant_id, subject_id))
 
     def _cipher(self, subject_id: SubjectId) -> AESGCM:
@@ -150,7 +150,7 @@ class KeyRing:
             self._wrappings = found + [one for one in self._wrappings if one.check != check]
 
     def renew(self, key: SubjectKey) -> SubjectKey:
-        """Return a key that is about to be kept, wrapped under the root key of `follow`."""
+        """Return a key that is about to be stored, wrapped under the root key of `follow`."""
         first, *others = self._wrappings
         if not others:
             return key
