@@ -31,6 +31,7 @@ PRELOADED: Final = (
     "app.doctor.invariants.check",
     "aiokafka.admin",
     "tests.prefork",
+    "tests.broker.runner",
     "tests.chaos.faulty_worker",
 )
 
@@ -82,12 +83,17 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
 
-async def fork(run: Run, arguments: Sequence[str], environment: Mapping[str, str], stderr: Path) -> Forked:
-    """Start a process that runs this with the arguments, what it says on stderr appended to the file."""
+async def fork(
+    run: Run, arguments: Sequence[str], environment: Mapping[str, str], stderr: Path, *, vision: bool = True
+) -> Forked:
+    """Start a process that runs this with the arguments, what it says on stderr appended to the file.
+
+    Without vision its environment names no preloaded forker, and none is started for it.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(PRELOADED))
     receiver, sender = context.Pipe(duplex=False)
-    known = {**environment, VARIABLE: open_preloaded_forker()}
+    known = {**environment, VARIABLE: open_preloaded_forker()} if vision else environment
     process = await asyncio.to_thread(_start, context, run, arguments, known, stderr, sender)
     sender.close()
     reader = asyncio.StreamReader()

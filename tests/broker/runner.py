@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -13,6 +14,7 @@ import structlog
 
 from app.broker.server import Broker
 from app.broker.settings import BrokerSettings, Fsync
+from tests.prefork import Forked, fork
 
 
 class BrokerProcess:
@@ -20,33 +22,25 @@ class BrokerProcess:
 
     def __init__(self, directory: Path, *, fsync: Fsync = Fsync.INTERVAL, file_limit: int = 0) -> None:
         self._arguments = [str(directory), fsync.value, str(file_limit)]
-        self._errors = asyncio.subprocess.DEVNULL if file_limit else None  # the limit holds for a log as well
-        self._process: asyncio.subprocess.Process
+        # the limit holds for a log as well
+        self._log = Path(os.devnull) if file_limit else directory.with_name(f"{directory.name}.log")
+        self._process: Forked
         self.address = ""
 
     async def __aenter__(self) -> Self:
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "tests.broker.runner",
-            *self._arguments,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=self._errors,
-            cwd=Path(__file__).parents[2],
-        )
-        assert self._process.stdout is not None
+        self._process = await fork(run_broker, self._arguments, os.environ, self._log, vision=False)
         self.address = (await asyncio.wait_for(self._process.stdout.readline(), 180)).decode().strip()
-        assert self.address
+        assert self.address, self._log.read_text()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._process.returncode is None:
-            self._process.terminate()
+            self._process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(180):
             await self._process.wait()
+        sys.stderr.write(self._log.read_text())  # shown where the test fails
 
     @property
     def pid(self) -> int:
@@ -76,7 +70,9 @@ async def serve(directory: Path, fsync: Fsync, file_limit: int) -> None:
         await stop.wait()
 
 
-if __name__ == "__main__":
+def run_broker(arguments: Sequence[str]) -> None:
+    """Be the process: a directory, when to sync, and the limit of file sizes."""
+    directory, fsync, file_limit = arguments
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
-    asyncio.run(serve(Path(sys.argv[1]), Fsync(sys.argv[2]), int(sys.argv[3])))
+    asyncio.run(serve(Path(directory), Fsync(fsync), int(file_limit)))

@@ -1,6 +1,7 @@
 """What a reviewer is notified of a real reading: where each field stands, and what is printed there (P17)."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -85,13 +86,22 @@ def assert_near(found: Box, expected: Box) -> None:
     assert found == pytest.approx(expected, abs=MARGIN_PX)
 
 
-async def verified(service: Service, turn: Image.Transpose | None) -> dict[str, Any]:
-    """Verify somebody by the page whose print contradicts its zone."""
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A verification by the page whose print contradicts its zone, and how the page lay."""
+
+    turn: Image.Transpose | None
+    verification: dict[str, Any]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session", params=TURNS.values(), ids=TURNS.keys())
+async def verified(service: Service, request: pytest.FixtureRequest) -> Verified:
+    """Verify somebody once by each of the pages; everyone looks at the same verification."""
     body = request_for(hopper(), subject_id="explained-1")
-    body["document"]["image_base64"] = encoded(altered_page(turn))
+    body["document"]["image_base64"] = encoded(altered_page(request.param))
     status, verification, _ = await service.post(body)
     assert status == 201, verification
-    return verification
+    return Verified(request.param, verification)
 
 
 async def explained(person: Person, verification: dict[str, Any]) -> dict[str, Any]:
@@ -107,11 +117,10 @@ def fields_of(explanation: dict[str, Any]) -> dict[str, Any]:
     return {field["key"]: field for field in explanation["fields"]}
 
 
-@pytest.mark.parametrize("turn", TURNS.values(), ids=TURNS.keys())
 async def test_a_reviewer_is_shown_where_print_and_zone_contradict_each_other(
-    service: Service, reviewer: Person, turn: Image.Transpose | None
+    verified: Verified, reviewer: Person
 ) -> None:
-    verification = await verified(service, turn)
+    turn, verification = verified.turn, verified.verification
 
     fields = fields_of(await explained(reviewer, verification))
 
@@ -129,12 +138,12 @@ async def test_a_reviewer_is_shown_where_print_and_zone_contradict_each_other(
 
 
 async def test_without_the_right_to_see_evidence_nothing_of_the_page_is_shown(
-    service: Service, auditor: Person
+    service: Service, verified: Verified, auditor: Person
 ) -> None:
-    verification = await verified(service, None)
+    path = f"/v1/verifications/{verified.verification['verification_id']}/explanation"
 
-    explanation = await explained(auditor, verification)
-    status, refusal = await service.get(f"/v1/verifications/{verification['verification_id']}/explanation")
+    explanation = await explained(auditor, verified.verification)
+    status, refusal = await service.get(path)
 
     fields = fields_of(explanation)
     assert fields["surname"]["state"] == fields["expiry_date"]["state"] == "DIFFERS"
