@@ -1,5 +1,6 @@
 """Deliveries end 31 days after their last attempt, in every store, whatever ends the sweep."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -23,11 +24,12 @@ from streams.ports.stores import Stores
 from streams.runtime.producer import Outgoing
 from streams.webhooks.fanout import FanOut
 from streams.webhooks.records import delivery_records, endpoint_index, fresh
-from streams.webhooks.removal import DeliveryRemoval, RemovalPace
+from streams.webhooks.removal import DeliveryRemoval, RemovalPace, removing_deliveries
 from streams.webhooks.replay import DeliverAgain
 from tests.builders import ACME, GLOBEX, NOW, build_decision_event
 from tests.contracts.adapters import Opened
 from tests.handlers.endpoint_stage import ACTOR, BOTH, Stage
+from tests.handlers.verification_stage import Breaking
 from tests.handlers.webhook_stage import open_stage
 
 DAY = timedelta(days=1)
@@ -249,3 +251,43 @@ async def test_a_sweep_that_was_cut_short_anywhere_is_finished_by_the_next(
         assert await listed(stage, endpoint) == 0
 
     assert nth >= 6
+
+
+async def test_the_responsible_process_removes_and_tries_again_when_the_store_was_away(stage: Stage) -> None:
+    endpoint = await stage.create()
+    await deliver(stage, endpoint)
+    breaking = Breaking(stage.stores.removal, "remove", StoreUnavailable("away"))
+    removal = DeliveryRemoval(replace(stage.stores, removal=breaking), lambda: NOW + 32 * DAY)
+    answers = iter([False, True, True])
+    over = asyncio.Event()
+
+    def is_responsible() -> bool:
+        answer = next(answers, None)
+        if answer is None:
+            over.set()
+        return bool(answer)
+
+    async with removing_deliveries(removal, is_responsible, every_s=0), asyncio.timeout(60):
+        await over.wait()
+
+    assert (breaking.broke, await listed(stage, endpoint)) == (True, 0)
+
+
+async def test_a_process_that_is_not_responsible_removes_nothing(stage: Stage) -> None:
+    endpoint = await stage.create()
+    await deliver(stage, endpoint)
+    removal = DeliveryRemoval(stage.stores, lambda: NOW + 32 * DAY)
+    asked = 0
+    over = asyncio.Event()
+
+    def is_responsible() -> bool:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            over.set()
+        return False
+
+    async with removing_deliveries(removal, is_responsible, every_s=0), asyncio.timeout(60):
+        await over.wait()
+
+    assert await listed(stage, endpoint) == 1
