@@ -13,8 +13,8 @@ from app.adapters.sqlite.engine import Engine
 from streams.ports.records import Record
 from streams.ports.retention import RecordRemoval, require_removable
 
-REMOVED_AT_ONCE: Final = 100
-"""Records in one transaction: no writer waits long for it."""
+REMOVED_AT_ONCE: Final = 50
+"""Records in one transaction: at most some 30 ms of the writer's time."""
 
 _UNPLACE: Final = """
 DELETE FROM record_places
