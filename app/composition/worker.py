@@ -38,6 +38,7 @@ from streams.runtime.producer import LogWriter
 from streams.runtime.replays import Replays
 from streams.runtime.supervisor import Figure, Worker, running_worker
 from streams.sessions.scheduler import SessionScheduler, scheduling_sessions
+from streams.webhooks.removal import DeliveryRemoval, removing_deliveries
 
 STREAMS: Final = tuple(AGENTS)
 """Every agent a worker can run."""
@@ -103,9 +104,10 @@ async def open_worker(
             )
         if "retention" in chosen:
             sweeper = RetentionSweeper(deployment.stores, writer.write, now)
-            await stack.enter_async_context(
-                sweeping_evidence(sweeper, lambda: worker.is_assigned(Topic.RETENTION_COMMANDS, 0))
-            )
+            is_responsible = partial(worker.is_assigned, Topic.RETENTION_COMMANDS, 0)
+            await stack.enter_async_context(sweeping_evidence(sweeper, is_responsible))
+            removal = DeliveryRemoval(deployment.stores, now)
+            await stack.enter_async_context(removing_deliveries(removal, is_responsible))
         await stack.enter_async_context(delivering.looked_after())
         worker.figures += [*delivering.figures, guard_figure(guard)]
         if engines is not None and engines.load is not None:

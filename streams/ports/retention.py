@@ -1,7 +1,7 @@
-"""The promises about the age of evidence: what is oldest, and its removal once its period is over.
+"""The promises about ages: what evidence is oldest, and removal of evidence and records past their period.
 
-Every method takes the tenant first. Each may raise `StoreUnavailable`; then nothing is known about what was
-asked, and asking again is safe.
+Every method takes the tenant first, or records that name theirs. Each may raise `StoreUnavailable`; then
+nothing is known about what was asked, and asking again is safe.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import Protocol
 from schemas.enums import RetentionPolicy
 from schemas.ids import EvidenceId, TenantId
 from streams.ports.evidence import EvidenceRow
-from streams.ports.records import Position
+from streams.ports.records import Position, Record
 
 
 class EvidenceAges(Protocol):
@@ -38,3 +38,24 @@ class EvidenceAges(Protocol):
         So a removal that was cut short is found by `oldest` again. Unknown ids are ignored.
         """
         ...
+
+
+class RecordRemoval(Protocol):
+    """Removes records whose period is over. Audit rows and events of their changes stay."""
+
+    async def remove(self, records: Sequence[Record]) -> None:
+        """Remove each record and what lists it, both or neither; unknown ones are ignored.
+
+        Each is given as `Records.page` returned it, and nobody may change it any more: a change that is
+        committed at the same time may be lost.
+
+        Raises:
+            ValueError: A record has text of which fragments find it; such records cannot be removed.
+        """
+        ...
+
+
+def require_removable(records: Sequence[Record]) -> None:
+    """Raise `ValueError` unless all of the records can be removed."""
+    if any(record.searched for record in records):
+        raise ValueError("a record that fragments find cannot be removed")

@@ -7,7 +7,7 @@ from streams.ports.audit import AuditLog
 from streams.ports.events import EventFeed
 from streams.ports.evidence import EvidenceStore, Vault
 from streams.ports.records import Journal, Records
-from streams.ports.retention import EvidenceAges
+from streams.ports.retention import EvidenceAges, RecordRemoval
 
 Value = TypeVar("Value")
 
@@ -35,3 +35,4 @@ class Stores:
     vault: Vault
     feed: EventFeed
     ages: EvidenceAges
+    removal: RecordRemoval

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from schemas.audit import Actor, AuditAction
@@ -18,9 +18,7 @@ from streams.runtime.producer import Outgoing
 from streams.tenants.handler import RequestName
 from streams.webhooks.endpoints import FoundEndpoint, Modes, TenantEndpoints, webhook_row
 from streams.webhooks.records import delivery_records, endpoint_index, fresh, rearmed, status_index
-
-LONGEST_AGO: Final = timedelta(days=30)
-"""How far back events can be delivered again: as long as the feed keeps them (G56)."""
+from streams.webhooks.rules import STORED_FOR, WRITABLE_FOR, is_past
 
 Hand = Callable[[Outgoing], Awaitable[None]]
 """Write a record to Kafka; raises `StoreUnavailable` when it is not written."""
@@ -115,14 +113,16 @@ class TenantDeliveries:
         """Restart a delivery's schedule, whatever its status; the scheduler sends it at once.
 
         Raises:
-            NotFound: No such delivery to an endpoint of these modes.
+            NotFound: No such delivery to an endpoint of these modes, or it is about to be removed.
             Refused: WEBHOOK_ENDPOINT_UNUSABLE; the endpoint is not active.
         """
         row_id = self.endpoints.new_id("aud")
         while True:
             record, stored, found = await self._find(tenant_id, delivery_id, seen)
-            _require_active(found)
             now = self.endpoints.clock()
+            if is_past(stored, WRITABLE_FOR, now):
+                raise NotFound(delivery_id)
+            _require_active(found)
             again = rearmed(stored, now)
             row = webhook_row(
                 row_id, AuditAction.WEBHOOK_REPLAYED, found.stored, actor, now, delivery_id=delivery_id
@@ -227,7 +227,7 @@ def _require_active(found: FoundEndpoint) -> None:
 
 def _require_recent(selection: ReplaySelection, now: datetime) -> None:
     code = ProblemCode.VALIDATION_FAILED
-    if selection.since < now - LONGEST_AGO:
-        raise Refused.at("/from", code, f"Events are kept for {LONGEST_AGO.days} days.")
+    if selection.since < now - STORED_FOR:
+        raise Refused.at("/from", code, f"Events are kept for {STORED_FOR.days} days.")
     if selection.since >= selection.until:
         raise Refused.at("/to", code, "The end must be later than the beginning.")

@@ -20,7 +20,7 @@ from streams.runtime.event_publisher import key_of
 from streams.runtime.guard import Contract
 from streams.runtime.producer import Outgoing
 from streams.webhooks.records import delivery_records, firing_index, fresh
-from streams.webhooks.rules import LOST_AFTER
+from streams.webhooks.rules import LOST_AFTER, is_deliverable
 
 log = structlog.get_logger(__name__)
 
@@ -123,8 +123,13 @@ class FanOut:
         return [StoredEndpoint.from_bytes(record.body) for record in found]
 
     async def deliver(self, event: DecisionEvent, endpoints: Sequence[StoredEndpoint]) -> None:
-        """Commit the event's deliveries to these endpoints, then send a `Deliver` command for each."""
+        """Commit the event's deliveries to these endpoints, then send a `Deliver` command for each.
+
+        An event whose deliveries may be removed already gets none.
+        """
         now = to_milliseconds(self.clock())
+        if not is_deliverable(event, now):
+            return
         deliveries = [fresh(event, endpoint, now) for endpoint in endpoints]
         await self._commit(event.tenant_id, deliveries, now + self.lost_after)
         await self.write(*map(deliver_record, deliveries))

@@ -20,6 +20,10 @@ ALL_TENANTS: Final = ("all", "webhooks")
 """Lists the tenants that ever had an endpoint; on the platform's records."""
 
 
+DELETED_INDEX: Final = ("deleted", "all")
+"""Lists the deleted endpoints of a tenant, whose deliveries are still stored for their period."""
+
+
 def mode_index(*, livemode: bool) -> tuple[str, str]:
     """Return the index of a mode's endpoints that are not deleted."""
     return "mode", "live" if livemode else "test"
@@ -51,10 +55,12 @@ def delivery_id(tenant_id: TenantId, endpoint_id: EndpointId, event_id: EventId)
 
 
 def endpoint_record(stored: StoredEndpoint, version: int, fingerprint: str = "") -> Record:
-    """Return the record of an endpoint; one that is deleted is found by its id alone."""
+    """Return the record of an endpoint; one that is deleted is listed under `DELETED_INDEX` only."""
     endpoint = stored.endpoint
     indexes: list[tuple[str, str]] = []
-    if not stored.deleted:
+    if stored.deleted:
+        indexes.append(DELETED_INDEX)
+    else:
         indexes.append(mode_index(livemode=endpoint.livemode))
         if endpoint.active:
             indexes.append(firing_index(livemode=endpoint.livemode))

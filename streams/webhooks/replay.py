@@ -86,7 +86,9 @@ class DeliverAgain:
     async def _records(
         self, key: str, event: DecisionEvent, endpoint: StoredEndpoint, now: datetime
     ) -> tuple[Record, ...]:
-        """Return the records to commit; none when the delivery is due already."""
+        """Return the records to commit; none when the delivery is due already, or the event too old."""
+        if not rules.is_deliverable(event, now):
+            return ()
         try:
             found = await self.stores.records.get(event.tenant_id, RecordKind.DELIVERY, key)
         except NotFound:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from schemas.base import to_milliseconds
+from schemas.events import DecisionEvent
 from schemas.webhooks import (
     Attempt,
     DeliveryStatus,
@@ -58,6 +59,16 @@ SUCCESS_EVERY: Final = timedelta(minutes=1)
 STORED_ATTEMPTS: Final = 30
 """Number of latest attempts stored with a delivery."""
 
+STORED_FOR: Final = timedelta(days=30)
+"""How long after its last attempt a delivery is stored at least, and an event can be replayed (G56)."""
+
+WRITABLE_FOR: Final = STORED_FOR + timedelta(hours=12)
+"""Nothing begins or restarts a delivery later, so that nobody writes what is being removed; it allows for
+commands that waited."""
+
+REMOVED_AFTER: Final = STORED_FOR + timedelta(days=1)
+"""When a delivery is removed; clocks differ by less than what lies between."""
+
 GONE: Final = 410
 """RFC 9110 section 15.5.11: the receiver is gone for good."""
 
@@ -84,6 +95,18 @@ def is_due(stored: StoredDelivery, now: datetime, early: timedelta = EARLY) -> b
     if delivery.status is not DeliveryStatus.PENDING or delivery.next_attempt_at is None:
         return False
     return stored.step == 0 or delivery.next_attempt_at <= now + early
+
+
+def is_past(stored: StoredDelivery, period: timedelta, now: datetime) -> bool:
+    """Return whether the delivery is over and its last attempt at least the period ago."""
+    delivery = stored.delivery
+    last_at = delivery.attempts[-1].at if delivery.attempts else delivery.created_at
+    return delivery.status is not DeliveryStatus.PENDING and last_at <= now - period
+
+
+def is_deliverable(event: DecisionEvent, now: datetime) -> bool:
+    """Return whether the event is recent enough for a delivery of it to be begun or restarted."""
+    return event.timestamp > now - WRITABLE_FOR
 
 
 def is_in_force(endpoint: StoredEndpoint) -> bool:

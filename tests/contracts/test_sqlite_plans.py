@@ -17,6 +17,7 @@ from app.adapters.sqlite import (
     feed,
     journal,
     keys,
+    record_removal,
     search,
 )
 from app.adapters.sqlite.batching import for_rows
@@ -56,7 +57,17 @@ def scans(plan: list[str]) -> list[str]:
 
 STATEMENTS = {
     f"{module.__name__.rpartition('.')[2]}{name}": text
-    for module in (audit_log, audit_rows, evidence_ages, evidence_rows, feed, journal, keys, search)
+    for module in (
+        audit_log,
+        audit_rows,
+        evidence_ages,
+        evidence_rows,
+        feed,
+        journal,
+        keys,
+        record_removal,
+        search,
+    )
     for name, text in vars(module).items()
     if isinstance(text, str) and text.lstrip().startswith(("SELECT", "UPDATE", "DELETE", "INSERT"))
 }

@@ -15,6 +15,7 @@ from schemas.webhooks import DeliveryStatus, StoredDelivery, StoredEndpoint
 from streams.audit.rows import act, write_row
 from streams.invariants.rules import Invariant
 from streams.webhooks.records import delivery_id, delivery_records
+from streams.webhooks.removal import DeliveryRemoval
 from tests.builders import ACME
 from tests.handlers.webhook_stage import WebhookStage, open_stage
 from tests.webhook_receiver import open_receiver, saying
@@ -141,3 +142,17 @@ async def test_what_happened_before_an_endpoint_was_changed_is_not_held_against_
     await stage.publish(await stage.happen("since"))
 
     assert await world.look() == []
+
+
+async def test_a_delivery_past_its_period_is_not_missed(world: World) -> None:
+    """What was removed after its period is no violation; a younger one that is missing still is."""
+    world.stage.passes(days=32)
+    missing = await world.stage.happen("missing")
+    await world.stage.publish(await world.stage.happen("delivered later"))
+    removed = await DeliveryRemoval(world.stage.stores, world.stage.clock).sweep()
+
+    found = await world.look()
+
+    assert removed == 2
+    assert [what for what, _ in found] == [Invariant.I4]
+    assert missing.timestamp == world.stage.now

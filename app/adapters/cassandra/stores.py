@@ -14,6 +14,7 @@ from app.adapters.cassandra.feed_positions import SETTLE_S
 from app.adapters.cassandra.journal import CassandraJournal
 from app.adapters.cassandra.keys import CassandraVault, SubjectKeys
 from app.adapters.cassandra.keyspace import check_schema
+from app.adapters.cassandra.record_removal import CassandraRecordRemoval
 from app.adapters.cassandra.records import CassandraRecords
 from app.adapters.cassandra.session import Session
 from app.adapters.files.blobs import BlobFiles
@@ -64,4 +65,5 @@ def build_stores(
         vault=CassandraVault(subjects),
         feed=CassandraEventFeed(session, settle_s),
         ages=CassandraEvidenceAges(session, evidence),
+        removal=CassandraRecordRemoval(session),
     )

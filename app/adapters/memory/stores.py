@@ -8,7 +8,7 @@ from datetime import datetime
 
 from typing_extensions import override
 
-from app.adapters.memory.ages import MemoryEvidenceAges
+from app.adapters.memory.ages import MemoryEvidenceAges, MemoryRecordRemoval
 from app.adapters.memory.feed import FeedShelf, MemoryEventFeed
 from app.adapters.security.crypto import Keys, chain_key_of
 from app.adapters.security.keyring import TOMBSTONE, KeyRing, SubjectKey
@@ -55,6 +55,7 @@ def open_memory_stores(keys: Keys, shelves: Shelves | None = None) -> Stores:
         vault=MemoryVault(shared, ring),
         feed=MemoryEventFeed(shared.feed),
         ages=MemoryEvidenceAges(shared.evidence),
+        removal=MemoryRecordRemoval(shared.records),
     )
 
 

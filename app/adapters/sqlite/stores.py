@@ -18,6 +18,7 @@ from app.adapters.sqlite.evidence_ages import SqliteEvidenceAges
 from app.adapters.sqlite.feed import SqliteEventFeed
 from app.adapters.sqlite.journal import SqliteJournal, SqliteRecords
 from app.adapters.sqlite.keys import SqliteVault
+from app.adapters.sqlite.record_removal import SqliteRecordRemoval
 from schemas.problems import StoreUnavailable
 from streams.ports.stores import Stores
 
@@ -49,6 +50,7 @@ async def open_sqlite_stores(
             vault=SqliteVault(engine, ring),
             feed=SqliteEventFeed(engine),
             ages=SqliteEvidenceAges(engine, blobs),
+            removal=SqliteRecordRemoval(engine),
         )
     finally:
         await engine.aclose()

@@ -37,12 +37,17 @@ class _InForce:
 
 
 async def walk_deliveries(store_state: StoreState, tenant_id: TenantId) -> None:
-    """Find events of the tenant whose delivery to an endpoint is missing or wrong."""
+    """Find events of the tenant whose delivery to an endpoint is missing or wrong.
+
+    Older ones than `retained_since` are left out: their deliveries may have been removed.
+    """
     for livemode in (True, False):
         endpoints = await _endpoints(store_state.stores, tenant_id, livemode=livemode)
         if not endpoints:
             continue
-        place = ""
+        place = await store_state.stores.feed.place_at(
+            tenant_id, livemode=livemode, moment=store_state.retained_since
+        )
         while page := await store_state.stores.feed.page(
             tenant_id, livemode=livemode, after=place, limit=PAGE
         ):

@@ -46,7 +46,7 @@ class StoreState:
     audit_key: bytes
     due_before: datetime
     retained_since: datetime
-    """Events older than this may have left the decision topic."""
+    """Events older than this may have left the decision topic, and their deliveries the store."""
     needles: tuple[tuple[bytes, ...], ...] = ()
     violations: list[Violation] = field(default_factory=list)
     looked_at: Counter[Invariant] = field(default_factory=Counter)
