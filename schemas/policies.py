@@ -1,0 +1,123 @@
+"""Transaction policies: the vocabularies of the policy document and its features (G112, G113)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from schemas.base import Frozen
+from schemas.transactions import Direction, OutcomeClass, TransactionType
+
+
+class Metric(StrEnum):
+    """What a feature computes over the earlier transactions of its key."""
+
+    COUNT = "COUNT"
+    COUNT_DISTINCT = "COUNT_DISTINCT"
+    SUM = "SUM"
+    AVG = "AVG"
+    MIN = "MIN"
+    MAX = "MAX"
+    STDDEV = "STDDEV"
+    SECONDS_SINCE_LAST = "SECONDS_SINCE_LAST"
+    SECONDS_SINCE_FIRST = "SECONDS_SINCE_FIRST"
+
+
+class Window(StrEnum):
+    """How far back a feature looks."""
+
+    MINUTE_1 = "1m"
+    MINUTES_5 = "5m"
+    MINUTES_15 = "15m"
+    HOUR_1 = "1h"
+    HOURS_6 = "6h"
+    HOURS_24 = "24h"
+    DAYS_7 = "7d"
+    DAYS_30 = "30d"
+    DAYS_90 = "90d"
+
+
+_MINUTE_MS: Final = 60_000
+_HOUR_MS: Final = 60 * _MINUTE_MS
+_DAY_MS: Final = 24 * _HOUR_MS
+
+WINDOW_MS: Final[Mapping[Window, int]] = MappingProxyType(
+    {
+        Window.MINUTE_1: _MINUTE_MS,
+        Window.MINUTES_5: 5 * _MINUTE_MS,
+        Window.MINUTES_15: 15 * _MINUTE_MS,
+        Window.HOUR_1: _HOUR_MS,
+        Window.HOURS_6: 6 * _HOUR_MS,
+        Window.HOURS_24: _DAY_MS,
+        Window.DAYS_7: 7 * _DAY_MS,
+        Window.DAYS_30: 30 * _DAY_MS,
+        Window.DAYS_90: 90 * _DAY_MS,
+    }
+)
+"""The length of each window in milliseconds."""
+
+
+class FeatureKey(StrEnum):
+    """Whose earlier transactions a feature looks at: those with the same value here."""
+
+    SUBJECT_ID = "subject_id"
+    SUBJECT_ACCOUNT = "subject.account"
+    COUNTERPARTY_ID = "counterparty.id"
+    COUNTERPARTY_ACCOUNT = "counterparty.account"
+    DEVICE_ID = "device.id"
+    DEVICE_IP = "device.ip"
+    WALLET_ADDRESS = "wallet.address"
+
+
+class AmountField(StrEnum):
+    """The money a feature sums."""
+
+    AMOUNT = "amount"
+    """Of the same currency only."""
+    BASE_AMOUNT = "base_amount"
+    """Of the same base currency only; a transaction without one is left out."""
+
+
+class DistinctField(StrEnum):
+    """What COUNT_DISTINCT counts."""
+
+    COUNTERPARTY_ID = "counterparty.id"
+    COUNTERPARTY_ACCOUNT = "counterparty.account"
+    COUNTERPARTY_COUNTRY = "counterparty.country"
+    DEVICE_ID = "device.id"
+    DEVICE_IP = "device.ip"
+    WALLET_ADDRESS = "wallet.address"
+
+
+class FeatureFilter(Frozen):
+    """Which of the earlier transactions count; None: all."""
+
+    direction: Direction | None = None
+    type: TransactionType | None = None
+    currency: str | None = None
+    outcome: OutcomeClass | None = None
+    """Of the transaction's first answer."""
+
+
+class Feature(Frozen):
+    """A feature of a policy: a metric over the earlier transactions of a key in a window."""
+
+    name: str
+    metric: Metric
+    window: Window
+    key: FeatureKey
+    field: AmountField | DistinctField | None = None
+    """None for COUNT and seconds; a distinct field for COUNT_DISTINCT; an amount for the others."""
+    where: FeatureFilter = FeatureFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureValue:
+    """The value of a feature for one transaction; None: there is nothing to compute it from (G113)."""
+
+    value: int | Decimal | None
+    """A count or seconds as int, money as Decimal."""
+    exact: bool = True
+    """Whether every transaction of the window was known one by one."""
