@@ -15,10 +15,10 @@ from schemas.ids import EventId
 HINTS_AT_ONCE: Final = 100
 
 EVENTS_AT_ONCE: Final = 25
-"""Events asked for in one request."""
+"""Events asked for, or marked, in one request."""
 
 _BY_ID: Final = Statement("SELECT id, body, waits_at, emitted FROM events WHERE id IN ?")
-_EMITTED: Final = Statement("UPDATE events SET emitted = true WHERE id = ?")
+_EMITTED: Final = Statement("UPDATE events SET emitted = true WHERE id IN ?")
 
 
 class Emitting:
@@ -71,15 +71,19 @@ class Emitting:
         waiting = [DecisionEvent.from_bytes(body) for _, body, _, emitted in rows if body and not emitted]
         await self._positions.settle(waiting)
         hints = [Hint(waits_at, event_id) for event_id, _, waits_at, _ in rows if waits_at is not None]
-        await self._write([(_EMITTED, (hint.id,)) for hint in hints])
+        await self._write([(_EMITTED, (ids,)) for ids in chunks([hint.id for hint in hints])])
         await self._write(done_writes(EVENTS, hints))
         self._positions.forget(event_ids)
 
     async def _rows(self, event_ids: Sequence[str]) -> list[Sequence[Any]]:
-        starts = range(0, len(event_ids), EVENTS_AT_ONCE)
-        chunks = [event_ids[start : start + EVENTS_AT_ONCE] for start in starts]
-        pages = await asyncio.gather(*(self._session.execute(_BY_ID, (chunk,)) for chunk in chunks))
+        asked = (self._session.execute(_BY_ID, (ids,)) for ids in chunks(event_ids))
+        pages = await asyncio.gather(*asked)
         return [row for page in pages for row in page]
 
     async def _write(self, writes: Sequence[Write]) -> None:
         await asyncio.gather(*(self._session.execute(*write) for write in writes))
+
+
+def chunks(event_ids: Sequence[str]) -> list[Sequence[str]]:
+    """Return ids in the parts that one request takes."""
+    return [event_ids[start : start + EVENTS_AT_ONCE] for start in range(0, len(event_ids), EVENTS_AT_ONCE)]

@@ -19,7 +19,7 @@ _SLOT: Final = Statement("INSERT INTO waiting_slots (queue, slot) VALUES (?, ?)"
 _WAIT: Final = Statement(
     "INSERT INTO waiting (queue, slot, waits_at, id) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
 )
-_DONE: Final = Statement("DELETE FROM waiting WHERE queue = ? AND slot = ? AND waits_at = ? AND id = ?")
+_DONE: Final = Statement("DELETE FROM waiting WHERE queue = ? AND slot = ? AND (waits_at, id) IN ?")
 _SLOTS: Final = Statement("SELECT slot FROM waiting_slots WHERE queue = ?")
 _FIRST: Final = Statement("SELECT waits_at, id FROM waiting WHERE queue = ? AND slot = ? LIMIT ?")
 _NEXT: Final = Statement(
@@ -49,8 +49,11 @@ def wait_writes(queue: str, hints: Sequence[Hint]) -> Iterator[Write]:
 
 
 def done_writes(queue: str, hints: Sequence[Hint]) -> list[Write]:
-    """Return what ends their waiting; each may be written by itself."""
-    return [(_DONE, (queue, hint.slot, *hint)) for hint in hints]
+    """Return what ends their waiting, one write for each slot; each may be written by itself."""
+    slots: dict[int, list[Hint]] = {}
+    for hint in hints:
+        slots.setdefault(hint.slot, []).append(hint)
+    return [(_DONE, (queue, slot, ended)) for slot, ended in slots.items()]
 
 
 async def oldest(session: Session, queue: str, at_once: int) -> AsyncIterator[list[Hint]]:
