@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import structlog
 from typing_extensions import override
 
+from app.adapters.cassandra.batches import parted
 from app.adapters.cassandra.change_outbox import Companion, Outbox, pack
 from app.adapters.cassandra.event_outbox import Emitting
 from app.adapters.cassandra.feed_positions import SETTLE_S, FeedPositions
@@ -31,12 +32,6 @@ from streams.ports.errors import Conflict
 from streams.ports.records import Change, Committed, Journal, Record
 
 log = structlog.get_logger(__name__)
-
-BATCH_BYTES: Final = 24 * 1024
-"""A logged batch of a change is parted above it; Cassandra refuses one above 50 KiB."""
-
-_ROW_BYTES: Final = 64
-"""What a row takes beside its values, about."""
 
 MONTHS_KNOWN: Final = 20_000
 """Places remembered to have a month's row already; forgotten all at once when there are more."""
@@ -238,17 +233,3 @@ def _check_follows(records: Sequence[Record], before: Sequence[Record | None]) -
 
 def _is_same(standing: Record, record: Record) -> bool:
     return (standing.version, standing.body) == (record.version, record.body)
-
-
-def parted(writes: Sequence[Write]) -> list[list[Write]]:
-    """Part what is too large for one batch; the last write stays the last."""
-    parts: list[list[Write]] = [[]]
-    size = 0
-    for write in writes:
-        own = _ROW_BYTES + sum(len(value) for value in write[1] if isinstance(value, str | bytes))
-        if size + own > BATCH_BYTES and parts[-1]:
-            parts.append([])
-            size = 0
-        parts[-1].append(write)
-        size += own
-    return parts
