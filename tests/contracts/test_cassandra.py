@@ -10,9 +10,11 @@ from typing import Final, Literal
 import pytest
 from typing_extensions import override
 
+from app.adapters.cassandra import search_index
+from app.adapters.cassandra.batches import parted
 from app.adapters.cassandra.change_outbox import EVENTS
 from app.adapters.cassandra.connection import Address, open_session
-from app.adapters.cassandra.journal import CassandraJournal, parted
+from app.adapters.cassandra.journal import CassandraJournal
 from app.adapters.cassandra.records import CassandraRecords
 from app.adapters.cassandra.session import Session, Statement
 from app.adapters.cassandra.stores import build_stores
@@ -31,7 +33,7 @@ from streams.audit.handler import SealChain, verify_chain
 from streams.ports.errors import Conflict
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores
-from tests.builders import ACME, VERIFICATION, build_audit_event, build_decision_event, build_record
+from tests.builders import ACME, NOW, VERIFICATION, build_audit_event, build_decision_event, build_record
 from tests.chaos.proxy import Proxy, Way
 from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.cassandra_adapter import DATACENTER, KEYSPACE, open_cassandra
@@ -368,3 +370,24 @@ async def test_two_journals_of_one_process_know_of_each_others_months(
     listed = await stores.records.page(ACME, RecordKind.VERIFICATION, ("all", ""), limit=2)
 
     assert [record.id for record in listed] == ["ver_2", "ver_1"]
+
+
+async def test_a_search_for_a_short_fragment_ends_on_its_way_and_goes_on_from_there(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_index, "LISTED_AT_MOST", 2)
+    moments = [NOW.replace(month=1 + n // 2, day=1 + n) for n in range(8)]
+    for n, moment in enumerate(moments):
+        text = "xy" if n % 5 == 0 else "abc"
+        record = build_record(id=f"ver_{n}", created_at=moment, indexes=(("mode", "live"),), searched=text)
+        await stores.journal.commit(Change(ACME, (record,)))
+    found: list[str] = []
+    before, stops = None, 0
+    while stops == 0 or before is not None:
+        page = await stores.records.search(
+            ACME, RecordKind.VERIFICATION, ("mode", "live"), "xy", limit=9, before=before
+        )
+        found += [record.id for record in page.records]
+        before, stops = page.further, stops + 1
+
+    assert (found, stops) == (["ver_5", "ver_0"], 5)
