@@ -60,6 +60,12 @@ SECOND: Final = Change(
 )
 """What a replay of the first would say if it were let; it never counts."""
 
+DERIVED: Final = build_record(
+    kind=RecordKind.SESSION, id="vs_1", indexes=(("mode", "live"),), searched="customer-17"
+)
+DERIVING: Final = replace(FIRST, records=(FIRST.records[0], DERIVED))
+"""A change with a record that no other change can create."""
+
 CHAIN_KEY: Final = ROOT_KEY.derive(Purpose.AUDIT_CHAIN)
 
 DEATHS: Final = [(0, True), (1, False), (1, True), (2, False), (2, True)]
@@ -151,6 +157,36 @@ async def test_a_later_version_first_writes_what_the_one_before_it_left_unwritte
     assert len(await stores.audit_log.page(ACME, AuditFilter(), limit=9)) == len(ROWS)
     assert await stores.journal.pending_events(9) == list(FIRST.events)
     assert (await ids_in(stores, "HELD"), await ids_in(stores, "APPROVED")) == ([], [VERIFICATION])
+
+
+@pytest.mark.parametrize(("lives", "unanswered"), [(0, True), (1, False), (1, True)])
+async def test_a_derived_record_is_written_with_the_rest_of_the_change(
+    stores: Stores, session: Session, lives: int, *, unanswered: bool
+) -> None:
+    """Such a commit writes twice: the record, and the batch."""
+    await die(session, DERIVING, lives, unanswered=unanswered)
+
+    assert (await stores.records.get(ACME, RecordKind.VERIFICATION, VERIFICATION)).body == b'{"n":1}'
+    derived = await stores.records.get(ACME, RecordKind.SESSION, DERIVED.id)
+    found = await stores.records.search(ACME, RecordKind.SESSION, ("mode", "live"), "tomer-1", limit=9)
+
+    assert derived == replace(DERIVED, first_body=DERIVED.body)
+    assert found.records == [derived]
+
+
+async def test_a_change_written_again_does_not_bring_back_a_derived_record_that_was_changed(
+    stores: Stores, session: Session
+) -> None:
+    await stores.journal.commit(DERIVING)
+    later = replace(DERIVED, version=2, body=b'{"later":true}')
+    await stores.journal.commit(Change(ACME, (later,)))
+    forget = Statement("DELETE FROM records WHERE tenant = ? AND kind = ? AND id = ? AND part = 1")
+    await session.execute(forget, (ACME, "verification", VERIFICATION))
+
+    await stores.journal.commit(DERIVING)
+
+    standing = await stores.records.get(ACME, RecordKind.SESSION, DERIVED.id)
+    assert (standing.version, standing.body, standing.first_body) == (2, later.body, DERIVED.body)
 
 
 async def test_a_change_published_late_does_not_bring_back_the_places_of_an_earlier_version(

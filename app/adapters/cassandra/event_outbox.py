@@ -1,12 +1,13 @@
 """Outbox of events that are not yet published."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 from app.adapters.cassandra.change_outbox import EVENTS
 from app.adapters.cassandra.feed_positions import FeedPositions
+from app.adapters.cassandra.server_clock import StoreClock
 from app.adapters.cassandra.session import Session, Statement, Write
 from app.adapters.cassandra.time_slot_queue import Hint, cut_empty_slots, done_writes, oldest
 from schemas.events import DecisionEvent
@@ -24,10 +25,10 @@ _EMITTED: Final = Statement("UPDATE events SET emitted = true WHERE id IN ?")
 class Emitting:
     """The event outbox of the journal of one process, as `Journal` defines it."""
 
-    def __init__(self, session: Session, positions: FeedPositions, micros: Callable[[], int]) -> None:
+    def __init__(self, session: Session, positions: FeedPositions, clock: StoreClock) -> None:
         self._session = session
         self._positions = positions
-        self._micros = micros
+        self._clock = clock
         self._coming: dict[EventId, asyncio.Future[None]] = {}
 
     @contextmanager
@@ -59,7 +60,7 @@ class Emitting:
                 if len(found) >= limit:
                     break
         await self._write(done_writes(EVENTS, stale))
-        await cut_empty_slots(self._session, EVENTS, self._micros())
+        await cut_empty_slots(self._session, EVENTS, (await self._clock.read()).micros)
         return list(found.values())[:limit]
 
     async def mark(self, event_ids: Sequence[EventId]) -> None:

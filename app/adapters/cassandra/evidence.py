@@ -108,8 +108,8 @@ class CassandraEvidenceStore(EvidenceStore):
         return [None] * len(puts)
 
     async def _named_file(self, piece: StoredEvidence) -> str | None:
-        """Return what names the file of the piece that stands under the id; None when there is none."""
-        columns = await self._lookup.row(piece.row.tenant_id, piece.row.evidence_id)
+        """Return what names the file of the piece that stands under its home; None when there is none."""
+        columns = await self._lookup.row_at(piece.row.tenant_id, piece.home, piece.row.evidence_id)
         return None if columns is None else str(columns[-1])
 
     @override

@@ -30,7 +30,11 @@ class EvidenceLookup:
     async def row(self, tenant_id: TenantId, evidence_id: EvidenceId) -> Row | None:
         """Return the columns of a piece, for `to_stored`; None when there is none."""
         home = await self.home(tenant_id, evidence_id)
-        return None if home is None else await self._rows((tenant_id, home, evidence_id))
+        return None if home is None else await self.row_at(tenant_id, home, evidence_id)
+
+    async def row_at(self, tenant_id: TenantId, home: str, evidence_id: EvidenceId) -> Row | None:
+        """Return the columns of a piece under this home; None when there is none."""
+        return await self._rows((tenant_id, home, evidence_id))
 
     async def _homes_of(self, names: Sequence[Name]) -> Sequence[str | None]:
         """Return the homes of pieces of one tenant."""

@@ -1,8 +1,7 @@
 """Commit changes: one lightweight transaction each, then writes from its outbox."""
 
 import asyncio
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID, uuid4
@@ -12,7 +11,7 @@ import structlog
 from typing_extensions import override
 
 from app.adapters.cassandra.batches import parted
-from app.adapters.cassandra.change_outbox import Companion, Outbox, pack
+from app.adapters.cassandra.change_outbox import Companion, Outbox, is_derived, pack
 from app.adapters.cassandra.event_outbox import Emitting
 from app.adapters.cassandra.feed_positions import SETTLE_S, FeedPositions
 from app.adapters.cassandra.records import (
@@ -24,6 +23,7 @@ from app.adapters.cassandra.records import (
     month_of,
     month_write,
 )
+from app.adapters.cassandra.server_clock import StoreClock
 from app.adapters.cassandra.session import Attempt, Session, Settled, Statement, Write
 from app.adapters.shared.columns import to_micros, to_pairs_text
 from schemas.events import DecisionEvent
@@ -65,19 +65,14 @@ class _Standing:
 class CassandraJournal(Journal):
     """The record decides; `Outbox` says how the rest of a change follows, whatever happens in between."""
 
-    def __init__(
-        self,
-        session: Session,
-        micros: Callable[[], int] = lambda: time.time_ns() // 1_000,
-        settle_s: float = SETTLE_S,
-    ) -> None:
+    def __init__(self, session: Session, settle_s: float = SETTLE_S) -> None:
         self._session = session
-        self._micros = micros
+        self._clock = StoreClock(session)
         self._last = 0
         self._turns: WeakValueDictionary[RecordKey, asyncio.Lock] = WeakValueDictionary()
         self._months: set[Month] = set()
         self._positions = FeedPositions(session, settle_s)
-        self._outbox = Emitting(session, self._positions, micros)
+        self._outbox = Emitting(session, self._positions, self._clock)
 
     @override
     async def commit(self, change: Change) -> Committed:
@@ -103,7 +98,7 @@ class CassandraJournal(Journal):
         if before[0] is not None and _is_same(before[0], deciding):
             return Committed(before[0], won=False)
         _check_follows(change.records, before)
-        outbox = pack(change, uuid4(), self._now(), before)
+        outbox = pack(change, uuid4(), await self._now(), before)
         record = Companion.of(deciding, before[0]).to_record()
         if change.first_body is not None:
             record = replace(record, first_body=change.first_body)
@@ -145,7 +140,7 @@ class CassandraJournal(Journal):
 
     async def _write_outbox(self, deciding: Record, outbox: Outbox) -> None:
         """Write the rest of a change that stands: its companions, then all other rows in a logged batch."""
-        settled = await asyncio.gather(*(self._accompany(one, outbox.attempt) for one in outbox.companions))
+        settled = await asyncio.gather(*(self._accompany(deciding, one, outbox) for one in outbox.companions))
         listed = [one for one, stands in zip(outbox.companions, settled, strict=True) if stands]
         months = self._new_months([deciding, *(one.to_record() for one in listed)])
         taken = await self._positions.take(outbox.events)
@@ -155,10 +150,12 @@ class CassandraJournal(Journal):
         self._positions.answered(taken)
         self._months |= months
 
-    async def _accompany(self, companion: Companion, attempt: UUID) -> bool:
-        """Write a companion; False when another change's version stands there."""
+    async def _accompany(self, deciding: Record, companion: Companion, outbox: Outbox) -> bool:
+        """Write a companion, unless the batch does; False when another change's version stands there."""
+        if is_derived(deciding, companion):
+            return True
         record = companion.to_record()
-        settled = await self._session.lwt(_attempt(record, attempt, None))
+        settled = await self._session.lwt(_attempt(record, outbox.attempt, None))
         if settled.applied:
             return True
         standing = _to_standing(settled.rows)
@@ -180,9 +177,9 @@ class CassandraJournal(Journal):
         }
         return wanted - self._months
 
-    def _now(self) -> int:
-        """Return the moment, later than any before."""
-        self._last = max(self._last + 1, self._micros())
+    async def _now(self) -> int:
+        """Return the moment by the store's clock, later than any before."""
+        self._last = max(self._last + 1, (await self._clock.read()).micros)
         return self._last
 
     @override

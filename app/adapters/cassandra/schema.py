@@ -2,7 +2,8 @@
 
 Times are whole numbers: microseconds since 1970 where a column says so, else milliseconds. Rows of
 `records`, `audit_heads`, `subject_keys`, `erasures` and `settings` are written by lightweight transactions
-only (a record past its period is removed by a plain deletion, see `record_removal`); all others by plain
+only; a record past its period is removed by a plain deletion (`record_removal`), and one that no other change
+can create is created by a plain write that is dated back (`change_outbox`). All others are written by plain
 writes only, each such that writing it again changes nothing.
 
 What must not come back after it was taken away, and what must not be overwritten by somebody later,
