@@ -5,7 +5,7 @@ the row that names it, and removed after it; what an interruption leaves over, t
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Final, TypeVar
@@ -66,36 +66,48 @@ class CassandraEvidenceStore(EvidenceStore):
         if len({draft.row.tenant_id for draft in drafts}) > 1:
             raise ValueError("evidence that is stored in one call is one tenant's")
         keys = {owner: await self._keys.claim(*owner) for owner in dict.fromkeys(map(_owner, drafts))}
-        fresh = await self._without_stored({draft.row.evidence_id: draft for draft in reversed(drafts)})
+        wanted = {draft.row.evidence_id: draft for draft in reversed(drafts)}
+        homes = await self._homes(wanted.values())
+        fresh = await self._without_stored(wanted, homes)
         if not fresh:
             return
         home = drafts[0].row.verification_id
-        await self._keep(
-            await _in_thread(lambda: [self._write(draft, keys[_owner(draft)], home) for draft in fresh])
-        )
+        pieces = await _in_thread(lambda: [self._write(draft, keys[_owner(draft)], home) for draft in fresh])
+        await self._keep(pieces, {evidence_id for evidence_id, found in homes.items() if found is not None})
 
-    async def _without_stored(self, drafts: dict[EvidenceId, EvidenceDraft]) -> Sequence[EvidenceDraft]:
+    async def _homes(self, drafts: Collection[EvidenceDraft]) -> dict[EvidenceId, str | None]:
+        """Return under which home each of the drafts was ever put."""
+        found = await asyncio.gather(*(self._lookup.home(d.row.tenant_id, d.row.evidence_id) for d in drafts))
+        return dict(zip((draft.row.evidence_id for draft in drafts), found, strict=True))
+
+    async def _without_stored(
+        self, drafts: Mapping[EvidenceId, EvidenceDraft], homes: Mapping[EvidenceId, str | None]
+    ) -> Sequence[EvidenceDraft]:
         """Return the drafts of what is not stored yet."""
-        found = await asyncio.gather(
-            *(self._lookup.row(d.row.tenant_id, d.row.evidence_id) for d in drafts.values())
+        put = [(drafts[evidence_id], home) for evidence_id, home in homes.items() if home is not None]
+        rows = await asyncio.gather(
+            *(self._lookup.row_at(d.row.tenant_id, home, d.row.evidence_id) for d, home in put)
         )
-        pairs = zip(drafts.values(), found, strict=True)
-        return [draft for draft, stored in pairs if stored is None]
+        stored = {d.row.evidence_id for (d, _), row in zip(put, rows, strict=True) if row is not None}
+        return [draft for evidence_id, draft in drafts.items() if evidence_id not in stored]
 
     def _write(self, draft: EvidenceDraft, key: SubjectKey, home: str) -> StoredEvidence:
         row = draft.row
         sealed = key.seal(row.evidence_id, row.kind.value, draft.content)
         return StoredEvidence(row, home, self._blobs.write(row.tenant_id, row.evidence_id, sealed))
 
-    async def _keep(self, pieces: Sequence[StoredEvidence]) -> None:
-        """Store the rows; of rivals the last counts, and the others remove their files.
+    async def _keep(self, pieces: Sequence[StoredEvidence], known: Collection[EvidenceId]) -> None:
+        """Store the rows; of rivals the last counts.
 
-        When nothing is known of it the files stay, for they may be named by now.
+        A `known` id was put before: what removed it may outdo this put, by a clock that was ahead, and its
+        rival's file may be the one that counts. That is read back. Of two first puts at once the loser's file
+        is left to the sweeper; and when nothing is known of a put its files stay, for they may be named.
         """
         for _ in range(_ATTEMPTS):
             await self._write_rows(insertion(pieces, (await self._clock.read()).micros))
-            stored = await asyncio.gather(*map(self._named_file, pieces))
-            pairs = list(zip(pieces, stored, strict=True))
+            doubtful = [piece for piece in pieces if piece.row.evidence_id in known]
+            stored = await asyncio.gather(*map(self._named_file, doubtful))
+            pairs = list(zip(doubtful, stored, strict=True))
             await self._remove([piece.file for piece, file in pairs if file not in {None, piece.file.token}])
             pieces = [piece for piece, file in pairs if file is None]
             if not pieces:
