@@ -124,7 +124,7 @@ def standing(tenant_id: TenantId, home: str, evidence_id: EvidenceId, columns: R
 def deletion(place: Place) -> Write:
     """Return what removes the piece as it was seen; one that was put later stays.
 
-    A deletion outdoes what was written at its own timestamp and before, whoever's clock gave that.
+    A deletion outdoes what was written at its own timestamp and before, by whichever clock.
     """
     return _DELETE, (place.written_at, place.tenant_id, place.home, place.evidence_id)
 
