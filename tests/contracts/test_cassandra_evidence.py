@@ -11,6 +11,7 @@ from typing_extensions import override
 from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.evidence import CassandraEvidenceStore
 from app.adapters.cassandra.evidence_lookup import EvidenceLookup
+from app.adapters.cassandra.evidence_rows import COLUMNS, ID
 from app.adapters.cassandra.keys import CassandraVault, SubjectKeys
 from app.adapters.cassandra.server_clock import StoreClock
 from app.adapters.cassandra.session import Row, Session, Statement
@@ -204,7 +205,14 @@ async def test_who_read_the_row_of_a_rival_that_lost_reads_the_one_that_counts(
 
 @pytest.mark.parametrize(
     "altered",
-    ["kind = 'SELFIE'", "kind = 'made up'", "subject_id = 'somebody'", "file = 'elsewhere'", "file = NULL"],
+    [
+        "kind = 'SELFIE'",
+        "kind = 'made up'",
+        "subject_id = 'somebody'",
+        "file = 'elsewhere'",
+        "file = NULL",
+        ", ".join(f"{name} = NULL" for name in COLUMNS.split(", ")[ID + 1 :]),
+    ],
 )
 async def test_evidence_whose_row_was_altered_is_damaged_and_can_be_discarded(
     session: Session, folder: Path, altered: str

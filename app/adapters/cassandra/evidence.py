@@ -155,7 +155,7 @@ class CassandraEvidenceStore(EvidenceStore):
     async def _discard(self, tenant_id: TenantId, evidence_id: EvidenceId) -> None:
         place = await self._place(tenant_id, evidence_id)
         if place is not None:
-            await self._session.execute(*deletion(place))
+            await self._remove_row(place)
             await self._remove([place.file] if place.file is not None else [])
 
     @override
@@ -201,7 +201,12 @@ class CassandraEvidenceStore(EvidenceStore):
         place = await self._place(piece.row.tenant_id, piece.row.evidence_id)
         await self._remove([piece.file])
         if place is not None and place.file == piece.file:
-            await self._session.execute(*deletion(place))
+            await self._remove_row(place)
+
+    async def _remove_row(self, place: Place) -> None:
+        """Remove the row as it was seen; one that was altered until no column is left goes as it stands."""
+        at = place.written_at or (await self._clock.read()).micros
+        await self._session.execute(*deletion(place, at))
 
     async def _remove(self, files: Iterable[BlobName]) -> None:
         spare = list(files)

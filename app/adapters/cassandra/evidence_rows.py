@@ -16,21 +16,21 @@ from schemas.ids import EvidenceId, SubjectId, TenantId, VerificationId
 from streams.ports.errors import Damaged
 from streams.ports.evidence import EvidenceRow
 
-_COLUMNS: Final = (
+COLUMNS: Final = (
     "tenant, home, evidence_id, subject_id, verification_id, kind, retention_policy, media_type, "
     "created_at, file"
 )
 
-ID: Final = _COLUMNS.split(", ").index("evidence_id")
+ID: Final = COLUMNS.split(", ").index("evidence_id")
 """Up to this column goes the key of a row."""
 
-_WRITTEN: Final = ", ".join(f"WRITETIME({name})" for name in _COLUMNS.split(", ")[ID + 1 :])
+_WRITTEN: Final = ", ".join(f"WRITETIME({name})" for name in COLUMNS.split(", ")[ID + 1 :])
 
 HOMES: Final = Statement("SELECT evidence_id, home FROM evidence_homes WHERE tenant = ? AND evidence_id IN ?")
 """Where to look for pieces; never removed, so that no writer finds an outdated one."""
 
 ROWS: Final = Statement(
-    f"SELECT {_COLUMNS} FROM evidence WHERE tenant = ? AND home IN ? AND evidence_id IN ?"  # noqa: S608 - constants only
+    f"SELECT {COLUMNS} FROM evidence WHERE tenant = ? AND home IN ? AND evidence_id IN ?"  # noqa: S608 - constants only
 )
 """Pieces, for `to_stored`."""
 
@@ -52,7 +52,7 @@ EVERY: Final = Statement("SELECT tenant, retention_policy, created_at, evidence_
 DAY_MICROS: Final = 24 * 3600 * 1_000_000
 
 _INSERT: Final = Statement(
-    f"INSERT INTO evidence ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?"  # noqa: S608 - constants only
+    f"INSERT INTO evidence ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?"  # noqa: S608 - constants only
 )
 _DELETE: Final = Statement(
     "DELETE FROM evidence USING TIMESTAMP ? WHERE tenant = ? AND home = ? AND evidence_id = ?"
@@ -69,7 +69,7 @@ class Place:
     token: str | None
     """None: the row was altered."""
     written_at: int
-    """The timestamp of its columns, the latest of them."""
+    """The timestamp of its columns, the latest of them; 0: it has none left."""
 
     @property
     def file(self) -> BlobName | None:
@@ -121,12 +121,9 @@ def standing(tenant_id: TenantId, home: str, evidence_id: EvidenceId, columns: R
     )
 
 
-def deletion(place: Place) -> Write:
-    """Return what removes the piece as it was seen; one that was put later stays.
-
-    A deletion outdoes what was written at its own timestamp and before, by whichever clock.
-    """
-    return _DELETE, (place.written_at, place.tenant_id, place.home, place.evidence_id)
+def deletion(place: Place, at: int) -> Write:
+    """Return what removes the piece as it was written up to a timestamp; one that was put later stays."""
+    return _DELETE, (at, place.tenant_id, place.home, place.evidence_id)
 
 
 def _to_columns(piece: StoredEvidence) -> tuple[object, ...]:

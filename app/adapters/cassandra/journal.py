@@ -179,7 +179,8 @@ class CassandraJournal(Journal):
 
     async def _now(self) -> int:
         """Return the moment by the store's clock, later than any before."""
-        self._last = max(self._last + 1, (await self._clock.read()).micros)
+        reading = await self._clock.read()  # first: another commit may move the last one meanwhile
+        self._last = max(self._last + 1, reading.micros)
         return self._last
 
     @override
