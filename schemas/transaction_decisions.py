@@ -174,9 +174,7 @@ class StoredTransaction(Frozen):
     recommendation: Recommendation | None = None
     on_expiry: DecisionOutcome | None = None
     """Of the policy that held it."""
-    ends_stream: bool = False
-    suspends: bool = False
-    """Whether its decision suspended the subject."""
+    subject_key: str
     request_id: str
     key_id: KeyId
 
@@ -187,8 +185,6 @@ class TransactionCommandBase(Command):
     tenant_id: TenantId
     subject_key: str
     """Tenant, mode and a keyed hash of the subject id."""
-    subject_id: SubjectId
-    """Sealed (`streams.privacy.subject_ids`)."""
     livemode: bool
     requested_at: Timestamp
 
@@ -198,6 +194,8 @@ class ScreenTransaction(TransactionCommandBase):
 
     kind: Literal["screen"] = "screen"
     transaction_id: TransactionId
+    subject_id: SubjectId
+    """Sealed (`streams.privacy.subject_ids`)."""
     fingerprint: str
     sealed_request: str
     """`TransactionRequest`, sealed under the subject's key, base64."""
@@ -230,6 +228,7 @@ class HoldWatch(Frozen):
 
     tenant_id: TenantId
     transaction_id: TransactionId
+    subject_key: str
     livemode: bool
     due: Timestamp
 

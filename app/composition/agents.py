@@ -33,6 +33,11 @@ from streams.runtime.producer import LogWriter, Outgoing
 from streams.sessions import agent as sessions_agent
 from streams.sessions.handler import ChangeSession
 from streams.tenants.settings import read_settings
+from streams.transactions import agent as transactions_agent
+from streams.transactions.checks import Checks
+from streams.transactions.handler import ScreenTransactions
+from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.published import first_policy_of
 from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
 from streams.verification.evaluation_limits import EvaluationAttempts
@@ -154,6 +159,25 @@ def _retention(app: faust.App, around: AgentDependencies) -> None:
     retention_agent.register(app, around.guard, carry)
 
 
+def _transactions(app: faust.App, around: AgentDependencies) -> None:
+    records = around.stores.records
+    hashes = KeyedHashes(around.keys.derive(Purpose.TRANSACTION_HASHES))
+    transactions_agent.register(
+        app,
+        around.guard,
+        lambda table: ScreenTransactions(
+            around.stores,
+            hashes,
+            first_policy_of,
+            Checks(),
+            lambda tenant_id: read_settings(records, tenant_id),
+            around.clock,
+            table,
+            around.announcer,
+        ),
+    )
+
+
 def _webhooks(app: faust.App, around: AgentDependencies) -> None:
     webhooks_agent.register_fan_out(app, around.guard, around.delivering.ports.fan_out)
 
@@ -179,6 +203,7 @@ AGENTS: Final[Mapping[str, Callable[[faust.App, AgentDependencies], None]]] = {
     "flows": _flows,
     "sessions": _sessions,
     "reviews": _reviews,
+    "transactions": _transactions,
     "audit": _audit,
     "retention": _retention,
     "webhooks": _webhooks,

@@ -38,6 +38,7 @@ from streams.runtime.producer import LogWriter
 from streams.runtime.replays import Replays
 from streams.runtime.supervisor import Figure, Worker, running_worker
 from streams.sessions.scheduler import SessionScheduler, scheduling_sessions
+from streams.transactions.scheduler import HoldScheduler, scheduling_holds
 from streams.webhooks.removal import DeliveryRemoval, removing_deliveries
 
 STREAMS: Final = tuple(AGENTS)
@@ -101,6 +102,10 @@ async def open_worker(
         if "sessions" in chosen:
             await stack.enter_async_context(
                 scheduling_sessions(SessionScheduler(deployment.stores.records, writer, now))
+            )
+        if "transactions" in chosen:
+            await stack.enter_async_context(
+                scheduling_holds(HoldScheduler(deployment.stores.records, writer, now))
             )
         if "retention" in chosen:
             sweeper = RetentionSweeper(deployment.stores, writer.write, now)

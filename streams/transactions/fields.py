@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from schemas.policies import FieldValue
-from schemas.transaction_decisions import ShownCheck
+from schemas.transaction_decisions import CheckOutcome, ShownCheck
 from schemas.transactions import Party, TransactionRequest
 
 _OF_A_PARTY: Final = ("id", "kind", "name", "country", "account", "phone", "email", "wallet")
@@ -19,12 +19,12 @@ def fields_of(request: TransactionRequest, checks: Sequence[ShownCheck]) -> dict
         "direction": request.direction,
         "amount": request.amount.amount,
         "currency": request.amount.currency,
-        "base_amount": base and base.amount,
-        "base_currency": base and base.currency,
+        "base_amount": None if base is None else base.amount,
+        "base_currency": None if base is None else base.currency,
         "hour": at.hour,
         "weekday": at.isoweekday(),
         "reference": request.reference,
-        "findings": tuple(dict.fromkeys(str(code) for check in checks for code in check.findings)),
+        "findings": _findings(checks),
         **_of_party("counterparty", request.counterparty),
         **_of_party("subject", request.subject),
         **_of_rest(request),
@@ -32,6 +32,11 @@ def fields_of(request: TransactionRequest, checks: Sequence[ShownCheck]) -> dict
     fields |= {f"checks.{check.check}.{check.target}": str(check.result) for check in checks}
     fields |= {f"metadata.{key}": _exact(value) for key, value in request.metadata.items()}
     return fields
+
+
+def _findings(checks: Sequence[ShownCheck]) -> tuple[str, ...]:
+    made = [check for check in checks if check.result is not CheckOutcome.ERROR]
+    return tuple(dict.fromkeys(str(code) for check in made for code in check.findings))
 
 
 def _of_party(name: str, party: Party | None) -> Mapping[str, FieldValue]:

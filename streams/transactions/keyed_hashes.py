@@ -26,9 +26,9 @@ class KeyedHashes:
         framed = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
         return hashlib.blake2b(framed, key=self.key, digest_size=_DIGEST_BYTES).digest()
 
-    def in_row(self, tenant_id: TenantId, kind: str, value: str | None) -> bytes | None:
-        """Return the hash of a distinct field in a velocity row; None of nothing."""
-        return None if value is None else self.of(tenant_id, kind, value)[:ROW_HASH_BYTES]
+    def in_row(self, tenant_id: TenantId, kind: str, value: str) -> bytes:
+        """Return the hash of a distinct field in a velocity row."""
+        return self.of(tenant_id, kind, value)[:ROW_HASH_BYTES]
 
     def subject_key(self, tenant_id: TenantId, subject_id: SubjectId, *, livemode: bool) -> str:
         """Return the key of a subject's commands and of its row: tenant, mode and a hash of the id."""

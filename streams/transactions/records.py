@@ -90,14 +90,16 @@ def due_index(moment: datetime) -> Index:
     return "due", rfc3339(moment)[:13]
 
 
-def hold_watch(tenant_id: TenantId, transaction: Transaction) -> tuple[Record, ...]:
+def hold_watch(tenant_id: TenantId, stored: StoredTransaction) -> tuple[Record, ...]:
     """Return the record by which the sweep finds a hold; none for a transaction without one."""
+    transaction = stored.transaction
     due = transaction.hold_expires_at
     if due is None:
         return ()
     watch = HoldWatch(
         tenant_id=tenant_id,
         transaction_id=transaction.transaction_id,
+        subject_key=stored.subject_key,
         livemode=transaction.livemode,
         due=due,
     )

@@ -12,6 +12,7 @@ from typing import Final
 from schemas.enums import CheckKind, DecisionOutcome, Recommendation, RiskLevel
 from schemas.policies import FeatureValue, FieldValue, RuleMode, RuleOutcome, RuleResult
 from schemas.policy_documents import Check, Hold
+from schemas.policy_fields import CheckTarget
 from schemas.reason_catalogue import CATALOGUE
 from schemas.reasons import ReasonCode
 from schemas.transaction_decisions import (
@@ -198,7 +199,8 @@ def _judged(shown: ShownCheck, checks: Iterable[Check]) -> ShownCheck:
     """Return the check with what the policy makes of its result; a wallet's was assessed before (G124)."""
     if shown.target is ScreenedTarget.WALLET:
         return shown
-    check = next((one for one in checks if one.check is shown.check and shown.target in one.targets), None)
+    target = CheckTarget(shown.target.value)
+    check = next((one for one in checks if one.check is shown.check and target in one.targets), None)
     return shown if check is None else shown.model_copy(update={"decision": _decision_of(check, shown)})
 
 
