@@ -35,6 +35,7 @@ from streams.sessions.handler import ChangeSession
 from streams.tenants.settings import read_settings
 from streams.transactions import agent as transactions_agent
 from streams.transactions.checks import Checks
+from streams.transactions.contact_checks import CONTACT_CHECKS, ContactChecks
 from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.published import first_policy_of
@@ -169,7 +170,7 @@ def _transactions(app: faust.App, around: AgentDependencies) -> None:
             around.stores,
             hashes,
             first_policy_of,
-            Checks(),
+            Checks(dict.fromkeys(CONTACT_CHECKS, ContactChecks(records, hashes))),
             lambda tenant_id: read_settings(records, tenant_id),
             around.clock,
             table,

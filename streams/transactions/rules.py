@@ -111,10 +111,17 @@ def decide(
     """
     if state.scenario is not None:
         return _simulated(state.scenario, policy, advisory=state.advisory)
-    weighed = _unavailable(checks) if policy is None else _weigh(policy, transaction, features, checks, lists or {})
-    outcome = max((claim.outcome for claim in weighed.claims), key=GRAVITY.__getitem__, default=DecisionOutcome.ALLOW)
+    weighed = (
+        _unavailable(checks) if policy is None else _weigh(policy, transaction, features, checks, lists or {})
+    )
+    outcome = max(
+        (claim.outcome for claim in weighed.claims), key=GRAVITY.__getitem__, default=DecisionOutcome.ALLOW
+    )
     claims = list(weighed.claims)
-    for ended, code in ((state.stream_ended, ReasonCode.STREAM_ENDED), (state.suspended, ReasonCode.SUBJECT_SUSPENDED)):
+    for ended, code in (
+        (state.stream_ended, ReasonCode.STREAM_ENDED),
+        (state.suspended, ReasonCode.SUBJECT_SUSPENDED),
+    ):
         if ended:
             outcome = DecisionOutcome.BLOCK
             claims.insert(0, _Claim(DecisionOutcome.SUSPEND, (reason_of(code),)))
@@ -220,7 +227,9 @@ def _decision_of(check: Check, shown: ShownCheck) -> DecisionOutcome | None:
 def _claims_of_checks(checks: Iterable[ShownCheck]) -> Iterator[_Claim]:
     for check in checks:
         if check.decision is not None:
-            found = _FOUND.get((check.check, check.result)) if check.target is not ScreenedTarget.WALLET else None
+            found = (
+                _FOUND.get((check.check, check.result)) if check.target is not ScreenedTarget.WALLET else None
+            )
             codes = check.findings if found is None else (found,)
             yield _Claim(check.decision, tuple(reason_of(code) for code in codes))
 

@@ -77,6 +77,7 @@ from streams.sign_in.sessions import first_lookup
 from streams.tenants.api_keys import TenantKeys
 from streams.tenants.settings import read_settings
 from streams.transactions.checks import Checks
+from streams.transactions.contact_checks import CONTACT_CHECKS, ContactChecks
 from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.published import first_policy_of
@@ -449,7 +450,8 @@ def _handlers(
     )  # fmt: skip
     flows = ChangeFlow(stores, catalogue, now, Memory(), Silence())
     screen = ScreenTransactions(
-        stores, HASHES, first_policy_of, Checks(),
+        stores, HASHES, first_policy_of,
+        Checks(dict.fromkeys(CONTACT_CHECKS, ContactChecks(stores.records, HASHES))),
         lambda tenant_id: read_settings(stores.records, tenant_id), clock, Memory(), Silence(),
     )  # fmt: skip
     return {
