@@ -34,6 +34,7 @@ from streams.transactions.contact_checks import ContactChecks
 from streams.transactions.features import values
 from streams.transactions.fields import fields_of
 from streams.transactions.holds import ExpireHolds
+from streams.transactions.identity import IDENTITY_FIELDS, Identities
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.published import PublishedPolicies, PublishedPolicy
 from streams.transactions.records import parts_label, request_label
@@ -72,6 +73,7 @@ class ScreenTransactions:
         self._policies = policies
         self._checks = checks
         self._contacts = ContactChecks(stores.records, hashes)
+        self._identities = Identities(stores)
         self._settings = settings
         self._clock = clock
         self._rows = VelocityRows(stores, hashes, table)
@@ -195,7 +197,11 @@ class ScreenTransactions:
             return decide(compiled, fields_of(request, ()), {}, (), state)
         checks = await self._checks(compiled.document, request, context)
         features = values(compiled.features, row, event_of(self._hashes, tenant_id, request))
-        return decide(compiled, fields_of(request, checks), features, checks, state, policy.lists)
+        fields = fields_of(request, checks)
+        if not IDENTITY_FIELDS.isdisjoint(compiled.names):
+            at, livemode = context.at, context.livemode
+            fields |= await self._identities.read(tenant_id, request.subject_id, at, livemode=livemode)
+        return decide(compiled, fields, features, checks, state, policy.lists)
 
     async def _wait(self, command: ScreenTransaction, scenario: Scenario | None) -> None:
         """Wait as long as a magic subject asks, counted from its request."""
