@@ -1,9 +1,10 @@
 """Match one target against one list, and say what the matches of all lists amount to (G117); pure."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from schemas.enums import CheckKind
 from schemas.lists import EntityKind, NameEntry
 from schemas.screenings import (
     CheckResultKind,
@@ -45,6 +46,12 @@ class Found:
     result: CheckResultKind
     digest: str
     """Of the entry: a disposition holds as long as it stays (G120)."""
+    checks: tuple[CheckKind, ...] = ()
+    """Those that the entry alone belongs to; empty: those of its list."""
+
+    def suppressed(self, disposition_id: str) -> "Found":
+        """Return the match as one that no longer counts."""
+        return replace(self, match=self.match.model_copy(update={"suppressed_by": disposition_id}))
 
     @property
     def rank(self) -> tuple[float, int, str, str]:
@@ -123,7 +130,8 @@ def _judge(
         value >= thresholds.match and not candidate.weak and _is_corroborated(target, facts, thresholds)
     )
     sure = sure and birth_years_apart(target, entry) <= 1
-    return Found(match, CheckResultKind.MATCH if sure else CheckResultKind.POSSIBLE, entry.digest())
+    result = CheckResultKind.MATCH if sure else CheckResultKind.POSSIBLE
+    return Found(match, result, entry.digest(), entry.checks)
 
 
 def _is_corroborated(target: ScreeningTarget, facts: Sequence[Evidence], thresholds: Thresholds) -> bool:
