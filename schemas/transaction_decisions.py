@@ -173,7 +173,7 @@ class StoredTransaction(Frozen):
     decisions: tuple[DecisionStep, ...]
     recommendation: Recommendation | None = None
     on_expiry: DecisionOutcome | None = None
-    """Of the policy that held it."""
+    """What a hold becomes at its end, by the policy that decided it."""
     subject_key: str
     request_id: str
     key_id: KeyId
@@ -210,9 +210,7 @@ class ExpireHold(TransactionCommandBase):
     transaction_id: TransactionId
 
 
-class TransactionCommand(
-    RootModel[Annotated[ScreenTransaction | ExpireHold, Field(discriminator="kind")]]
-):
+class TransactionCommand(RootModel[Annotated[ScreenTransaction | ExpireHold, Field(discriminator="kind")]]):
     """Any command about a subject's transactions."""
 
 

@@ -4,14 +4,13 @@ import asyncio
 from collections.abc import Iterator
 from typing import Final, Protocol
 
-from schemas.enums import CheckKind
+from schemas.enums import CheckKind, DecisionOutcome
 from schemas.ids import TenantId
 from schemas.policy_documents import Check, PolicyDocument
 from schemas.policy_fields import NAME_CHECKS
 from schemas.reasons import ReasonCode
 from schemas.transaction_decisions import CheckOutcome, ScreenedTarget, ShownCheck
 from schemas.transactions import Party, TransactionRequest
-from schemas.enums import DecisionOutcome
 
 _NEEDED: Final = {CheckKind.PHONE: "phone", CheckKind.EMAIL: "email", CheckKind.ADDRESS: "address"}
 """The part of a party that a contact check looks at; the others look at its name."""
@@ -39,7 +38,7 @@ class Checks:
     async def __call__(
         self, policy: PolicyDocument, request: TransactionRequest, *, tenant_id: TenantId, livemode: bool
     ) -> tuple[ShownCheck, ...]:
-        """Return every check of the policy on each of its targets, in the policy's order, then the wallet's."""
+        """Return every check of the policy on each of its targets, in its order, then the wallet's."""
         due = [
             self._one(check, target, party, tenant_id=tenant_id, livemode=livemode)
             for check, target, party in _due(policy, request)
@@ -48,7 +47,13 @@ class Checks:
         return (*await asyncio.gather(*due), *wallet)
 
     async def _one(
-        self, check: Check, target: ScreenedTarget, party: Party | None, *, tenant_id: TenantId, livemode: bool
+        self,
+        check: Check,
+        target: ScreenedTarget,
+        party: Party | None,
+        *,
+        tenant_id: TenantId,
+        livemode: bool,
     ) -> ShownCheck:
         if party is None or getattr(party, _NEEDED.get(check.check, "name")) is None:
             return ShownCheck(check=check.check, target=target, result=CheckOutcome.NOT_EVALUATED)

@@ -27,11 +27,11 @@ def audit_rows(tenant_id: TenantId, stored: StoredTransaction) -> tuple[AuditEve
         "policy_revision": transaction.policy.revision,
         "policy_sha256": transaction.policy.sha256,
     }
-    key = Actor(
-        actor_type=ActorType.API_KEY, actor_id=stored.key_id, request_id=stored.request_id
-    )
+    key = Actor(actor_type=ActorType.API_KEY, actor_id=stored.key_id, request_id=stored.request_id)
     detail = f"A transaction was screened and ended {transaction.decision} with {codes}."
-    rows = [row(tenant_id, stored, AuditAction.TRANSACTION_SCREENED, key, transaction.created_at, detail, changes)]
+    rows = [
+        row(tenant_id, stored, AuditAction.TRANSACTION_SCREENED, key, transaction.created_at, detail, changes)
+    ]
     system = SYSTEM.model_copy(update={"request_id": stored.request_id})
     if transaction.review_case_id is not None:
         rows.append(case_row(tenant_id, stored, system, transaction.created_at))
@@ -39,7 +39,9 @@ def audit_rows(tenant_id: TenantId, stored: StoredTransaction) -> tuple[AuditEve
         detail = "The subject was suspended: its transactions are blocked until a reviewer lifts it."
         said = {"transaction_id": transaction.transaction_id}
         rows.append(
-            row(tenant_id, stored, AuditAction.SUBJECT_SUSPENDED, system, transaction.created_at, detail, said)
+            row(
+                tenant_id, stored, AuditAction.SUBJECT_SUSPENDED, system, transaction.created_at, detail, said
+            )
         )
     return tuple(rows)
 

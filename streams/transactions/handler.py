@@ -151,9 +151,7 @@ class ScreenTransactions:
         decided = await self._judge(command, request, policy, row, standing, scenario)
         outcome = Outcome(command, subject_id, request, decided, policy.applied, now)
         label = parts_label(command.transaction_id)
-        sealed = await self._stores.vault.seal(
-            command.tenant_id, subject_id, label, outcome.parts.to_bytes()
-        )
+        sealed = await self._stores.vault.seal(command.tenant_id, subject_id, label, outcome.parts.to_bytes())
         stored = stored_transaction(outcome, sealed)
         committed = await self._commit(change_of(outcome, stored, standing))
         if not committed.won:

@@ -31,7 +31,10 @@ class Redecision:
 
 
 def redecided(
-    tenant_id: TenantId, before: StoredTransaction, what: Redecision, review_status: ReviewStatus | None = None
+    tenant_id: TenantId,
+    before: StoredTransaction,
+    what: Redecision,
+    review_status: ReviewStatus | None = None,
 ) -> StoredTransaction:
     """Return the transaction with the new decision; one that needs a person gets its case."""
     transaction = before.transaction
@@ -69,7 +72,9 @@ def next_record(current: Record, after: StoredTransaction) -> Record:
     )
 
 
-def opened_case(tenant_id: TenantId, before: StoredTransaction, after: StoredTransaction) -> tuple[Record, ...]:
+def opened_case(
+    tenant_id: TenantId, before: StoredTransaction, after: StoredTransaction
+) -> tuple[Record, ...]:
     """Return the record of the case that the new decision opened; none when it opened none."""
     return cases.opened(tenant_id, after) if _opens(before, after) else ()
 

@@ -34,7 +34,9 @@ class VelocityRows:
     hashes: KeyedHashes
     table: WorkingState[bytes]
 
-    async def load(self, command: TransactionCommandBase, subject_id: SubjectId, now: datetime) -> VelocityRow:
+    async def load(
+        self, command: TransactionCommandBase, subject_id: SubjectId, now: datetime
+    ) -> VelocityRow:
         """Return the subject's row with everything that was decided of it before."""
         stored = self.table.get(command.subject_key)
         if stored is not None:
