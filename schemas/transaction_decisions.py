@@ -35,6 +35,8 @@ class TransactionReason(Frozen):
     code: str
     """Of the catalogue, or a policy's own `POLICY_…`."""
     message: str
+    pointer: str | None = Field(default=None, exclude_if=lambda pointer: pointer is None)
+    """Where in the request the field stands that the reason is about, if it is about one."""
 
 
 class AppliedPolicy(Frozen):
@@ -231,13 +233,22 @@ class HoldWatch(Frozen):
     due: Timestamp
 
 
+class SealedNote(Frozen):
+    """A reviewer's note about a subject, sealed under its key."""
+
+    author_id: str
+    sealed_text: str
+    created_at: Timestamp
+
+
 class SubjectStanding(Frozen):
     """What lasts of decisions about a subject in a mode (G40)."""
 
     suspended_by: TransactionId | None = None
     """The transaction whose decision suspended it; None: it is not suspended."""
     suspended_at: Timestamp | None = None
-    requests: tuple[str, ...] = ()
+    notes: tuple[SealedNote, ...] = ()
+    """Of its last reinstatements."""
 
 
 class StreamStanding(Frozen):

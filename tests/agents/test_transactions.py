@@ -74,9 +74,7 @@ async def working(broker: Broker, writer: LogWriter, directory: Path, stores: St
     """Run a worker until the context ends."""
     access = LogAccess(broker.address)
     await ensure_topics(access, GROUP, {agent.TABLE: Topic.TRANSACTION_COMMANDS})
-    async with running_worker(
-        partial(transactions_app, writer, broker.address, directory, stores)
-    ) as worker:
+    async with running_worker(partial(transactions_app, writer, broker.address, directory, stores)) as worker:
         async with asyncio.timeout(120):
             await worker.wait_ready()
         yield

@@ -144,7 +144,7 @@ def big(value: str = "1000.00") -> dict[str, Any]:
 
 
 async def test_a_row_that_the_table_lost_is_rebuilt_from_the_store_to_the_byte() -> None:
-    stage, chance = Stage(), random.Random(7)  # noqa: S311 - a repeatable draw
+    stage, chance = Stage(), random.Random(7)
     for number in range(70):
         account = {"kind": "PERSON", "account": f"NG{chance.randrange(9)}"}
         amount = {"value": f"{chance.randrange(1, 900)}.{chance.randrange(10)}", "currency": "EUR"}

@@ -14,7 +14,8 @@ from tests.http.support import BARE, FOREIGN, LIVE, TEST, Front, Response, now
 PATH: Final = "/v1/transactions"
 NO_MONEY: Final = (
     "1e3", "+5", " 5", "5 ", "5.", ".5", "NaN", "Infinity", "-Infinity", "\uff11\uff15", "1_000", "1,000",
-    "4" * 40, "-5", "05", "", "0x10", "1.5\n", "1.2.3", 5, 5.0, None, True, ["5"], {"value": "5"}, "0." + "1" * 19,
+    "4" * 40,
+    "-5", "05", "", "0x10", "1.5\n", "1.2.3", 5, 5.0, None, True, ["5"], {"value": "5"}, "0." + "1" * 19,
 )  # fmt: skip
 
 

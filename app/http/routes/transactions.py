@@ -241,8 +241,8 @@ def _submit(routes: TransactionRoutes) -> Endpoint:
             ProblemCode.OVERLOADED,
         ),
         audits=(AuditAction.TRANSACTION_SCREENED, AuditAction.CASE_OPENED, AuditAction.SUBJECT_SUSPENDED),
-        description="The money waits for the answer at most 2 seconds. Afterwards `DECISION_PENDING` says that "
-        "nothing is decided yet; the same request with the same key finds the decision.",
+        description="The money waits for the answer at most 2 seconds. After that `DECISION_PENDING` says "
+        "that nothing is decided yet; the same request with the same key finds the decision.",
     )
 
 
