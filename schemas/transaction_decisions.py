@@ -212,7 +212,15 @@ class ExpireHold(TransactionCommandBase):
     transaction_id: TransactionId
 
 
-class TransactionCommand(RootModel[Annotated[ScreenTransaction | ExpireHold, Field(discriminator="kind")]]):
+class ForgetSubject(TransactionCommandBase):
+    """Drop what the table holds of an erased subject."""
+
+    kind: Literal["forget"] = "forget"
+
+
+class TransactionCommand(
+    RootModel[Annotated[ScreenTransaction | ExpireHold | ForgetSubject, Field(discriminator="kind")]]
+):
     """Any command about a subject's transactions."""
 
 
