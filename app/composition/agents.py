@@ -22,6 +22,7 @@ from streams.catalog.handler import Catalogue
 from streams.flows import agent as flows_agent
 from streams.flows.handler import ChangeFlow
 from streams.ports.events import EventPublisher
+from streams.ports.screening import Screening
 from streams.ports.stores import Stores
 from streams.retention import agent as retention_agent
 from streams.retention.erasure import EraseSubjects
@@ -33,6 +34,12 @@ from streams.runtime.producer import LogWriter, Outgoing
 from streams.sessions import agent as sessions_agent
 from streams.sessions.handler import ChangeSession
 from streams.tenants.settings import read_settings
+from streams.transactions import agent as transactions_agent
+from streams.transactions.checks import Checks
+from streams.transactions.handler import ScreenTransactions
+from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.name_checks import name_checks
+from streams.transactions.published import first_policy_of
 from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
 from streams.verification.evaluation_limits import EvaluationAttempts
@@ -59,6 +66,8 @@ class AgentDependencies:
     delivering: Delivering
     tries: EvaluationAttempts | None = None
     """None in a worker that sees no images."""
+    screening: Screening | None = None
+    """None in a worker that decides no transactions."""
 
 
 def _verification(app: faust.App, around: AgentDependencies) -> None:
@@ -154,6 +163,25 @@ def _retention(app: faust.App, around: AgentDependencies) -> None:
     retention_agent.register(app, around.guard, carry)
 
 
+def _transactions(app: faust.App, around: AgentDependencies) -> None:
+    records = around.stores.records
+    hashes = KeyedHashes(around.keys.derive(Purpose.TRANSACTION_HASHES))
+    transactions_agent.register(
+        app,
+        around.guard,
+        lambda table: ScreenTransactions(
+            around.stores,
+            hashes,
+            first_policy_of,
+            Checks(None if around.screening is None else name_checks(around.screening)),
+            lambda tenant_id: read_settings(records, tenant_id),
+            around.clock,
+            table,
+            around.announcer,
+        ),
+    )
+
+
 def _webhooks(app: faust.App, around: AgentDependencies) -> None:
     webhooks_agent.register_fan_out(app, around.guard, around.delivering.ports.fan_out)
 
@@ -179,6 +207,7 @@ AGENTS: Final[Mapping[str, Callable[[faust.App, AgentDependencies], None]]] = {
     "flows": _flows,
     "sessions": _sessions,
     "reviews": _reviews,
+    "transactions": _transactions,
     "audit": _audit,
     "retention": _retention,
     "webhooks": _webhooks,

@@ -14,6 +14,7 @@ from schemas.enums import CheckKind
 from schemas.lists import SANDBOX, NameEntry
 from streams.lists.loaded import LoadedList, LoadedLists
 from streams.names.index import NameIndex
+from streams.runtime.supervisor import Figure
 
 log = structlog.get_logger(__name__)
 
@@ -28,7 +29,7 @@ async def serving_lists(
     snapshots: ListSnapshots, clock: Callable[[], datetime]
 ) -> AsyncIterator[LoadedLists]:
     """Yield the current lists, all built; new versions replace them within seconds."""
-    lists = LoadedLists([await asyncio.to_thread(_sandbox, clock())])
+    lists = LoadedLists([await asyncio.to_thread(sandbox_list, clock())])
     served: dict[str, str] = {}
     changed_at_ns = await _refresh(snapshots, lists, served)
     task = asyncio.create_task(_watch(snapshots, lists, served, changed_at_ns), name="lists")
@@ -71,6 +72,30 @@ async def _refresh(snapshots: ListSnapshots, lists: LoadedLists, served: dict[st
     return changed_at_ns
 
 
+def list_figures(lists: LoadedLists, clock: Callable[[], datetime]) -> list[Figure]:
+    """Return the entries and the age of each of the deployment's lists."""
+
+    def entries() -> dict[str, float]:
+        return {one.name: len(one.index) for one in _published(lists)}
+
+    def ages() -> dict[str, float]:
+        return {one.name: (clock() - one.loaded_at).total_seconds() for one in _published(lists)}
+
+    return [
+        Figure(
+            "veristream_list_entries",
+            "Entries of each list that names are screened against.",
+            "list",
+            entries,
+        ),
+        Figure("veristream_list_age_seconds", "Time since each list was loaded.", "list", ages),
+    ]
+
+
+def _published(lists: LoadedLists) -> list[LoadedList]:
+    return [one for one in lists.current.values() if one.owner is None and one.name != SANDBOX]
+
+
 def _build(snapshots: ListSnapshots, snapshot: Snapshot) -> LoadedList:
     return LoadedList(
         name=snapshot.name,
@@ -89,7 +114,8 @@ def sandbox_entries() -> list[NameEntry]:
     return [NameEntry.from_bytes(line) for line in text.splitlines()]
 
 
-def _sandbox(now: datetime) -> LoadedList:
+def sandbox_list(now: datetime) -> LoadedList:
+    """Return the list of invented entries, ready to be searched."""
     entries = sandbox_entries()
     digest = NameEntry.digest(entries[0])[:8]
     return LoadedList(

@@ -22,6 +22,7 @@ CONSUMED: Final = (
     Topic.FLOW_COMMANDS,
     Topic.SESSION_COMMANDS,
     Topic.REVIEW_COMMANDS,
+    Topic.TRANSACTION_COMMANDS,
     Topic.RETENTION_COMMANDS,
     Topic.DECISIONS,
     Topic.WEBHOOK_DELIVERIES,
@@ -34,6 +35,7 @@ COMMANDS: Final = (
     Topic.FLOW_COMMANDS,
     Topic.SESSION_COMMANDS,
     Topic.REVIEW_COMMANDS,
+    Topic.TRANSACTION_COMMANDS,
 )
 """What somebody waits for the decision of."""
 
