@@ -29,7 +29,6 @@ from schemas.reasons import ReasonCode
 from schemas.transaction_decisions import TransactionReason
 from schemas.verifications import Reason, Risk
 
-
 CaseReason = Annotated[Reason | TransactionReason, Field(union_mode="left_to_right")]
 """A reason of the catalogue, or one of a tenant's transaction policy."""
 

@@ -52,7 +52,7 @@ class FourEyes(StrEnum):
 
 
 class Enforcement(StrEnum):
-    """Whether the decisions of transactions bind the tenant (G40, G128)."""
+    """Whether the decisions of transactions bind the tenant."""
 
     BINDING = "BINDING"
     ADVISORY = "ADVISORY"

@@ -35,6 +35,8 @@ class TransactionReason(Frozen):
     code: str
     """Of the catalogue, or a policy's own `POLICY_…`."""
     message: str
+    pointer: str | None = Field(default=None, exclude_if=lambda pointer: pointer is None)
+    """Where in the request the field stands that the reason is about, if it is about one."""
 
 
 class AppliedPolicy(Frozen):
@@ -173,7 +175,7 @@ class StoredTransaction(Frozen):
     decisions: tuple[DecisionStep, ...]
     recommendation: Recommendation | None = None
     on_expiry: DecisionOutcome | None = None
-    """Of the policy that held it."""
+    """What a hold becomes at its end, by the policy that decided it."""
     subject_key: str
     request_id: str
     key_id: KeyId
@@ -210,8 +212,14 @@ class ExpireHold(TransactionCommandBase):
     transaction_id: TransactionId
 
 
+class ForgetSubject(TransactionCommandBase):
+    """Drop what the table holds of an erased subject."""
+
+    kind: Literal["forget"] = "forget"
+
+
 class TransactionCommand(
-    RootModel[Annotated[ScreenTransaction | ExpireHold, Field(discriminator="kind")]]
+    RootModel[Annotated[ScreenTransaction | ExpireHold | ForgetSubject, Field(discriminator="kind")]]
 ):
     """Any command about a subject's transactions."""
 
@@ -233,13 +241,22 @@ class HoldWatch(Frozen):
     due: Timestamp
 
 
+class SealedNote(Frozen):
+    """A reviewer's note about a subject, sealed under its key."""
+
+    author_id: str
+    sealed_text: str
+    created_at: Timestamp
+
+
 class SubjectStanding(Frozen):
     """What lasts of decisions about a subject in a mode (G40)."""
 
     suspended_by: TransactionId | None = None
     """The transaction whose decision suspended it; None: it is not suspended."""
     suspended_at: Timestamp | None = None
-    requests: tuple[str, ...] = ()
+    notes: tuple[SealedNote, ...] = ()
+    """Of its last reinstatements."""
 
 
 class StreamStanding(Frozen):

@@ -75,7 +75,7 @@ class PartyKind(StrEnum):
 
 
 class Chain(StrEnum):
-    """The ledger a wallet belongs to (G123)."""
+    """The ledger a wallet belongs to."""
 
     BTC = "BTC"
     EVM = "EVM"
@@ -168,7 +168,8 @@ IpAddress = Annotated[str, AfterValidator(_address)]
 MetadataKey = Annotated[
     str,
     TextForm(
-        pattern=r"^[A-Za-z0-9_.-]{1,64}$", words="Use 1 to 64 letters, digits and the characters _ . - for a key."
+        pattern=r"^[A-Za-z0-9_.-]{1,64}$",
+        words="Use 1 to 64 letters, digits and the characters _ . - for a key.",
     ),
 ]
 MetadataValue = Annotated[Any, AfterValidator(_scalar)]

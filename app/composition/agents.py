@@ -22,6 +22,7 @@ from streams.catalog.handler import Catalogue
 from streams.flows import agent as flows_agent
 from streams.flows.handler import ChangeFlow
 from streams.ports.events import EventPublisher
+from streams.ports.screening import Screening
 from streams.ports.stores import Stores
 from streams.retention import agent as retention_agent
 from streams.retention.erasure import EraseSubjects
@@ -38,6 +39,7 @@ from streams.transactions.checks import Checks
 from streams.transactions.contact_checks import CONTACT_CHECKS, ContactChecks
 from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.name_checks import name_checks
 from streams.transactions.published import first_policy_of
 from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
@@ -65,6 +67,8 @@ class AgentDependencies:
     delivering: Delivering
     tries: EvaluationAttempts | None = None
     """None in a worker that sees no images."""
+    screening: Screening | None = None
+    """None in a worker that decides no transactions."""
 
 
 def _verification(app: faust.App, around: AgentDependencies) -> None:
@@ -170,7 +174,12 @@ def _transactions(app: faust.App, around: AgentDependencies) -> None:
             around.stores,
             hashes,
             first_policy_of,
-            Checks(dict.fromkeys(CONTACT_CHECKS, ContactChecks(records, hashes))),
+            Checks(
+                {
+                    **dict.fromkeys(CONTACT_CHECKS, ContactChecks(records, hashes)),
+                    **({} if around.screening is None else name_checks(around.screening)),
+                }
+            ),
             lambda tenant_id: read_settings(records, tenant_id),
             around.clock,
             table,

@@ -37,6 +37,7 @@ from app.http.routes.sessions.list import SessionListRoutes, session_list_endpoi
 from app.http.routes.sessions.routes import SessionRoutes, session_endpoints
 from app.http.routes.settings import SettingsRoutes, changing_settings, settings_endpoints
 from app.http.routes.subject_export import SubjectExportRoutes, subject_export_endpoints
+from app.http.routes.subjects import SubjectRoutes, subject_endpoints
 from app.http.routes.tenants import TenantRoutes, tenant_endpoints
 from app.http.routes.transactions import TransactionRoutes, transaction_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
@@ -46,6 +47,7 @@ from app.http.tenant_limits import TenantLimits
 from schemas.problems import ProblemCode, Refused
 from streams.catalog.handler import Catalogue
 from streams.retention.erasure_requests import ErasureRequests
+from streams.transactions.reinstating import Reinstate
 
 
 def create_app(
@@ -96,6 +98,19 @@ def endpoints_of(
         *verification_endpoints(VerificationRoutes(ports, bodies, cursors, presenter)),
         *transaction_endpoints(
             TransactionRoutes(ports, bodies, cursors, PresentedTransactions(ports.stores))
+        ),
+        *subject_endpoints(
+            SubjectRoutes(
+                ports,
+                bodies,
+                Reinstate(
+                    ports.stores.records,
+                    ports.commit,
+                    ports.stores.vault,
+                    ports.transactions.hashes,
+                    ports.clock,
+                ),
+            )
         ),
         *explanation_endpoints(ExplanationRoutes(ports)),
         *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),

@@ -64,7 +64,11 @@ class TransactionIntake:
         with refusing_erased():
             command = await self._command(body, asked, about, fingerprint)
         screened = await self.request_reply.request(
-            Topic.TRANSACTION_COMMANDS, command.subject_key, command, TransactionScreened, self.answer_timeout_s
+            Topic.TRANSACTION_COMMANDS,
+            command.subject_key,
+            command,
+            TransactionScreened,
+            self.answer_timeout_s,
         )
         record = await self.records.get(caller.tenant_id, RecordKind.TRANSACTION, about)
         return SubmitResult(record, replayed=screened.replayed)

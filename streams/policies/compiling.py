@@ -61,7 +61,7 @@ class _CompiledRule:
 
 
 class CompiledPolicy:
-    """A revision of a policy, ready to evaluate transactions; `names` are the fields and features it reads."""
+    """A revision of a policy, ready to evaluate transactions; `names` are what it reads."""
 
     def __init__(self, document: PolicyDocument, revision: int, sha256: str) -> None:
         self.document = document

@@ -1,13 +1,10 @@
-"""Build the records, audit rows and events of a decided transaction; pure, with ids derived from the command."""
+"""Build everything that a decided transaction changes; pure, with ids derived from the command."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
 
-from schemas.audit import AuditAction, AuditEvent
-from schemas.enums import ActorType, DecisionOutcome, ReviewStatus
-from schemas.events import DecisionEvent, EventType
-from schemas.ids import SubjectId, TenantId
+from schemas.enums import DecisionOutcome, ReviewStatus
+from schemas.ids import SubjectId
 from schemas.transaction_decisions import (
     AppliedPolicy,
     DecisionBy,
@@ -46,7 +43,7 @@ class Outcome:
 class Standing:
     """The records of what lasts, as they were read; version 0: there is none yet."""
 
-    subject: SubjectStanding = SubjectStanding()
+    subject: SubjectStanding = field(default_factory=SubjectStanding)
     subject_version: int = 0
     stream: StreamStanding | None = None
     stream_id: str = ""

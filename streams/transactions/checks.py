@@ -38,6 +38,9 @@ class CheckProvider(Protocol):
         """Return what the check found about a party that has what the check looks at.
 
         A failure of the provider is an ERROR with its reason among the findings; it is not raised.
+
+        Raises:
+            StoreUnavailable: What the check needs cannot be read; the command is executed again.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 P. Flajolet, E. Fusy, O. Gandouet, F. Meunier, "HyperLogLog: the analysis of a near-optimal cardinality
 estimation algorithm", AofA 2007; with hashes of 64 bits the correction for large ranges is not needed
-(S. Heule, M. Nunkesser, A. Hall, "HyperLogLog in Practice", EDBT 2013). A set is bytes: a tag, then its items.
+(S. Heule, M. Nunkesser, A. Hall, "HyperLogLog in Practice", EDBT 2013). A set is bytes: a tag, then items.
 """
 
 import math

@@ -13,6 +13,7 @@ from schemas.policies import FeatureKey
 from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.tenant_settings import Enforcement, TenantSettings
 from schemas.transaction_decisions import (
+    ForgetSubject,
     ScreenTransaction,
     StoredTransaction,
     TransactionCommand,
@@ -84,7 +85,7 @@ class ScreenTransactions:
         self._pause = pause
 
     async def __call__(self, message: TransactionCommand) -> TransactionScreened | None:
-        """Decide, or end a hold; `replayed` when another request had been answered with the decision.
+        """Decide, end a hold or forget a subject; `replayed` when another request had the same decision.
 
         Raises:
             Refused: The key was used for another body, a tick of a stream is out of order, or the subject
@@ -95,7 +96,10 @@ class ScreenTransactions:
         command = message.root
         if isinstance(command, ScreenTransaction):
             return await retry_conflicts(lambda: self._screen(command), self._pause)
-        await retry_conflicts(lambda: self._expire(command), self._pause)
+        if isinstance(command, ForgetSubject):
+            self._rows.forget(command)
+        else:
+            await retry_conflicts(lambda: self._expire(command), self._pause)
         return None
 
     async def _screen(self, command: ScreenTransaction) -> TransactionScreened:

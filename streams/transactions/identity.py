@@ -24,7 +24,7 @@ IDENTITY_FIELDS: Final = frozenset(
         "subject.age_days",
     }
 )
-"""Fields that cost a reading of the subject's verifications; a policy that reads none of them pays nothing."""
+"""Fields that cost a reading of the verifications; a policy that reads none of them pays nothing."""
 
 _PAGE: Final = 100
 

@@ -15,7 +15,7 @@ _DIGEST_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class KeyedHashes:
-    """Hashes values under the deployment's key; equal values of two tenants or kinds have different hashes."""
+    """Hashes values under the deployment's key, those of two tenants or kinds differently."""
 
     key: bytes = field(repr=False)
     """32 secret bytes that outlive the root key."""

@@ -1,4 +1,4 @@
-"""Decide a transaction: the policy, the transaction, its features and checks in, the decision out; pure (G114).
+"""Decide a transaction: policy, transaction, features and checks in, the decision out; pure (G114).
 
 The same values give the same decision on every machine: nothing here reads a clock or draws a number.
 """
@@ -23,7 +23,7 @@ from schemas.transaction_decisions import (
     ShownRule,
     TransactionReason,
 )
-from schemas.transactions import OUTCOME_CLASS, OutcomeClass, TransactionType
+from schemas.transactions import OUTCOME_CLASS, OutcomeClass
 from streams.policies.compiling import CompiledPolicy, ValueLists
 from streams.transactions.scenarios import OUTCOME_OF
 from streams.verification.sandbox import Scenario
@@ -125,8 +125,6 @@ def decide(
         if ended:
             outcome = DecisionOutcome.BLOCK
             claims.insert(0, _Claim(DecisionOutcome.SUSPEND, (reason_of(code),)))
-    if outcome is DecisionOutcome.END_STREAM and transaction.get("type") != TransactionType.STREAM_TICK:
-        outcome = DecisionOutcome.BLOCK
     if state.advisory and OUTCOME_CLASS[outcome] is OutcomeClass.STOP:
         outcome = DecisionOutcome.BLOCK_RECOMMENDED
     ordered = sorted(claims, key=lambda claim: -GRAVITY[claim.outcome])
@@ -146,7 +144,7 @@ def _with_consequences(
     weighed: _Weighed,
 ) -> Decided:
     hold = Hold() if policy is None else policy.document.hold
-    held = outcome is DecisionOutcome.HOLD
+    waits = outcome is DecisionOutcome.HOLD
     matched = any(check.result is CheckOutcome.MATCH for check in weighed.checks)
     return Decided(
         decision=outcome,
@@ -156,8 +154,8 @@ def _with_consequences(
         rules=weighed.rules,
         checks=weighed.checks,
         recommendation=_recommendation(outcome, matched=matched),
-        hold_for=hold.expires_after if held else None,
-        on_expiry=hold.on_expiry if held else None,
+        hold_for=hold.expires_after if waits else None,
+        on_expiry=hold.on_expiry if waits else None,
     )
 
 
@@ -170,7 +168,7 @@ def _recommendation(outcome: DecisionOutcome, *, matched: bool) -> Recommendatio
 
 
 def _risk_level(outcome: DecisionOutcome, policy: CompiledPolicy | None, weighed: _Weighed) -> RiskLevel:
-    """Return the level of the score: at least HIGH where the money does not move, CRITICAL for a listed party."""
+    """Return the level of the score, at least HIGH where the money does not move, CRITICAL if listed."""
     listed = any(
         check.check is CheckKind.SANCTIONS and check.result is CheckOutcome.MATCH for check in weighed.checks
     )
@@ -203,7 +201,7 @@ def _weigh(
 
 
 def _judged(shown: ShownCheck, checks: Iterable[Check]) -> ShownCheck:
-    """Return the check with what the policy makes of its result; a wallet's was assessed before (G124)."""
+    """Return the check with what the policy makes of its result; a wallet's was assessed before."""
     if shown.target is ScreenedTarget.WALLET:
         return shown
     target = CheckTarget(shown.target.value)

@@ -1,4 +1,4 @@
-"""What lasts of decisions about a subject: its suspension, and the streams of payments it has (G121, G122)."""
+"""What lasts of decisions about a subject: its suspension, and its streams of payments (G121, G122)."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,6 +1,5 @@
 """The velocity row of a subject: from the table, or rebuilt from the stored transactions after a miss."""
 
-from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -10,18 +9,16 @@ from schemas.policies import DistinctField
 from schemas.transaction_decisions import SealedParts, StoredTransaction, TransactionCommandBase
 from schemas.transactions import OUTCOME_CLASS, OutcomeClass, TransactionRequest
 from streams.ports.errors import Erased
-from streams.ports.records import Position, Record, RecordKind
+from streams.ports.records import Record
 from streams.ports.stores import Stores, WorkingState
 from streams.transactions import row as velocity_row
 from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.queries import transactions_of
 from streams.transactions.records import parts_label
 from streams.transactions.row import Amount, VelocityEvent, VelocityRow
-from streams.verification.records import by_subject
 
 REBUILT_FROM: Final = timedelta(days=92)
 """How far back a rebuilt row reads: the longest window, and the most a transaction may arrive late."""
-
-PAGE: Final = 200
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
@@ -41,10 +38,20 @@ class VelocityRows:
         stored = self.table.get(command.subject_key)
         if stored is not None:
             return velocity_row.decode(stored)
+        decided = list[Record]()
+        records, tenant_id, livemode = self.stores.records, command.tenant_id, command.livemode
+        async for record in transactions_of(records, tenant_id, subject_id, livemode=livemode):
+            if record.created_at < now - REBUILT_FROM:
+                break
+            decided.append(record)
         row = VelocityRow()
-        for record in [one async for one in self._decided(command, subject_id, now)][::-1]:
-            await self._add_stored(row, command.tenant_id, record)
+        for record in reversed(decided):
+            await self._add_stored(row, tenant_id, record)
         return row
+
+    def forget(self, command: TransactionCommandBase) -> None:
+        """Replace the row by one that knows of nothing."""
+        self.table.put(command.subject_key, velocity_row.encode(VelocityRow()))
 
     def add(
         self,
@@ -57,23 +64,6 @@ class VelocityRows:
         """Count a decided transaction, once, and write the row."""
         if velocity_row.add(row, about, event_of(self.hashes, command.tenant_id, request, outcome)):
             self.table.put(command.subject_key, velocity_row.encode(row))
-
-    async def _decided(
-        self, command: TransactionCommandBase, subject_id: SubjectId, now: datetime
-    ) -> AsyncIterator[Record]:
-        """Yield the subject's transactions, the newest first."""
-        index, before = by_subject(command.livemode, subject_id), None
-        page: Sequence[Record]
-        while page := await self.stores.records.page(
-            command.tenant_id, RecordKind.TRANSACTION, index, limit=PAGE, before=before
-        ):
-            for record in page:
-                if record.created_at < now - REBUILT_FROM:
-                    return
-                yield record
-            if len(page) < PAGE:
-                return
-            before = Position(page[-1].created_at, page[-1].id)
 
     async def _add_stored(self, row: VelocityRow, tenant_id: TenantId, record: Record) -> None:
         stored = StoredTransaction.from_bytes(record.body)

@@ -29,6 +29,7 @@ from app.intake.admission import Admission
 from app.intake.capture import CaptureTokens, build_capture_intake
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake
+from app.lists.serving import sandbox_list
 from app.observability.health_probes import Probe
 from app.observability.metrics import build_metrics
 from app.vision.pool import VisionPool
@@ -57,6 +58,10 @@ from schemas.verifications import SubmitVerification
 from streams.audit.commit import CommitAndPublish
 from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
+from streams.lists.loaded import LoadedLists
+from streams.lists.screening import ListScreening
+from streams.policies.compiling import compile_policy
+from streams.policies.loading import digest, first_text, load
 from streams.ports.records import Change
 from streams.ports.stores import Stores
 from streams.reviewers.addresses import email_record
@@ -80,7 +85,8 @@ from streams.transactions.checks import Checks
 from streams.transactions.contact_checks import CONTACT_CHECKS, ContactChecks
 from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
-from streams.transactions.published import first_policy_of
+from streams.transactions.name_checks import name_checks
+from streams.transactions.published import PublishedPolicy
 from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
@@ -434,6 +440,26 @@ class Sending:
                 await task
 
 
+_SUSPENDS: Final = """
+  - id: asked_to_suspend
+    mode: ACTIVE
+    when: {field: metadata.ask, op: EQ, value: SUSPEND}
+    then: {decision: SUSPEND, reason: {code: POLICY_ASKED, message: "It was asked for."}}
+metadata: {ask: STRING}
+hold:"""
+
+
+SCREENING: Final = ListScreening(LoadedLists([sandbox_list(datetime.now(UTC))]), now)
+"""Live keys have no list; test keys the invented entries of the sandbox."""
+
+
+async def policy_of_tests(tenant_id: TenantId) -> PublishedPolicy:
+    """The first policy with one more rule: a transaction that asks for it suspends its subject."""
+    del tenant_id
+    text = first_text().replace(b"\nhold:", _SUSPENDS.encode(), 1)
+    return PublishedPolicy(1, digest(text), compile_policy(load(text), 1, digest(text)))
+
+
 def _handlers(
     stores: Stores, pool: VisionPool, sending: Sending, clock: Callable[[], datetime]
 ) -> dict[Topic, Callable[[Any], Awaitable[Event | None]]]:
@@ -450,8 +476,10 @@ def _handlers(
     )  # fmt: skip
     flows = ChangeFlow(stores, catalogue, now, Memory(), Silence())
     screen = ScreenTransactions(
-        stores, HASHES, first_policy_of,
-        Checks(dict.fromkeys(CONTACT_CHECKS, ContactChecks(stores.records, HASHES))),
+        stores, HASHES, policy_of_tests,
+        Checks(
+            name_checks(SCREENING) | dict.fromkeys(CONTACT_CHECKS, ContactChecks(stores.records, HASHES))
+        ),
         lambda tenant_id: read_settings(stores.records, tenant_id), clock, Memory(), Silence(),
     )  # fmt: skip
     return {

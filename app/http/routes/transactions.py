@@ -1,6 +1,6 @@
 """`/v1/transactions`: screen one, read one, list them (G39, G129)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -38,7 +38,7 @@ PAGING: Final = Paging(usual=25, most=100)
 TRANSACTION_FORM: Final = r"txn_[0-9a-hjkmnp-tv-z]{26}"
 
 SCANNED: Final = 2_000
-"""Transactions one request looks through for its filters; then the page is shorter, and the cursor goes on."""
+"""So many transactions one request looks through for its filters; then the page is shorter."""
 
 _CHUNK: Final = 200
 
@@ -217,7 +217,7 @@ def transaction_endpoints(routes: TransactionRoutes) -> tuple[Endpoint, ...]:
 def _submit(routes: TransactionRoutes) -> Endpoint:
     key = Parameter(
         IDEMPOTENCY,
-        "Required. 1 to 255 printable ASCII characters, quoted or bare; the same key, the same transaction.",
+        "Required. 1 to 255 printable ASCII characters, quoted or bare; one key, one transaction.",
         {"type": "string", "minLength": 1, "maxLength": 257},
     )
     return Endpoint(
@@ -227,7 +227,8 @@ def _submit(routes: TransactionRoutes) -> Endpoint:
         summary="Screen a transaction",
         family="Transactions",
         answers=created_or_replayed(
-            Answer("The decision, with everything it was made by.", Transaction, headers=LOCATION), Transaction
+            Answer("The decision, with everything it was made by.", Transaction, headers=LOCATION),
+            Transaction,
         ),
         access=WRITER,
         headers=(key,),
@@ -240,8 +241,8 @@ def _submit(routes: TransactionRoutes) -> Endpoint:
             ProblemCode.OVERLOADED,
         ),
         audits=(AuditAction.TRANSACTION_SCREENED, AuditAction.CASE_OPENED, AuditAction.SUBJECT_SUSPENDED),
-        description="The money waits for the answer at most 2 seconds; afterwards `DECISION_PENDING` says that "
-        "nothing is decided yet, and the same request with the same key finds the decision.",
+        description="The money waits for the answer at most 2 seconds. After that `DECISION_PENDING` says "
+        "that nothing is decided yet; the same request with the same key finds the decision.",
     )
 
 
@@ -275,9 +276,7 @@ def _list(routes: TransactionRoutes) -> Endpoint:
             Parameter("outcome", "Those whose money moves, waits or stops.", {"enum": [*OutcomeClass]}),
             Parameter("risk_level", "Those of one risk level.", {"enum": [*RiskLevel]}),
             Parameter("reference", "Those with the tenant's own id.", {"type": "string", "maxLength": 128}),
-            Parameter(
-                "policy_revision", "Those decided by one revision.", {"type": "integer", "minimum": 0}
-            ),
+            Parameter("policy_revision", "Those decided by one revision.", {"type": "integer", "minimum": 0}),
             Parameter("from", "Those screened at this time or later.", instant),
             Parameter("to", "Those screened before this time.", instant),
             LIVEMODE,
