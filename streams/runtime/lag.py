@@ -20,6 +20,7 @@ from streams.runtime.topics import open_admin
 CONSUMED: Final = (
     Topic.VERIFICATION_COMMANDS,
     Topic.FLOW_COMMANDS,
+    Topic.POLICY_COMMANDS,
     Topic.SESSION_COMMANDS,
     Topic.REVIEW_COMMANDS,
     Topic.RETENTION_COMMANDS,
@@ -32,6 +33,7 @@ CONSUMED: Final = (
 COMMANDS: Final = (
     Topic.VERIFICATION_COMMANDS,
     Topic.FLOW_COMMANDS,
+    Topic.POLICY_COMMANDS,
     Topic.SESSION_COMMANDS,
     Topic.REVIEW_COMMANDS,
 )

@@ -47,6 +47,7 @@ from schemas.ids import (
     encode_id,
 )
 from schemas.people import OpenSession, Reviewer, ReviewerSession, Role
+from schemas.policy_records import PolicyCommand
 from schemas.problems import Refused, Unauthenticated
 from schemas.reviews import CaseCommand
 from schemas.sessions import RecordOutcome, SessionCommand
@@ -55,6 +56,7 @@ from schemas.verifications import SubmitVerification
 from streams.audit.commit import CommitAndPublish
 from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
+from streams.policies.handler import ChangePolicy
 from streams.ports.records import Change
 from streams.ports.stores import Stores
 from streams.reviewers.addresses import email_record
@@ -440,11 +442,18 @@ def _handlers(
         stores, VerificationPolicy(), lambda tenant_id: read_settings(stores.records, tenant_id), now,
         Memory(), Silence(),
     )  # fmt: skip
+    policies = ChangePolicy(
+        stores,
+        CommitAndPublish(stores.journal, Silence()),
+        lambda tenant_id: read_settings(stores.records, tenant_id),
+        now,
+    )
     flows = ChangeFlow(stores, catalogue, now, Memory(), Silence())
     return {
         Topic.VERIFICATION_COMMANDS: evaluate,
         Topic.REVIEW_COMMANDS: lambda command: cases(CaseCommand(command)),
         Topic.FLOW_COMMANDS: lambda command: flows(FlowCommand(command)),
+        Topic.POLICY_COMMANDS: lambda command: policies(PolicyCommand(command)),
         Topic.SESSION_COMMANDS: lambda command: sessions(SessionCommand(command)),
     }
 
