@@ -15,9 +15,9 @@ class PublishedRevision(Frozen):
     revision: Annotated[int, Field(ge=1)]
     sha256: str
     """Of the bytes as uploaded, hexadecimal."""
-    published_at: Timestamp | None
+    published_at: Timestamp | None = None
     """Null for the revision that every tenant has from the start (G131)."""
-    published_by: str | None
+    published_by: str | None = None
     """The member or key; null like `published_at`."""
 
 
@@ -31,7 +31,7 @@ class PolicyDraft(Frozen):
 class PolicyShadow(Frozen):
     """The text that runs beside the published one (G115)."""
 
-    revision: int | None
+    revision: int | None = None
     draft: bool
     since: Timestamp
 
@@ -41,9 +41,9 @@ class Policy(Frozen):
 
     name: str
     published: PublishedRevision
-    draft: PolicyDraft | None
-    shadow: PolicyShadow | None
-    proposed_by: str | None
+    draft: PolicyDraft | None = None
+    shadow: PolicyShadow | None = None
+    proposed_by: str | None = None
     """Who asked to publish what a second member must still agree to."""
 
 

@@ -38,6 +38,7 @@ from streams.policies.storage import (
     revisions_index,
     shown,
 )
+from streams.ports.errors import Conflict
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores
 
@@ -157,7 +158,9 @@ class ChangePolicy:
         body = move.after.to_bytes()
         record = Record(command.tenant_id, RecordKind.POLICY, command.policy, body, now, version=version)
         events = _events(command, move, now, version)
-        await self._commit(Change(command.tenant_id, (record, *move.texts), (row,), events))
+        committed = await self._commit(Change(command.tenant_id, (record, *move.texts), (row,), events))
+        if not committed.won:
+            raise Conflict(command.policy)
 
 
 def _drafted(command: DraftPolicy, stored: StoredPolicy, now: datetime) -> _Move | None:
