@@ -52,7 +52,8 @@ async def publish_suspending(front: Front) -> None:
     text = first_text().replace(b"\nhold:", SUSPENDS.encode(), 1)
     headers = {"Content-Type": "application/yaml"}
     assert (await owner.ask("PUT", f"{path}/draft", data=text, headers=headers)).status == 200
-    assert (await owner.ask("POST", f"{path}/publish")).json["published"]["revision"] == 2
+    published = await owner.ask("POST", f"{path}/publish", json={})
+    assert published.status == 200, published.body
 
 
 async def test_a_quiet_payment_is_allowed_with_every_rule_shown(front: Front) -> None:
