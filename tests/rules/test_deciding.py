@@ -35,7 +35,8 @@ def policy(rules: list[tuple[str, int, str]], score: str = "{}") -> CompiledPoli
     """A policy of rules that each compare the amount: decision, least amount, mode."""
     written = ",\n ".join(
         f"{{id: rule_{number}, mode: {mode}, when: {{field: amount, op: GTE, value: '{least}'}}, "
-        f"then: {{decision: {decision}, score: 10, reason: {{code: POLICY_R{number}, message: '{{amount}}'}}}}}}"
+        f"then: {{decision: {decision}, score: 10, "
+        f"reason: {{code: POLICY_R{number}, message: '{{amount}}'}}}}}}"
         for number, (decision, least, mode) in enumerate(rules)
     )
     text = f"policy: transactions\nfeatures: []\nchecks: [{CHECK}]\nrules: [{written}]\nscore: {score}\n"
