@@ -69,7 +69,7 @@ def findings_of(check: CheckKind) -> tuple[ReasonCode, ...]:
 
 
 def _words(words: Iterable[str]) -> FieldSpec:
-    return FieldSpec(FieldType.STRING, frozenset(words))
+    return FieldSpec(FieldType.STRING, frozenset(str(word) for word in words))
 
 
 _TEXT: Final = FieldSpec(FieldType.STRING)

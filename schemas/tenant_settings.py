@@ -98,6 +98,8 @@ class TenantSettings(Frozen):
     four_eyes: FourEyes = FourEyes.CRITICAL
     require_evidence_view: bool = False
     """Whether all images must have been viewed before a case is concluded."""
+    policy_four_eyes: bool = False
+    """Whether a second member must agree before a transaction policy is published (G128)."""
     verification_policy: PolicyChoice = PolicyChoice()
     retention: Retention = Retention()
     rate_limits: TenantRateLimits = TenantRateLimits()

@@ -12,6 +12,7 @@ class Topic(StrEnum):
 
     VERIFICATION_COMMANDS = "idv.verifications.commands.v1"
     FLOW_COMMANDS = "idv.flows.commands.v1"
+    POLICY_COMMANDS = "idv.policies.commands.v1"
     SESSION_COMMANDS = "idv.sessions.commands.v1"
     REVIEW_COMMANDS = "idv.reviews.commands.v1"
     TRANSACTION_COMMANDS = "idv.transactions.commands.v1"
@@ -45,6 +46,7 @@ _DAY_MS = 24 * _HOUR_MS
 TOPICS: Final = (
     TopicSpec(topic=Topic.VERIFICATION_COMMANDS, partitions=8, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.FLOW_COMMANDS, partitions=4, retention_ms=7 * _DAY_MS),
+    TopicSpec(topic=Topic.POLICY_COMMANDS, partitions=2, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.SESSION_COMMANDS, partitions=4, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.REVIEW_COMMANDS, partitions=4, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.TRANSACTION_COMMANDS, partitions=8, retention_ms=7 * _DAY_MS),

@@ -21,6 +21,8 @@ from streams.audit.handler import SealChain
 from streams.catalog.handler import Catalogue
 from streams.flows import agent as flows_agent
 from streams.flows.handler import ChangeFlow
+from streams.policies import agent as policies_agent
+from streams.policies.handler import ChangePolicy
 from streams.ports.events import EventPublisher
 from streams.ports.screening import Screening
 from streams.ports.stores import Stores
@@ -39,7 +41,7 @@ from streams.transactions.checks import Checks
 from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.name_checks import name_checks
-from streams.transactions.published import first_policy_of
+from streams.transactions.published import StoredPolicies
 from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
 from streams.verification.evaluation_limits import EvaluationAttempts
@@ -104,6 +106,17 @@ def _flows(app: faust.App, around: AgentDependencies) -> None:
         around.guard,
         lambda state: ChangeFlow(around.stores, catalogue, around.clock, state, around.announcer),
     )
+
+
+def _policies(app: faust.App, around: AgentDependencies) -> None:
+    records = around.stores.records
+    change = ChangePolicy(
+        around.stores,
+        CommitAndPublish(around.stores.journal, around.announcer),
+        lambda tenant_id: read_settings(records, tenant_id),
+        around.clock,
+    )
+    policies_agent.register(app, around.guard, change)
 
 
 def _reviews(app: faust.App, around: AgentDependencies) -> None:
@@ -172,7 +185,7 @@ def _transactions(app: faust.App, around: AgentDependencies) -> None:
         lambda table: ScreenTransactions(
             around.stores,
             hashes,
-            first_policy_of,
+            StoredPolicies(records),
             Checks(None if around.screening is None else name_checks(around.screening)),
             lambda tenant_id: read_settings(records, tenant_id),
             around.clock,
@@ -205,6 +218,7 @@ def _deliveries(app: faust.App, around: AgentDependencies) -> None:
 AGENTS: Final[Mapping[str, Callable[[faust.App, AgentDependencies], None]]] = {
     "verification": _verification,
     "flows": _flows,
+    "policies": _policies,
     "sessions": _sessions,
     "reviews": _reviews,
     "transactions": _transactions,

@@ -112,6 +112,10 @@ TEXT_OF: Final[dict[ProblemCode, tuple[str, str]]] = {
         "Use a new key for a new request; the same key repeats the same body.",
     ),
     ProblemCode.ADDRESS_INVALID: ("The address is not valid", "`detail` names the rule that failed."),
+    ProblemCode.POLICY_INVALID: (
+        "The policy does not load",
+        "`errors` names every error with its rule, pointer, line and column.",
+    ),
     ProblemCode.RATE_LIMITED: ("Too many requests", "Wait as long as Retry-After says."),
     ProblemCode.STORE_FAILED: (
         "The request could not be carried out",

@@ -30,6 +30,7 @@ from app.http.routes.explanations import ExplanationRoutes, explanation_endpoint
 from app.http.routes.flows.routes import FlowRoutes, flow_endpoints
 from app.http.routes.health import HealthRoutes, health_endpoints
 from app.http.routes.members import MemberRoutes, member_endpoints
+from app.http.routes.policies import PolicyRoutes, policy_endpoints
 from app.http.routes.privacy import PrivacyRoutes, privacy_endpoints
 from app.http.routes.reference import problem_endpoints, reference_endpoints
 from app.http.routes.review_cases.routes import CaseRoutes, case_endpoints
@@ -46,6 +47,7 @@ from app.http.routes.webhooks.deliveries import webhook_endpoints
 from app.http.tenant_limits import TenantLimits
 from schemas.problems import ProblemCode, Refused
 from streams.catalog.handler import Catalogue
+from streams.policies.handler import any_list
 from streams.retention.erasure_requests import ErasureRequests
 from streams.transactions.reinstating import Reinstate
 
@@ -115,6 +117,7 @@ def endpoints_of(
         *explanation_endpoints(ExplanationRoutes(ports)),
         *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),
         *flow_endpoints(FlowRoutes(ports, bodies, cursors)),
+        *policy_endpoints(PolicyRoutes(ports, bodies, cursors, any_list)),
         *case_endpoints(CaseRoutes(ports, bodies, cursors, CaseTexts(ports.stores.vault))),
         *evidence_endpoints(EvidenceRoutes(ports)),
         *subject_export_endpoints(SubjectExportRoutes(ports, standing_headers(settings.base_url))),

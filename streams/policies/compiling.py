@@ -149,7 +149,7 @@ def _text(value: FieldValue) -> str:
 
 
 def _compile(rule: Rule) -> _CompiledRule:
-    leaves = tuple(_leaves(rule.when))
+    leaves = tuple(leaves_of(rule.when))
     names = dict.fromkeys(name for leaf in leaves for name in _names(leaf))
     required = dict.fromkeys(
         name for leaf in leaves if leaf.op not in _WITHOUT_VALUE for name in _names(leaf)
@@ -165,15 +165,16 @@ def _compile(rule: Rule) -> _CompiledRule:
     )
 
 
-def _leaves(condition: Condition) -> Iterator[Leaf]:
+def leaves_of(condition: Condition) -> Iterator[Leaf]:
+    """Yield the comparisons of a condition in the order of the text."""
     match condition:
         case Leaf():
             yield condition
         case Not():
-            yield from _leaves(condition.part)
+            yield from leaves_of(condition.part)
         case AllOf() | AnyOf():
             for part in condition.parts:
-                yield from _leaves(part)
+                yield from leaves_of(part)
 
 
 def _names(leaf: Leaf) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Run the tests inside a policy: evaluate the rules over given values and merge by G40's maximum; pure."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from schemas.enums import DecisionOutcome
@@ -14,20 +15,35 @@ GRAVITY: Final = {outcome: place for place, outcome in enumerate(OUTCOME_CLASS)}
 """The rank of each outcome when outcomes are merged (G40)."""
 
 
-def failure_of(document: PolicyDocument, test: PolicyTest) -> str | None:
-    """Return what a test came to instead of what it expects, or None when it passes."""
+@dataclass(frozen=True, slots=True)
+class ExampleResult:
+    """What a test came to."""
+
+    decision: DecisionOutcome
+    hits: frozenset[str]
+    """The active rules that hit."""
+
+
+def decide_test(document: PolicyDocument, test: PolicyTest) -> ExampleResult:
+    """Return what the values of a test come to: checks, rules and score, merged by their maximum."""
     results = compile_policy(document, 0, "").evaluate(test.fields, test.features, test.lists)
     active = [result for result in results if result.mode is RuleMode.ACTIVE]
     decided = max(_decisions(document, test, active), key=GRAVITY.__getitem__)
-    hits = {result.id for result in active if result.result is RuleOutcome.HIT}
-    if decided is not test.decision:
-        return f"the decision is {decided}, not {test.decision}; {_hit_words(hits)}."
-    if test.hits is not None and hits != set(test.hits):
-        return f"{_hit_words(hits)}."
+    hits = frozenset(result.id for result in active if result.result is RuleOutcome.HIT)
+    return ExampleResult(decided, hits)
+
+
+def failure_of(document: PolicyDocument, test: PolicyTest) -> str | None:
+    """Return what a test came to instead of what it expects, or None when it passes."""
+    came_to = decide_test(document, test)
+    if came_to.decision is not test.decision:
+        return f"the decision is {came_to.decision}, not {test.decision}; {_hit_words(came_to.hits)}."
+    if test.hits is not None and came_to.hits != set(test.hits):
+        return f"{_hit_words(came_to.hits)}."
     return None
 
 
-def _hit_words(hits: set[str]) -> str:
+def _hit_words(hits: frozenset[str]) -> str:
     return f"these rules hit: {', '.join(sorted(hits))}" if hits else "no rule hits"
 
 

@@ -20,6 +20,7 @@ from streams.runtime.topics import open_admin
 CONSUMED: Final = (
     Topic.VERIFICATION_COMMANDS,
     Topic.FLOW_COMMANDS,
+    Topic.POLICY_COMMANDS,
     Topic.SESSION_COMMANDS,
     Topic.REVIEW_COMMANDS,
     Topic.TRANSACTION_COMMANDS,
@@ -33,6 +34,7 @@ CONSUMED: Final = (
 COMMANDS: Final = (
     Topic.VERIFICATION_COMMANDS,
     Topic.FLOW_COMMANDS,
+    Topic.POLICY_COMMANDS,
     Topic.SESSION_COMMANDS,
     Topic.REVIEW_COMMANDS,
     Topic.TRANSACTION_COMMANDS,

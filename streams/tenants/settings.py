@@ -57,6 +57,7 @@ class SettingsChanges:
 
     four_eyes: FourEyes | None = None
     require_evidence_view: bool | None = None
+    policy_four_eyes: bool | None = None
     policy: Mapping[str, Any] = field(default_factory=dict)
     """Fields of `PolicyChoice` by name; its revision is never among them."""
     retention: Mapping[str, Any] = field(default_factory=dict)
@@ -67,7 +68,7 @@ class SettingsChanges:
 
     def of(self, standing: TenantSettings) -> dict[str, Any]:
         """Return the settings that differ from the current ones, by name."""
-        names = ("four_eyes", "require_evidence_view", "enforcement")
+        names = ("four_eyes", "require_evidence_view", "policy_four_eyes", "enforcement")
         wanted = {name: getattr(self, name) for name in names}
         differs: dict[str, Any] = {
             n: v for n, v in wanted.items() if v is not None and v != getattr(standing, n)

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from schemas.base import to_milliseconds
 from schemas.ids import SubjectId, TenantId
-from schemas.policies import FeatureKey
 from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.tenant_settings import Enforcement, TenantSettings
 from schemas.transaction_decisions import (
@@ -180,10 +179,6 @@ class ScreenTransactions:
         scenario: Scenario | None,
     ) -> Decided:
         tenant_id, compiled = command.tenant_id, policy.compiled
-        if compiled is not None and any(
-            feature.key is not FeatureKey.SUBJECT_ID for feature in compiled.features
-        ):
-            compiled = None  # its features would lack the transactions of other subjects: the money waits
         settings = await self._settings(tenant_id)
         state = SubjectState(
             suspended=standing.subject.suspended_by is not None,

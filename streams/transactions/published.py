@@ -1,16 +1,18 @@
-"""The port by which a transaction finds its tenant's published policy."""
+"""The port by which a transaction finds its tenant's published policy, and what finds it in the store."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Protocol
+
+from typing_extensions import override
 
 from schemas.ids import TenantId
 from schemas.transaction_decisions import AppliedPolicy
+from streams.policies import published as policies
 from streams.policies.compiling import CompiledPolicy
-from streams.policies.loading import first_policy
-
-POLICY: Final = "transactions"
-"""The name of the one policy so far (G110)."""
+from streams.policies.reading.document import POLICY
+from streams.policies.storage import load_policy
+from streams.ports.records import Records
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,18 @@ class PublishedPolicies(Protocol):
         ...
 
 
-async def first_policy_of(tenant_id: TenantId) -> PublishedPolicy:
-    """Return revision 1, which every tenant starts with (G131)."""
-    del tenant_id
-    first = first_policy()
-    return PublishedPolicy(first.revision, first.sha256, first)
+class StoredPolicies(PublishedPolicies):
+    """Reads what is published from the store; a text is compiled once per process."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._policies = policies.PublishedPolicies(records)
+
+    @override
+    async def __call__(self, tenant_id: TenantId) -> PublishedPolicy:
+        try:
+            compiled = await self._policies.current(tenant_id)
+        except policies.PolicyUnavailable:
+            published = (await load_policy(self._records, tenant_id, POLICY)).stored.published
+            return PublishedPolicy(published.revision, published.sha256, None)
+        return PublishedPolicy(compiled.revision, compiled.sha256, compiled)

@@ -34,7 +34,7 @@ from streams.transactions import agent
 from streams.transactions.checks import Checks
 from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
-from streams.transactions.published import first_policy_of
+from streams.transactions.published import StoredPolicies
 from streams.transactions.velocity import open_parts
 from tests.agents.support import ACME, everything_in, now, quick_guard, quick_settings, until_settled
 from tests.http.support import Silence
@@ -57,7 +57,7 @@ def transactions_app(writer: LogWriter, address: str, directory: Path, stores: S
         app,
         quick_guard(writer, settings.access),
         lambda table: ScreenTransactions(
-            stores, HASHES, first_policy_of, Checks(), default_settings, now, table, Silence()
+            stores, HASHES, StoredPolicies(stores.records), Checks(), default_settings, now, table, Silence()
         ),
     )
     return app

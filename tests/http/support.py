@@ -49,6 +49,7 @@ from schemas.ids import (
     encode_id,
 )
 from schemas.people import OpenSession, Reviewer, ReviewerSession, Role
+from schemas.policy_records import PolicyCommand
 from schemas.problems import Refused, Unauthenticated
 from schemas.reviews import CaseCommand
 from schemas.sessions import RecordOutcome, SessionCommand
@@ -60,8 +61,7 @@ from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
 from streams.lists.loaded import LoadedLists
 from streams.lists.screening import ListScreening
-from streams.policies.compiling import compile_policy
-from streams.policies.loading import digest, first_text, load
+from streams.policies.handler import ChangePolicy
 from streams.ports.records import Change
 from streams.ports.stores import Stores
 from streams.reviewers.addresses import email_record
@@ -85,7 +85,7 @@ from streams.transactions.checks import Checks
 from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.name_checks import name_checks
-from streams.transactions.published import PublishedPolicy
+from streams.transactions.published import StoredPolicies
 from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
@@ -439,24 +439,8 @@ class Sending:
                 await task
 
 
-_SUSPENDS: Final = """
-  - id: asked_to_suspend
-    mode: ACTIVE
-    when: {field: metadata.ask, op: EQ, value: SUSPEND}
-    then: {decision: SUSPEND, reason: {code: POLICY_ASKED, message: "It was asked for."}}
-metadata: {ask: STRING}
-hold:"""
-
-
 SCREENING: Final = ListScreening(LoadedLists([sandbox_list(datetime.now(UTC))]), now)
 """Live keys have no list; test keys the invented entries of the sandbox."""
-
-
-async def policy_of_tests(tenant_id: TenantId) -> PublishedPolicy:
-    """The first policy with one more rule: a transaction that asks for it suspends its subject."""
-    del tenant_id
-    text = first_text().replace(b"\nhold:", _SUSPENDS.encode(), 1)
-    return PublishedPolicy(1, digest(text), compile_policy(load(text), 1, digest(text)))
 
 
 def _handlers(
@@ -473,9 +457,15 @@ def _handlers(
         stores, VerificationPolicy(), lambda tenant_id: read_settings(stores.records, tenant_id), now,
         Memory(), Silence(),
     )  # fmt: skip
+    policies = ChangePolicy(
+        stores,
+        CommitAndPublish(stores.journal, Silence()),
+        lambda tenant_id: read_settings(stores.records, tenant_id),
+        now,
+    )
     flows = ChangeFlow(stores, catalogue, now, Memory(), Silence())
     screen = ScreenTransactions(
-        stores, HASHES, policy_of_tests, Checks(name_checks(SCREENING)),
+        stores, HASHES, StoredPolicies(stores.records), Checks(name_checks(SCREENING)),
         lambda tenant_id: read_settings(stores.records, tenant_id), clock, Memory(), Silence(),
     )  # fmt: skip
     return {
@@ -483,6 +473,7 @@ def _handlers(
         Topic.VERIFICATION_COMMANDS: evaluate,
         Topic.REVIEW_COMMANDS: lambda command: cases(CaseCommand(command)),
         Topic.FLOW_COMMANDS: lambda command: flows(FlowCommand(command)),
+        Topic.POLICY_COMMANDS: lambda command: policies(PolicyCommand(command)),
         Topic.SESSION_COMMANDS: lambda command: sessions(SessionCommand(command)),
     }
 

@@ -19,6 +19,7 @@ from tests.http.session_steps import FLOWS, open_page, publish_flow
 from tests.http.support import PATH, TEST, Front, Json, SignedIn, build_body, now
 from tests.http.test_members import with_factor
 from tests.http.test_permissions import TOKEN
+from tests.http.test_transactions import publish_suspending
 
 ROOT: Final = Path(__file__).parents[2]
 CONTROL: Final = "/v1/control"
@@ -205,6 +206,7 @@ async def use_cases(front: Front, owner: SignedIn, flow_id: str) -> None:
 
 async def use_transactions(front: Front, owner: SignedIn) -> None:
     """A subject suspended twice: a case lifts it once, a member the other time."""
+    await publish_suspending(front)
     pay: Json = {
         "subject_id": "user-1", "type": "PAYMENT", "direction": "OUTBOUND", "metadata": {"ask": "SUSPEND"},
         "amount": {"value": "5", "currency": "EUR"}, "occurred_at": rfc3339(now()),

@@ -11,7 +11,7 @@ from schemas.people import Role
 from tests.builders import ACME
 from tests.http.support import TEST, Front, now
 from tests.http.test_review_cases import conclude, set_up
-from tests.http.test_transactions import PATH, payment, screen
+from tests.http.test_transactions import PATH, payment, publish_suspending, screen
 
 SUSPEND = {"metadata": {"ask": "SUSPEND"}}
 SUBJECT = "/v1/control/subjects/user-1"
@@ -19,6 +19,8 @@ SUBJECT = "/v1/control/subjects/user-1"
 
 async def case_of(front: Front, **changes: Any) -> tuple[dict[str, Any], str]:
     """A transaction that needs a person, and the path of its case."""
+    if changes == SUSPEND:
+        await publish_suspending(front)
     made = (await screen(front, "order-1", payment(**changes))).json
     return made, f"/v1/control/review-cases/{made['review_case_id']}"
 

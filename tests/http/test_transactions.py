@@ -9,6 +9,7 @@ import pytest
 from schemas.base import rfc3339
 from schemas.people import Role
 from schemas.problems import DecisionPending
+from streams.policies.loading import first_text
 from tests.http.support import BARE, FOREIGN, LIVE, TEST, Front, Response, now
 
 PATH: Final = "/v1/transactions"
@@ -34,6 +35,25 @@ def payment(**changes: Any) -> dict[str, Any]:
 async def screen(front: Front, key: str, body: Any = None, credential: str = TEST) -> Response:
     """Ask about a transaction under an Idempotency-Key."""
     return await front.ask("POST", PATH, credential, json=body or payment(), headers={"Idempotency-Key": key})
+
+
+SUSPENDS: Final = """
+  - id: asked_to_suspend
+    mode: ACTIVE
+    when: {field: metadata.ask, op: EQ, value: SUSPEND}
+    then: {decision: SUSPEND, reason: {code: POLICY_ASKED, message: "It was asked for."}}
+metadata: {ask: STRING}
+hold:"""
+
+
+async def publish_suspending(front: Front) -> None:
+    """Publish the first policy with one more rule: a transaction that asks for it suspends its subject."""
+    owner, path = await front.sign_in(), "/v1/policies/transactions"
+    text = first_text().replace(b"\nhold:", SUSPENDS.encode(), 1)
+    headers = {"Content-Type": "application/yaml"}
+    assert (await owner.ask("PUT", f"{path}/draft", data=text, headers=headers)).status == 200
+    published = await owner.ask("POST", f"{path}/publish", json={})
+    assert published.status == 200, published.body
 
 
 async def test_a_quiet_payment_is_allowed_with_every_rule_shown(front: Front) -> None:

@@ -123,6 +123,8 @@ class ChangeSettingsBody(Frozen):
 
     four_eyes: FourEyes | None = None
     require_evidence_view: StrictBool | None = None
+    policy_four_eyes: StrictBool | None = None
+    """Whether a second member must agree before a transaction policy is published."""
     verification_policy: ChangePolicyBody | None = None
     retention: ChangeRetentionBody | None = None
     rate_limits: ChangeRateLimitsBody | None = None
@@ -140,7 +142,13 @@ class ChangeSettingsBody(Frozen):
         retention = {} if self.retention is None else self.retention.named()
         limits = {} if self.rate_limits is None else self.rate_limits.named()
         return SettingsChanges(
-            self.four_eyes, self.require_evidence_view, named, retention, limits, self.enforcement
+            self.four_eyes,
+            self.require_evidence_view,
+            self.policy_four_eyes,
+            named,
+            retention,
+            limits,
+            self.enforcement,
         )
 
 

@@ -36,7 +36,7 @@ OPERATORS_OF: Final[Mapping[FieldType, frozenset[Operator]]] = {
 }
 """The operators of each type of field or feature."""
 
-_OF_WORDS: Final = _EQUALITY | _NULLS
+OF_WORDS: Final = _EQUALITY | _NULLS
 """The operators of a STRING with a closed vocabulary."""
 
 _GROUPS: Final = ("all", "any", "not")
@@ -102,7 +102,7 @@ class ConditionReader:
         op = self._values.word(place, Operator, "operator", PolicyFault.OP_UNKNOWN)
         if op is None or spec is None:
             return op
-        here = _OF_WORDS if spec.words and spec.type is FieldType.STRING else OPERATORS_OF[spec.type]
+        here = OF_WORDS if spec.words and spec.type is FieldType.STRING else OPERATORS_OF[spec.type]
         if op in here:
             return op
         may = ", ".join(sorted(here))

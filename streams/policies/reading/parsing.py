@@ -23,6 +23,9 @@ MOST_NODES: Final = 20_000
 MOST_DEPTH: Final = 32
 """Deeper than any policy: its conditions have a limit of their own."""
 
+_MOST_POINTER_CHARS: Final = 200
+"""A pointer repeats keys of the text, which may be long."""
+
 _MERGE: Final = "<<"
 _ENCODINGS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -99,7 +102,11 @@ class _Open:
     def next_pointer(self) -> str:
         if not self.is_mapping:
             return f"{self.place.pointer}/{len(self.items)}"
-        return self.place.pointer if self.at_key else f"{self.place.pointer}/{escape(self.key or '')}"
+        return self.place.pointer if self.at_key else _under(self.place, self.key or "")
+
+
+def _under(parent: Node, key: str) -> str:
+    return f"{parent.pointer}/{escape(key)}"[:_MOST_POINTER_CHARS]
 
 
 class _Builder:
@@ -185,7 +192,7 @@ class _Builder:
     def _take_key(self, parent: _Open, node: Node, text: str | None) -> None:
         parent.at_key = False
         parent.key = text
-        place = node if text is None else Node(f"{node.pointer}/{escape(text)}", node.line, node.column)
+        place = node if text is None else Node(_under(node, text), node.line, node.column)
         if text is None:
             self._problems.add(PolicyFault.VALUE_TYPE, node, "A key is a word.")
         elif text == _MERGE:

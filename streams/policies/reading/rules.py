@@ -1,6 +1,7 @@
 """Read the rules of a policy (G112)."""
 
 import re
+import unicodedata
 from typing import Final
 
 from schemas.enums import DecisionOutcome
@@ -116,7 +117,7 @@ class RuleReader:
         text = self._values.text(node)
         if text is None:
             return None
-        if not 0 < len(text) <= _MOST_MESSAGE_CHARS or not text.isprintable():
+        if not 0 < len(text) <= _MOST_MESSAGE_CHARS or not _is_one_line(text):
             message = f"A message is one line of 1 to {_MOST_MESSAGE_CHARS} characters."
             self._values.problems.add(PolicyFault.VALUE_RANGE, node, message)
             return None
@@ -138,3 +139,7 @@ class RuleReader:
             near = nearest(name, sorted(self._placeholders))
             message = f"{show(name)} is no field or feature to show in a reason.{near}"
         self._values.problems.add(PolicyFault.PLACEHOLDER_UNKNOWN, node, message)
+
+
+def _is_one_line(text: str) -> bool:
+    return not any(unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"} for character in text)
