@@ -38,6 +38,7 @@ from streams.sessions.handler import ChangeSession
 from streams.tenants.settings import read_settings
 from streams.transactions import agent as transactions_agent
 from streams.transactions.checks import Checks
+from streams.transactions.contact_checks import CONTACT_CHECKS, ContactChecks
 from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.name_checks import name_checks
@@ -186,7 +187,12 @@ def _transactions(app: faust.App, around: AgentDependencies) -> None:
             around.stores,
             hashes,
             StoredPolicies(records),
-            Checks(None if around.screening is None else name_checks(around.screening)),
+            Checks(
+                {
+                    **dict.fromkeys(CONTACT_CHECKS, ContactChecks(records, hashes)),
+                    **({} if around.screening is None else name_checks(around.screening)),
+                }
+            ),
             lambda tenant_id: read_settings(records, tenant_id),
             around.clock,
             table,

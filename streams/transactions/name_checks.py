@@ -3,7 +3,6 @@
 from typing_extensions import override
 
 from schemas.enums import CheckKind
-from schemas.ids import TenantId
 from schemas.lists import EntityKind
 from schemas.policy_documents import Check
 from schemas.policy_fields import NAME_CHECKS
@@ -12,7 +11,7 @@ from schemas.screenings import CheckAnswer, ScreeningTarget
 from schemas.transaction_decisions import CheckOutcome, ScreenedTarget, ShownCheck
 from schemas.transactions import Party
 from streams.ports.screening import Screening, ScreeningOptions
-from streams.transactions.checks import CheckProvider
+from streams.transactions.checks import CheckContext, CheckProvider
 
 
 class NameCheck(CheckProvider):
@@ -23,8 +22,9 @@ class NameCheck(CheckProvider):
 
     @override
     async def __call__(
-        self, check: Check, target: ScreenedTarget, party: Party, *, tenant_id: TenantId, livemode: bool
+        self, check: Check, target: ScreenedTarget, party: Party, context: CheckContext
     ) -> ShownCheck:
+        tenant_id, livemode = context.tenant_id, context.livemode
         answer = await self._screening(
             check.check, _asked(party), _options(check), tenant_id=tenant_id, livemode=livemode
         )

@@ -82,6 +82,7 @@ from streams.sign_in.sessions import first_lookup
 from streams.tenants.api_keys import TenantKeys
 from streams.tenants.settings import read_settings
 from streams.transactions.checks import Checks
+from streams.transactions.contact_checks import CONTACT_CHECKS, ContactChecks
 from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.name_checks import name_checks
@@ -465,7 +466,10 @@ def _handlers(
     )
     flows = ChangeFlow(stores, catalogue, now, Memory(), Silence())
     screen = ScreenTransactions(
-        stores, HASHES, StoredPolicies(stores.records), Checks(name_checks(SCREENING)),
+        stores, HASHES, StoredPolicies(stores.records),
+        Checks(
+            name_checks(SCREENING) | dict.fromkeys(CONTACT_CHECKS, ContactChecks(stores.records, HASHES))
+        ),
         lambda tenant_id: read_settings(stores.records, tenant_id), clock, Memory(), Silence(),
     )  # fmt: skip
     return {
