@@ -136,7 +136,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class WalletShares:
-    """The tainted shares from which a wallet is BLOCK_RECOMMENDED or FLAG (G124)."""
+    """The tainted shares from which a wallet is BLOCK_RECOMMENDED or FLAG."""
 
     block_share: Decimal = Decimal("0.10")
     flag_share: Decimal = Decimal("0.01")

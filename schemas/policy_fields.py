@@ -39,7 +39,7 @@ class FieldSpec:
     words: frozenset[str] = frozenset()
     """The closed vocabulary of a STRING or WORDS field; empty: any text."""
     personal: bool = False
-    """Personal data, which no reason may repeat (G114, G130)."""
+    """Personal data, which no reason may repeat (G114)."""
 
 
 class CheckTarget(StrEnum):
@@ -52,13 +52,13 @@ class CheckTarget(StrEnum):
 NAME_CHECKS: Final = (CheckKind.SANCTIONS, CheckKind.PEP, CheckKind.ADVERSE_MEDIA)
 """The checks that compare names with lists."""
 CONTACT_CHECKS: Final = (CheckKind.PHONE, CheckKind.EMAIL, CheckKind.ADDRESS)
-"""The checks of G127."""
+"""The checks of telephone numbers, e-mail and postal addresses."""
 POLICY_CHECKS: Final = NAME_CHECKS + CONTACT_CHECKS
 """The checks a policy may name; the others belong to verifications."""
 CHECK_RESULTS: Final = ("CLEAR", "POSSIBLE", "MATCH", "ERROR", "NOT_EVALUATED")
 """What a check can come to (G39), the words of `checks.<CHECK>.<target>`."""
 WALLET_CHECK_FIELD: Final = "checks.SANCTIONS.wallet"
-"""The assessment of the transaction's wallet, which needs no entry under `checks` (G124)."""
+"""The assessment of the transaction's wallet, which needs no entry under `checks`."""
 
 
 def findings_of(check: CheckKind) -> tuple[ReasonCode, ...]:

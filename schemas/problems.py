@@ -104,9 +104,9 @@ class FieldProblem(Frozen):
     parameter: str | None = None
     header: str | None = None
     rule: str | None = None
-    """Which rule of the text's language is broken, where the code has several (G111, G123)."""
+    """Which rule of the text's language is broken, where the code has several (G111)."""
     line: int | None = None
-    """Counted from 1, for a body of lines (G111, G116)."""
+    """Counted from 1, for a body of lines (G111)."""
     column: int | None = None
     """Counted from 1 in characters, with `line`."""
 

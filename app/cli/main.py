@@ -13,6 +13,7 @@ from app.cli.doctor import audit, doctor, status
 from app.cli.lists import key_list, reviewer_list, tenant_list
 from app.cli.migrate import migrate
 from app.cli.options import ShowVersion
+from app.cli.policies import policies
 from app.cli.reviewers import reviewers
 from app.cli.roles import broker, dead_letters, front, up, worker
 from app.cli.root_keys import root_keys
@@ -37,6 +38,7 @@ app.add_typer(demo, name="demo")
 app.add_typer(tenants, name="tenant")
 app.add_typer(keys, name="key")
 app.add_typer(reviewers, name="reviewer")
+app.add_typer(policies, name="policy")
 app.add_typer(subjects, name="subject")
 app.add_typer(webhooks, name="webhook")
 app.add_typer(broker_users, name="broker-user")

@@ -54,6 +54,19 @@ _Dumper.add_representer(Decimal, _number)
 
 def print_policy(document: PolicyDocument) -> bytes:
     """Return the YAML of a policy, with every value it has by default written out."""
+    written: bytes = yaml.dump(
+        plain_policy(document),
+        Dumper=_Dumper,
+        encoding="utf-8",
+        allow_unicode=True,
+        sort_keys=False,
+        width=_WIDTH,
+    )
+    return written
+
+
+def plain_policy(document: PolicyDocument) -> dict[str, Any]:
+    """Return a policy as mappings, lists and values; numbers with a fraction are Decimal."""
     types = {feature.name: type_of(feature.metric) for feature in document.features}
     plain = {
         "policy": document.policy,
@@ -75,10 +88,7 @@ def print_policy(document: PolicyDocument) -> bytes:
         },
         "tests": [_test(test, types, document.metadata) for test in document.tests],
     }
-    written: bytes = yaml.dump(
-        _given(plain), Dumper=_Dumper, encoding="utf-8", allow_unicode=True, sort_keys=False, width=_WIDTH
-    )
-    return written
+    return _given(plain)
 
 
 def duration_text(length: timedelta) -> str:
