@@ -24,6 +24,7 @@ from streams.flows.handler import ChangeFlow
 from streams.policies import agent as policies_agent
 from streams.policies.handler import ChangePolicy
 from streams.ports.events import EventPublisher
+from streams.ports.screening import Screening
 from streams.ports.stores import Stores
 from streams.retention import agent as retention_agent
 from streams.retention.erasure import EraseSubjects
@@ -37,8 +38,10 @@ from streams.sessions.handler import ChangeSession
 from streams.tenants.settings import read_settings
 from streams.transactions import agent as transactions_agent
 from streams.transactions.checks import Checks
+from streams.transactions.contact_checks import CONTACT_CHECKS, ContactChecks
 from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.name_checks import name_checks
 from streams.transactions.published import StoredPolicies
 from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
@@ -66,6 +69,8 @@ class AgentDependencies:
     delivering: Delivering
     tries: EvaluationAttempts | None = None
     """None in a worker that sees no images."""
+    screening: Screening | None = None
+    """None in a worker that decides no transactions."""
 
 
 def _verification(app: faust.App, around: AgentDependencies) -> None:
@@ -182,7 +187,12 @@ def _transactions(app: faust.App, around: AgentDependencies) -> None:
             around.stores,
             hashes,
             StoredPolicies(records),
-            Checks(),
+            Checks(
+                {
+                    **dict.fromkeys(CONTACT_CHECKS, ContactChecks(records, hashes)),
+                    **({} if around.screening is None else name_checks(around.screening)),
+                }
+            ),
             lambda tenant_id: read_settings(records, tenant_id),
             around.clock,
             table,

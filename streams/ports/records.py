@@ -34,6 +34,8 @@ class RecordKind(StrEnum):
     PICTURE = "picture"
     """The subject a picture was first stored for, by mode and digest of its pixels."""
     TRANSACTION = "transaction"
+    CONTACT_USE = "contact_use"
+    """That a subject used a telephone number or an e-mail address on a day; both are keyed hashes."""
     SUBJECT_STANDING = "subject_standing"
     """What lasts of decisions about a subject's transactions: that it is suspended."""
     PAYMENT_STREAM = "payment_stream"

@@ -94,7 +94,9 @@ def stored_transaction(outcome: Outcome, sealed_parts: str) -> StoredTransaction
     )
 
 
-def change_of(outcome: Outcome, stored: StoredTransaction, standing: Standing) -> Change:
+def change_of(
+    outcome: Outcome, stored: StoredTransaction, standing: Standing, contact_uses: tuple[Record, ...] = ()
+) -> Change:
     """Return everything a decision changes: all of it is committed, or nothing."""
     command = outcome.command
     tenant_id = command.tenant_id
@@ -106,6 +108,7 @@ def change_of(outcome: Outcome, stored: StoredTransaction, standing: Standing) -
             *cases.opened(tenant_id, stored),
             *_suspension(outcome, stored, standing),
             *_stream(outcome, stored, standing),
+            *contact_uses,
         ),
         events.audit_rows(tenant_id, stored),
         events.decision_events(tenant_id, stored),

@@ -1,7 +1,9 @@
 """The checks of a transaction: which are due, and the port of what carries them out."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Protocol
 
 from schemas.enums import CheckKind, DecisionOutcome
@@ -16,15 +18,29 @@ _NEEDED: Final = {CheckKind.PHONE: "phone", CheckKind.EMAIL: "email", CheckKind.
 """The part of a party that a contact check looks at; the others look at its name."""
 
 
+@dataclass(frozen=True, slots=True)
+class CheckContext:
+    """Whose transaction is checked, and when."""
+
+    tenant_id: TenantId
+    livemode: bool
+    subject_key: str
+    """Of its commands; it names nobody."""
+    at: datetime
+
+
 class CheckProvider(Protocol):
     """Carries out one kind of check; it answers within the decision's deadline, or with ERROR."""
 
     async def __call__(
-        self, check: Check, target: ScreenedTarget, party: Party, *, tenant_id: TenantId, livemode: bool
+        self, check: Check, target: ScreenedTarget, party: Party, context: CheckContext
     ) -> ShownCheck:
         """Return what the check found about a party that has what the check looks at.
 
         A failure of the provider is an ERROR with its reason among the findings; it is not raised.
+
+        Raises:
+            StoreUnavailable: What the check needs cannot be read; the command is executed again.
         """
         ...
 
@@ -32,35 +48,26 @@ class CheckProvider(Protocol):
 class Checks:
     """Carries the checks of a policy out; one without a provider is ERROR, and the policy decides."""
 
-    def __init__(self, providers: dict[CheckKind, CheckProvider] | None = None) -> None:
+    def __init__(self, providers: Mapping[CheckKind, CheckProvider] | None = None) -> None:
         self._providers = providers or {}
 
     async def __call__(
-        self, policy: PolicyDocument, request: TransactionRequest, *, tenant_id: TenantId, livemode: bool
+        self, policy: PolicyDocument, request: TransactionRequest, context: CheckContext
     ) -> tuple[ShownCheck, ...]:
-        """Return every check of the policy on each of its targets, in its order, then the wallet's."""
-        due = [
-            self._one(check, target, party, tenant_id=tenant_id, livemode=livemode)
-            for check, target, party in _due(policy, request)
-        ]
+        """Return every check of the policy on each of its targets, then the wallet's."""
+        due = [self._one(*one, context) for one in _due(policy, request)]
         wallet = () if request.wallet is None else (_WALLET_UNAVAILABLE,)
         return (*await asyncio.gather(*due), *wallet)
 
     async def _one(
-        self,
-        check: Check,
-        target: ScreenedTarget,
-        party: Party | None,
-        *,
-        tenant_id: TenantId,
-        livemode: bool,
+        self, check: Check, target: ScreenedTarget, party: Party | None, context: CheckContext
     ) -> ShownCheck:
         if party is None or getattr(party, _NEEDED.get(check.check, "name")) is None:
             return ShownCheck(check=check.check, target=target, result=CheckOutcome.NOT_EVALUATED)
         provider = self._providers.get(check.check)
         if provider is None:
             return unavailable(check.check, target)
-        return await provider(check, target, party, tenant_id=tenant_id, livemode=livemode)
+        return await provider(check, target, party, context)
 
 
 def unavailable(check: CheckKind, target: ScreenedTarget) -> ShownCheck:

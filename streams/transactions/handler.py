@@ -29,10 +29,12 @@ from streams.privacy.errors import subject_erased
 from streams.privacy.subject_ids import open_subject_id
 from streams.transactions import events
 from streams.transactions.change import Outcome, Standing, change_of, stored_transaction
-from streams.transactions.checks import Checks
+from streams.transactions.checks import CheckContext, Checks
+from streams.transactions.contact_checks import ContactChecks
 from streams.transactions.features import values
 from streams.transactions.fields import fields_of
 from streams.transactions.holds import ExpireHolds
+from streams.transactions.identity import IDENTITY_FIELDS, Identities
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.published import PublishedPolicies, PublishedPolicy
 from streams.transactions.records import parts_label, request_label
@@ -70,6 +72,8 @@ class ScreenTransactions:
         self._hashes = hashes
         self._policies = policies
         self._checks = checks
+        self._contacts = ContactChecks(stores.records, hashes)
+        self._identities = Identities(stores)
         self._settings = settings
         self._clock = clock
         self._rows = VelocityRows(stores, hashes, table)
@@ -151,12 +155,14 @@ class ScreenTransactions:
         row = await self._rows.load(command, subject_id, now)
         standing = await self._standings.read(command, request, now)
         policy = await self._policies(command.tenant_id)
-        decided = await self._judge(command, request, policy, row, standing, scenario)
+        context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now)
+        decided = await self._judge(context, request, policy, row, standing, scenario)
         outcome = Outcome(command, subject_id, request, decided, policy.applied, now)
         label = parts_label(command.transaction_id)
         sealed = await self._stores.vault.seal(command.tenant_id, subject_id, label, outcome.parts.to_bytes())
         stored = stored_transaction(outcome, sealed)
-        committed = await self._commit(change_of(outcome, stored, standing))
+        uses = self._contacts.uses_of(request, context)
+        committed = await self._commit(change_of(outcome, stored, standing, tuple(uses)))
         if not committed.won:
             return await self._again(command, subject_id, committed.record)
         self._rows.add(command, row, command.transaction_id, request, OUTCOME_CLASS[decided.decision])
@@ -171,14 +177,14 @@ class ScreenTransactions:
 
     async def _judge(
         self,
-        command: ScreenTransaction,
+        context: CheckContext,
         request: TransactionRequest,
         policy: PublishedPolicy,
         row: VelocityRow,
         standing: Standing,
         scenario: Scenario | None,
     ) -> Decided:
-        tenant_id, compiled = command.tenant_id, policy.compiled
+        tenant_id, compiled = context.tenant_id, policy.compiled
         settings = await self._settings(tenant_id)
         state = SubjectState(
             suspended=standing.subject.suspended_by is not None,
@@ -188,11 +194,13 @@ class ScreenTransactions:
         )
         if compiled is None or scenario is not None:
             return decide(compiled, fields_of(request, ()), {}, (), state)
-        checks = await self._checks(
-            compiled.document, request, tenant_id=tenant_id, livemode=command.livemode
-        )
+        checks = await self._checks(compiled.document, request, context)
         features = values(compiled.features, row, event_of(self._hashes, tenant_id, request))
-        return decide(compiled, fields_of(request, checks), features, checks, state, policy.lists)
+        fields = fields_of(request, checks)
+        if not IDENTITY_FIELDS.isdisjoint(compiled.names):
+            at, livemode = context.at, context.livemode
+            fields |= await self._identities.read(tenant_id, request.subject_id, at, livemode=livemode)
+        return decide(compiled, fields, features, checks, state, policy.lists)
 
     async def _wait(self, command: ScreenTransaction, scenario: Scenario | None) -> None:
         """Wait as long as a magic subject asks, counted from its request."""

@@ -29,6 +29,7 @@ from app.intake.admission import Admission
 from app.intake.capture import CaptureTokens, build_capture_intake
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake
+from app.lists.serving import sandbox_list
 from app.observability.health_probes import Probe
 from app.observability.metrics import build_metrics
 from app.vision.pool import VisionPool
@@ -58,6 +59,8 @@ from schemas.verifications import SubmitVerification
 from streams.audit.commit import CommitAndPublish
 from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
+from streams.lists.loaded import LoadedLists
+from streams.lists.screening import ListScreening
 from streams.policies.handler import ChangePolicy
 from streams.ports.records import Change
 from streams.ports.stores import Stores
@@ -79,8 +82,10 @@ from streams.sign_in.sessions import first_lookup
 from streams.tenants.api_keys import TenantKeys
 from streams.tenants.settings import read_settings
 from streams.transactions.checks import Checks
+from streams.transactions.contact_checks import CONTACT_CHECKS, ContactChecks
 from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.name_checks import name_checks
 from streams.transactions.published import StoredPolicies
 from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
@@ -435,6 +440,10 @@ class Sending:
                 await task
 
 
+SCREENING: Final = ListScreening(LoadedLists([sandbox_list(datetime.now(UTC))]), now)
+"""Live keys have no list; test keys the invented entries of the sandbox."""
+
+
 def _handlers(
     stores: Stores, pool: VisionPool, sending: Sending, clock: Callable[[], datetime]
 ) -> dict[Topic, Callable[[Any], Awaitable[Event | None]]]:
@@ -457,7 +466,10 @@ def _handlers(
     )
     flows = ChangeFlow(stores, catalogue, now, Memory(), Silence())
     screen = ScreenTransactions(
-        stores, HASHES, StoredPolicies(stores.records), Checks(),
+        stores, HASHES, StoredPolicies(stores.records),
+        Checks(
+            name_checks(SCREENING) | dict.fromkeys(CONTACT_CHECKS, ContactChecks(stores.records, HASHES))
+        ),
         lambda tenant_id: read_settings(stores.records, tenant_id), clock, Memory(), Silence(),
     )  # fmt: skip
     return {

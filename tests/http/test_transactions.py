@@ -67,6 +67,20 @@ async def test_a_quiet_payment_is_allowed_with_every_rule_shown(front: Front) ->
     assert answer.headers["Location"] == f"{PATH}/{shown['transaction_id']}"
 
 
+async def test_a_throw_away_address_of_the_payee_is_flagged_and_the_money_moves(front: Front) -> None:
+    payee = {"kind": "PERSON", "email": "amina@mailinator.com", "phone": "+2348031234567", "country": "NG"}
+
+    answer = await screen(front, "order-throw-away", payment(counterparty=payee))
+
+    assert answer.status == 201, answer.body
+    shown = answer.json
+    assert (shown["decision"], shown["reasons"][0]["code"]) == ("FLAG", "EMAIL_DISPOSABLE")
+    results = {(row["check"], row["target"]): row["result"] for row in shown["checks"]}
+    assert results["EMAIL", "counterparty"] == "MATCH"
+    assert results["PHONE", "counterparty"] == "CLEAR"
+    assert results["SANCTIONS", "counterparty"] == "NOT_EVALUATED"
+
+
 async def test_without_an_idempotency_key_nothing_is_decided(front: Front) -> None:
     refused = await front.ask("POST", PATH, json=payment())
     listed = await front.ask("GET", PATH)
