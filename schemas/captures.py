@@ -1,5 +1,6 @@
 """The session as the subject's capture page sees it (G36, G76)."""
 
+from enum import StrEnum
 from typing import Literal
 
 from schemas.base import Frozen, Timestamp
@@ -20,6 +21,8 @@ class NoticeShown(Frozen):
 
     notice_version: str
     text: str
+    locale: str
+    """The language of the notice, perhaps another one than the page's: it is never machine-translated."""
     accepted_at: Timestamp | None
 
 
@@ -36,6 +39,54 @@ class CaptureResult(Frozen):
 
     outcome: Literal["VERIFIED", "IN_REVIEW", "NOT_VERIFIED"]
     message: str
+
+
+class TenantShown(Frozen):
+    """Who sent the person here."""
+
+    name: str
+
+
+class CaptureStepName(StrEnum):
+    """A step of the page, in its order."""
+
+    CONSENT = "CONSENT"
+    DOCUMENT = "DOCUMENT"
+    NUMBER = "NUMBER"
+    """The last four characters of the document's number; sent with the submission."""
+    SELFIE = "SELFIE"
+    RESULT = "RESULT"
+
+
+class CaptureStep(Frozen):
+    """A step that the session's flow asks for, and whether the server has what it needs of it."""
+
+    step: CaptureStepName
+    state: Literal["TODO", "DONE"]
+
+
+class CaptureLimits(Frozen):
+    """How large an image may be, and how the page shrinks it before it is sent."""
+
+    max_bytes: int
+    longest_side_px: int
+    jpeg_quality: float
+
+
+class StoredUntil(Frozen):
+    """Until when pictures of a kind are stored."""
+
+    what: Literal["DOCUMENT", "FACE"]
+    until: Timestamp
+
+
+class CaptureLink(Frozen):
+    """The page's own address, for another device (P7)."""
+
+    url: str
+    qr_svg: str
+    """The address as a QR code."""
+    expires_at: Timestamp
 
 
 class CaptureView(Frozen):
@@ -59,3 +110,10 @@ class CaptureView(Frozen):
     """The languages there are texts in."""
     return_url: str | None
     result: CaptureResult | None
+    tenant: TenantShown
+    session_locale: str | None
+    """The language the tenant asked for."""
+    steps: tuple[CaptureStep, ...]
+    limits: CaptureLimits
+    kept: tuple[StoredUntil, ...]
+    """At the end: until when the pictures are stored; empty where no end is set."""

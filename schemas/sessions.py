@@ -1,6 +1,7 @@
 """A verification session: a subject's run; a direct verification gets a row of its own too (G35, G69)."""
 
 import json
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
@@ -70,12 +71,20 @@ class Consent(Frozen):
     decided_at: Timestamp
 
 
+class CaptureSource(StrEnum):
+    """Where the page says that an image comes from (P8); it proves nothing."""
+
+    CAMERA = "CAMERA"
+    UPLOAD = "UPLOAD"
+
+
 class Captured(Frozen):
     """A captured image, and the reasons found on it at once."""
 
     evidence_id: EvidenceId
     reasons: tuple[ReasonCode, ...] = ()
     kept_at: Timestamp
+    source: CaptureSource = CaptureSource.UPLOAD
 
 
 class Submitted(Frozen):
@@ -169,6 +178,7 @@ class AddCapture(SessionCommandBase):
     what: Literal[EvidenceKind.IMAGE, EvidenceKind.SELFIE]
     evidence_id: EvidenceId
     reasons: tuple[ReasonCode, ...] = ()
+    source: CaptureSource = CaptureSource.UPLOAD
 
 
 class SubmitSession(SessionCommandBase):
@@ -240,6 +250,13 @@ class OpenedSession(Frozen):
     configuration: FlowConfiguration
 
 
+class CaptureSources(Frozen):
+    """Where the images of the last attempt come from, as the page said (P8); None without such an image."""
+
+    document: CaptureSource | None
+    selfie: CaptureSource | None
+
+
 class SessionDetail(VerificationSession):
     """One session: its row, and the configuration it runs under; a direct verification has none."""
 
@@ -248,6 +265,8 @@ class SessionDetail(VerificationSession):
     """The language the tenant requested."""
     metadata: dict[str, MetadataValue] = Field(default_factory=dict)
     """What the tenant gave when it opened the session; empty once the subject was erased."""
+    capture_sources: CaptureSources | None = None
+    """None for a direct verification."""
 
 
 def row_of(raw: bytes) -> VerificationSession:
@@ -269,3 +288,12 @@ def with_row(raw: bytes, row: VerificationSession) -> bytes:
     """Return the record's body with another row, as when a reviewer concludes."""
     hosted = stored_of(raw)
     return (hosted.model_copy(update={"session": row}) if hosted is not None else row).to_bytes()
+
+
+def sources_of(stored: StoredSession) -> CaptureSources:
+    """Return where the images of a hosted session come from, as the page said."""
+    document, selfie = stored.document, stored.selfie
+    return CaptureSources(
+        document=document.source if document is not None else None,
+        selfie=selfie.source if selfie is not None else None,
+    )

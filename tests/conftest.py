@@ -6,6 +6,7 @@ pytest_plugins = [
     "tests.gc_freeze",
     "tests.xdist_scheduler",
     "tests.engines.fixtures",
+    "tests.browser.fixtures",
     "tests.contracts.fixtures",
 ]
 

@@ -38,7 +38,10 @@ ENGINE_FILES: Final = ("tests/contracts/test_cassandra", "tests/chaos/test_f08_f
 NO_ENGINE_FILES: Final = ("tests/architecture/",)
 """Files whose parameters name an engine and whose tests start none."""
 
-PROCESS_FILES: Final = ("tests/chaos/", "tests/journeys/", "tests/engines/")
+BROWSER_FILES: Final = "tests/browser/"
+"""Tests that share one browser and one service."""
+
+PROCESS_FILES: Final = ("tests/chaos/", "tests/journeys/", "tests/engines/", BROWSER_FILES)
 """Files whose tests start processes of their own, real engines among them."""
 
 INDEPENDENT: Final = "tests/chaos/"
@@ -82,6 +85,8 @@ def scope_of(nodeid: str) -> str:
         return nodeid
     if file.startswith(NO_ENGINE_FILES):
         return file
+    if file.startswith(BROWSER_FILES):
+        return BROWSER_FILES
     needing = {"cassandra", "engines"} & set(test.partition("[")[2].removesuffix("]").split("-"))
     return f"{file}[{ENGINES}]" if needing else file
 

@@ -14,6 +14,7 @@ from app.http.bodies import BodyBudget
 from app.http.denials import Denials
 from app.http.endpoints import CALL, Call
 from app.http.headers import address_of
+from app.http.pages import as_page, is_for_people
 from app.http.ports import FrontSettings
 from app.http.problems import problem_response, refusal_of
 from app.http.responses import dress
@@ -100,7 +101,10 @@ class Watch:
         self.metrics.problems.labels(refusal.code.value).inc()
         self.denials.note(call, error, refusal.code)
         awaited = error.verification_id if isinstance(error, DecisionPending) else None
-        return problem_response(refusal, self.settings.base_url, call, awaited)
+        problem = problem_response(refusal, self.settings.base_url, call, awaited)
+        if is_for_people(call.request):
+            return as_page(problem, refusal.code, refusal.detail, call.request_id)
+        return problem
 
     def _tell_failure(self, call: Call, error: Exception, refusal: Refusal | None) -> None:
         if refusal is None:

@@ -20,7 +20,8 @@ from app.http.rate_limits import RateLimiter
 from app.http.responses import standing_headers
 from app.http.routes.api_keys import KeyRoutes, key_endpoints
 from app.http.routes.audit import AuditRoutes, audit_endpoints
-from app.http.routes.capture import CaptureRoutes, capture_endpoints
+from app.http.routes.capture.endpoints import capture_endpoints
+from app.http.routes.capture.routes import CaptureRoutes
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
 from app.http.routes.control import sign_in_endpoints
 from app.http.routes.description import asyncapi_endpoints, with_description
@@ -30,6 +31,7 @@ from app.http.routes.explanations import ExplanationRoutes, explanation_endpoint
 from app.http.routes.flows.routes import FlowRoutes, flow_endpoints
 from app.http.routes.health import HealthRoutes, health_endpoints
 from app.http.routes.members import MemberRoutes, member_endpoints
+from app.http.routes.pages import page_endpoints
 from app.http.routes.policies import PolicyRoutes, policy_endpoints
 from app.http.routes.privacy import PrivacyRoutes, privacy_endpoints
 from app.http.routes.reference import problem_endpoints, reference_endpoints
@@ -42,7 +44,6 @@ from app.http.routes.subjects import SubjectRoutes, subject_endpoints
 from app.http.routes.tenants import TenantRoutes, tenant_endpoints
 from app.http.routes.transactions import TransactionRoutes, transaction_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
-from app.http.routes.verify_page import verify_page_endpoints
 from app.http.routes.webhooks.deliveries import webhook_endpoints
 from app.http.tenant_limits import TenantLimits
 from schemas.problems import ProblemCode, Refused
@@ -123,7 +124,7 @@ def endpoints_of(
         *subject_export_endpoints(SubjectExportRoutes(ports, standing_headers(settings.base_url))),
         *session_endpoints(SessionRoutes(ports, bodies, settings.base_url)),
         *session_list_endpoints(SessionListRoutes(ports.stores.records, cursors)),
-        *capture_endpoints(CaptureRoutes(ports, bodies)),
+        *capture_endpoints(CaptureRoutes(ports, bodies, settings.base_url)),
         *reference_endpoints(),
         *event_endpoints(EventRoutes(ports, cursors)),
         *asyncapi_endpoints(),
@@ -140,7 +141,7 @@ def endpoints_of(
         *tenant_endpoints(TenantRoutes(ports, bodies, cursors)),
         *webhook_endpoints(ports, bodies, cursors, settings),
         *problem_endpoints(),
-        *verify_page_endpoints(),
+        *page_endpoints(),
         *health_endpoints(health, metrics_by_token=settings.metrics_by_token),
     )
     return with_description(endpoints, settings.base_url)

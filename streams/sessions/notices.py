@@ -6,6 +6,9 @@ from typing import Final
 from schemas.sessions import Consent
 from schemas.tenant_settings import DuplicateFaces, PolicyChoice
 
+LOCALE: Final = "en"
+"""The language of the notices; a notice is never translated by a machine (P6)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Notice:

@@ -145,7 +145,9 @@ def captured(stored: StoredSession, command: AddCapture, now: datetime) -> Store
     require_capturing(stored, command.what)
     if command.attempt != attempt_of(stored):
         raise finished()
-    image = Captured(evidence_id=command.evidence_id, reasons=command.reasons, kept_at=now)
+    image = Captured(
+        evidence_id=command.evidence_id, reasons=command.reasons, kept_at=now, source=command.source
+    )
     return moved(stored.model_copy(update={_NAMED[command.what]: image}), now)
 
 

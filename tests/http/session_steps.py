@@ -1,9 +1,15 @@
 """Steps that tests of sessions share: a published flow, an opened session, a page with its token."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from schemas.access import Tenant
+from schemas.ids import PLATFORM
 from streams.catalog.handler import Catalogue
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Record, RecordKind
+from streams.tenants.handler import TENANTS_INDEX
 from tests.http.support import TEST, Front, Response, SignedIn, draw_image, now
 
 PATH: Final = "/v1/verification-sessions"
@@ -23,11 +29,23 @@ async def draft_flow(owner: SignedIn, flow_type: str = "FULL_IDENTITY", **change
     """Begin a flow; return its id."""
     catalogue = Catalogue(owner.front.stores.records, owner.front.ports.commit, now)
     await catalogue.install_first()
+    await install_tenant(owner)
     documents = [] if flow_type == "BIOMETRIC" else DOCUMENTS
     body = {"name": "Customers", "flow_type": flow_type, "documents": documents, **changes}
     response = await owner.ask("POST", FLOWS, json=body)
     assert response.status == 201, response.body
     return str(response.json["flow_id"])
+
+
+async def install_tenant(owner: SignedIn) -> None:
+    """Store the member's tenant, unless it is there."""
+    tenant = Tenant(tenant_id=owner.member.tenant_id, name="Acme Bank", created_at=now())
+    record = Record(
+        tenant_id=PLATFORM, kind=RecordKind.TENANT, id=tenant.tenant_id, body=tenant.to_bytes(),
+        created_at=tenant.created_at, indexes=(TENANTS_INDEX,),
+    )  # fmt: skip
+    with suppress(Conflict):
+        await owner.front.stores.journal.commit(Change(PLATFORM, (record,)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,10 +44,69 @@ async def test_the_page_sees_what_it_needs_and_nothing_internal(page: Page) -> N
     assert set(view) == {
         "session_id", "status", "flow_type", "required_checks", "documents", "consent", "document",
         "selfie", "retry_reasons", "attempts_left", "expires_at", "locale", "locales", "return_url", "result",
+        "tenant", "session_locale", "steps", "limits", "kept",
     }  # fmt: skip
     assert (view["status"], view["attempts_left"], view["result"]) == ("CREATED", 3, None)
     assert view["documents"][0]["capture"] == {"document_number_required": True}
     assert view["consent"]["accepted_at"] is None
+    assert view["tenant"] == {"name": "Acme Bank"}
+
+
+async def test_the_page_sees_its_steps_and_at_the_end_until_when_pictures_are_stored(page: Page) -> None:
+    before = (await page.ask("GET")).json
+    await page.consent()
+    await page.put("document")
+    between = (await page.ask("GET")).json
+    after = await page.hand_in()
+
+    assert [one["step"] for one in before["steps"]] == ["CONSENT", "DOCUMENT", "NUMBER", "SELFIE", "RESULT"]
+    assert {one["state"] for one in before["steps"]} == {"TODO"}
+    assert [one["step"] for one in between["steps"] if one["state"] == "DONE"] == ["CONSENT", "DOCUMENT"]
+    assert {one["state"] for one in after["steps"]} == {"DONE"}
+    assert (before["kept"], [one["what"] for one in after["kept"]]) == ([], ["DOCUMENT", "FACE"])
+    days = [datetime.fromisoformat(one["until"]) - datetime.now(UTC) for one in after["kept"]]
+    assert [round(one / timedelta(days=1)) for one in days] == [90, 30]
+
+
+async def test_a_page_that_has_the_state_is_not_sent_it_again(page: Page) -> None:
+    first = await page.ask("GET")
+    same = await page.ask("GET", headers={"If-None-Match": first.headers["ETag"]})
+    await page.consent()
+    changed = await page.ask("GET", headers={"If-None-Match": first.headers["ETag"]})
+
+    assert (same.status, same.body, changed.status) == (304, b"", 200)
+
+
+async def test_the_link_for_another_device_is_the_pages_own(page: Page) -> None:
+    link = (await page.ask("GET", "/link")).json
+
+    assert (link["url"], link["expires_at"]) == (page.opened["url"], page.opened["expires_at"])
+    assert link["qr_svg"].startswith("<svg")
+
+
+async def test_where_an_image_comes_from_is_shown_to_the_tenant(front: Front, page: Page) -> None:
+    await page.consent()
+    headers = {"Content-Type": "image/png", "Capture-Source": "CAMERA"}
+    await page.ask("PUT", "/document", data=draw_image(), headers=headers)
+    await page.put("selfie")
+    wrong = await page.ask(
+        "PUT", "/selfie", data=draw_image(), headers={**headers, "Capture-Source": "TELESCOPE"}
+    )
+
+    row = (await front.ask("GET", f"{PATH}/{page.session_id}")).json
+    assert row["capture_sources"] == {"document": "CAMERA", "selfie": "UPLOAD"}
+    assert (wrong.status, wrong.json["errors"][0]["header"]) == (422, "Capture-Source")
+
+
+async def test_a_second_image_at_the_same_time_is_to_wait(page: Page) -> None:
+    await page.consent()
+
+    responses = await asyncio.gather(*(page.put("document") for _ in range(5)))
+
+    found = {one.status for one in responses}
+    assert 200 in found
+    assert {one.code for one in responses if one.status != 200} <= {"RATE_LIMITED"}
+    assert (await page.put("document")).status == 200
 
 
 @pytest.mark.parametrize("what", ["document", "selfie"])

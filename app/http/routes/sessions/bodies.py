@@ -47,6 +47,8 @@ class ConsentBody(Frozen):
 
     notice_version: Annotated[str, StringConstraints(min_length=1, max_length=64)]
     accepted: StrictBool
+    locale: Locale | None = None
+    """The language the notice was shown in; without it that of the notice itself."""
 
 
 class CaptureImageBody(Frozen):

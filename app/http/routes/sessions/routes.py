@@ -28,6 +28,7 @@ from schemas.sessions import (
     SessionOpening,
     StoredSession,
     row_of,
+    sources_of,
     stored_of,
 )
 from schemas.topics import Topic
@@ -144,6 +145,7 @@ class SessionRoutes:
             configuration=hosted.configuration,
             locale=hosted.locale,
             metadata=(await self._opening(call, hosted)).metadata,
+            capture_sources=sources_of(hosted),
         )
         return json_answer(detail.model_dump_json().encode())
 

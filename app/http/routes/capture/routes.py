@@ -1,32 +1,36 @@
 """`/v1/capture`: what the subject's page may do with its client token (G66, G76)."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import Final, Literal
 
+import segno
 from aiohttp import web
 
 from app.http.bodies import BodyReader
-from app.http.endpoints import CAPTURE, MEBIBYTE, Answer, Call, Endpoint, Handler
+from app.http.capture_view import seen, view_of
+from app.http.endpoints import Call
+from app.http.headers import bearer, etag, is_unchanged, language
 from app.http.ports import FrontPorts
 from app.http.responses import json_answer
 from app.http.routes.sessions.bodies import CaptureImageBody, ConsentBody, SubmitCaptureBody
 from app.intake.capture import arrived
 from app.intake.images import ReceivedImage, unpack_one
-from schemas.audit import AuditAction
+from app.web.texts import CODES, language_of
+from schemas.access import Tenant
 from schemas.base import Frozen
-from schemas.captures import CaptureResult, CaptureSeen, CaptureView, NoticeShown
-from schemas.enums import EvidenceKind, SessionStatus
-from schemas.ids import TenantId, VerificationId
+from schemas.captures import CaptureLink, CaptureView, TenantShown
+from schemas.enums import EvidenceKind
+from schemas.ids import PLATFORM, SessionId, TenantId, VerificationId
 from schemas.people import SentActor
-from schemas.problems import NotFound, ProblemCode, Refused
-from schemas.reasons import ReasonCode
+from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
 from schemas.sessions import (
     AddCapture,
-    Captured,
+    CaptureSource,
     SessionChanged,
     SessionCommandBase,
     StartSession,
@@ -40,39 +44,20 @@ from schemas.verifications import DeclaredDocument, Submission
 from streams.audit.actors import seal_actor
 from streams.ports.records import RecordKind
 from streams.sessions import rules
-from streams.sessions.notices import Notice, notice_for, shown_notice
+from streams.sessions.notices import LOCALE as NOTICE_LOCALE
+from streams.sessions.notices import notice_for, shown_notice
 from streams.tenants.settings import read_settings
 from streams.verification.records import submission_label
-from streams.verification.rules import to_reasons
 from streams.verification.sandbox import scenario_for
 
-PATH: Final = "/v1/capture"
+SOURCE: Final = "Capture-Source"
+_Image = Literal[EvidenceKind.IMAGE, EvidenceKind.SELFIE]
+
+_NONE: Final = "*"
+"""Offered first where languages are chosen: the caller names none of ours."""
+
 ANSWER_S: Final = 10.0
-BODY_LIMIT: Final = 14 * MEBIBYTE
-"""An image of 10 MB in base64 and the rest (G61)."""
-
-LOCALE: Final = "en"
-"""The language of the notice, of reasons and of results; a notice is never translated by a machine."""
-
 _IMAGE_TYPES: Final = ("image/jpeg", "image/png", "image/webp", "application/octet-stream")
-
-_Outcome = Literal["VERIFIED", "IN_REVIEW", "NOT_VERIFIED"]
-
-_RESULTS: Final[Mapping[SessionStatus, tuple[_Outcome, str]]] = MappingProxyType(
-    {
-        SessionStatus.APPROVED: ("VERIFIED", "Thank you. Your identity was verified."),
-        SessionStatus.REVIEW_REQUIRED: (
-            "IN_REVIEW",
-            "Thank you. A person will look at it now.",
-        ),
-        SessionStatus.FAILED: (
-            "IN_REVIEW",
-            "It could not be completed now. You will hear what comes next.",
-        ),
-        SessionStatus.REJECTED: ("NOT_VERIFIED", "Your identity could not be verified."),
-    }
-)
-"""The three outcomes in plain words; the tenant alone explains its reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +66,28 @@ class CaptureRoutes:
 
     ports: FrontPorts
     bodies: BodyReader
+    base_url: str
+    receiving: set[SessionId] = field(default_factory=set)
+    """Sessions of which this front is receiving an image."""
 
     async def look(self, call: Call) -> web.Response:
-        """Return the state of the session."""
-        return _answered(await self._view(call, await self._stored(call)))
+        """Return the state of the session; a page that has it already is answered 304."""
+        view = await self._view(call, await self._stored(call))
+        tag = etag(hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:32])
+        if is_unchanged(call.request, tag):
+            return web.Response(status=HTTPStatus.NOT_MODIFIED, headers={"ETag": tag})
+        return _answered(view, view.locale, headers={"ETag": tag})
+
+    async def link(self, call: Call) -> web.Response:
+        """Return the page's own address and its QR code, for another device."""
+        stored = await self._stored(call)
+        if stored.session.expires_at is None:
+            raise NotFound
+        url = f"{self.base_url}/verify#{bearer(call.request)}"
+        drawn = io.BytesIO()
+        segno.make(url, error="l", micro=False).save(drawn, kind="svg", scale=4, xmldecl=False, nl=False)
+        shown = CaptureLink(url=url, qr_svg=drawn.getvalue().decode(), expires_at=stored.session.expires_at)
+        return json_answer(shown.to_bytes())
 
     async def consent(self, call: Call) -> web.Response:
         """Note what the person chose about the notice."""
@@ -101,22 +104,35 @@ class CaptureRoutes:
             requested_at=self.ports.clock(),
             accepted=body.accepted,
             notice_version=body.notice_version,
-            locale=LOCALE,
+            locale=NOTICE_LOCALE if body.locale is None else body.locale,
         )
         await self._request(command)
-        return await self.look(call)
+        view = await self._view(call, await self._stored(call))
+        return _answered(view, view.locale)
 
     async def document(self, call: Call) -> web.Response:
         """Keep the picture of the document."""
-        return await self._keep(call, EvidenceKind.IMAGE)
+        return await self._keep_one(call, EvidenceKind.IMAGE)
 
     async def selfie(self, call: Call) -> web.Response:
         """Keep the picture of the face."""
-        return await self._keep(call, EvidenceKind.SELFIE)
+        return await self._keep_one(call, EvidenceKind.SELFIE)
 
-    async def _keep(self, call: Call, what: Literal[EvidenceKind.IMAGE, EvidenceKind.SELFIE]) -> web.Response:
+    async def _keep_one(self, call: Call, what: _Image) -> web.Response:
+        """Keep an image; of one session only one is taken in at a time (P10)."""
+        session_id = call.subject_page.session_id
+        if session_id in self.receiving:
+            raise Refused.because(ProblemCode.RATE_LIMITED, "Another image of this session is under way.")
+        self.receiving.add(session_id)
+        try:
+            return await self._keep(call, what)
+        finally:
+            self.receiving.discard(session_id)
+
+    async def _keep(self, call: Call, what: _Image) -> web.Response:
         page, stored = call.subject_page, await self._stored(call)
         rules.require_capturing(stored, what)  # before a body of megabytes is read
+        source = _source(call)
         image = await self._image(call)
         capture = await self.ports.capture.keep(page.tenant_id, stored, what, image)
         command = AddCapture(
@@ -128,9 +144,11 @@ class CaptureRoutes:
             what=what,
             evidence_id=capture.evidence_id,
             reasons=capture.reasons,
+            source=source,
         )
         await self._request(command)
-        return _answered(_seen(capture.reasons))
+        code = _language(call, stored)
+        return _answered(seen(capture.reasons, code), code)
 
     async def _image(self, call: Call) -> ReceivedImage:
         kind = call.request.content_type
@@ -168,7 +186,8 @@ class CaptureRoutes:
             sealed_submission=sealed,
         )
         await self._hand_in(call, command, stored, run)
-        return _answered(await self._view(call, await self._stored(call)), HTTPStatus.ACCEPTED)
+        view = await self._view(call, await self._stored(call))
+        return _answered(view, view.locale, HTTPStatus.ACCEPTED)
 
     async def _hand_in(
         self, call: Call, command: SubmitSession, stored: StoredSession, run: VerificationId
@@ -196,7 +215,12 @@ class CaptureRoutes:
         return stored
 
     async def _view(self, call: Call, stored: StoredSession) -> CaptureView:
-        return _view(stored, shown_notice(stored.consent, await self._policy(call.subject_page.tenant_id)))
+        tenant_id, records = call.subject_page.tenant_id, self.ports.stores.records
+        settings = await read_settings(records, tenant_id)
+        record = await records.get(PLATFORM, RecordKind.TENANT, tenant_id)
+        tenant = TenantShown(name=Tenant.from_bytes(record.body).name)
+        notice = shown_notice(stored.consent, settings.verification_policy)
+        return view_of(stored, notice, tenant, settings.retention, _language(call, stored))
 
     async def _policy(self, tenant_id: TenantId) -> PolicyChoice:
         return (await read_settings(self.ports.stores.records, tenant_id)).verification_policy
@@ -211,106 +235,28 @@ class CaptureRoutes:
         )
 
 
-def _view(stored: StoredSession, notice: Notice) -> CaptureView:
-    row, consent = stored.session, stored.consent
-    if row.expires_at is None:
-        raise ValueError("a hosted session has an end")
-    accepted_at = consent.decided_at if consent is not None and consent.accepted else None
-    outcome = _RESULTS.get(row.status)
-    return CaptureView(
-        session_id=row.session_id,
-        status=row.status,
-        flow_type=row.flow_type,
-        required_checks=stored.configuration.required_checks,
-        documents=stored.configuration.documents,
-        consent=NoticeShown(notice_version=notice.version, text=notice.text, accepted_at=accepted_at),
-        document=_captured(stored.document),
-        selfie=_captured(stored.selfie),
-        retry_reasons=to_reasons(stored.retry_reasons),
-        attempts_left=rules.attempts_left(stored),
-        expires_at=row.expires_at,
-        locale=LOCALE,
-        locales=(LOCALE,),
-        return_url=stored.configuration.return_url,
-        result=CaptureResult(outcome=outcome[0], message=outcome[1]) if outcome is not None else None,
-    )
+def _language(call: Call, stored: StoredSession) -> str:
+    """Return the language of an answer: the caller's, else the one the tenant named, else English (P6)."""
+    asked = language(call.request, (_NONE, *CODES))
+    return asked if asked != _NONE else language_of(stored.locale) or CODES[0]
 
 
-def _captured(image: Captured | None) -> CaptureSeen | None:
-    return _seen(image.reasons) if image is not None else None
+def _source(call: Call) -> CaptureSource:
+    """Return where the page says that an image comes from (P8).
+
+    Raises:
+        Refused: VALIDATION_FAILED.
+    """
+    given = call.request.headers.get(SOURCE, CaptureSource.UPLOAD)
+    if given not in set(CaptureSource):
+        message = f"The header must be one of {', '.join(CaptureSource)}."
+        problem = FieldProblem(code=ProblemCode.VALIDATION_FAILED, message=message, header=SOURCE)
+        raise Refused.because(ProblemCode.VALIDATION_FAILED, message, problem)
+    return CaptureSource(given)
 
 
-def _seen(reasons: Sequence[ReasonCode]) -> CaptureSeen:
-    return CaptureSeen(accepted=not reasons, reasons=to_reasons(reasons))
-
-
-def _answered(value: Frozen, status: HTTPStatus = HTTPStatus.OK) -> web.Response:
-    return json_answer(value.model_dump_json().encode(), status, {"Content-Language": LOCALE})
-
-
-_ASKING: Final = (ProblemCode.SESSION_FINISHED, ProblemCode.DECISION_PENDING, ProblemCode.OVERLOADED)
-_KEEPING: Final = (
-    *_ASKING,
-    ProblemCode.CONSENT_REQUIRED,
-    ProblemCode.IMAGE_UNDECODABLE,
-    ProblemCode.IMAGE_NOT_EVALUABLE,
-)
-_LANGUAGE: Final = {"Content-Language": "The language of the texts; `locale` says it too."}
-_STORED: Final = Answer(
-    "Kept; better take it again when it was not accepted.", CaptureSeen, headers=_LANGUAGE
-)
-_RAW: Final = (
-    "In place of JSON the body may be the image itself, sent as `image/jpeg`, `image/png`, `image/webp` or "
-    "`application/octet-stream`."
-)
-
-
-def capture_endpoints(routes: CaptureRoutes) -> tuple[Endpoint, ...]:
-    """Return the routes as data."""
-    view = {HTTPStatus.OK: Answer("The session as its page sees it.", CaptureView, headers=_LANGUAGE)}
-    submitted = {
-        HTTPStatus.ACCEPTED: Answer("Handed in; see GET for the outcome.", CaptureView, headers=_LANGUAGE)
-    }
-    return (
-        Endpoint(
-            method="GET", path=PATH, handler=routes.look, summary="See how the session stands",
-            answers=view, family="Capture", access=CAPTURE, problems=(ProblemCode.NOT_FOUND,),
-            limited_as="capture",
-        ),
-        Endpoint(
-            method="POST", path=f"{PATH}/consent", handler=routes.consent,
-            summary="Accept or decline the notice", answers=view, family="Capture", access=CAPTURE,
-            body=ConsentBody, problems=(*_ASKING, ProblemCode.NOT_FOUND),
-            audits=(AuditAction.SESSION_STARTED,), limited_as="capture",
-        ),
-        _put("document", routes.document, "Send the picture of the document"),
-        _put("selfie", routes.selfie, "Send the picture of the face"),
-        Endpoint(
-            method="POST", path=f"{PATH}/submit", handler=routes.submit, summary="Hand the images in",
-            answers=submitted, family="Capture", access=CAPTURE, body=SubmitCaptureBody,
-            problems=(*_ASKING, ProblemCode.CONSENT_REQUIRED, ProblemCode.NOT_FOUND),
-            audits=(
-                AuditAction.SESSION_SUBMITTED,
-                AuditAction.VERIFICATION_EVALUATED,
-                AuditAction.CASE_OPENED,
-            ),
-            limited_as="capture",
-        ),
-    )  # fmt: skip
-
-
-def _put(what: str, handler: Handler, summary: str) -> Endpoint:
-    return Endpoint(
-        method="PUT",
-        path=f"{PATH}/{what}",
-        handler=handler,
-        summary=summary,
-        answers={HTTPStatus.OK: _STORED},
-        family="Capture",
-        access=CAPTURE,
-        body=CaptureImageBody,
-        body_limit=BODY_LIMIT,
-        problems=(*_KEEPING, ProblemCode.NOT_FOUND),
-        limited_as="capture",
-        description=_RAW,
-    )
+def _answered(
+    value: Frozen, code: str, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    named = {"Content-Language": code, "Vary": "Accept-Language", **(headers or {})}
+    return json_answer(value.model_dump_json().encode(), status, named)

@@ -1,0 +1,1 @@
+"""`/v1/capture`: what the subject's page may do with its client token."""

@@ -1,0 +1,135 @@
+/** The camera of a step: starts and stops the stream, guides, and takes the picture. */
+
+import { guidance, luma, measure } from "./measure.js";
+
+const LOOK_MS = 200;
+/** Good for so long, the document's picture is taken without a press. */
+const STEADY_MS = 800;
+/** A new sentence comes at most so often. */
+const SENTENCE_MS = 1500;
+const BLACK_MS = 3000;
+const MEASURED_PX = 480;
+
+/** Why there is no camera; the name of a text below "blocked." */
+export class Blocked extends Error {}
+
+/** One running camera. */
+export class Camera {
+  /** @type {MediaStream | null} */
+  #stream = null;
+  /** @type {ReturnType<typeof setInterval> | undefined} */
+  #timer;
+  #canvas = document.createElement("canvas");
+  /** @type {Float32Array | null} */
+  #before = null;
+  #goodSince = 0;
+  #saidAt = 0;
+  #said = "";
+  #blackSince = 0;
+
+  /**
+   * @param {HTMLVideoElement} video @param {"document" | "selfie"} what
+   * @param {{guide: (key: string) => void, steady: () => void, black: () => void}} on
+   */
+  constructor(video, what, on) {
+    this.video = video;
+    this.what = what;
+    this.on = on;
+    this.front = what === "selfie";
+  }
+
+  /** Ask for the camera and show it. @throws {Blocked} */
+  async start() {
+    if (!isSecureContext) throw new Blocked("insecure");
+    if (navigator.mediaDevices === undefined) throw new Blocked("embedded");
+    const facing = this.front ? "user" : "environment";
+    const video = { facingMode: { ideal: facing }, width: { ideal: 1920 }, height: { ideal: 1080 } };
+    try {
+      this.#stream = await navigator.mediaDevices.getUserMedia({ video, audio: false });
+    } catch (error) {
+      throw new Blocked(reason(error));
+    }
+    this.video.srcObject = this.#stream;
+    this.video.classList.toggle("front", this.front);
+    await this.video.play().catch(() => undefined);
+    this.#blackSince = 0;
+    this.#timer = setInterval(() => this.#look(), LOOK_MS);
+  }
+
+  /** End the stream; the device's lamp goes out. */
+  stop() {
+    clearInterval(this.#timer);
+    for (const track of this.#stream?.getTracks() ?? []) track.stop();
+    this.#stream = null;
+    this.video.srcObject = null;
+    this.#before = null;
+    this.#goodSince = 0;
+  }
+
+  /** Return whether the device has a light that can be switched. */
+  get hasLight() {
+    return "torch" in (this.#track?.getCapabilities?.() ?? {});
+  }
+
+  /** @param {boolean} on */
+  async light(on) {
+    await this.#track?.applyConstraints({ advanced: [/** @type {any} */ ({ torch: on })] });
+  }
+
+  /** Use the camera of the other side. */
+  async flip() {
+    this.stop();
+    this.front = !this.front;
+    await this.start();
+  }
+
+  /** Return the present picture, unmirrored. @returns {Promise<ImageBitmap>} */
+  async shoot() {
+    return createImageBitmap(this.video);
+  }
+
+  get #track() {
+    return this.#stream?.getVideoTracks()[0];
+  }
+
+  #look() {
+    const { videoWidth, videoHeight } = this.video;
+    if (videoWidth === 0) return;
+    const scale = MEASURED_PX / Math.max(videoWidth, videoHeight);
+    const width = (this.#canvas.width = Math.round(videoWidth * scale));
+    const height = (this.#canvas.height = Math.round(videoHeight * scale));
+    const context = this.#canvas.getContext("2d", { willReadFrequently: true });
+    if (context === null) return;
+    context.drawImage(this.video, 0, 0, width, height);
+    const grey = luma(context.getImageData(0, 0, width, height).data);
+    const found = measure(grey, width, height, this.#before);
+    this.#before = grey;
+    this.#judge(found, performance.now());
+  }
+
+  /** @param {import("./measure.js").Measures} found @param {number} now */
+  #judge(found, now) {
+    this.#blackSince = found.brightness < 4 ? this.#blackSince || now : 0;
+    if (this.#blackSince !== 0 && now - this.#blackSince > BLACK_MS) {
+      this.on.black();
+      return;
+    }
+    const key = guidance(found, this.what);
+    this.#goodSince = key === "guide.good" ? this.#goodSince || now : 0;
+    if (key !== this.#said && now - this.#saidAt > SENTENCE_MS) {
+      this.#said = key;
+      this.#saidAt = now;
+      this.on.guide(key);
+    }
+    const steady = this.#goodSince !== 0 && now - this.#goodSince > STEADY_MS;
+    if (steady && this.#said === "guide.good" && this.what === "document") this.on.steady();
+  }
+}
+
+/** @param {unknown} error */
+function reason(error) {
+  const name = error instanceof DOMException ? error.name : "";
+  if (name === "NotAllowedError" || name === "SecurityError") return "allow";
+  if (name === "NotFoundError" || name === "OverconstrainedError") return "missing";
+  return "busy";
+}

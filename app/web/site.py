@@ -1,0 +1,46 @@
+"""Draw pages from their templates, with the addresses of their static files and the texts of a language."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from app.web.assets import AssetLibrary, load_assets
+from app.web.texts import languages
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The templates and the static files of all pages."""
+
+    assets: AssetLibrary
+    templates: Environment
+
+    def draw(self, template: str, code: str, **values: Any) -> bytes:
+        """Return a page in a language; every value is escaped."""
+        page = self.templates.get_template(template)
+        return page.render(
+            code=code,
+            language=languages()[code],
+            languages=languages(),
+            asset=self.assets.url,
+            **values,
+        ).encode()
+
+
+@cache
+def site() -> Site:
+    """Return the site; it is read once a process."""
+    texts = {
+        f"texts-{code}.json": json.dumps(
+            dict(language.texts), ensure_ascii=False, separators=(",", ":")
+        ).encode()
+        for code, language in languages().items()
+    }
+    loader = PackageLoader("app.web")
+    templates = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return Site(load_assets(texts), templates)

@@ -1,0 +1,111 @@
+"""A running service, one browser with a fake camera, and a watched page for each test."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, async_playwright
+
+from tests.browser.fixtures import find_chromium
+from tests.browser.scenes import black, write_scene
+from tests.browser.shown import WAIT_MS, Shown
+from tests.journeys.people import Person, sign_in
+from tests.journeys.service import Service, running_service, veristream_json
+from tests.journeys.test_sessions import publish_flow
+
+
+@dataclass(frozen=True, slots=True)
+class Camera:
+    """A browser whose camera shows what a file says."""
+
+    browser: Browser
+    scene: Path
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
+    """A service started with `veristream up` and one tenant."""
+    async with running_service(tmp_path_factory.mktemp("service"), preloaded=True) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def camera(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Camera]:
+    """The run's browser."""
+    scene = tmp_path_factory.mktemp("camera") / "scene.mjpeg"
+    write_scene(scene, black())
+    arguments = [
+        "--use-fake-device-for-media-stream",
+        f"--use-file-for-fake-video-capture={scene}",
+        "--no-sandbox",
+    ]
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=find_chromium(), args=arguments, timeout=WAIT_MS
+        )
+        yield Camera(browser, scene)
+        await browser.close()
+
+
+Show = Callable[..., Awaitable[Shown]]
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def shown(service: Service, camera: Camera) -> AsyncIterator[Show]:
+    """Open watched pages, each in a context of its own; whatever goes wrong on one fails the test."""
+    opened: list[Shown] = []
+
+    async def show(address: str, *, allowed: bool = True, **options: Any) -> Shown:
+        options.setdefault("viewport", {"width": 360, "height": 640})
+        options.setdefault("reduced_motion", "reduce")  # axe would judge colours on their way
+        permissions = ["camera"] if allowed else []
+        context = await camera.browser.new_context(permissions=permissions, **options)
+        one = Shown(await context.new_page(), context, service.url)
+        one.watch()
+        opened.append(one)
+        await one.page.goto(address, timeout=WAIT_MS)
+        return one
+
+    yield show
+    for number, one in enumerate(opened):
+        await one.picture(f"last-{number}")
+        await one.context.close()
+    assert [fault for one in opened for fault in one.faults] == []
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def admin(service: Service) -> Person:
+    """A signed-in member who may publish flows."""
+
+    async def command(*words: str) -> Any:
+        return await veristream_json(service.data_dir, *words)
+
+    return await sign_in(service.client, service.url, command, service.tenant_id, "ADMIN")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def flows(admin: Person) -> dict[str, str]:
+    """A published flow of each type that takes pictures of documents."""
+    return {kind: await publish_flow(admin, kind) for kind in ("DOCUMENT", "FULL_IDENTITY")}
+
+
+Open = Callable[..., Awaitable[dict[str, Any]]]
+
+
+@pytest.fixture
+def open_session(service: Service, flows: dict[str, str]) -> Open:
+    """Open a session as a tenant's server does."""
+
+    async def open_one(subject_id: str, kind: str = "FULL_IDENTITY", **said: Any) -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {service.test_key}"}
+        body = {"flow_id": flows[kind], "subject_id": subject_id, **said}
+        url = f"{service.url}/v1/verification-sessions"
+        async with service.client.post(url, json=body, headers=headers) as answer:
+            opened: dict[str, Any] = await answer.json()
+            assert answer.status == 201, opened
+            return opened
+
+    return open_one

@@ -1,0 +1,107 @@
+"""What the capture page weighs, what its policy forbids, its languages, and what it says without scripts."""
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Error, expect
+
+from app.web.texts import CODES, languages
+from tests.browser.conftest import Open, Show
+from tests.browser.test_capture_journeys import document
+from tests.journeys.service import Service
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+FIRST_VIEW_BYTES = 45_000
+FIRST_VIEW_REQUESTS = 8
+
+
+async def test_the_first_view_is_small(shown: Show, open_session: Open) -> None:
+    opened = await open_session("sim:approved@bytes")
+    page = await shown("about:blank")
+    wire = await page.context.new_cdp_session(page.page)
+    received: list[int] = []
+    wire.on("Network.loadingFinished", lambda event: received.append(int(event["encodedDataLength"])))
+    await wire.send("Network.enable")
+
+    await page.page.goto(opened["url"])
+    await page.on_screen("consent")
+
+    asked = [request for request in page.requests if request.url.startswith("http")]
+    assert len(asked) <= FIRST_VIEW_REQUESTS
+    assert sum(received) <= FIRST_VIEW_BYTES
+    assert len(received) >= len(asked) - 1
+
+
+async def test_the_policy_holds(shown: Show, open_session: Open) -> None:
+    page = await shown((await open_session("sim:approved@policy"))["url"])
+    page.expected = ("Content Security Policy", "TrustedHTML")
+    await page.on_screen("consent")
+
+    with pytest.raises(Error, match="TrustedHTML"):
+        await page.page.evaluate("document.body.innerHTML = '<p>'")
+    script = "document.body.append(Object.assign(document.createElement('img'), {src: 'http://127.0.0.2/x'}))"
+    async with page.page.expect_event("console", lambda message: "Content Security" in message.text):
+        await page.page.evaluate(script)
+    page.faults.remove("foreign request: 127.0.0.2")  # asked for, and blocked
+
+
+@pytest.mark.parametrize("code", CODES)
+async def test_a_language_fits_and_is_said_to_be_it(shown: Show, open_session: Open, code: str) -> None:
+    opened = await open_session(f"sim:approved@{code}", "DOCUMENT", locale=code)
+    page = await shown(opened["url"], allowed=False, viewport={"width": 320, "height": 568})
+    texts, wide = languages()[code].texts, []
+
+    async def check() -> None:
+        if await page.scrolls_sideways():
+            wide.append(await page.page.title())
+
+    await page.on_screen("consent")
+    await expect(page.page.locator('[data-screen="consent"] h1')).to_have_text(texts["consent.title"])
+    await page.picture(f"consent-{code}")
+    await check()
+    await page.press("agree")
+    await page.on_screen("blocked")
+    await check()
+    await page.upload(document())
+    await page.press("use")
+    await check()
+    await page.page.locator("#last4").fill("02C3")
+    await page.page.keyboard.press("Enter")
+    await expect(page.page.locator('[data-slot="result-title"]')).to_have_text(texts["result.verified"])
+    await check()
+
+    shown_as: dict[str, Any] = await page.page.evaluate(
+        "({lang: document.documentElement.lang, dir: document.documentElement.dir})"
+    )
+    assert shown_as == {"lang": code, "dir": languages()[code].dir}
+    assert wide == []
+
+
+async def test_the_language_can_be_changed_on_the_page(shown: Show, open_session: Open) -> None:
+    page = await shown((await open_session("sim:approved@choice"))["url"], locale="de-DE")
+    headline = page.page.locator('[data-screen="consent"] h1')
+    await expect(headline).to_have_text(languages()["de"].texts["consent.title"])
+
+    await page.page.locator("#language").select_option("fr")
+    await expect(headline).to_have_text(languages()["fr"].texts["consent.title"])
+    await page.page.reload()
+
+    await expect(headline).to_have_text(languages()["fr"].texts["consent.title"])
+    await expect(page.page.locator('[data-slot="notice"]')).to_have_attribute("lang", "en")
+    await expect(page.page.locator(".foreign")).to_be_visible()
+
+
+async def test_without_scripts_the_page_says_what_it_needs(shown: Show, service: Service) -> None:
+    page = await shown(f"{service.url}/verify#x", java_script_enabled=False)
+
+    await expect(page.page.locator("noscript p")).to_contain_text("This page needs JavaScript")
+
+
+async def test_a_problem_is_a_page_for_people(shown: Show, service: Service) -> None:
+    page = await shown("about:blank")
+    page.expected = ("404",)
+    await page.page.goto(f"{service.url}/nowhere")
+
+    await expect(page.page.locator("h1")).to_have_text("Not found")
+    assert await page.judge("problem", widths=(320,)) == []
