@@ -40,7 +40,7 @@ def install() -> Path:
         cwd=cache, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     if done.returncode != 0:
-        pytest.skip(f"THE PAGES' MODULES WERE NOT TYPE-CHECKED: npm could not install typescript: {done.stderr}")
+        pytest.skip(f"THE PAGES' MODULES WERE NOT TYPE-CHECKED: npm said {done.stderr}")
     (cache / "done").touch()
     return cache
 
