@@ -36,6 +36,8 @@ class EventType(StrEnum):
     TRANSACTION_DECISION_CHANGED = "transaction.decision_changed"
     WALLET_ASSESSED = "wallet.assessed"
     DOCUMENT_EXPIRING = "document.expiring"
+    SUBJECT_SUSPENDED = "subject.suspended"
+    SUBJECT_REINSTATED = "subject.reinstated"
     SUBJECT_ERASED = "subject.erased"
     WEBHOOK_ENDPOINT_DISABLED = "webhook_endpoint.disabled"
     PING = "ping"

@@ -129,7 +129,7 @@ FieldValue = str | int | Decimal | bool | tuple[str, ...] | None
 
 
 class RuleMode(StrEnum):
-    """Whether a rule is applied (G115)."""
+    """Whether a rule is applied."""
 
     ACTIVE = "ACTIVE"
     SHADOW = "SHADOW"
@@ -139,7 +139,7 @@ class RuleMode(StrEnum):
 
 
 class RuleOutcome(StrEnum):
-    """What the evaluation of a rule came to (G39)."""
+    """What the evaluation of a rule came to."""
 
     HIT = "HIT"
     MISS = "MISS"

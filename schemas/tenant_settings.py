@@ -51,6 +51,14 @@ class FourEyes(StrEnum):
     ALWAYS = "ALWAYS"
 
 
+class Enforcement(StrEnum):
+    """Whether the decisions of transactions bind the tenant."""
+
+    BINDING = "BINDING"
+    ADVISORY = "ADVISORY"
+    """What would be stopped is only advised against: BLOCK_RECOMMENDED."""
+
+
 RetentionDays = Annotated[int, Field(strict=True, ge=1, le=1825)]
 """At most five years (R14)."""
 
@@ -95,3 +103,4 @@ class TenantSettings(Frozen):
     verification_policy: PolicyChoice = PolicyChoice()
     retention: Retention = Retention()
     rate_limits: TenantRateLimits = TenantRateLimits()
+    enforcement: Enforcement = Enforcement.BINDING

@@ -17,6 +17,7 @@ from app.cli.policies import policies
 from app.cli.reviewers import reviewers
 from app.cli.roles import broker, dead_letters, front, up, worker
 from app.cli.root_keys import root_keys
+from app.cli.screening_lists import screening_lists
 from app.cli.subjects import subjects
 from app.cli.tenants import catalogue, keys, tenants
 from app.cli.webhook_resend import webhook_resend
@@ -38,6 +39,7 @@ app.add_typer(demo, name="demo")
 app.add_typer(tenants, name="tenant")
 app.add_typer(keys, name="key")
 app.add_typer(reviewers, name="reviewer")
+app.add_typer(screening_lists, name="lists")
 app.add_typer(policies, name="policy")
 app.add_typer(subjects, name="subject")
 app.add_typer(webhooks, name="webhook")

@@ -61,7 +61,7 @@ class _CompiledRule:
 
 
 class CompiledPolicy:
-    """A revision of a policy, ready to evaluate transactions."""
+    """A revision of a policy, ready to evaluate transactions; `names` are what it reads."""
 
     def __init__(self, document: PolicyDocument, revision: int, sha256: str) -> None:
         self.document = document
@@ -69,7 +69,7 @@ class CompiledPolicy:
         self.sha256 = sha256
         self.features: tuple[Feature, ...] = document.features
         self._rules = tuple(_compile(rule) for rule in document.rules if rule.mode is not RuleMode.DISABLED)
-        self._names = tuple(dict.fromkeys(name for rule in self._rules for name in rule.names))
+        self.names = tuple(dict.fromkeys(name for rule in self._rules for name in rule.names))
 
     def evaluate(
         self, fields: Mapping[str, FieldValue], features: Mapping[str, FeatureValue], lists: ValueLists
@@ -87,7 +87,7 @@ class CompiledPolicy:
         for name, feature in features.items():
             values[name] = feature.value
         inexact = {name for name, feature in features.items() if not feature.exact}
-        inputs = {name: RuleInput(values.get(name), name not in inexact) for name in self._names}
+        inputs = {name: RuleInput(values.get(name), name not in inexact) for name in self.names}
         return tuple([_evaluate(rule, values, inputs, lists) for rule in self._rules])
 
 

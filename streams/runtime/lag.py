@@ -23,6 +23,7 @@ CONSUMED: Final = (
     Topic.POLICY_COMMANDS,
     Topic.SESSION_COMMANDS,
     Topic.REVIEW_COMMANDS,
+    Topic.TRANSACTION_COMMANDS,
     Topic.RETENTION_COMMANDS,
     Topic.DECISIONS,
     Topic.WEBHOOK_DELIVERIES,
@@ -36,6 +37,7 @@ COMMANDS: Final = (
     Topic.POLICY_COMMANDS,
     Topic.SESSION_COMMANDS,
     Topic.REVIEW_COMMANDS,
+    Topic.TRANSACTION_COMMANDS,
 )
 """What somebody waits for the decision of."""
 

@@ -29,6 +29,7 @@ IDS: Final = {
         for name, prefix in {
             "verification_id": "ver",
             "flow_id": "vf",
+            "transaction_id": "txn",
             "review_case_id": "rc",
             "evidence_id": "evd",
             "decision_id": "dec",
@@ -45,6 +46,11 @@ IDS: Final = {
 ROWS: Final = """
 POST   /v1/verifications                                        key:verifications:write                                      422
 GET    /v1/verifications                                        key:verifications:read person:VERIFICATIONS_READ             200
+POST   /v1/transactions                                         key:transactions:write                                       400
+GET    /v1/transactions                                         key:transactions:read person:TRANSACTIONS_READ               200
+GET    /v1/transactions/{transaction_id}                        key:transactions:read person:TRANSACTIONS_READ               404
+GET    /v1/control/subjects/{subject_id}                        person:TRANSACTIONS_READ                                     404
+POST   /v1/control/subjects/{subject_id}/reinstate              person:CASES_CONCLUDE                                        422
 GET    /v1/verifications/{verification_id}                      key:verifications:read person:VERIFICATIONS_READ             404
 GET    /v1/verifications/{verification_id}/explanation          person:CASES_READ                                            404
 GET    /v1/verifications/{verification_id}/evidence/{evidence_id}  person:EVIDENCE_READ                                      404

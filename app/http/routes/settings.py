@@ -26,6 +26,7 @@ from schemas.problems import FieldProblem, ProblemCode
 from schemas.tenant_settings import (
     MAX_LEGAL_HOLDS,
     DuplicateFaces,
+    Enforcement,
     FourEyes,
     MinimumAge,
     RetentionDays,
@@ -127,6 +128,7 @@ class ChangeSettingsBody(Frozen):
     verification_policy: ChangePolicyBody | None = None
     retention: ChangeRetentionBody | None = None
     rate_limits: ChangeRateLimitsBody | None = None
+    enforcement: Enforcement | None = None
 
     @field_validator("*", mode="before")
     @classmethod
@@ -140,7 +142,13 @@ class ChangeSettingsBody(Frozen):
         retention = {} if self.retention is None else self.retention.named()
         limits = {} if self.rate_limits is None else self.rate_limits.named()
         return SettingsChanges(
-            self.four_eyes, self.require_evidence_view, self.policy_four_eyes, named, retention, limits
+            self.four_eyes,
+            self.require_evidence_view,
+            self.policy_four_eyes,
+            named,
+            retention,
+            limits,
+            self.enforcement,
         )
 
 
