@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, RootModel
+from typing_extensions import override
 
 from schemas.base import Command, Event, Frozen, Timestamp
 from schemas.ids import TenantId
@@ -15,9 +16,9 @@ class PublishedRevision(Frozen):
     revision: Annotated[int, Field(ge=1)]
     sha256: str
     """Of the bytes as uploaded, hexadecimal."""
-    published_at: Timestamp | None = None
+    published_at: Timestamp | None
     """Null for the revision that every tenant has from the start (G131)."""
-    published_by: str | None = None
+    published_by: str | None
     """The member or key; null like `published_at`."""
 
 
@@ -31,7 +32,7 @@ class PolicyDraft(Frozen):
 class PolicyShadow(Frozen):
     """The text that runs beside the published one (G115)."""
 
-    revision: int | None = None
+    revision: int | None
     draft: bool
     since: Timestamp
 
@@ -41,9 +42,9 @@ class Policy(Frozen):
 
     name: str
     published: PublishedRevision
-    draft: PolicyDraft | None = None
-    shadow: PolicyShadow | None = None
-    proposed_by: str | None = None
+    draft: PolicyDraft | None
+    shadow: PolicyShadow | None
+    proposed_by: str | None
     """Who asked to publish what a second member must still agree to."""
 
 
@@ -55,7 +56,15 @@ class PolicyProposal(Frozen):
     proposed_at: Timestamp
 
 
-class StoredPolicy(Frozen):
+class _Stored(Frozen):
+    """A stored model, whose nulls are written because what is shown has them too."""
+
+    @override
+    def to_bytes(self) -> bytes:
+        return self.model_dump_json().encode()
+
+
+class StoredPolicy(_Stored):
     """The small record of a policy; texts are in records of their own."""
 
     published: PublishedRevision
@@ -73,7 +82,7 @@ class _WithText(Frozen):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
 
 
-class StoredText(_WithText):
+class StoredText(_WithText, _Stored):
     """The text of a draft or revision, byte for byte as uploaded."""
 
     text: bytes
@@ -109,9 +118,9 @@ class PolicyCommand(RootModel[Annotated[DraftPolicy | PublishPolicy, Field(discr
 
 
 class PolicyChanged(Event):
-    """The answer to every command about a policy."""
+    """The answer to every command about a policy: the change is stored."""
 
-    policy: Policy
+    policy: str
     proposed: bool = False
     """Nothing was published; a second member must agree."""
 

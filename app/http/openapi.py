@@ -1,5 +1,6 @@
 """Build the OpenAPI 3.1 description from the route table and the models."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from http import HTTPStatus
@@ -150,12 +151,18 @@ def _operation(endpoint: Endpoint) -> Json:
 
 
 def _text_bodies(endpoint: Endpoint) -> Iterable[tuple[str, Json]]:
-    example = _example(read_examples().request(endpoint))
+    """Return each media type of a body that is read as it arrives; JSON is a text of the others too."""
+    example = read_examples().request(endpoint)
     for media_type in endpoint.text_body:
-        is_json = media_type == JSON
-        yield media_type, {"schema": {"type": "object"}} if is_json else {"schema": _BYTES, **example}
+        if media_type == JSON:
+            schema, value = {"type": "object", "additionalProperties": True}, example
+        else:
+            schema, value = _schema_of_text(media_type), json.dumps(example, indent=2)
+        yield media_type, {"schema": schema, **_example(value)}
 
 
+_TEXTS: Final = frozenset({"application/yaml"})
+"""Media types of texts beside `text/…`."""
 _BYTES: Final = {"type": "string", "format": "binary"}
 
 
@@ -218,7 +225,7 @@ def _media(answer: Answer) -> Iterable[tuple[str, Json]]:
 
 
 def _schema_of_text(media_type: str) -> Json:
-    return {"type": "string"} if media_type.startswith("text/") else _BYTES
+    return {"type": "string"} if media_type.startswith("text/") or media_type in _TEXTS else _BYTES
 
 
 def _headers(headers: Mapping[str, str]) -> Json:

@@ -36,7 +36,6 @@ from streams.policies.storage import (
     load_revision,
     revision_id,
     revisions_index,
-    shown,
 )
 from streams.ports.errors import Conflict
 from streams.ports.records import Change, Record, RecordKind
@@ -98,14 +97,12 @@ class ChangePolicy:
         except NotFound:
             raise not_found() from None
         if move is None:
-            return PolicyChanged(
-                policy=shown(command.policy, found.stored), proposed=found.stored.proposal is not None
-            )
+            return PolicyChanged(policy=command.policy, proposed=found.stored.proposal is not None)
         after = move.after.model_copy(
             update={"requests": with_request(found.stored.requests, command.actor.request_id)}
         )
         await self._store(command, found, replace(move, after=after))
-        return PolicyChanged(policy=shown(command.policy, after), proposed=move.proposed)
+        return PolicyChanged(policy=command.policy, proposed=move.proposed)
 
     async def _move(self, command: DraftPolicy | PublishPolicy, stored: StoredPolicy) -> _Move | None:
         """Return what the command changes; None when that is nothing."""

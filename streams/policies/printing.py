@@ -45,7 +45,8 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 def _number(dumper: yaml.SafeDumper, number: Decimal) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:float", f"{number:f}")
+    text = f"{number:f}"
+    return dumper.represent_scalar(f"tag:yaml.org,2002:{'float' if '.' in text else 'int'}", text)
 
 
 _Dumper.add_representer(str, _text)

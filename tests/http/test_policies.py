@@ -86,10 +86,10 @@ async def test_every_tenant_has_the_first_policy_and_nothing_is_stored_of_it(fro
     for missing in (DRAFT, f"{PATH}/revisions/2", "/v1/policies/wallets"):
         assert (await front.ask("GET", missing)).code == "NOT_FOUND"
     assert (await in_force(front)).revision == 1
-    kept = await front.stores.records.page(
+    stored = await front.stores.records.page(
         ACME, RecordKind.POLICY_REVISION, ("policy", "transactions"), limit=9
     )
-    assert list(kept) == []
+    assert list(stored) == []
 
 
 async def test_a_published_draft_is_in_force_and_stays_as_uploaded(front: Front, lead: SignedIn) -> None:

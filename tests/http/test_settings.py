@@ -34,6 +34,7 @@ async def test_what_was_never_set_has_its_default(front: Front) -> None:
     assert response.json == {
         "four_eyes": "CRITICAL",
         "require_evidence_view": False,
+        "policy_four_eyes": False,
         "verification_policy": {
             "revision": 1,
             "required_checks": [*USUAL_CHECKS],

@@ -84,9 +84,9 @@ def test_an_error_is_told_alone_with_its_rule_and_place(fault: PolicyFault) -> N
     before, after = ONE_OF_EACH[fault].split("¶")
     place = before.count("\n") + 1, len(before) - before.rfind("\n")
 
-    told = problems(before + after, frozenset({"known"}))
+    reported = problems(before + after, frozenset({"known"}))
 
-    assert [(one.rule, (one.line, one.column)) for one in told] == [(fault, place)]
+    assert [(one.rule, (one.line, one.column)) for one in reported] == [(fault, place)]
 
 
 def test_every_rule_of_the_closed_list_has_an_example() -> None:
@@ -98,20 +98,20 @@ def test_forty_errors_are_forty() -> None:
         rule(f"{{field: amount{n}, op: NOT_NULL}}").replace("id: a", f"id: r{n}") for n in range(40)
     )
 
-    told = problems(policy(rules))
+    reported = problems(policy(rules))
 
-    assert [(one.rule, one.pointer, one.line) for one in told] == [
+    assert [(one.rule, one.pointer, one.line) for one in reported] == [
         ("FIELD_UNKNOWN", f"/rules/{n}/when/field", 4 + n) for n in range(40)
     ]
-    assert all("`amount`" in one.message for one in told)
+    assert all("`amount`" in one.message for one in reported)
 
 
 def test_more_than_a_hundred_errors_are_the_first_hundred() -> None:
     more = "\n".join(f"key_{n}: 1" for n in range(150))
 
-    told = problems(policy(more=more))
+    reported = problems(policy(more=more))
 
-    assert [one.line for one in told] == list(range(5, 105))
+    assert [one.line for one in reported] == list(range(5, 105))
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ READABLE = {
     **{name: spec for name, spec in FIELDS.items() if not name.startswith("checks.") or name == CHECKED},
     **{f"metadata.{key}": FieldSpec(FieldType(kind)) for key, kind in METADATA.items()},
 }
+MULTIPLES = st.decimals("0.1", "50", places=2) | st.integers(1, 50).map(Decimal)
 MONEY = st.decimals(0, 10**9, places=2)
 TEXT = st.text("aZ0 é漢😀:#'\"\\-~&*!%@,[", min_size=1, max_size=8) | st.sampled_from(
     ["NO", "1e3", "0x1f", "null"]
@@ -97,7 +98,7 @@ def leaves(draw: Callable[..., Any], features: tuple[Feature, ...]) -> Leaf:
     elif op is Operator.BETWEEN:
         value = tuple(sorted(draw(st.lists(literals(spec), min_size=2, max_size=2))))
     elif op in {Operator.GT, Operator.LTE} and same and draw(st.booleans()):
-        value = FeatureMultiple(draw(st.sampled_from(same)), draw(st.decimals("0.1", "50", places=2)))
+        value = FeatureMultiple(draw(st.sampled_from(same)), draw(MULTIPLES))
     elif op not in {Operator.IS_NULL, Operator.NOT_NULL}:
         value = draw(literals(spec))
     return Leaf(name, is_feature, op, value)
@@ -265,5 +266,5 @@ def test_every_planted_fault_is_told_at_its_place(planted: list[PolicyFault]) ->
     with pytest.raises(Refused) as refused:
         load("\n".join(lines).encode())
 
-    told = {(error.rule, error.line, error.column) for error in refused.value.refusal.errors}
-    assert expected == told
+    reported = {(error.rule, error.line, error.column) for error in refused.value.refusal.errors}
+    assert expected == reported

@@ -141,7 +141,8 @@ class PolicyRoutes:
         command = DraftPolicy(
             tenant_id=call.tenant_id, policy=name, actor=actor, requested_at=self.ports.clock(), text=text
         )
-        return json_answer(_whole((await self._request(command)).policy))
+        await self._request(command)
+        return json_answer(_whole(await self._policy(call, name)))
 
     async def validate(self, call: Call) -> web.Response:
         """Load a text and store nothing."""
@@ -165,7 +166,7 @@ class PolicyRoutes:
         )
         changed = await self._request(command)
         status = HTTPStatus.ACCEPTED if changed.proposed else HTTPStatus.OK
-        return json_answer(_whole(changed.policy), status)
+        return json_answer(_whole(await self._policy(call, name)), status)
 
     async def list_revisions(self, call: Call) -> web.Response:
         """Answer a page of revisions, newest first; before the first publication that of every tenant."""
