@@ -101,6 +101,8 @@ class FieldProblem(Frozen):
     """JSON pointer into the body (RFC 6901)."""
     parameter: str | None = None
     header: str | None = None
+    rule: str | None = None
+    """Of ADDRESS_INVALID: the rule the address fails (G123)."""
 
 
 class Refusal(Frozen):

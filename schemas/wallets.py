@@ -139,12 +139,27 @@ class WalletAssessment(WalletRisk):
     assessment_id: AssessmentId
     livemode: bool
     subject_id: SubjectId | None = None
-    address: str | None
+    address: str | None = None
     """As it was asked for; null once the subject was erased, and so is `normalized`."""
-    normalized: str | None
+    normalized: str | None = None
     chain: Chain
     possible_chains: tuple[Chain, ...]
     format: WalletFormat
     coverage: Coverage
     list_versions: dict[str, str]
     assessed_at: Timestamp
+
+
+class WrittenAddress(Frozen):
+    """The part of an assessment that is sealed under its subject's key."""
+
+    address: str | None
+    normalized: str | None
+
+
+class StoredAssessment(Frozen):
+    """An assessment as it is stored."""
+
+    assessment: WalletAssessment
+    sealed: str | None = None
+    """`WrittenAddress` under the subject's key; None without a subject."""

@@ -47,6 +47,9 @@ from streams.sign_in.session_cookies import RecogniseReviewer
 from streams.tenants.api_keys import TenantKeys
 from streams.tenants.handler import Authenticate
 from streams.tenants.key_usage import NoteKeyUse
+from streams.wallets.handler import AssessWallets
+from streams.wallets.nodes import NodeNames
+from streams.wallets.sandbox import SandboxWalletLists
 
 log = structlog.get_logger("veristream")
 
@@ -217,6 +220,13 @@ def _front_ports(
         commit=people.commit,
         people=people,
         keys=TenantKeys(stores.records, people.commit, pepper, now, new_id),
+        wallets=AssessWallets(
+            stores,
+            people.commit,
+            SandboxWalletLists(),
+            NodeNames(deployment.root_key.derive(Purpose.WALLET_LEDGER)),
+            now,
+        ),
         hand=writer.write,
         probes=probes,
         clock=now,

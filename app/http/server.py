@@ -39,6 +39,7 @@ from app.http.routes.subject_export import SubjectExportRoutes, subject_export_e
 from app.http.routes.tenants import TenantRoutes, tenant_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
 from app.http.routes.verify_page import verify_page_endpoints
+from app.http.routes.wallets.routes import WalletRoutes, wallet_endpoints
 from app.http.routes.webhooks.deliveries import webhook_endpoints
 from app.http.tenant_limits import TenantLimits
 from schemas.problems import ProblemCode, Refused
@@ -92,6 +93,7 @@ def endpoints_of(
     health = HealthRoutes(ports.probes, ports.registry, settings.probe_timeout_s, settings.start_id)
     endpoints = (
         *verification_endpoints(VerificationRoutes(ports, bodies, cursors, presenter)),
+        *wallet_endpoints(WalletRoutes(ports, bodies, cursors, settings.base_url)),
         *explanation_endpoints(ExplanationRoutes(ports)),
         *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),
         *flow_endpoints(FlowRoutes(ports, bodies, cursors)),

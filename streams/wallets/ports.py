@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Protocol
+from typing import NewType, Protocol
 
 from schemas.ids import TenantId
 from schemas.wallets import Listing
@@ -31,23 +31,8 @@ class WalletLists(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Node:
-    """A wallet, by the normal form of its address, or a subject, by its id."""
-
-    kind: str
-    """`wallet` or `subject`."""
-    id: str
-
-    @classmethod
-    def wallet(cls, normalized: str) -> "Node":
-        """Return the node of a wallet."""
-        return cls("wallet", normalized)
-
-    @classmethod
-    def subject(cls, subject_id: str) -> "Node":
-        """Return the node of a subject."""
-        return cls("subject", subject_id)
+Node = NewType("Node", str)
+"""A keyed hash of a wallet or of a subject (`nodes`): the ledger holds neither in the clear (G130)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,9 @@ from streams.tenants.settings import read_settings
 from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
+from streams.wallets.handler import AssessWallets
+from streams.wallets.nodes import NodeNames
+from streams.wallets.sandbox import SandboxWalletLists
 from tests.builders import ACME, GLOBEX
 from tests.children import shared_forker
 from tests.http.audited import unpromised
@@ -493,6 +496,7 @@ def _ports(
         commit=people.commit,
         people=people,
         keys=TenantKeys(stores.records, people.commit, PEPPER, people.clock, people.new_id),
+        wallets=AssessWallets(stores, people.commit, SandboxWalletLists(), NodeNames(PEPPER), people.clock),
         hand=written.write,
         probes=probes,
         clock=now,

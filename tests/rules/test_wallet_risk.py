@@ -45,12 +45,12 @@ class ListOfTransfers(Ledger):
 
 def node(name: str) -> Node:
     """Return the node of a short name."""
-    return Node.wallet(name[2:]) if name.startswith("w:") else Node.subject(name[2:])
+    return Node(name)
 
 
 def listed(of: Node) -> tuple[Listing, ...]:
     """Return where a wallet of the tests stands."""
-    return LISTS.of(of.id) if of.kind == "wallet" else ()
+    return LISTS.of(of[2:]) if of.startswith("w:") else ()
 
 
 async def risk_of(ledger: Ledger, wallet: str = "w:asked", lists: ListedWallets = LISTS) -> WalletRisk:
