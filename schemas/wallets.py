@@ -8,21 +8,11 @@ from pydantic import StringConstraints
 from schemas.base import Frozen, Timestamp
 from schemas.enums import DecisionOutcome, RiskLevel
 from schemas.ids import AssessmentId, SubjectId
-from schemas.transactions import Direction
+from schemas.transactions import Chain, Direction
 from schemas.verifications import Reason, SubjectName
 
 ADDRESS_MAX_CHARS: Final = 1_000
 """Longest text that is looked at; an address of any chain is shorter, and says LENGTH."""
-
-
-class Chain(StrEnum):
-    """The kind of chain of a wallet."""
-
-    BTC = "BTC"
-    EVM = "EVM"
-    TRON = "TRON"
-    SOL = "SOL"
-    OTHER = "OTHER"
 
 
 class WalletFormat(StrEnum):

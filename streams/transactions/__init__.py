@@ -1,1 +1,1 @@
-"""Transactions: the decision while the payment waits, and the features it looks at (G39, G113)."""
+"""Transactions: a payment is decided while it waits, by the tenant's policy and the subject's history."""

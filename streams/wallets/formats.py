@@ -6,7 +6,8 @@ from typing import Final
 
 from Crypto.Hash import keccak
 
-from schemas.wallets import AddressRule, Chain, WalletAddress, WalletFormat
+from schemas.transactions import Chain
+from schemas.wallets import AddressRule, WalletAddress, WalletFormat
 from streams.wallets import base58, bech32
 from streams.wallets.errors import AddressInvalid
 

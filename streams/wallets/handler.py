@@ -9,9 +9,9 @@ from schemas.base import to_milliseconds
 from schemas.events import DecisionEvent, EventData, EventType
 from schemas.ids import AssessmentId, EventId, SubjectId, TenantId, derive_id
 from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
+from schemas.transactions import Chain
 from schemas.verifications import codes_of
 from schemas.wallets import (
-    Chain,
     StoredAssessment,
     WalletAddress,
     WalletAssessment,

@@ -9,8 +9,9 @@ from typing import Final
 from schemas.enums import DecisionOutcome, RiskLevel
 from schemas.reason_catalogue import CATALOGUE
 from schemas.reasons import ReasonCode
+from schemas.transactions import Chain
 from schemas.verifications import Reason
-from schemas.wallets import Chain, Coverage, Exposure, ExposureType, Listing, WalletFormat, WalletRisk
+from schemas.wallets import Coverage, Exposure, ExposureType, Listing, WalletFormat, WalletRisk
 from streams.wallets.ledger import MAX_EDGES, Path, Taint
 from streams.wallets.ports import ListedWallets
 

@@ -7,7 +7,8 @@ from typing import Final
 from typing_extensions import override
 
 from schemas.ids import TenantId
-from schemas.wallets import Chain, Listing
+from schemas.transactions import Chain
+from schemas.wallets import Listing
 from streams.wallets import base58, bech32
 from streams.wallets.formats import read
 from streams.wallets.ports import ListedWallets, WalletLists

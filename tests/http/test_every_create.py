@@ -12,10 +12,11 @@ from app.http.bodies import BodyBudget
 from app.http.endpoints import IDEMPOTENCY, Credential, Endpoint
 from app.http.idempotent_create import REPLAYED
 from app.http.server import endpoints_of
+from schemas.base import rfc3339
 from schemas.people import Role
 from tests.http.furnished import HOOKS, Furnished, open_furnished
 from tests.http.reviewers import EMAIL, PASSWORD, SESSIONS, TOTP, Browser, Office
-from tests.http.support import TEST, Front, Response, build_body
+from tests.http.support import TEST, Front, Response, build_body, now
 from tests.http.test_catalog import ENTRY
 from tests.http.test_permissions import TOKEN
 from tests.http.test_webhooks import REQUESTED
@@ -29,6 +30,9 @@ SHOWN_ONCE: Final = frozenset(
 
 APPEAL: Final = "/v1/control/verifications/{verification_id}/appeal"
 WALLET: Final = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+PAID_AT: Final = rfc3339(now())
+"""When the transaction of these tests occurred; the same in each request."""
+
 INVITED: Final = {"email": "bo@acme.example", "name": "Bo"}
 
 
@@ -74,6 +78,13 @@ class Stage:
         flow = self.furnished.ids["flow_id"]
         return {
             "/v1/verifications": build_body("sim:approved@created"),
+            "/v1/transactions": {
+                "subject_id": "sim:approved@created",
+                "type": "PAYMENT",
+                "direction": "OUTBOUND",
+                "amount": {"value": "5", "currency": "EUR"},
+                "occurred_at": PAID_AT,
+            },
             "/v1/verification-sessions": {"flow_id": flow, "subject_id": "sim:approved@created"},
             "/v1/wallet-assessments": {"address": WALLET},
             "/v1/wallet-assessments/batch": {"assessments": [{"address": WALLET}]},

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from schemas.ids import SubjectId
-from schemas.wallets import Chain
+from schemas.transactions import Chain
 from streams.ports.records import Change
 from streams.wallets.nodes import NodeNames
 from streams.wallets.sandbox import SANDBOX, VERSION, listed_addresses

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.wallets import AddressRule, Chain, WalletFormat
+from schemas.transactions import Chain
+from schemas.wallets import AddressRule, WalletFormat
 from streams.wallets import base58, bech32
 from streams.wallets.bech32 import Encoding
 from streams.wallets.errors import AddressInvalid

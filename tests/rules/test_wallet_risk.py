@@ -14,8 +14,9 @@ from typing_extensions import override
 from schemas.enums import DecisionOutcome, RiskLevel
 from schemas.ids import TenantId
 from schemas.reasons import ReasonCode
+from schemas.transactions import Chain
 from schemas.verifications import codes_of
-from schemas.wallets import Chain, ExposureType, Listing, WalletFormat, WalletRisk
+from schemas.wallets import ExposureType, Listing, WalletFormat, WalletRisk
 from streams.wallets import rules
 from streams.wallets.formats import read
 from streams.wallets.ledger import MAX_EDGES, Taint, trace

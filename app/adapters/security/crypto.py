@@ -66,6 +66,8 @@ class Purpose(StrEnum):
     """Keyed hashes of subject ids under which records are listed."""
     WALLET_LEDGER = "wallet-ledger"
     """Keyed hashes of the wallets and subjects between which money moved."""
+    TRANSACTION_HASHES = "transaction-hashes"
+    """Keyed hashes of subjects, accounts, devices and wallets in topics and velocity rows."""
     KEY_CHECK = "key-check"
     """Stored beside the data in the clear, so that a wrong root key is refused at start."""
     SENDER = "sender"
