@@ -72,7 +72,7 @@ class Furnished:
     def named(self) -> list[str]:
         """Every id and name of what ACME has, none of which another tenant may see."""
         members = [self.owner.member.reviewer_id, self.colleague.member.reviewer_id]
-        common = {"code", "revision"}
+        common = {"code", "revision", "name"}
         own = [value for name, value in self.ids.items() if name not in common]
         return [*own, *members, self.colleague.session.session_id, self.page.session_id, NAME, "canary", ACME]
 
@@ -144,7 +144,7 @@ async def open_furnished(**settings: Any) -> AsyncIterator[Furnished]:
             ).json["transaction_id"]
             for number in range(2)
         ]  # fmt: skip
-        ids["transaction_id"] = paid[0]
+        ids |= {"transaction_id": paid[0], "name": "transactions"}
         wallet = {"address": WALLET, "subject_id": ids["subject_id"]}
         assessed = [await front.ask("POST", "/v1/wallet-assessments", TEST, json=wallet) for _ in range(2)]
         ids["assessment_id"] = assessed[0].json["assessment_id"]
