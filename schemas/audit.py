@@ -28,6 +28,7 @@ class AuditAction(StrEnum):
     SESSION_CANCELLED = "session.cancelled"
     VERIFICATION_EVALUATED = "verification.evaluated"
     VERIFICATION_REDACTED = "verification.redacted"
+    WALLET_ASSESSED = "wallet.assessed"
     CASE_OPENED = "case.opened"
     CASE_ASSIGNED = "case.assigned"
     CASE_RELEASED = "case.released"

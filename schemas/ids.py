@@ -22,6 +22,7 @@ ReviewerSessionId = NewType("ReviewerSessionId", str)
 FlowId = NewType("FlowId", str)
 EndpointId = NewType("EndpointId", str)
 DeliveryId = NewType("DeliveryId", str)
+AssessmentId = NewType("AssessmentId", str)
 TransactionId = NewType("TransactionId", str)
 
 PLATFORM: Final = TenantId("platform")

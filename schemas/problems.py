@@ -104,7 +104,8 @@ class FieldProblem(Frozen):
     parameter: str | None = None
     header: str | None = None
     rule: str | None = None
-    """Which rule of the text's language is broken, where the code has several (G111)."""
+    """Which rule of the text's language is broken, or the rule an address fails, where the code has several
+    (G111, G123)."""
     line: int | None = None
     """Counted from 1, for a body of lines (G111)."""
     column: int | None = None

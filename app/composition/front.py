@@ -49,6 +49,9 @@ from streams.tenants.api_keys import TenantKeys
 from streams.tenants.handler import Authenticate
 from streams.tenants.key_usage import NoteKeyUse
 from streams.transactions.keyed_hashes import KeyedHashes
+from streams.wallets.handler import AssessWallets
+from streams.wallets.nodes import NodeNames
+from streams.wallets.sandbox import SandboxWalletLists
 
 log = structlog.get_logger("veristream")
 
@@ -227,6 +230,13 @@ def _front_ports(
         commit=people.commit,
         people=people,
         keys=TenantKeys(stores.records, people.commit, pepper, now, new_id),
+        wallets=AssessWallets(
+            stores,
+            people.commit,
+            SandboxWalletLists(),
+            NodeNames(deployment.root_key.derive(Purpose.WALLET_LEDGER)),
+            now,
+        ),
         hand=writer.write,
         probes=probes,
         clock=now,

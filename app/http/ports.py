@@ -22,6 +22,7 @@ from streams.audit.commit import Commit
 from streams.ports.stores import Stores
 from streams.reviewers.context import People
 from streams.tenants.api_keys import TenantKeys
+from streams.wallets.handler import AssessWallets
 from streams.webhooks.deliveries import Hand
 from streams.webhooks.urls import USUAL_PORTS
 
@@ -75,6 +76,8 @@ class FrontPorts:
     """What sign-in, second factors, passwords and members work with."""
     keys: TenantKeys
     """The use cases about tenants' keys."""
+    wallets: AssessWallets
+    """The use case of wallet assessments."""
     hand: Hand
     """Writes a record to the log that nobody answers."""
     probes: Mapping[str, Probe]

@@ -134,7 +134,25 @@ def render(
 ) -> web.Response:
     """Write a refusal as a problem for an address and a request id."""
     status: HTTPStatus = STATUS_OF[refusal.code]
-    problem = Problem(
+    problem = problem_of(refusal, base_url, instance, request_id, verification_id)
+    response = web.Response(status=status, body=problem.to_bytes(), content_type=MEDIA_TYPE)
+    if refusal.code in _RETRY_AFTER_S:
+        response.headers["Retry-After"] = str(_RETRY_AFTER_S[refusal.code])
+    if status == HTTPStatus.UNAUTHORIZED:
+        response.headers["WWW-Authenticate"] = 'Bearer realm="veristream"'
+    return response
+
+
+def problem_of(
+    refusal: Refusal,
+    base_url: str,
+    instance: str,
+    request_id: str,
+    verification_id: VerificationId | None = None,
+) -> Problem:
+    """Return a refusal as the problem that says it."""
+    status: HTTPStatus = STATUS_OF[refusal.code]
+    return Problem(
         type=problem_type(base_url, refusal.code),
         title=TEXT_OF[refusal.code][0],
         status=status,
@@ -145,9 +163,3 @@ def render(
         errors=_places(refusal, status),
         verification_id=verification_id,
     )
-    response = web.Response(status=status, body=problem.to_bytes(), content_type=MEDIA_TYPE)
-    if refusal.code in _RETRY_AFTER_S:
-        response.headers["Retry-After"] = str(_RETRY_AFTER_S[refusal.code])
-    if status == HTTPStatus.UNAUTHORIZED:
-        response.headers["WWW-Authenticate"] = 'Bearer realm="veristream"'
-    return response

@@ -2,7 +2,9 @@
 
 P. Flajolet, E. Fusy, O. Gandouet, F. Meunier, "HyperLogLog: the analysis of a near-optimal cardinality
 estimation algorithm", AofA 2007; with hashes of 64 bits the correction for large ranges is not needed
-(S. Heule, M. Nunkesser, A. Hall, "HyperLogLog in Practice", EDBT 2013). A set is bytes: a tag, then items.
+(S. Heule, M. Nunkesser, A. Hall, "HyperLogLog in Practice", EDBT 2013).
+
+A set is bytes: a tag, then the hashes or the registers.
 """
 
 import math
@@ -45,16 +47,18 @@ def union(sets: Iterable[bytes]) -> bytes:
     return _SKETCH + bytes(registers)
 
 
-def count(distinct: Iterable[bytes]) -> int:
-    """Return the size of the union; an estimate when one of the sets is a sketch, else exact."""
-    sets = list(distinct)
-    hashes = {hashed for one in sets if not is_sketch(one) for hashed in _split(one)}
-    if not any(map(is_sketch, sets)):
-        return len(hashes)
-    registers = bytearray(REGISTERS)
-    for one in sets:
+def count(distinct: Iterable[bytes], more: Iterable[bytes]) -> int:
+    """Return the size of the union with more hashes; an estimate when one of the sets is a sketch."""
+    hashes = set(more)
+    sketches = []
+    for one in distinct:
         if is_sketch(one):
-            registers = bytearray(map(max, registers, one[1:]))
+            sketches.append(one[1:])
+        else:
+            hashes.update(_split(one))
+    if not sketches:
+        return len(hashes)
+    registers = bytearray(map(max, *sketches, bytes(REGISTERS)))
     for hashed in hashes:
         _note(registers, hashed)
     return _estimate(registers)
@@ -65,8 +69,8 @@ def single(hashed: bytes | None) -> bytes:
     return EMPTY if hashed is None else _HASHES + hashed
 
 
-def _split(distinct: bytes) -> Iterable[bytes]:
-    return (distinct[at : at + HASH_BYTES] for at in range(1, len(distinct), HASH_BYTES))
+def _split(distinct: bytes) -> list[bytes]:
+    return [distinct[at : at + HASH_BYTES] for at in range(1, len(distinct), HASH_BYTES)]
 
 
 def _note(registers: bytearray, hashed: bytes) -> None:

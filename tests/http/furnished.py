@@ -20,6 +20,7 @@ NAME: Final = "Canary"
 
 
 HOOKS: Final = "/v1/webhooks/endpoints"
+WALLET: Final = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 
 
 @dataclass
@@ -144,4 +145,7 @@ async def open_furnished(**settings: Any) -> AsyncIterator[Furnished]:
             for number in range(2)
         ]  # fmt: skip
         ids |= {"transaction_id": paid[0], "name": "transactions"}
+        wallet = {"address": WALLET, "subject_id": ids["subject_id"]}
+        assessed = [await front.ask("POST", "/v1/wallet-assessments", TEST, json=wallet) for _ in range(2)]
+        ids["assessment_id"] = assessed[0].json["assessment_id"]
         yield Furnished(front, owner, colleague, await front.sign_in(tenant_id=GLOBEX), page, ids)

@@ -90,6 +90,9 @@ from streams.transactions.published import StoredPolicies
 from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
+from streams.wallets.handler import AssessWallets
+from streams.wallets.nodes import NodeNames
+from streams.wallets.sandbox import SandboxWalletLists
 from tests.builders import ACME, GLOBEX
 from tests.children import shared_forker
 from tests.http.audited import unpromised
@@ -527,6 +530,7 @@ def _ports(
         commit=people.commit,
         people=people,
         keys=TenantKeys(stores.records, people.commit, PEPPER, people.clock, people.new_id),
+        wallets=AssessWallets(stores, people.commit, SandboxWalletLists(), NodeNames(PEPPER), people.clock),
         hand=written.write,
         probes=probes,
         clock=now,

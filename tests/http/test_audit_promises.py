@@ -77,7 +77,15 @@ async def use_every_operation(office: Office) -> None:
     await use_members(front, owner)
     await use_keys_and_settings(owner)
     await use_webhooks(front)
+    await use_wallets(front)
     await use_erasures(front, owner)
+
+
+async def use_wallets(front: Front) -> None:
+    """One wallet, and one in a batch."""
+    wallet = {"address": "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"}
+    await done(front, "POST", "/v1/wallet-assessments", json=wallet)
+    await done(front, "POST", "/v1/wallet-assessments/batch", json={"assessments": [wallet]})
 
 
 async def use_erasures(front: Front, owner: SignedIn) -> None:

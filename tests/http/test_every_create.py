@@ -29,6 +29,7 @@ SHOWN_ONCE: Final = frozenset(
 """Secrets and the end of one, which a replay does not show again (G82)."""
 
 APPEAL: Final = "/v1/control/verifications/{verification_id}/appeal"
+WALLET: Final = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 PAID_AT: Final = rfc3339(now())
 """When the transaction of these tests occurred; the same in each request."""
 
@@ -85,6 +86,8 @@ class Stage:
                 "occurred_at": PAID_AT,
             },
             "/v1/verification-sessions": {"flow_id": flow, "subject_id": "sim:approved@created"},
+            "/v1/wallet-assessments": {"address": WALLET},
+            "/v1/wallet-assessments/batch": {"assessments": [{"address": WALLET}]},
             "/v1/verification-flows": {"name": "x", "flow_type": "BIOMETRIC", "documents": []},
             "/v1/control/api-keys": {"name": "x", "livemode": False, "expires_at": "never"},
             "/v1/control/members": INVITED | {"role": "REVIEWER"},

@@ -33,6 +33,7 @@ IDS: Final = {
             "review_case_id": "rc",
             "evidence_id": "evd",
             "decision_id": "dec",
+            "assessment_id": "wa",
             "reviewer_id": "usr",
             "key_id": "key",
             "endpoint_id": "whe",
@@ -52,6 +53,10 @@ GET    /v1/transactions/{transaction_id}                        key:transactions
 GET    /v1/control/subjects/{subject_id}                        person:TRANSACTIONS_READ                                     404
 POST   /v1/control/subjects/{subject_id}/reinstate              person:CASES_CONCLUDE                                        422
 GET    /v1/verifications/{verification_id}                      key:verifications:read person:VERIFICATIONS_READ             404
+POST   /v1/wallet-assessments                                   key:wallets:write                                            422
+POST   /v1/wallet-assessments/batch                             key:wallets:write                                            422
+GET    /v1/wallet-assessments                                   key:wallets:read person:WALLETS_READ                         200
+GET    /v1/wallet-assessments/{assessment_id}                   key:wallets:read person:WALLETS_READ                         404
 GET    /v1/verifications/{verification_id}/explanation          person:CASES_READ                                            404
 GET    /v1/verifications/{verification_id}/evidence/{evidence_id}  person:EVIDENCE_READ                                      404
 GET    /v1/subjects/{subject_id}/export                         person:PRIVACY_MANAGE                                        404

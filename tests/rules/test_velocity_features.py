@@ -3,13 +3,14 @@
 from decimal import Decimal
 from typing import Final
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.policies import WINDOW_MS, DistinctField, FeatureFilter
 from schemas.transactions import Direction, OutcomeClass, TransactionType
 from tests.rules.velocity_judge import Payment
-from tests.rules.velocity_streams import START_MS, every_feature, findings
+from tests.rules.velocity_streams import START_MS, every_feature, findings, stream_findings
 
 EDGES_MS: Final = sorted({0, 1, *WINDOW_MS.values()})
 OFFSETS: Final = st.one_of(
@@ -50,3 +51,11 @@ def test_every_feature_is_what_brute_force_says(
     payments: list[Payment], repeats: int, now: Payment, where: FeatureFilter
 ) -> None:
     assert findings(every_feature(where), payments * repeats, now) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_features_of_a_busy_key_are_exact_or_bounded(seed: int) -> None:
+    judged, exact, wrong = stream_findings(seed, count=1_000, samples=4)
+
+    assert wrong == []
+    assert judged // 2 < exact < judged  # both kinds are judged

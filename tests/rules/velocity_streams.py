@@ -1,6 +1,7 @@
 """Streams of payments for one key, their rows, and how a value is compared with the judge's."""
 
 import hashlib
+import random
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
@@ -22,6 +23,15 @@ from tests.rules.velocity_judge import Payment, expected, window, with_edge_pane
 
 MAX_EXACT: Final = 64
 START_MS: Final = 1_790_000_000_000
+GAPS_MS: Final = (0, 1, 900, 1_000, 20_000, 60_000, 60_000, 400_000, 1_800_000, 20_000_000)
+LATENESS_MS: Final = (0, 0, 0, 0, 1, 1_000, 60_000, 3_600_000, 21_600_000)
+FILTERS: Final = (
+    FeatureFilter(),
+    FeatureFilter(),
+    FeatureFilter(direction=Direction.OUTBOUND),
+    FeatureFilter(type=TransactionType.CARD, outcome=OutcomeClass.GO),
+    FeatureFilter(currency="NGN", outcome=OutcomeClass.STOP),
+)
 AMOUNTS: Final = (AmountField.AMOUNT, AmountField.BASE_AMOUNT)
 FIELDS_OF: Final[dict[Metric, Sequence[AmountField | DistinctField | None]]] = {
     Metric.COUNT: (None,),
@@ -111,3 +121,55 @@ def findings(features: Sequence[Feature], payments: Sequence[Payment], now: Paym
     computed = values(features, row_of(payments), event_of(now))
     judged = (wrong(feature, computed[feature.name], payments, now) for feature in features)
     return [one for one in judged if one is not None]
+
+
+def busy_stream(seed: int, count: int) -> list[Payment]:
+    """Return payments in the order of arrival: bursts, pauses, equal times, and some up to a day late."""
+    rng = random.Random(seed)
+    clock = START_MS
+    gaps = GAPS_MS[: 5 + seed % 5]
+    payments = []
+    for _ in range(count):
+        clock += rng.choice(gaps) * rng.randint(1, 3)
+        late_ms = rng.choice(LATENESS_MS) * rng.randint(0, 4)
+        payments.append(random_payment(rng, clock - late_ms))
+    return payments
+
+
+def random_payment(rng: random.Random, t_ms: int) -> Payment:
+    """Return a payment at the time, of one of few kinds, with some of its fields missing."""
+    base = rng.random() < 0.8
+    return Payment(
+        t_ms=t_ms,
+        type=rng.choice(["CARD", "TRANSFER"]),
+        direction=rng.choice(["INBOUND", "OUTBOUND"]),
+        outcome=rng.choice(["GO", "GO", "GO", "WAIT", "STOP"]),
+        amount=Decimal(rng.randint(0, 10**6)).scaleb(-rng.choice([0, 2, 2, 8])),
+        currency=rng.choice(["EUR", "NGN"]),
+        base_amount=Decimal(rng.randint(0, 10**6)).scaleb(-2) if base else None,
+        base_currency=rng.choice(["USD", "USD", "EUR"]) if base else None,
+        fields={name: str(rng.randint(0, 30)) for name in DistinctField if rng.random() < 0.8},
+    )
+
+
+def stream_findings(seed: int, count: int, samples: int) -> tuple[int, int, list[str]]:
+    """Return how many values of a stream were judged, how many were exact, and what is wrong with any.
+
+    The features are judged at `samples` places of the stream, for what arrives there, before it is added.
+    """
+    rng = random.Random(seed)
+    payments = busy_stream(seed, count)
+    features = every_feature(rng.choice(FILTERS))
+    places = set(rng.sample(range(count // 2, count), samples))
+    judged, exact, found = 0, 0, []
+    row = VelocityRow()
+    for number, payment in enumerate(payments):
+        if number in places:
+            computed = values(features, row, event_of(payment))
+            earlier = payments[:number]
+            judged += len(features)
+            exact += sum(value.exact for value in computed.values())
+            found += [wrong(feature, computed[feature.name], earlier, payment) for feature in features]
+        add(row, f"txn_{number}", event_of(payment))
+        row = decode(encode(row))
+    return judged, exact, [one for one in found if one is not None]

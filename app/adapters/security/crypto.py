@@ -64,6 +64,8 @@ class Purpose(StrEnum):
     """Network addresses in audit rows."""
     SUBJECT_INDEXES = "at-rest/subject-indexes"
     """Keyed hashes of subject ids under which records are listed."""
+    WALLET_LEDGER = "wallet-ledger"
+    """Keyed hashes of the wallets and subjects between which money moved."""
     TRANSACTION_HASHES = "transaction-hashes"
     """Keyed hashes of subjects, accounts, devices and wallets in topics and velocity rows."""
     KEY_CHECK = "key-check"

@@ -1,0 +1,1 @@
+"""The routes of wallet assessments and the bodies of their requests."""

@@ -1,0 +1,57 @@
+"""The list of invented wallets that test keys are screened against, one of each chain (G132)."""
+
+import hashlib
+from types import MappingProxyType
+from typing import Final
+
+from typing_extensions import override
+
+from schemas.ids import TenantId
+from schemas.transactions import Chain
+from schemas.wallets import Listing
+from streams.wallets import base58, bech32
+from streams.wallets.formats import read
+from streams.wallets.ports import ListedWallets, WalletLists
+
+SANDBOX: Final = "sandbox"
+VERSION: Final = "1"
+_CATEGORY: Final = "sanctions"
+
+
+def listed_addresses() -> dict[Chain, str]:
+    """Return the listed address of each chain; valid, and nobody's: its key is a hash of its name."""
+    hashed = {chain: hashlib.sha256(f"veristream sandbox {chain}".encode()).digest() for chain in Chain}
+    return {
+        Chain.BTC: bech32.encode_segwit("bc", 0, hashed[Chain.BTC][:20]),
+        Chain.EVM: read(f"0x{hashed[Chain.EVM][:20].hex()}").normalized,
+        Chain.TRON: base58.encode_check(b"\x41" + hashed[Chain.TRON][:20]),
+        Chain.SOL: base58.encode(hashed[Chain.SOL]),
+        Chain.OTHER: "sandbox-listed-wallet",
+    }
+
+
+def _listed() -> ListedWallets:
+    listings = {
+        address: (
+            Listing(
+                list=SANDBOX,
+                category=_CATEGORY,
+                entity_id=f"sandbox-wallet-{chain.lower()}",
+                entity_name=f"Invented owner of a {chain} wallet",
+                sanctions=True,
+            ),
+        )
+        for chain, address in listed_addresses().items()
+    }
+    return ListedWallets(MappingProxyType({SANDBOX: VERSION}), MappingProxyType(listings))
+
+
+class SandboxWalletLists(WalletLists):
+    """The sandbox's list for test keys; live keys have no list."""
+
+    def __init__(self) -> None:
+        self._test = _listed()
+
+    @override
+    async def current(self, tenant_id: TenantId, *, livemode: bool) -> ListedWallets:
+        return ListedWallets() if livemode else self._test
