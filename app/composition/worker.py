@@ -41,6 +41,7 @@ from streams.runtime.replays import Replays
 from streams.runtime.supervisor import Figure, Worker, running_worker
 from streams.sessions.removal import SessionRemoval
 from streams.sessions.scheduler import SessionScheduler, scheduling_sessions
+from streams.verification.removal import PictureRemoval
 from streams.webhooks.removal import DeliveryRemoval
 
 STREAMS: Final = tuple(AGENTS)
@@ -112,6 +113,7 @@ async def open_worker(
             removals: dict[str, Removal] = {
                 "deliveries": DeliveryRemoval(deployment.stores, now),
                 "sessions": SessionRemoval(deployment.stores, now),
+                "pictures": PictureRemoval(deployment.stores, now),
                 "records": RecordExpiry(deployment.stores, now),
             }
             await stack.enter_async_context(removing_records(removals, is_responsible))

@@ -9,7 +9,7 @@ from schemas.ids import PLATFORM, TenantId
 from schemas.people import OneTimeToken, ReviewerSession
 from streams.ports.records import BY_AGE, Position, Record, RecordKind
 from streams.ports.stores import Stores
-from streams.runtime.record_removal import RemovalPace, pages
+from streams.runtime.record_removal import RemovalPace, pages, tenant_ids
 from streams.tenants.handler import TENANTS_INDEX
 
 REMOVED_AFTER: Final = timedelta(days=31)
@@ -72,10 +72,8 @@ class RecordExpiry:
 
     async def _owners(self) -> AsyncIterator[TenantId]:
         yield PLATFORM
-        listed = pages(self.stores.records, PLATFORM, RecordKind.TENANT, TENANTS_INDEX, limit=self.pace.page)
-        async for page in listed:
-            for tenant in page:
-                yield TenantId(tenant.id)
+        async for tenant_id in tenant_ids(self.stores.records, TENANTS_INDEX, self.pace.page):
+            yield tenant_id
 
     async def _sweep_kind(self, tenant_id: TenantId, one: Expiring, now: datetime, most: int) -> int:
         removed, before = 0, Position(now - one.stays, "")

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from app.adapters.security.at_rest import seal_stores
 from schemas.audit import AuditAction, AuditFilter
 from schemas.enums import EvidenceKind
-from schemas.ids import PLATFORM, SessionId, TenantId, derive_id
+from schemas.ids import PLATFORM, EvidenceId, SessionId, TenantId, derive_id
 from schemas.people import TokenPurpose
 from schemas.problems import NotFound, Refused, StoreUnavailable, Unauthenticated
 from schemas.sessions import StartSession
@@ -21,8 +22,11 @@ from streams.reviewers.tokens import issue_token, read_token
 from streams.runtime.record_removal import RemovalPace
 from streams.sessions.removal import SessionRemoval
 from streams.tenants.handler import TENANTS_INDEX
-from tests.builders import ACME, GLOBEX, NOW, build_tenant
-from tests.contracts.adapters import Opened
+from streams.verification.known_images import PictureHolder
+from streams.verification.records import picture_id, seen_index
+from streams.verification.removal import PictureRemoval
+from tests.builders import ACME, GLOBEX, NOW, SUBJECT, build_evidence_draft, build_tenant
+from tests.contracts.adapters import ROOT_KEY, Opened
 from tests.handlers import people_stage
 from tests.handlers.session_stage import SESSION, SessionStage
 from tests.handlers.test_webhook_removal import Cut
@@ -102,7 +106,7 @@ async def test_a_reviewer_session_ends_a_day_after_it_expired(stores: Stores) ->
         with pytest.raises(Unauthenticated):
             await stage.recognise(caller)
         stage.wait(days=20)
-        assert await stage.enter()
+        assert (await stage.enter()).tenant_id == ACME
 
 
 async def test_a_one_time_token_ends_a_day_after_it_expired(stores: Stores) -> None:
@@ -162,6 +166,25 @@ async def test_a_slot_that_is_taken_again_is_listed_where_it_was_taken_last(stag
     page = await stage.stores.records.page(ACME, SLOT, ("opened", f"{NEXT_MONTH:%Y-%m}"), limit=10)
 
     assert len(page) == 1
+
+
+async def test_a_picture_ends_with_its_evidence_after_its_month(stores: Stores) -> None:
+    sealed = seal_stores(stores, ROOT_KEY.derive)
+    stored, gone = build_evidence_draft(b"stored"), EvidenceId(derive_id("evd", "gone"))
+    await stores.evidence.put([stored])
+    for digest, evidence_id in (("a" * 64, stored.row.evidence_id), ("b" * 64, gone)):
+        body = PictureHolder(subject_id=SUBJECT, evidence_id=evidence_id).to_bytes()
+        place, name = (seen_index(NOW),), picture_id(livemode=True, digest=digest)
+        await sealed.journal.commit(
+            Change(ACME, (Record(ACME, RecordKind.PICTURE, name, body, NOW, indexes=place),))
+        )
+
+    end = NEXT_MONTH + 91 * DAY
+    removed = [await PictureRemoval(sealed, lambda at=at: at).sweep() for at in (end - DAY, end + DAY)]  # type: ignore[misc]
+
+    assert removed == [0, 1]
+    assert await is_there(sealed, ACME, RecordKind.PICTURE, picture_id(livemode=True, digest="a" * 64))
+    assert not await is_there(sealed, ACME, RecordKind.PICTURE, picture_id(livemode=True, digest="b" * 64))
 
 
 async def test_a_sweep_is_bounded_and_the_next_continues(stores: Stores) -> None:
