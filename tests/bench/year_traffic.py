@@ -17,6 +17,7 @@ from schemas.ids import (
     derive_id,
 )
 from schemas.people import OneTimeToken, ReviewerSession, TokenPurpose
+from schemas.privacy import RetentionCommand
 from schemas.retention import RedactVerification
 from schemas.sessions import SessionOpening
 from schemas.webhooks import DeliveryStatus
@@ -154,7 +155,8 @@ class YearTraffic:
         stores, asked = self.stores, list[RedactVerification]()
 
         async def write(*sent: Outgoing) -> None:
-            asked.extend(RedactVerification.from_bytes(one.value or b"") for one in sent)
+            commands = [RetentionCommand.model_validate_json(one.value or b"").root for one in sent]
+            asked.extend(one for one in commands if isinstance(one, RedactVerification))
 
         await RetentionSweeper(stores, write, lambda: now).sweep()
         redact = RedactEvidence(
