@@ -174,7 +174,12 @@ def _others(held: Holdings) -> int:
 
 async def main(arguments: argparse.Namespace) -> int:
     """Run it; 1 when anything is not as it must be."""
-    options = {"days": arguments.days, "every": 1, "units": arguments.units, "image": arguments.image}
+    options = {
+        "days": arguments.days,
+        "every": arguments.every,
+        "units": arguments.units,
+        "image": arguments.image,
+    }
     clock = Clock()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -194,6 +199,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cassandra", action="store_true", help="over Cassandra instead of SQLite")
     parser.add_argument("--days", type=int, default=360, help="a multiple of 30")
+    parser.add_argument("--every", type=int, default=1, help="days from one round of traffic to the next")
     parser.add_argument("--units", type=int, default=2, help="verifications and the rest, a day")
     parser.add_argument("--image", type=int, default=70_000, help="bytes of an image")
     sys.exit(asyncio.run(main(parser.parse_args())))

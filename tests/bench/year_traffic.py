@@ -1,5 +1,6 @@
 """The traffic of the bench of a year, made by the use cases of the product, and every sweep there is."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,6 +32,7 @@ from streams.retention.handler import RedactEvidence
 from streams.retention.rules import SYSTEM
 from streams.retention.scheduler import RetentionSweeper
 from streams.runtime.producer import Outgoing
+from streams.runtime.record_removal import Removal
 from streams.sessions.queries import opening_label
 from streams.sessions.removal import SessionRemoval
 from streams.sign_in.session_cookies import session_record
@@ -63,11 +65,15 @@ class YearTraffic:
     image: int
     """Bytes of an image."""
     stage: SessionStage = field(init=False)
+    removals: Sequence[Removal] = field(init=False)
+    swept_at: datetime = field(init=False)
 
     def __post_init__(self) -> None:
         """Set the stage over the stores."""
         self.stage = SessionStage(Scene(digests=True))
         self.stage.stores = self.stores
+        classes = (DeliveryRemoval, SessionRemoval, PictureRemoval, RecordExpiry)
+        self.removals = [each(self.stores, lambda: self.swept_at) for each in classes]
 
     async def furnish(self, now: datetime) -> None:
         """Make the tenant, a flow and the endpoint."""
@@ -168,5 +174,6 @@ class YearTraffic:
         )
         for command in asked:
             await redact(command)
-        for removal in (DeliveryRemoval, SessionRemoval, PictureRemoval, RecordExpiry):
-            await removal(stores, lambda: now).sweep()
+        self.swept_at = now
+        for removal in self.removals:
+            await removal.sweep()
