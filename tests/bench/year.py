@@ -152,7 +152,6 @@ async def cassandra_year(
         moved = MovedStoreClock(session)
         moved.moved = clock
         stores.journal._positions._clock = stores.feed._clock = moved
-        stores.journal._micros = clock.micros
         yield stores, CassandraCounter(session, folder)
 
 

@@ -15,7 +15,9 @@ from typing_extensions import override
 from app.adapters.cassandra.evidence_rows import (
     FILE,
     HOME,
+    HOME_WRITTEN,
     ROW,
+    TAKE_HOME,
     Place,
     StoredEvidence,
     deletion,
@@ -168,6 +170,13 @@ class CassandraEvidenceStore(EvidenceStore):
         await self._remove([piece.file])
         row = piece.row
         await self._session.lwt(deletion(Place(row.tenant_id, piece.home, row.evidence_id, piece.file.token)))
+        await self.remove_home(row.tenant_id, row.evidence_id)
+
+    async def remove_home(self, tenant_id: TenantId, evidence_id: EvidenceId) -> None:
+        """Remove what leads to the home of a piece that is gone; one that is written later stays."""
+        key = (tenant_id, evidence_id)
+        for (written_at,) in await self._session.execute(HOME_WRITTEN, key):
+            await self._session.execute(TAKE_HOME, (written_at, *key))
 
     async def _remove(self, files: Iterable[BlobName]) -> None:
         spare = list(files)

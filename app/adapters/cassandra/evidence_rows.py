@@ -34,6 +34,12 @@ ROW: Final = Statement(
 """A piece, for `to_stored`."""
 
 _AT_HOME: Final = Statement(f"SELECT {_COLUMNS} FROM evidence WHERE tenant = ? AND home = ?")  # noqa: S608 - constants only
+HOME_WRITTEN: Final = Statement(
+    "SELECT WRITETIME(home) FROM evidence_homes WHERE tenant = ? AND evidence_id = ?"
+)
+TAKE_HOME: Final = Statement(
+    "DELETE FROM evidence_homes USING TIMESTAMP ? WHERE tenant = ? AND evidence_id = ?"
+)
 _SET_HOME: Final = Statement("INSERT INTO evidence_homes (tenant, evidence_id, home) VALUES (?, ?, ?)")
 _AGE: Final = Statement(
     "INSERT INTO evidence_ages (tenant, policy, day, created_at, evidence_id) VALUES (?, ?, ?, ?, ?)"

@@ -1,14 +1,15 @@
 """Removal of records and events in SQLite, a bounded number in one transaction."""
 
+import asyncio
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeVar
 
 from typing_extensions import override
 
 from app.adapters.shared.columns import to_micros, to_millis
-from app.adapters.sqlite.batching import write_rows
+from app.adapters.sqlite.batching import Job, write_rows
 from app.adapters.sqlite.change_set import key_of
 from app.adapters.sqlite.engine import Engine
 from schemas.ids import TenantId
@@ -17,6 +18,11 @@ from streams.ports.retention import RecordRemoval, require_removable
 
 REMOVED_AT_ONCE: Final = 50
 """Records or events in one transaction, some milliseconds of the writer's time (`tests.bench.removal`)."""
+
+REST: Final = 4
+"""Pause after a transaction, in multiples of its duration: a removal takes a fifth of the writer at most."""
+
+Answer = TypeVar("Answer")
 
 _UNPLACE: Final = """
 DELETE FROM record_places
@@ -47,14 +53,14 @@ class SqliteRecordRemoval(RecordRemoval):
         require_removable(records)
         for start in range(0, len(records), REMOVED_AT_ONCE):
             part = records[start : start + REMOVED_AT_ONCE]
-            await self._engine.write(lambda writer, part=part: _remove(writer, part))  # type: ignore[misc]
+            await self._write(lambda writer, part=part: _remove(writer, part))  # type: ignore[misc]
 
     @override
     async def remove_unchanged(self, records: Sequence[Record]) -> None:
         require_removable(records)
         for start in range(0, len(records), REMOVED_AT_ONCE):
             part = records[start : start + REMOVED_AT_ONCE]
-            await self._engine.write(lambda writer, part=part: _remove_unchanged(writer, part))  # type: ignore[misc]
+            await self._write(lambda writer, part=part: _remove_unchanged(writer, part))  # type: ignore[misc]
 
     @override
     async def remove_events(self, tenant_id: TenantId, *, livemode: bool, until: datetime, limit: int) -> int:
@@ -62,13 +68,21 @@ class SqliteRecordRemoval(RecordRemoval):
         while removed < limit:
             at_once = min(REMOVED_AT_ONCE, limit - removed)
             asked = (tenant_id, livemode, to_millis(until), at_once)
-            count = await self._engine.write(
+            count = await self._write(
                 lambda writer, asked=asked: writer.execute(_REMOVE_EVENTS, asked).rowcount  # type: ignore[misc]
             )
             removed += count
             if count < at_once:
                 break
         return removed
+
+    async def _write(self, job: Job[Answer]) -> Answer:
+        """Run the job in a transaction, and leave the writer to others for a multiple of what it took."""
+        clock = asyncio.get_running_loop().time
+        begun = clock()
+        answer = await self._engine.write(job)
+        await asyncio.sleep((clock() - begun) * REST)
+        return answer
 
 
 def _remove(writer: sqlite3.Connection, records: Sequence[Record]) -> None:
