@@ -1,4 +1,4 @@
-"""Remove acts, one-time tokens, reviewer sessions and events once their period is over."""
+"""Remove acts, one-time tokens, reviewer sessions, watches of holds, uses of contacts, and events by age."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -7,6 +7,8 @@ from typing import Final
 
 from schemas.ids import PLATFORM, TenantId
 from schemas.people import OneTimeToken, ReviewerSession
+from schemas.transaction_decisions import HoldWatch
+from streams.contacts.findings import SHARED_WINDOW
 from streams.ports.records import BY_AGE, Position, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.runtime.record_removal import RemovalPace, pages, tenant_ids
@@ -15,8 +17,8 @@ from streams.tenants.handler import TENANTS_INDEX
 REMOVED_AFTER: Final = timedelta(days=31)
 """When an act and an event are removed; the feed promises 30 days, and clocks differ by less than a day."""
 
-CREDENTIAL_REMOVED_AFTER: Final = timedelta(days=1)
-"""How long after its end a reviewer session or a one-time token is removed."""
+ENDED_REMOVED_AFTER: Final = timedelta(days=1)
+"""How long after its end a reviewer session, a one-time token or the use of a contact is removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +35,23 @@ class Expiring:
 
 
 def _is_old_token(record: Record, now: datetime) -> bool:
-    return OneTimeToken.from_bytes(record.body).expires_at <= now - CREDENTIAL_REMOVED_AFTER
+    return OneTimeToken.from_bytes(record.body).expires_at <= now - ENDED_REMOVED_AFTER
 
 
 def _is_old_session(record: Record, now: datetime) -> bool:
-    return ReviewerSession.from_bytes(record.body).expires_at <= now - CREDENTIAL_REMOVED_AFTER
+    return ReviewerSession.from_bytes(record.body).expires_at <= now - ENDED_REMOVED_AFTER
+
+
+def _is_old_hold(record: Record, now: datetime) -> bool:
+    return HoldWatch.from_bytes(record.body).due <= now - REMOVED_AFTER
 
 
 EXPIRING: Final = (
     Expiring(RecordKind.ACT, REMOVED_AFTER),
-    Expiring(RecordKind.TOKEN, CREDENTIAL_REMOVED_AFTER, _is_old_token),
-    Expiring(RecordKind.REVIEWER_SESSION, CREDENTIAL_REMOVED_AFTER, _is_old_session, changes=True),
+    Expiring(RecordKind.HOLD_WATCH, REMOVED_AFTER, _is_old_hold),
+    Expiring(RecordKind.CONTACT_USE, SHARED_WINDOW + ENDED_REMOVED_AFTER),
+    Expiring(RecordKind.TOKEN, ENDED_REMOVED_AFTER, _is_old_token),
+    Expiring(RecordKind.REVIEWER_SESSION, ENDED_REMOVED_AFTER, _is_old_session, changes=True),
 )
 
 

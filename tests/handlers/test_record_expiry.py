@@ -9,12 +9,13 @@ import pytest
 from app.adapters.security.at_rest import seal_stores
 from schemas.audit import AuditAction, AuditFilter
 from schemas.enums import EvidenceKind
-from schemas.ids import PLATFORM, EvidenceId, SessionId, TenantId, derive_id
+from schemas.ids import PLATFORM, EvidenceId, SessionId, TenantId, TransactionId, derive_id
 from schemas.people import TokenPurpose
 from schemas.problems import NotFound, Refused, StoreUnavailable, Unauthenticated
 from schemas.sessions import StartSession
+from schemas.transaction_decisions import HoldWatch
 from streams.audit.rows import act, write_row
-from streams.ports.records import Change, Record, RecordKind
+from streams.ports.records import BY_AGE, Change, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.retention.expiry import RecordExpiry
 from streams.retention.rules import SYSTEM
@@ -185,6 +186,24 @@ async def test_a_picture_ends_with_its_evidence_after_its_month(stores: Stores) 
     assert removed == [0, 1]
     assert await is_there(sealed, ACME, RecordKind.PICTURE, picture_id(livemode=True, digest="a" * 64))
     assert not await is_there(sealed, ACME, RecordKind.PICTURE, picture_id(livemode=True, digest="b" * 64))
+
+
+async def test_a_watch_of_a_hold_ends_31_days_after_the_hold_and_a_use_of_a_contact_after_91(
+    stores: Stores,
+) -> None:
+    watch = HoldWatch(
+        tenant_id=ACME, transaction_id=TransactionId(derive_id("txn", "held")), subject_key="key",
+        livemode=True, due=NOW + 3 * DAY,
+    )  # fmt: skip
+    left = (
+        Record(PLATFORM, RecordKind.HOLD_WATCH, "held", watch.to_bytes(), NOW, indexes=(BY_AGE,)),
+        Record(ACME, RecordKind.CONTACT_USE, "use", b"somebody", NOW, indexes=(BY_AGE,)),
+    )
+    await stores.journal.commit(Change(ACME, left))
+
+    removed = [await sweep(stores, days * DAY) for days in (33.9, 34.1, 90.9, 91.1)]
+
+    assert removed == [0, 1, 0, 1]
 
 
 async def test_a_sweep_is_bounded_and_the_next_continues(stores: Stores) -> None:
