@@ -2,7 +2,7 @@
 
 Half of the rows are records with what lists them, half are events; all of them are past their date and lie
 in SQLite among as many that are not. Commits of decisions arrive at a steady rate throughout. The report has
-the longest time that one transaction of the removal held the writer, what memory it took, and the commits'
+the longest time that one transaction of the removal took of the writer, what memory it took, and the commits'
 99th percentile with and without it, in turns of a few seconds so that whatever else the machine does falls on
 both.
 """
@@ -53,7 +53,7 @@ class Timed:
     """Notes how long each transaction of the removal holds the writer's thread."""
 
     engine: Any
-    held_ms: list[float] = field(default_factory=list)
+    writer_ms: list[float] = field(default_factory=list)
 
     def write(self, job: Any) -> Any:
         """Run the job, timed."""
@@ -64,7 +64,7 @@ class Timed:
         try:
             return job(writer)
         finally:
-            self.held_ms.append((time.thread_time() - begun) * 1_000)
+            self.writer_ms.append((time.thread_time() - begun) * 1_000)
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class Result:
 
     rows: int = 0
     took_s: float = 0.0
-    held_ms: Sequence[float] = ()
+    writer_ms: Sequence[float] = ()
     grown_mb: float = 0.0
     beside: list[float] = field(default_factory=list)
     """Milliseconds of commits beside the removal."""
@@ -81,7 +81,7 @@ class Result:
 
     def faults(self) -> list[str]:
         """Name what is beyond its bound; times beside other work of the machine are reported only."""
-        longest = max(self.held_ms)
+        longest = max(self.writer_ms)
         found = [f"a transaction took {longest:.1f} ms of the writer"] if longest > LONGEST_MS else []
         return [*found, *([f"{self.grown_mb:.0f} MB of memory"] if self.grown_mb > MOST_MB else [])]
 
@@ -97,7 +97,7 @@ async def measure(folder: Path, rows: int) -> Result:
         timed = Timed(engine)
         stores.removal._engine = timed  # type: ignore[attr-defined]
         result = await _remove(stores, Result())
-        result.held_ms = timed.held_ms
+        result.writer_ms = timed.writer_ms
         return result
 
 
@@ -176,9 +176,9 @@ def report(result: Result, say: Callable[[str], object]) -> None:
     """Print what was measured."""
     with_it, without = (quantiles(times, n=100) for times in (result.beside, result.alone))
     say(f"{result.rows} rows removed in {result.took_s:.0f} s, {result.rows / result.took_s:.0f} a second")
-    held = quantiles(result.held_ms, n=100)
-    say(f"transactions: {len(result.held_ms)}, of the writer's processor time: median {held[49]:.1f} ms,")
-    say(f"  99 % below {held[98]:.1f} ms, longest {max(result.held_ms):.1f} ms (at most {LONGEST_MS:.0f})")
+    busy = quantiles(result.writer_ms, n=100)
+    say(f"transactions: {len(result.writer_ms)}, of the writer's processor time: median {busy[49]:.1f} ms,")
+    say(f"  99 % below {busy[98]:.1f} ms, longest {max(result.writer_ms):.1f} ms (at most {LONGEST_MS:.0f})")
     say(f"memory grown by {result.grown_mb:.0f} MB (at most {MOST_MB:.0f})")
     for name, times in (("beside removal", with_it), ("alone", without)):
         say(f"commits {name:15} median {times[49]:.1f} ms, 95 % {times[94]:.1f} ms, 99 % {times[98]:.1f} ms")

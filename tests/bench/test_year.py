@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.bench.held import Held, Holdings
+from tests.bench.amounts import Amount, Amounts
 from tests.bench.year import ENDING, Clock, Year, run_year, sqlite_year
 
 
@@ -21,11 +21,11 @@ async def test_what_ends_does_not_grow_after_the_third_month(tmp_path: Path) -> 
 
 def test_a_store_that_grows_or_holds_what_is_past_its_date_is_named() -> None:
     """The bench can fail."""
-    grown = Year([held(size) for size in (10, 20, 30, 30, 40)], ["events is late"])
+    grown = Year([month_of(size) for size in (10, 20, 30, 30, 40)], ["events is late"])
 
     assert [fault.split(":")[0] for fault in grown.faults()] == ["events is late", "month 5"]
 
 
-def held(size: int) -> Holdings:
+def month_of(size: int) -> Amounts:
     """A month whose events have so many bytes."""
-    return {"events": Held(1, size), "record.verification": Held(1, size * size)}
+    return {"events": Amount(1, size), "record.verification": Amount(1, size * size)}

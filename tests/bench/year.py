@@ -28,7 +28,7 @@ from app.adapters.shared.columns import to_micros, to_millis
 from app.adapters.sqlite.journal import SqliteJournal
 from app.adapters.sqlite.stores import open_sqlite_stores
 from streams.ports.stores import Stores
-from tests.bench.held import CassandraCounter, Counter, Held, Holdings, SqliteCounter
+from tests.bench.amounts import Amount, Amounts, CassandraCounter, Counter, SqliteCounter
 from tests.bench.year_traffic import YearTraffic
 from tests.builders import NOW
 from tests.contracts.adapters import ROOT_KEY
@@ -85,12 +85,12 @@ class MovedStoreClock(StoreClock):
 class Year:
     """What was measured: the holdings at the end of each month, and what was there past its date."""
 
-    months: list[Holdings] = field(default_factory=list)
+    months: list[Amounts] = field(default_factory=list)
     late: list[str] = field(default_factory=list)
 
     def sizes(self) -> list[int]:
         """Return the bytes of what ends, by month."""
-        return [sum(held.size for name, held in one.items() if name in ENDING) for one in self.months]
+        return [sum(amounts.size for name, amounts in one.items() if name in ENDING) for one in self.months]
 
     def faults(self) -> Sequence[str]:
         """Name what is not as it must be."""
@@ -118,18 +118,18 @@ async def run_year(
         clock.now = NOW + timedelta(days=day + every)
         await traffic.sweep(clock.now)
         if (day + every) % MONTH_DAYS == 0:
-            held = await counter.count()
-            year.months.append(held)
-            year.late += _late(held, clock.now)
+            amounts = await counter.count()
+            year.months.append(amounts)
+            year.late += _late(amounts, clock.now)
     return year
 
 
-def _late(held: Holdings, now: datetime) -> list[str]:
+def _late(amounts: Amounts, now: datetime) -> list[str]:
     """Name what should have been gone after the sweep just made."""
     return [
-        f"{now.date()}: {name} is {(to_micros(now) - held[name].oldest) / 86_400e6:.1f} days old"
+        f"{now.date()}: {name} is {(to_micros(now) - amounts[name].oldest) / 86_400e6:.1f} days old"
         for name, days in LONGEST_DAYS.items()
-        if name in held and to_micros(now) - held[name].oldest > (days + 0.01) * 86_400e6
+        if name in amounts and to_micros(now) - amounts[name].oldest > (days + 0.01) * 86_400e6
     ]
 
 
@@ -159,7 +159,7 @@ def report(year: Year, say: Callable[[str], object]) -> None:
     """Print a line for each kind and table, and the verdict."""
     names = sorted({name for one in year.months for name in one})
     for name in names:
-        rows = " ".join(f"{one.get(name, Held()).rows:7}" for one in year.months)
+        rows = " ".join(f"{one.get(name, Amount()).rows:7}" for one in year.months)
         say(f"{'ends ' if name in ENDING else 'stays'} {name:24} rows {rows}")
     say("bytes of what ends, by month: " + " ".join(map(str, year.sizes())))
     say("bytes of all else, by month: " + " ".join(str(_others(one)) for one in year.months))
@@ -167,8 +167,8 @@ def report(year: Year, say: Callable[[str], object]) -> None:
         say(f"FAULT {fault}")
 
 
-def _others(held: Holdings) -> int:
-    return sum(one.size for name, one in held.items() if name not in ENDING | {"file"})
+def _others(amounts: Amounts) -> int:
+    return sum(one.size for name, one in amounts.items() if name not in ENDING | {"file"})
 
 
 async def main(arguments: argparse.Namespace) -> int:

@@ -121,7 +121,7 @@ async def run_whole(prepared: Prepared, kind: str, folder: Path) -> tuple[int, d
     job = await _copy(prepared, kind, folder)
     ended = await _run(folder, 0, job)
     assert ended.status == 0, ended.said
-    return ended.writes, await holds(kind, folder)
+    return ended.writes, await contents_of(kind, folder)
 
 
 async def run_killed(prepared: Prepared, kind: str, folder: Path, nth: int) -> tuple[bool, dict[str, Any]]:
@@ -133,7 +133,7 @@ async def run_killed(prepared: Prepared, kind: str, folder: Path, nth: int) -> t
     if killed and not (kind == ROTATE and await _is_rotated(folder)):
         again = await _run(folder, 0, job)
         assert again.status == 0, again.said
-    return killed, await holds(kind, folder)
+    return killed, await contents_of(kind, folder)
 
 
 async def _is_rotated(folder: Path) -> bool:
@@ -141,25 +141,27 @@ async def _is_rotated(folder: Path) -> bool:
     return str(shown["rotation"]).startswith("finished")
 
 
-async def holds(kind: str, folder: Path) -> dict[str, Any]:
+async def contents_of(kind: str, folder: Path) -> dict[str, Any]:
     """Return what a folder holds, so that two of the same content are equal."""
     with closing(sqlite3.connect(folder / DATABASE_FILE)) as connection:
-        held: dict[str, Any] = {
+        content_found: dict[str, Any] = {
             name: sorted(connection.execute(statement, (PLATFORM,)).fetchall())
             for name, statement in _DUMPED.items()
         }
     blobs = folder / BLOBS_FOLDER
-    held["files"] = sorted(str(file.relative_to(blobs)) for file in blobs.rglob("*") if file.is_file())
+    content_found["files"] = sorted(
+        str(file.relative_to(blobs)) for file in blobs.rglob("*") if file.is_file()
+    )
     settings = Settings(data_dir=folder)
     async with open_existing(settings) as deployment:
-        for tenant, evidence_id in held["evidence"]:
+        for tenant, evidence_id in content_found["evidence"]:
             content = await deployment.stores.evidence.get(TenantId(tenant), EvidenceId(evidence_id))
-            held[f"content of {evidence_id}"] = hashlib.sha256(content).hexdigest()
+            content_found[f"content of {evidence_id}"] = hashlib.sha256(content).hexdigest()
     if kind == ROTATE:
         shown = await rotation_status(settings)
         counts = shown["data_keys"]
-        held["rotation"] = sorted(counts.values()), counts[shown["current"]], shown["unreadable"]
-    return held
+        content_found["rotation"] = sorted(counts.values()), counts[shown["current"]], shown["unreadable"]
+    return content_found
 
 
 async def main(kinds: Sequence[str], every: int) -> int:

@@ -13,7 +13,7 @@ from app.adapters.sqlite.engine import Engine
 
 
 @dataclass(slots=True)
-class Held:
+class Amount:
     """Rows and bytes of one kind or table; bytes are those of the values, without indexes and pages."""
 
     rows: int = 0
@@ -28,14 +28,14 @@ class Held:
         self.oldest = min(self.oldest, created_at)
 
 
-Holdings = dict[str, Held]
+Amounts = dict[str, Amount]
 """By `record.KIND`, the name of a table, or `blobs`."""
 
 
 class Counter(Protocol):
     """Counts what one store holds."""
 
-    async def count(self) -> Holdings:
+    async def count(self) -> Amounts:
         """Return everything, by looking through all of it."""
         ...
 
@@ -61,19 +61,19 @@ class SqliteCounter:
     engine: Engine
     folder: Path
 
-    async def count(self) -> Holdings:
+    async def count(self) -> Amounts:
         """Return everything."""
-        held: Holdings = defaultdict(Held)
+        amounts: Amounts = defaultdict(Amount)
         for kind, rows, size, oldest in await self._ask(_KINDS):
-            held[f"record.{kind}"] = Held(rows, size, oldest)
+            amounts[f"record.{kind}"] = Amount(rows, size, oldest)
         for table, length in _TABLES.items():
             ((rows, size),) = await self._ask(f"SELECT count(*), sum({length}) FROM {table}")  # noqa: S608
-            held[table] = Held(rows, size or 0)
-        held["events"].oldest = (await self._ask("SELECT min(seen_at) FROM events"))[0][0] * 1_000
+            amounts[table] = Amount(rows, size or 0)
+        amounts["events"].oldest = (await self._ask("SELECT min(seen_at) FROM events"))[0][0] * 1_000
         ((pages,),), ((free,),) = [await self._ask(f"PRAGMA {it}") for it in ("page_count", "freelist_count")]
-        held["file"] = Held(pages - free, (pages - free) * 4_096)
-        _count_blobs(held, self.folder / BLOBS_FOLDER)
-        return held
+        amounts["file"] = Amount(pages - free, (pages - free) * 4_096)
+        _count_blobs(amounts, self.folder / BLOBS_FOLDER)
+        return amounts
 
     async def _ask(self, statement: str) -> Sequence[tuple[int, ...]]:
         rows: Sequence[tuple[int, ...]] = await self.engine.read(
@@ -89,25 +89,25 @@ class CassandraCounter:
     session: Session
     blobs: Path
 
-    async def count(self) -> Holdings:
+    async def count(self) -> Amounts:
         """Return everything."""
-        held: Holdings = defaultdict(Held)
+        amounts: Amounts = defaultdict(Amount)
         statement = Statement("SELECT kind, part, id, created_at, indexes, body, first_body FROM records")
         async for page in self.session.pages(statement):
             for kind, part, record_id, created_at, *values in page:
                 if part == 0 and created_at is not None:
                     size = len(record_id) + sum(len(value or "") for value in values)
-                    held[f"record.{kind}"].add(size, created_at)
+                    amounts[f"record.{kind}"].add(size, created_at)
         for table in TABLES:
             if table not in {"records", "settings"}:
                 async for page in self.session.pages(Statement(f"SELECT * FROM {table}")):  # noqa: S608
                     for row in page:
-                        held[table].add(sum(len(value) for value in row if isinstance(value, bytes | str)))
-        _count_blobs(held, self.blobs)
-        return held
+                        amounts[table].add(sum(len(value) for value in row if isinstance(value, bytes | str)))
+        _count_blobs(amounts, self.blobs)
+        return amounts
 
 
-def _count_blobs(held: Holdings, folder: Path) -> None:
+def _count_blobs(amounts: Amounts, folder: Path) -> None:
     for file in folder.rglob("*"):
         if file.is_file():
-            held["blobs"].add(file.stat().st_size)
+            amounts["blobs"].add(file.stat().st_size)
