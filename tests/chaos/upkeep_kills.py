@@ -144,24 +144,22 @@ async def _is_rotated(folder: Path) -> bool:
 async def contents_of(kind: str, folder: Path) -> dict[str, Any]:
     """Return what a folder holds, so that two of the same content are equal."""
     with closing(sqlite3.connect(folder / DATABASE_FILE)) as connection:
-        content_found: dict[str, Any] = {
+        content: dict[str, Any] = {
             name: sorted(connection.execute(statement, (PLATFORM,)).fetchall())
             for name, statement in _DUMPED.items()
         }
     blobs = folder / BLOBS_FOLDER
-    content_found["files"] = sorted(
-        str(file.relative_to(blobs)) for file in blobs.rglob("*") if file.is_file()
-    )
+    content["files"] = sorted(str(file.relative_to(blobs)) for file in blobs.rglob("*") if file.is_file())
     settings = Settings(data_dir=folder)
     async with open_existing(settings) as deployment:
-        for tenant, evidence_id in content_found["evidence"]:
-            content = await deployment.stores.evidence.get(TenantId(tenant), EvidenceId(evidence_id))
-            content_found[f"content of {evidence_id}"] = hashlib.sha256(content).hexdigest()
+        for tenant, evidence_id in content["evidence"]:
+            image = await deployment.stores.evidence.get(TenantId(tenant), EvidenceId(evidence_id))
+            content[f"content of {evidence_id}"] = hashlib.sha256(image).hexdigest()
     if kind == ROTATE:
         shown = await rotation_status(settings)
         counts = shown["data_keys"]
-        content_found["rotation"] = sorted(counts.values()), counts[shown["current"]], shown["unreadable"]
-    return content_found
+        content["rotation"] = sorted(counts.values()), counts[shown["current"]], shown["unreadable"]
+    return content
 
 
 async def main(kinds: Sequence[str], every: int) -> int:
