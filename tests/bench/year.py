@@ -43,7 +43,7 @@ ENDING: Final = frozenset({
     "record.session_slot", "record.session_watch", "record.reviewer_session", "record.picture", "record.act",
     "record.delivery", "record.delivery_watch", "record.token",
     "events", "event_feed", "event_days", "blobs",
-    "evidence", "evidence_homes", "evidence_ages", "evidence_days",
+    "evidence", "evidence_ages", "evidence_days",
 })  # fmt: skip
 """What a date ends; all else belongs to decisions and the audit log."""
 

@@ -80,11 +80,11 @@ def test_the_same_values_give_the_same_bytes_and_the_most_severe_voice_wins(
     first, again = (judge(policy(rules), str(value), *checks, advisory=advisory) for _ in range(2))
     asked = [rule.decision for rule in first.rules if rule.decision and rule.mode == "ACTIVE"]
     asked += [one.decision for one in first.checks if one.decision]
-    gravest = max(asked, key=GRAVITY.__getitem__, default=DecisionOutcome.ALLOW)
-    stopped = OUTCOME_CLASS[gravest] is OutcomeClass.STOP
+    severest = max(asked, key=GRAVITY.__getitem__, default=DecisionOutcome.ALLOW)
+    stopped = OUTCOME_CLASS[severest] is OutcomeClass.STOP
 
     assert repr(first) == repr(again)
-    assert first.decision is (DecisionOutcome.BLOCK_RECOMMENDED if advisory and stopped else gravest)
+    assert first.decision is (DecisionOutcome.BLOCK_RECOMMENDED if advisory and stopped else severest)
     assert (first.recommendation is not None) == (first.decision in OPENS_CASE)
     assert (first.hold_for is not None) == (first.decision is DecisionOutcome.HOLD)
 
@@ -100,7 +100,7 @@ def test_another_rule_never_lowers_an_outcome(
     assert fewer.risk_score <= all_of_them.risk_score
 
 
-def test_reasons_come_the_gravest_first_and_then_in_the_policys_order() -> None:
+def test_reasons_come_the_most_severe_first_and_then_in_the_policys_order() -> None:
     rules = [("FLAG", 0, "ACTIVE"), ("HOLD", 0, "ACTIVE"), ("FLAG", 1, "ACTIVE"), ("BLOCK", 0, "SHADOW")]
     decided = judge(policy(rules), "50", check(CheckOutcome.POSSIBLE))
 

@@ -99,10 +99,8 @@ class CassandraEvidenceAges(EvidenceAges):
                 raise piece
             if piece is not None and _leads_to(place, hint, piece):
                 rows.append(piece.row)
-                continue
-            if piece is None:
-                await self._evidence.remove_home(TenantId(place[0]), EvidenceId(hint[1]))
-            await self._session.execute(_TAKE_HINT, (*place, *hint))
+            else:
+                await self._session.execute(_TAKE_HINT, (*place, *hint))
         return rows
 
     @override
