@@ -32,17 +32,21 @@ from app.vision.pool import job_times
 from schemas.topics import Topic
 from streams.audit.commit import CommitAndPublish
 from streams.lists.screening import ListScreening
+from streams.retention.expiry import RecordExpiry
 from streams.retention.scheduler import RetentionSweeper, sweeping_evidence
 from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.event_publisher import KafkaEventPublisher
 from streams.runtime.guard import Guard
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.producer import LogWriter
+from streams.runtime.record_removal import Removal, removing_records
 from streams.runtime.replays import Replays
 from streams.runtime.supervisor import Figure, Worker, running_worker
+from streams.sessions.removal import SessionRemoval
 from streams.sessions.scheduler import SessionScheduler, scheduling_sessions
 from streams.transactions.scheduler import HoldScheduler, scheduling_holds
-from streams.webhooks.removal import DeliveryRemoval, removing_deliveries
+from streams.verification.removal import PictureRemoval
+from streams.webhooks.removal import DeliveryRemoval
 
 STREAMS: Final = tuple(AGENTS)
 """Every agent a worker can run."""
@@ -119,8 +123,13 @@ async def open_worker(
             sweeper = RetentionSweeper(deployment.stores, writer.write, now)
             is_responsible = partial(worker.is_assigned, Topic.RETENTION_COMMANDS, 0)
             await stack.enter_async_context(sweeping_evidence(sweeper, is_responsible))
-            removal = DeliveryRemoval(deployment.stores, now)
-            await stack.enter_async_context(removing_deliveries(removal, is_responsible))
+            removals: dict[str, Removal] = {
+                "deliveries": DeliveryRemoval(deployment.stores, now),
+                "sessions": SessionRemoval(deployment.stores, now),
+                "pictures": PictureRemoval(deployment.stores, now),
+                "records": RecordExpiry(deployment.stores, now),
+            }
+            await stack.enter_async_context(removing_records(removals, is_responsible))
         await stack.enter_async_context(delivering.looked_after())
         worker.figures += [*delivering.figures, guard_figure(guard)]
         if lists is not None:

@@ -7,7 +7,7 @@ from typing import Any
 from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, TenantId
-from streams.ports.records import Change, Record, RecordKind
+from streams.ports.records import BY_AGE, Change, Record, RecordKind
 
 
 def write_row(
@@ -53,7 +53,14 @@ def act(
 ) -> Change:
     """Return the change that writes the row; a marker under the row's id makes it happen once.
 
-    The marker holds what the act was `about` and can be listed under `indexes`.
+    The marker holds what the act was `about` and can be listed under `indexes`; it ends by age.
     """
-    marker = Record(tenant_id, RecordKind.ACT, row.event_id, about.encode(), row.created_at, indexes=indexes)
+    marker = Record(
+        tenant_id,
+        RecordKind.ACT,
+        row.event_id,
+        about.encode(),
+        row.created_at,
+        indexes=(*indexes, BY_AGE),
+    )
     return Change(tenant_id, (marker,), (row,), tuple(events))

@@ -70,6 +70,10 @@ class RecordKind(StrEnum):
     """When a delivery needs attention; the platform's, so that one sweep finds those of every tenant."""
 
 
+BY_AGE: Final = ("age", "all")
+"""Lists records that end some time after their creation, for their removal (`streams.retention.expiry`)."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
     """A place in a list ordered by (created_at, id)."""

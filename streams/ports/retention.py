@@ -1,4 +1,4 @@
-"""The promises about ages: what evidence is oldest, and removal of evidence and records past their period.
+"""The promises about ages: what evidence is oldest, and removal of evidence, records and events.
 
 Every method takes the tenant first, or records that name theirs. Each may raise `StoreUnavailable`; then
 nothing is known about what was asked, and asking again is safe.
@@ -41,7 +41,7 @@ class EvidenceAges(Protocol):
 
 
 class RecordRemoval(Protocol):
-    """Removes records whose period is over. Audit rows and events of their changes stay."""
+    """Removes records and events whose period is over. Audit rows stay."""
 
     async def remove(self, records: Sequence[Record]) -> None:
         """Remove each record and what lists it, both or neither; unknown ones are ignored.
@@ -51,6 +51,22 @@ class RecordRemoval(Protocol):
 
         Raises:
             ValueError: A record has text of which fragments find it; such records cannot be removed.
+        """
+        ...
+
+    async def remove_unchanged(self, records: Sequence[Record]) -> None:
+        """Remove each record that still has this version; one that was changed stays as it is.
+
+        For records that are changed at any time. When it is cut short, what listed the record may stay
+        and leads to nothing. Raises as `remove` does.
+        """
+        ...
+
+    async def remove_events(self, tenant_id: TenantId, *, livemode: bool, until: datetime, limit: int) -> int:
+        """Remove the oldest published events that became visible up to the moment; return how many.
+
+        Fewer than `limit`: there are no more, though a store may keep those of the last day of the period,
+        or the newest event of all, for longer. An event that was never published stays.
         """
         ...
 

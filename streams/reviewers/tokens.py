@@ -9,7 +9,7 @@ from typing import Final
 from schemas.ids import PLATFORM
 from schemas.people import OneTimeToken, Reviewer, TokenPurpose
 from schemas.problems import NotFound, ProblemCode, Refused
-from streams.ports.records import Record, RecordKind
+from streams.ports.records import BY_AGE, Record, RecordKind
 from streams.reviewers.context import People, keyed_hash
 from streams.reviewers.members import load_member
 
@@ -50,7 +50,7 @@ def issue_token(people: People, reviewer: Reviewer, purpose: TokenPurpose) -> Is
         expires_at=now + LIFETIME_OF[purpose],
     )
     token_id = _id_of(text, people.key)
-    record = Record(PLATFORM, RecordKind.TOKEN, token_id, token.to_bytes(), now)
+    record = Record(PLATFORM, RecordKind.TOKEN, token_id, token.to_bytes(), now, indexes=(BY_AGE,))
     outstanding = reviewer.model_copy(update={"token_id": token_id})
     return IssuedToken(outstanding, record, token.expires_at, text)
 

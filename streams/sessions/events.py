@@ -48,7 +48,7 @@ def watch_record(tenant_id: TenantId, stored: StoredSession) -> Record:
         body=SessionWatch(tenant_id=tenant_id, session_id=row.session_id, due=due).to_bytes(),
         created_at=row.created_at,
         version=stored.watch_version,
-        indexes=(rules.due_index(due),) if due is not None else (),
+        indexes=(rules.ended_index(tenant_id) if due is None else rules.due_index(due),),
     )
 
 

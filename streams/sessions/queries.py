@@ -47,6 +47,7 @@ class Holder:
             body=SessionSlot(session_id=command.session_id).to_bytes(),
             created_at=self.slot.created_at if self.slot else now,
             version=self.slot.version + 1 if self.slot else 1,
+            indexes=(rules.opened_index(now),),
         )
 
 

@@ -12,7 +12,7 @@ from schemas.ids import ALPHABET, PLATFORM
 from schemas.people import Reviewer, ReviewerCaller, ReviewerSession
 from schemas.problems import NotFound, Unauthenticated
 from streams.ports.errors import Conflict
-from streams.ports.records import Change, Journal, Record, RecordKind, Records
+from streams.ports.records import BY_AGE, Change, Journal, Record, RecordKind, Records
 from streams.reviewers.context import IDLE
 from streams.tenants.handler import Clock, Draw
 
@@ -50,6 +50,7 @@ def session_record(session: ReviewerSession, version: int) -> Record:
         body=session.to_bytes(),
         created_at=session.created_at,
         version=version,
+        indexes=(BY_AGE,),
     )
 
 

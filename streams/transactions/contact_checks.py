@@ -14,7 +14,7 @@ from streams.contacts.address import examine_address
 from streams.contacts.email import examine_email
 from streams.contacts.findings import SHARED_BY, SHARED_WINDOW, ContactDetail, shared
 from streams.contacts.phone import examine_phone
-from streams.ports.records import Position, Record, RecordKind, Records
+from streams.ports.records import BY_AGE, Position, Record, RecordKind, Records
 from streams.transactions.checks import CheckContext
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.records import standing_id
@@ -83,7 +83,7 @@ class ContactChecks:
                 derive_id("cu", name, own, context.at.date().isoformat()),
                 own.encode(),
                 context.at,
-                indexes=(_by_contact(name),),
+                indexes=(_by_contact(name), BY_AGE),
             )
 
     def _name(self, context: CheckContext, kind: CheckKind, value: str) -> str:

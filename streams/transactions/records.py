@@ -7,7 +7,7 @@ from schemas.base import rfc3339
 from schemas.enums import DecisionOutcome
 from schemas.ids import PLATFORM, DecisionId, ReviewCaseId, TenantId, TransactionId, derive_id
 from schemas.transaction_decisions import HoldWatch, StoredTransaction, Transaction
-from streams.ports.records import Record, RecordKind
+from streams.ports.records import BY_AGE, Record, RecordKind
 from streams.verification.records import Index, by_mode, by_subject, mode
 
 ROUTE: Final = "POST /v1/transactions"
@@ -110,6 +110,6 @@ def hold_watch(tenant_id: TenantId, stored: StoredTransaction) -> tuple[Record, 
             transaction.transaction_id,
             watch.to_bytes(),
             transaction.created_at,
-            indexes=(due_index(due),),
+            indexes=(due_index(due), BY_AGE),
         ),
     )

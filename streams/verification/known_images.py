@@ -88,8 +88,8 @@ class KnownPictures:
         if not digest:
             return False
         mine = PictureHolder(subject_id=command.subject_id, evidence_id=evidence_id).to_bytes()
-        record_id = records.picture_id(command.livemode, digest)
-        record = Record(command.tenant_id, RecordKind.PICTURE, record_id, mine, at)
+        record_id, seen = records.picture_id(command.livemode, digest), (records.seen_index(at),)
+        record = Record(command.tenant_id, RecordKind.PICTURE, record_id, mine, at, indexes=seen)
         for _ in range(_TRIES):
             try:
                 found = (await self.stores.journal.commit(Change(command.tenant_id, (record,)))).record
@@ -100,7 +100,7 @@ class KnownPictures:
                 return False
             if await self._is_stored(command, holder):
                 return True
-            record = replace(found, body=mine, version=found.version + 1)
+            record = replace(found, body=mine, version=found.version + 1, indexes=seen)
         return True
 
     async def _is_stored(self, command: SubmitVerification, holder: PictureHolder) -> bool:

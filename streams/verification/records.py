@@ -5,11 +5,13 @@ The writer and every reader of a record use these names and no others.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
 from pydantic import ValidationError
 
+from schemas.base import rfc3339
 from schemas.enums import DecisionOutcome, EvidenceKind, RetentionPolicy, SessionStatus
 from schemas.ids import DecisionId, EvidenceId, SubjectId, TenantId, VerificationId, derive_id
 from schemas.sessions import VerificationSession
@@ -98,6 +100,11 @@ def by_subject_and_status(livemode: bool, subject_id: SubjectId, status: str) ->
 def by_decision(decision_id: DecisionId) -> Index:
     """Return the index of the verification with this current decision."""
     return "decision", decision_id
+
+
+def seen_index(moment: datetime) -> tuple[str, str]:
+    """Return the index of the pictures that were first seen, or taken over, in the month of the time."""
+    return "seen", rfc3339(moment)[:7]
 
 
 def picture_id(livemode: bool, digest: str) -> str:  # noqa: FBT001

@@ -13,7 +13,7 @@ from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.topics import Topic
 from schemas.webhooks import Delivery, DeliveryStatus, ReplayEvents, StoredDelivery
 from streams.ports.errors import Conflict
-from streams.ports.records import Change, Position, Record, RecordKind
+from streams.ports.records import BY_AGE, Change, Position, Record, RecordKind
 from streams.runtime.producer import Outgoing
 from streams.tenants.handler import RequestName
 from streams.webhooks.endpoints import FoundEndpoint, Modes, TenantEndpoints, webhook_row
@@ -204,6 +204,7 @@ class TenantDeliveries:
             command.to_bytes(),
             now,
             fingerprint=request.fingerprint,
+            indexes=(BY_AGE,),
         )
         committed = await self.endpoints.commit(Change(stored.tenant_id, (record,), (row,)))
         request.require_same(committed.record.fingerprint)

@@ -83,6 +83,16 @@ def test_a_statement_for_many_rows_finds_them_by_an_index(connection: sqlite3.Co
     assert scans(steps(connection, for_rows(STATEMENTS[name], 3))) == []
 
 
+@pytest.mark.parametrize(
+    "name", [name for name, text in STATEMENTS.items() if "FROM record_places\nWHERE" in text]
+)
+def test_a_place_is_removed_by_its_whole_key(connection: sqlite3.Connection, name: str) -> None:
+    """By a part of it, a deletion looks through everything listed under the same value."""
+    (step,) = steps(connection, STATEMENTS[name])
+
+    assert step.count("=?") == len(("tenant", "value", "name", "kind", "created_at", "id"))
+
+
 def test_the_statements_of_every_store_are_tried_above() -> None:
     assert len(STATEMENTS) >= 28
 

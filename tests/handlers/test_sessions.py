@@ -179,7 +179,7 @@ async def test_the_mark_of_a_session_follows_what_it_waits_for(stage: SessionSta
     await stage.give(await stage.submission())
     assert due() == (rules.due_index(stage.now + rules.STUCK_AFTER),)
     await stage.settle()
-    assert due() == ()
+    assert due() == (rules.ended_index(ACME),)
 
 
 async def test_without_a_liveness_engine_a_person_must_look() -> None:

@@ -22,9 +22,10 @@ from schemas.webhooks import (
 from streams.ports.records import Change, RecordKind
 from streams.ports.stores import Stores
 from streams.runtime.producer import Outgoing
+from streams.runtime.record_removal import RemovalPace, removing_records
 from streams.webhooks.fanout import FanOut
 from streams.webhooks.records import delivery_records, endpoint_index, fresh
-from streams.webhooks.removal import DeliveryRemoval, RemovalPace, removing_deliveries
+from streams.webhooks.removal import DeliveryRemoval
 from streams.webhooks.replay import DeliverAgain
 from tests.builders import ACME, GLOBEX, NOW, build_decision_event
 from tests.contracts.adapters import Opened
@@ -267,7 +268,7 @@ async def test_the_responsible_process_removes_and_tries_again_when_the_store_wa
             over.set()
         return bool(answer)
 
-    async with removing_deliveries(removal, is_responsible, every_s=0), asyncio.timeout(60):
+    async with removing_records({"deliveries": removal}, is_responsible, every_s=0), asyncio.timeout(60):
         await over.wait()
 
     assert (breaking.broke, await listed(stage, endpoint)) == (True, 0)
@@ -287,7 +288,7 @@ async def test_a_process_that_is_not_responsible_removes_nothing(stage: Stage) -
             over.set()
         return False
 
-    async with removing_deliveries(removal, is_responsible, every_s=0), asyncio.timeout(60):
+    async with removing_records({"deliveries": removal}, is_responsible, every_s=0), asyncio.timeout(60):
         await over.wait()
 
     assert await listed(stage, endpoint) == 1

@@ -8,7 +8,7 @@ import pytest
 from app.http.cursors import Cursors
 from app.http.routes.events import LOOKED_THROUGH, MOST_LOOKED_THROUGH, Wanted
 from schemas.events import DecisionEvent, EventType
-from schemas.ids import TenantId, derive_id
+from schemas.ids import EventId, TenantId, derive_id
 from streams.ports.records import Change, Position
 from tests.builders import ACME, GLOBEX, NOW, build_decision_event, build_record
 from tests.http.support import BARE, FOREIGN, LIVE, TEST, Front, Json, build_body, now
@@ -183,6 +183,40 @@ async def test_who_was_away_for_longer_passes_nothing_by(front: Front) -> None:
     ids = await commit_events(front, [event(n) for n in range(3)])
 
     assert await read(front, f"after={ids[0]}") == (ids[1:], None)
+
+
+async def test_an_event_that_was_removed_is_refused_with_its_reason(front: Front) -> None:
+    removed, *_ = await commit_events(front, [event(1), event(2)])
+    await front.stores.journal.mark_emitted([EventId(removed)])
+    await remove_all(front)
+
+    response = await front.ask("GET", f"{PATH}?after={removed}")
+
+    assert (response.status, response.code) == (422, "FILTER_INVALID")
+    (error,) = response.json["errors"]
+    assert error["parameter"] == "after"
+    assert "older than 30 days" in error["message"]
+
+
+@pytest.mark.parametrize(("days", "status"), [(30.9, 200), (31.1, 400)])
+async def test_a_cursor_behind_which_events_were_removed_is_refused(
+    front: Front, days: float, status: int
+) -> None:
+    moment = now() - timedelta(days=days)
+    front.shelves.feed.millis = lambda: int(moment.timestamp() * 1_000)
+    ids = await commit_events(front, [event(n, timestamp=moment) for n in range(3)])
+    _, cursor = await read(front, f"after={ids[0]}&limit=1")
+
+    response = await front.ask("GET", f"{PATH}?cursor={cursor}")
+
+    assert response.status == status
+    assert status == 200 or (response.code, b"30 days" in response.body) == ("CURSOR_INVALID", True)
+
+
+async def remove_all(front: Front) -> None:
+    """Remove every published event of ACME's test mode."""
+    until = now() + timedelta(days=2)
+    await front.stores.removal.remove_events(ACME, livemode=False, until=until, limit=100)
 
 
 @pytest.mark.parametrize(("key", "tenant", "livemode"), [(LIVE, ACME, True), (FOREIGN, GLOBEX, False)])

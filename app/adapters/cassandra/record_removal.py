@@ -1,18 +1,22 @@
-"""Removal of records in Cassandra: one logged batch for a record and what lists it.
+"""Removal of records and events in Cassandra.
 
-The rows of `records` are otherwise written by lightweight transactions only. A plain deletion is exact here
-because nobody changes the record any more.
+The rows of `records` are otherwise written by lightweight transactions only. A plain deletion, in one logged
+batch with what lists the record, is exact where nobody changes the record any more; else a lightweight
+transaction deletes it if it has the version.
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Final
 
 from typing_extensions import override
 
+from app.adapters.cassandra.event_removal import remove_days
 from app.adapters.cassandra.records import key_of, place_writes
-from app.adapters.cassandra.session import Session, Statement, Write
+from app.adapters.cassandra.session import Attempt, Session, Statement, Write
+from schemas.ids import TenantId
 from streams.ports.records import Record
 from streams.ports.retention import RecordRemoval, require_removable
 
@@ -23,6 +27,17 @@ AHEAD_MICROS: Final = 60_000_000
 """How far ahead of this clock a removal is written; the clock behind the last write differs by less."""
 
 _REMOVE: Final = Statement("DELETE FROM records USING TIMESTAMP ? WHERE tenant = ? AND kind = ? AND id = ?")
+_REMOVE_VERSION: Final = Statement(
+    "DELETE FROM records WHERE tenant = ? AND kind = ? AND id = ? AND part = 0 IF version = ?"
+)
+_STANDING: Final = Statement(
+    "SELECT version FROM records WHERE tenant = ? AND kind = ? AND id = ? AND part = 0"
+)
+_UNSETTLE: Final = Statement(
+    "DELETE FROM records USING TIMESTAMP ? WHERE tenant = ? AND kind = ? AND id = ? AND part = 1"
+)
+_NOBODY: Final = {"version": 0}
+"""No deletion leaves a row by which to know whose it was."""
 
 
 class CassandraRecordRemoval(RecordRemoval):
@@ -38,6 +53,29 @@ class CassandraRecordRemoval(RecordRemoval):
         for start in range(0, len(records), REMOVED_AT_ONCE):
             part = records[start : start + REMOVED_AT_ONCE]
             await asyncio.gather(*(self._session.batch(self._writes(record)) for record in part))
+
+    @override
+    async def remove_unchanged(self, records: Sequence[Record]) -> None:
+        require_removable(records)
+        for start in range(0, len(records), REMOVED_AT_ONCE):
+            part = records[start : start + REMOVED_AT_ONCE]
+            await asyncio.gather(*(self._remove_version(record) for record in part))
+
+    async def _remove_version(self, record: Record) -> None:
+        """Take away first what says that the version is settled: it must not speak of a later record.
+
+        Without it a reader writes the outbox of the version again, which changes nothing.
+        """
+        key = key_of(record)
+        await self._session.execute(_UNSETTLE, (record.version, *key))
+        write = (_REMOVE_VERSION, (*key, record.version))
+        settled = await self._session.lwt(Attempt(write, (_STANDING, key), _NOBODY))
+        if settled.applied or not settled.rows:
+            await self._session.batch([*place_writes(record, (), record.indexes)])
+
+    @override
+    async def remove_events(self, tenant_id: TenantId, *, livemode: bool, until: datetime, limit: int) -> int:
+        return await remove_days(self._session, (tenant_id, livemode), until, limit)
 
     def _writes(self, record: Record) -> list[Write]:
         removed_at = self._micros() + AHEAD_MICROS

@@ -37,6 +37,12 @@ MONTHS_AT_ONCE: Final = 4
 BEYOND_MONTHS: Final = 999_912
 """Later than every month."""
 
+PASSING: Final = frozenset({"due"})
+"""Names of indexes whose values are moments: nothing is listed under one for long after it."""
+
+PASSING_S: Final = 100 * 86_400
+"""How long the months of such a value are known; a delivery is pending for days, a session for hours."""
+
 _GET: Final = Statement(
     f"SELECT {COLUMNS}, part, settled, WRITETIME(outbox) FROM records "  # noqa: S608 - constants only
     "WHERE tenant = ? AND kind = ? AND id IN ?"
@@ -58,6 +64,9 @@ _UNPLACE: Final = Statement(
 )
 _MONTH: Final = Statement(
     "INSERT INTO record_months (tenant, kind, name, value, month) VALUES (?, ?, ?, ?, ?)"
+)
+_PASSING_MONTH: Final = Statement(
+    "INSERT INTO record_months (tenant, kind, name, value, month) VALUES (?, ?, ?, ?, ?) USING TTL ?"
 )
 _MONTHS: Final = Statement(
     "SELECT month FROM record_months WHERE tenant = ? AND kind = ? AND name = ? AND value = ? AND month <= ?"
@@ -121,7 +130,7 @@ def text_writes(record: Record) -> Iterator[Write]:
 
 def month_write(month: Month) -> Write:
     """Return what says that (tenant, kind, name, value) has records of the month."""
-    return _MONTH, month
+    return (_PASSING_MONTH, (*month, PASSING_S)) if month[2] in PASSING else (_MONTH, month)
 
 
 class CassandraRecords(Records):

@@ -1,13 +1,16 @@
-"""Evidence by age, and removal, in memory: a look through all of it, which the few pieces of a test allow."""
+"""Evidence by age, and removals, in memory: a look through everything, as the few pieces of a test allow."""
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import MutableMapping, MutableSet, Sequence
 from datetime import datetime
 from typing import TypeAlias
 
 from typing_extensions import override
 
+from app.adapters.memory.feed import FeedShelf
+from app.adapters.shared.columns import to_millis
 from schemas.enums import RetentionPolicy
-from schemas.ids import EvidenceId, TenantId
+from schemas.events import DecisionEvent
+from schemas.ids import EventId, EvidenceId, TenantId
 from streams.ports.evidence import EvidenceRow
 from streams.ports.records import Position, Record, RecordKind
 from streams.ports.retention import EvidenceAges, RecordRemoval, require_removable
@@ -51,16 +54,46 @@ class MemoryEvidenceAges(EvidenceAges):
 
 
 class MemoryRecordRemoval(RecordRemoval):
-    """Removes records from a dictionary."""
+    """Removes records and events from dictionaries."""
 
-    def __init__(self, records: RecordShelf) -> None:
+    def __init__(
+        self,
+        records: RecordShelf,
+        feed: FeedShelf,
+        events: MutableMapping[EventId, DecisionEvent],
+        emitted: MutableSet[EventId],
+    ) -> None:
         self._records = records
+        self._feed = feed
+        self._events = events
+        self._emitted = emitted
 
     @override
     async def remove(self, records: Sequence[Record]) -> None:
         require_removable(records)
         for record in records:
             self._records.pop((record.tenant_id, record.kind, record.id), None)
+
+    @override
+    async def remove_unchanged(self, records: Sequence[Record]) -> None:
+        standing = (self._records.get((one.tenant_id, one.kind, one.id)) for one in records)
+        pairs = zip(records, standing, strict=True)
+        await self.remove([one for one, stored in pairs if stored and stored.version == one.version])
+
+    @override
+    async def remove_events(self, tenant_id: TenantId, *, livemode: bool, until: datetime, limit: int) -> int:
+        past = [
+            row
+            for row in self._feed.rows
+            if (row[2].tenant_id, row[2].livemode) == (tenant_id, livemode)
+            and row[0] <= to_millis(until)
+            and row[2].id in self._emitted
+        ][: max(limit, 0)]
+        for row in past:
+            self._feed.rows.remove(row)
+            self._events.pop(row[2].id, None)
+            self._emitted.discard(row[2].id)
+        return len(past)
 
 
 def _position(row: EvidenceRow) -> Position:

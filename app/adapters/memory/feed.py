@@ -17,15 +17,18 @@ from streams.ports.events import EventFeed, FedEvent
 
 @dataclass(slots=True)
 class FeedShelf:
-    """Published events with their times in milliseconds since 1970, in ascending order."""
+    """Events with their times in milliseconds since 1970, in ascending order."""
 
     millis: Callable[[], int] = lambda: time.time_ns() // 1_000_000
-    rows: list[tuple[int, DecisionEvent]] = field(default_factory=list)
+    rows: list[tuple[int, int, DecisionEvent]] = field(default_factory=list)
+    """When each became visible, its number, counted from 1, and the event."""
+    added: int = 0
 
     def add(self, event: DecisionEvent) -> None:
         """Put an event at the end."""
         latest = self.rows[-1][0] if self.rows else 0
-        self.rows.append((max(latest, self.millis()), event))
+        self.added += 1
+        self.rows.append((max(latest, self.millis()), self.added, event))
 
 
 class MemoryEventFeed(EventFeed):
@@ -42,7 +45,7 @@ class MemoryEventFeed(EventFeed):
         latest = None if until is None else to_millis(until)
         return [
             FedEvent(event, write_place(seen, number))
-            for number, (seen, event) in enumerate(self._shelf.rows, 1)
+            for seen, number, event in self._shelf.rows
             if (event.tenant_id, event.livemode) == (tenant_id, livemode)
             and (seen, number) > behind
             and (latest is None or seen <= latest)
@@ -50,7 +53,7 @@ class MemoryEventFeed(EventFeed):
 
     @override
     async def place_of(self, tenant_id: TenantId, event_id: EventId, *, livemode: bool | None = None) -> str:
-        for number, (seen, event) in enumerate(self._shelf.rows, 1):
+        for seen, number, event in self._shelf.rows:
             if (event.tenant_id, event.id) == (tenant_id, event_id) and livemode in {None, event.livemode}:
                 return write_place(seen, number)
         raise NotFound(event_id)

@@ -55,7 +55,7 @@ def open_memory_stores(keys: Keys, shelves: Shelves | None = None) -> Stores:
         vault=MemoryVault(shared, ring),
         feed=MemoryEventFeed(shared.feed),
         ages=MemoryEvidenceAges(shared.evidence),
-        removal=MemoryRecordRemoval(shared.records),
+        removal=MemoryRecordRemoval(shared.records, shared.feed, shared.events, shared.emitted),
     )
 
 

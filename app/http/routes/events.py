@@ -20,6 +20,7 @@ from schemas.ids import EventId, TenantId
 from schemas.problems import NotFound, ProblemCode, Refused
 from streams.ports.events import EventFeed, FedEvent
 from streams.ports.records import Position
+from streams.retention.expiry import REMOVED_AFTER
 
 PATH: Final = "/v1/events"
 PAGING: Final = Paging(usual=100, most=500)
@@ -33,6 +34,12 @@ MOST_LOOKED_THROUGH: Final = 5_000
 
 _EVENT_FORM: Final = r"evt_[0-9a-hjkmnp-tv-z]{26}"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""The time of a position before any event; cursors of earlier versions have no other."""
+
+_NOT_STORED: Final = (
+    f"There is no such event, or it is older than {RETENTION.days} days and was removed; "
+    f"without `after`, the list begins {RETENTION.days} days ago."
+)
 
 
 class EventList(Frozen):
@@ -77,10 +84,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The events of a page, and the place to go on from, None when there is nothing behind it."""
+    """The events of a page, and the time and place to go on from, None when there is nothing behind it."""
 
     events: Sequence[DecisionEvent]
-    place: str | None
+    position: Position | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,32 +106,34 @@ class EventRoutes:
             found = await find(self._feed, wanted, await self._start(call, wanted))
         except ValueError:  # a cursor of this deployment's former store
             raise _gone() from None
-        next_cursor = None if found.place is None else self._write(found.place, wanted)
+        position = found.position
+        next_cursor = None if position is None else self.cursors.write(position, wanted.scope)
         return json_list("events", [event.to_bytes() for event in found.events], next_cursor)
 
     @property
     def _feed(self) -> EventFeed:
         return self.ports.stores.feed
 
-    def _write(self, place: str, wanted: Wanted) -> str:
-        return self.cursors.write(Position(_EPOCH, place), wanted.scope)
-
     async def _start(self, call: Call, wanted: Wanted) -> str:
         """Return the position to begin after: of a cursor, an event, or 30 days ago.
 
         Raises:
-            Refused: CURSOR_INVALID, or FILTER_INVALID for an event this tenant and mode does not have.
+            Refused: CURSOR_INVALID, also for one behind which events were removed; FILTER_INVALID for an
+                event this tenant and mode does not have any more.
         """
-        cursor = call.request.query.get("cursor")
+        cursor, now = call.request.query.get("cursor"), self.ports.clock()
         if cursor is not None:
-            return self.cursors.read(cursor, wanted.scope).id
+            position = self.cursors.read(cursor, wanted.scope)
+            if _EPOCH < position.created_at <= now - REMOVED_AFTER:
+                raise _too_old()
+            return position.id
         if wanted.after is None:
-            moment = self.ports.clock() - RETENTION
+            moment = now - RETENTION
             return await self._feed.place_at(wanted.tenant_id, livemode=wanted.livemode, moment=moment)
         try:
             return await self._feed.place_of(wanted.tenant_id, wanted.after, livemode=wanted.livemode)
         except NotFound:
-            raise refused_filter("after", "There is no such event.") from None
+            raise refused_filter("after", _NOT_STORED) from None
 
 
 async def find(feed: EventFeed, wanted: Wanted, start: str) -> Found:
@@ -134,19 +143,21 @@ async def find(feed: EventFeed, wanted: Wanted, start: str) -> Found:
     looked through again; a page may be empty because of them.
     """
     found: list[DecisionEvent] = []
-    place, beyond, seen = start, False, 0
+    position, beyond, seen = Position(_EPOCH, start), False, 0
     while True:
-        rows = await feed.page(wanted.tenant_id, livemode=wanted.livemode, after=place, limit=wanted.at_once)
+        rows = await feed.page(
+            wanted.tenant_id, livemode=wanted.livemode, after=position.id, limit=wanted.at_once
+        )
         for fed in rows:
             if wanted.admits(fed.event) and len(found) == wanted.limit:
-                return Found(found, place)
+                return Found(found, position)
             beyond = not _taken(fed, wanted, found)
-            place = fed.place
+            position = Position(fed.event.timestamp, fed.place)
         seen += len(rows)
         if len(rows) < wanted.at_once:
-            return Found(found, place if beyond else None)
+            return Found(found, position if beyond else None)
         if seen >= MOST_LOOKED_THROUGH:
-            return Found(found, place)
+            return Found(found, position)
 
 
 def _taken(fed: FedEvent, wanted: Wanted, found: list[DecisionEvent]) -> bool:
@@ -186,6 +197,11 @@ def _types(given: str | None) -> frozenset[EventType]:
 
 def _gone() -> Refused:
     return Refused.because(ProblemCode.CURSOR_INVALID, "The cursor belongs to a feed that is no more.")
+
+
+def _too_old() -> Refused:
+    message = f"Events behind the cursor were removed after {RETENTION.days} days; begin without a cursor."
+    return Refused.because(ProblemCode.CURSOR_INVALID, message)
 
 
 _ONE_TYPE: Final = "(" + "|".join(name.replace(".", r"\.") for name in EventType) + ")"

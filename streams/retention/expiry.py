@@ -1,0 +1,105 @@
+"""Remove acts, one-time tokens, reviewer sessions, watches of holds, uses of contacts, and events by age."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from schemas.ids import PLATFORM, TenantId
+from schemas.people import OneTimeToken, ReviewerSession
+from schemas.transaction_decisions import HoldWatch
+from streams.contacts.findings import SHARED_WINDOW
+from streams.ports.records import BY_AGE, Position, Record, RecordKind
+from streams.ports.stores import Stores
+from streams.runtime.record_removal import RemovalPace, pages, tenant_ids
+from streams.tenants.handler import TENANTS_INDEX
+
+REMOVED_AFTER: Final = timedelta(days=31)
+"""When an act and an event are removed; the feed promises 30 days, and clocks differ by less than a day."""
+
+ENDED_REMOVED_AFTER: Final = timedelta(days=1)
+"""How long after its end a reviewer session, a one-time token or the use of a contact is removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expiring:
+    """Records of one kind that end, listed by age."""
+
+    kind: RecordKind
+    stays: timedelta
+    """How long after its creation a record stays at least."""
+    is_over: Callable[[Record, datetime], bool] = lambda _, __: True
+    """Whether a record that old has ended."""
+    changes: bool = False
+    """Whether somebody may write a record under the same id at any time."""
+
+
+def _is_old_token(record: Record, now: datetime) -> bool:
+    return OneTimeToken.from_bytes(record.body).expires_at <= now - ENDED_REMOVED_AFTER
+
+
+def _is_old_session(record: Record, now: datetime) -> bool:
+    return ReviewerSession.from_bytes(record.body).expires_at <= now - ENDED_REMOVED_AFTER
+
+
+def _is_old_hold(record: Record, now: datetime) -> bool:
+    return HoldWatch.from_bytes(record.body).due <= now - REMOVED_AFTER
+
+
+EXPIRING: Final = (
+    Expiring(RecordKind.ACT, REMOVED_AFTER),
+    Expiring(RecordKind.HOLD_WATCH, REMOVED_AFTER, _is_old_hold),
+    Expiring(RecordKind.CONTACT_USE, SHARED_WINDOW + ENDED_REMOVED_AFTER),
+    Expiring(RecordKind.TOKEN, ENDED_REMOVED_AFTER, _is_old_token),
+    Expiring(RecordKind.REVIEWER_SESSION, ENDED_REMOVED_AFTER, _is_old_session, changes=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordExpiry:
+    """Sweeps the platform and every tenant; a record is read only once it is old enough."""
+
+    stores: Stores
+    now: Callable[[], datetime]
+    pace: RemovalPace = field(default_factory=RemovalPace)
+
+    async def sweep(self) -> int:
+        """Remove what is past its period; return how many records and events.
+
+        Raises:
+            StoreUnavailable: Some may be removed; the next sweep removes the others.
+        """
+        now, removed = self.now(), 0
+        async for tenant_id in self._owners():
+            for one in EXPIRING:
+                removed += await self._sweep_kind(tenant_id, one, now, self.pace.most - removed)
+            removed += await self._sweep_events(tenant_id, now, self.pace.most - removed)
+            if removed >= self.pace.most:
+                break
+        return removed
+
+    async def _owners(self) -> AsyncIterator[TenantId]:
+        yield PLATFORM
+        async for tenant_id in tenant_ids(self.stores.records, TENANTS_INDEX, self.pace.page):
+            yield tenant_id
+
+    async def _sweep_kind(self, tenant_id: TenantId, one: Expiring, now: datetime, most: int) -> int:
+        removed, before = 0, Position(now - one.stays, "")
+        remove = self.stores.removal.remove_unchanged if one.changes else self.stores.removal.remove
+        async for page in pages(
+            self.stores.records, tenant_id, one.kind, BY_AGE, limit=self.pace.page, before=before
+        ):
+            past = [record for record in page if one.is_over(record, now)][: most - removed]
+            await remove(past)
+            removed += len(past)
+            if removed >= most:
+                break
+        return removed
+
+    async def _sweep_events(self, tenant_id: TenantId, now: datetime, most: int) -> int:
+        removed, until = 0, now - REMOVED_AFTER
+        for livemode in (True, False):
+            removed += await self.stores.removal.remove_events(
+                tenant_id, livemode=livemode, until=until, limit=most - removed
+            )
+        return removed

@@ -1,0 +1,201 @@
+"""Removal of a million old rows beside commits: `python -m tests.bench.removal`.
+
+Half of the rows are records with what lists them, half are events; all of them are past their date and lie
+in SQLite among as many that are not. Commits of decisions arrive at a steady rate throughout. The report has
+the longest time that one transaction of the removal took of the writer, what memory it took, and the commits'
+99th percentile with and without it, in turns of a few seconds so that whatever else the machine does falls on
+both.
+"""
+
+import argparse
+import asyncio
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import count
+from pathlib import Path
+from statistics import quantiles
+from typing import Any, Final
+
+import psutil
+
+from app.adapters.shared.columns import to_micros, to_millis
+from app.adapters.sqlite.stores import open_sqlite_stores
+from schemas.ids import PLATFORM, VerificationId, derive_id
+from streams.ports.records import BY_AGE, Change, Record, RecordKind
+from streams.ports.stores import Stores
+from streams.retention.expiry import RecordExpiry
+from streams.tenants.handler import TENANTS_INDEX
+from tests.builders import ACME, NOW, build_audit_event, build_decision_event, build_record, build_tenant
+from tests.contracts.adapters import ROOT_KEY
+
+LONGEST_MS: Final = 50.0
+MOST_MB: Final = 120.0
+AT_ONCE: Final = 10_000
+COMMITS_PER_S: Final = 20.0
+TURN_S: Final = 6.0
+OLD: Final = NOW - timedelta(days=40)
+_MB: Final = 1_000_000
+
+_RECORD: Final = """
+INSERT INTO records (tenant, kind, id, version, created_at, fingerprint, indexes, body)
+VALUES (?, 'act', ?, 1, ?, '', ?, ?)"""
+_PLACE: Final = "INSERT INTO record_places VALUES (?, 'all', 'age', 'act', ?, ?)"
+_EVENT: Final = "INSERT INTO events (id, tenant, livemode, seen_at, body) VALUES (?, ?, 1, ?, ?)"
+
+
+@dataclass(slots=True)
+class Timed:
+    """Notes how long each transaction of the removal holds the writer's thread."""
+
+    engine: Any
+    writer_ms: list[float] = field(default_factory=list)
+
+    def write(self, job: Any) -> Any:
+        """Run the job, timed."""
+        return self.engine.write(lambda writer: self._run(job, writer))
+
+    def _run(self, job: Callable[[sqlite3.Connection], Any], writer: sqlite3.Connection) -> Any:
+        begun = time.thread_time()
+        try:
+            return job(writer)
+        finally:
+            self.writer_ms.append((time.thread_time() - begun) * 1_000)
+
+
+@dataclass(slots=True)
+class Result:
+    """What was measured."""
+
+    rows: int = 0
+    took_s: float = 0.0
+    writer_ms: Sequence[float] = ()
+    grown_mb: float = 0.0
+    beside: list[float] = field(default_factory=list)
+    """Milliseconds of commits beside the removal."""
+    alone: list[float] = field(default_factory=list)
+
+    def faults(self) -> list[str]:
+        """Name what is beyond its bound; times beside other work of the machine are reported only."""
+        longest = max(self.writer_ms)
+        found = [f"a transaction took {longest:.1f} ms of the writer"] if longest > LONGEST_MS else []
+        return [*found, *([f"{self.grown_mb:.0f} MB of memory"] if self.grown_mb > MOST_MB else [])]
+
+
+async def measure(folder: Path, rows: int) -> Result:
+    """Fill a store, and remove what is old beside commits."""
+    async with open_sqlite_stores(folder, ROOT_KEY) as stores:
+        await _furnish(stores)
+        engine = stores.journal._engine  # type: ignore[attr-defined]
+        for table in (_fill_records, _fill_events):
+            for start in range(0, rows, AT_ONCE):
+                await engine.write(lambda writer, table=table, start=start: table(writer, start, rows))
+        timed = Timed(engine)
+        stores.removal._engine = timed  # type: ignore[attr-defined]
+        result = await _remove(stores, Result())
+        result.writer_ms = timed.writer_ms
+        return result
+
+
+async def _furnish(stores: Stores) -> None:
+    tenant = Record(
+        PLATFORM, RecordKind.TENANT, ACME, build_tenant().to_bytes(), NOW, indexes=(TENANTS_INDEX,)
+    )
+    await stores.journal.commit(Change(PLATFORM, (tenant,)))
+
+
+def _moments(start: int, rows: int) -> Iterator[tuple[int, datetime]]:
+    """Half of all rows are past their date."""
+    for number in range(start, min(start + AT_ONCE, rows)):
+        yield number, OLD if number < rows // 2 else NOW
+
+
+def _fill_records(writer: sqlite3.Connection, start: int, rows: int) -> None:
+    moments = [(f"aud_{n:026}", to_micros(at) + n) for n, at in _moments(start, rows)]
+    pairs = f'[["{BY_AGE[0]}", "{BY_AGE[1]}"]]'
+    writer.executemany(_RECORD, [(ACME, name, at, pairs, b"about") for name, at in moments])
+    writer.executemany(_PLACE, [(ACME, at, name) for name, at in moments])
+
+
+def _fill_events(writer: sqlite3.Connection, start: int, rows: int) -> None:
+    body = build_decision_event().to_bytes()
+    found = [(derive_id("evt", str(n)), ACME, to_millis(at), body) for n, at in _moments(start, rows)]
+    writer.executemany(_EVENT, found)
+    writer.execute("DELETE FROM events_waiting")
+
+
+async def _remove(stores: Stores, result: Result) -> Result:
+    """Sweep until nothing is left, in turns with seconds of commits alone."""
+    process: Any = psutil.Process()  # type: ignore[no-untyped-call]
+    commits = count()
+    before = process.memory_info().rss
+    expiry = RecordExpiry(stores, lambda: NOW)
+    while True:
+        over = asyncio.Event()
+        committing = asyncio.create_task(_commit(stores, commits, over, result.beside))
+        begun = time.monotonic()
+        removed = await expiry.sweep()
+        result.took_s += time.monotonic() - begun
+        over.set()
+        await committing
+        result.rows += removed
+        result.grown_mb = max(result.grown_mb, (process.memory_info().rss - before) / _MB)
+        if not removed:
+            return result
+        over = asyncio.Event()
+        committing = asyncio.create_task(_commit(stores, commits, over, result.alone))
+        await asyncio.sleep(min(TURN_S, time.monotonic() - begun))
+        over.set()
+        await committing
+
+
+async def _commit(stores: Stores, numbers: Iterator[int], over: asyncio.Event, noted: list[float]) -> None:
+    """Commit a decision's record, row and event at each tick, and note how long each took."""
+    tasks: list[asyncio.Task[None]] = []
+    while not over.is_set():
+        tasks.append(asyncio.create_task(_commit_one(stores, next(numbers), noted)))
+        await asyncio.sleep(1 / COMMITS_PER_S)
+    await asyncio.gather(*tasks)
+
+
+async def _commit_one(stores: Stores, number: int, noted: list[float]) -> None:
+    name = VerificationId(derive_id("ver", "bench", str(number)))
+    record = build_record(id=name)
+    row = build_audit_event(event_id=derive_id("aud", name))
+    event = build_decision_event(id=derive_id("evt", name))
+    begun = time.monotonic()
+    await stores.journal.commit(Change(ACME, (record,), (row,), (event,)))
+    noted.append((time.monotonic() - begun) * 1_000)
+
+
+def report(result: Result, say: Callable[[str], object]) -> None:
+    """Print what was measured."""
+    with_it, without = (quantiles(times, n=100) for times in (result.beside, result.alone))
+    say(f"{result.rows} rows removed in {result.took_s:.0f} s, {result.rows / result.took_s:.0f} a second")
+    busy = quantiles(result.writer_ms, n=100)
+    say(f"transactions: {len(result.writer_ms)}, of the writer's processor time: median {busy[49]:.1f} ms,")
+    say(f"  99 % below {busy[98]:.1f} ms, longest {max(result.writer_ms):.1f} ms (at most {LONGEST_MS:.0f})")
+    say(f"memory grown by {result.grown_mb:.0f} MB (at most {MOST_MB:.0f})")
+    for name, times in (("beside removal", with_it), ("alone", without)):
+        say(f"commits {name:15} median {times[49]:.1f} ms, 95 % {times[94]:.1f} ms, 99 % {times[98]:.1f} ms")
+    say(f"the 99th percentile of a decision grows by {with_it[98] - without[98]:.1f} ms during a sweep")
+    for fault in result.faults():
+        say(f"FAULT {fault}")
+
+
+async def main(rows: int) -> int:
+    """Run it; 1 when a bound is exceeded."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = await measure(Path(folder), rows)
+    report(result, lambda text: sys.stdout.write(text + "\n"))
+    return 1 if result.faults() else 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of each of the two tables")
+    sys.exit(asyncio.run(main(parser.parse_args().rows)))

@@ -1,0 +1,190 @@
+"""Kill retention, erasure, rotation and restore at every write: `python -m tests.chaos.upkeep_kills`.
+
+Each is run on a copy of one data folder, killed at the nth write, and run again to its end. Then the folder
+must hold what it holds after a run that nobody killed, and every piece of evidence must open to the same
+bytes.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from app.adapters.files.data_dir import BLOBS_FOLDER, DATABASE_FILE, ROOT_KEY_FILE
+from app.adapters.security.crypto import load_root_key
+from app.backup.taking import take_backup
+from app.composition.stores import open_deployment, open_existing
+from app.root_keys.commands import status as rotation_status
+from app.settings import Settings
+from schemas.ids import PLATFORM, EvidenceId, TenantId
+from tests.bench.year_traffic import YearTraffic
+from tests.builders import NOW
+from tests.chaos.upkeep_jobs import run_upkeep
+from tests.handlers.test_erasure import ErasureStage
+from tests.journeys.service import environment
+from tests.prefork import fork
+
+UNITS: Final = 2
+IMAGE: Final = 70_000
+"""Bytes of an image: large enough for a file of its own."""
+
+PATIENCE_S: Final = 180.0
+
+EXPIRE, ERASE, ROTATE, RESTORE = KINDS = ("expire", "erase", "rotate", "restore")
+
+_DUMPED: Final = {
+    "records": "SELECT tenant, kind, id, version, indexes, hex(body) FROM records WHERE tenant <> ?",
+    "places": "SELECT tenant, value, name, kind, created_at, id FROM record_places WHERE tenant <> ?",
+    "events": "SELECT tenant, id FROM events WHERE tenant <> ?",
+    "audit": "SELECT tenant, event_id FROM audit WHERE tenant <> ?",
+    "platform": "SELECT kind, count(*) FROM records WHERE tenant = ? AND kind <> 'act' GROUP BY kind",
+    "acts": "SELECT action, count(*) FROM audit WHERE tenant = ? GROUP BY action",
+    "erasures": "SELECT tenant, subject_id FROM erasures WHERE tenant <> ?",
+    "keys": "SELECT tenant, subject_id, length(wrapped) FROM subject_keys WHERE tenant <> ?",
+    "evidence": "SELECT tenant, evidence_id FROM evidence WHERE tenant <> ?",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a process ended."""
+
+    status: int
+    writes: int
+    """Those it counted; 0 when it was killed."""
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A data folder with traffic and an approved erasure, and a backup of it."""
+
+    data: Path
+    backup: Path
+
+
+async def prepare(folder: Path) -> Prepared:
+    """Make the folder and its backup."""
+    made = Prepared(folder / "prepared", folder / "backup")
+    settings = Settings(data_dir=made.data)
+    async with open_deployment(settings) as deployment:
+        traffic, stage = YearTraffic(deployment.stores, IMAGE), ErasureStage()
+        await traffic.furnish(NOW)
+        for unit in range(UNITS):
+            await traffic.play(NOW + timedelta(days=unit), str(unit))
+        stage.stores = deployment.stores
+        await stage.submit()
+        await stage.request()
+    root_key = await asyncio.to_thread(load_root_key, None, made.data / ROOT_KEY_FILE)
+    settings.broker_dir.mkdir(parents=True, exist_ok=True)
+    await asyncio.to_thread(take_backup, settings, made.backup, root_key, lambda _: None)
+    return made
+
+
+async def _copy(prepared: Prepared, kind: str, folder: Path) -> Sequence[str]:
+    """Make the folder that a run works on; return what the process is to do there."""
+    if kind == RESTORE:
+        await asyncio.to_thread(folder.mkdir, mode=0o700)
+        shutil.copy2(prepared.data / ROOT_KEY_FILE, folder)
+        return ("restore", str(prepared.backup), "--data-dir", str(folder))
+    await asyncio.to_thread(shutil.copytree, prepared.data, folder)
+    return ("root-key", "rotate", "--data-dir", str(folder)) if kind == ROTATE else (kind,)
+
+
+async def _run(folder: Path, nth: int, job: Sequence[str]) -> Ended:
+    log = folder.with_name(f"{folder.name}.log")
+    process = await fork(run_upkeep, [str(folder), str(nth), *job], environment(), log, vision=False)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            said = (await process.stdout.read()).decode()
+            status = await process.wait()
+    finally:
+        process.kill()
+    counted = said.rpartition("\nwrites ")[2].strip()
+    return Ended(status, int(counted) if counted.isdigit() else 0, said + log.read_text(encoding="utf-8"))
+
+
+async def run_whole(prepared: Prepared, kind: str, folder: Path) -> tuple[int, dict[str, Any]]:
+    """Run a job to its end; return how many writes it made, and what the folder holds then."""
+    job = await _copy(prepared, kind, folder)
+    ended = await _run(folder, 0, job)
+    assert ended.status == 0, ended.said
+    return ended.writes, await contents_of(kind, folder)
+
+
+async def run_killed(prepared: Prepared, kind: str, folder: Path, nth: int) -> tuple[bool, dict[str, Any]]:
+    """Run a job that is killed at the nth write, and again; return whether it was, and what is there then."""
+    job = await _copy(prepared, kind, folder)
+    first = await _run(folder, nth, job)
+    assert first.status in {0, -signal.SIGKILL}, first.said
+    killed = first.status != 0
+    if killed and not (kind == ROTATE and await _is_rotated(folder)):
+        again = await _run(folder, 0, job)
+        assert again.status == 0, again.said
+    return killed, await contents_of(kind, folder)
+
+
+async def _is_rotated(folder: Path) -> bool:
+    shown = await rotation_status(Settings(data_dir=folder))
+    return str(shown["rotation"]).startswith("finished")
+
+
+async def contents_of(kind: str, folder: Path) -> dict[str, Any]:
+    """Return what a folder holds, so that two of the same content are equal."""
+    with closing(sqlite3.connect(folder / DATABASE_FILE)) as connection:
+        content: dict[str, Any] = {
+            name: sorted(connection.execute(statement, (PLATFORM,)).fetchall())
+            for name, statement in _DUMPED.items()
+        }
+    blobs = folder / BLOBS_FOLDER
+    content["files"] = sorted(str(file.relative_to(blobs)) for file in blobs.rglob("*") if file.is_file())
+    settings = Settings(data_dir=folder)
+    async with open_existing(settings) as deployment:
+        for tenant, evidence_id in content["evidence"]:
+            image = await deployment.stores.evidence.get(TenantId(tenant), EvidenceId(evidence_id))
+            content[f"content of {evidence_id}"] = hashlib.sha256(image).hexdigest()
+    if kind == ROTATE:
+        shown = await rotation_status(settings)
+        counts = shown["data_keys"]
+        content["rotation"] = sorted(counts.values()), counts[shown["current"]], shown["unreadable"]
+    return content
+
+
+async def main(kinds: Sequence[str], every: int) -> int:
+    """Kill at each write, or at every so manyth; 1 when any end differs."""
+    faults = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepared = await prepare(folder)
+        for kind in kinds:
+            writes, expected = await run_whole(prepared, kind, folder / f"{kind}-whole")
+            killed = different = 0
+            for nth in range(1, writes + 1, every):
+                died, found = await run_killed(prepared, kind, folder / f"{kind}-{nth}", nth)
+                killed += died
+                different += found != expected
+                await asyncio.to_thread(shutil.rmtree, folder / f"{kind}-{nth}")
+            faults += different
+            line = {"job": kind, "writes": writes, "killed": killed, "ended differently": different}
+            os.write(1, (json.dumps(line) + "\n").encode())
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kinds", nargs="*", choices=[*KINDS, []], default=list(KINDS))
+    parser.add_argument("--every", type=int, default=1, help="kill at every so manyth write alone")
+    given = parser.parse_args()
+    sys.exit(asyncio.run(main(given.kinds, given.every)))
