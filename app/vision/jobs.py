@@ -57,7 +57,7 @@ class Job(Generic[R]):
     """Seconds without any processor time after which the child is ended: while it works, however slowly, only
     `cpu_s` ends it."""
     gives_back: bool = False
-    """After it the child gives memory that the allocator does not use back to the kernel. Reading a page leaves
+    """After it the child gives memory the allocator does not use back to the kernel. Reading a page leaves
     110 MiB in each child and decoding one 35 MiB; taking them again costs no processor time that could be
     measured, for the kernel gives large pages."""
 
