@@ -230,6 +230,8 @@ class Scope(StrEnum):
     TRANSACTIONS_READ = "transactions:read"
     WALLETS_WRITE = "wallets:write"
     WALLETS_READ = "wallets:read"
+    POLICIES_READ = "policies:read"
+    POLICIES_WRITE = "policies:write"
     WEBHOOKS_MANAGE = "webhooks:manage"
     EVENTS_READ = "events:read"
     AUDIT_READ = "audit:read"

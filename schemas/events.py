@@ -31,10 +31,13 @@ class EventType(StrEnum):
     CASE_REOPENED = "review_case.reopened"
     FLOW_PUBLISHED = "flow.published"
     FLOW_ARCHIVED = "flow.archived"
+    POLICY_PUBLISHED = "policy.published"
     TRANSACTION_SCREENED = "transaction.screened"
     TRANSACTION_DECISION_CHANGED = "transaction.decision_changed"
     WALLET_ASSESSED = "wallet.assessed"
     DOCUMENT_EXPIRING = "document.expiring"
+    SUBJECT_SUSPENDED = "subject.suspended"
+    SUBJECT_REINSTATED = "subject.reinstated"
     SUBJECT_ERASED = "subject.erased"
     WEBHOOK_ENDPOINT_DISABLED = "webhook_endpoint.disabled"
     PING = "ping"
@@ -52,6 +55,8 @@ class EventData(Frozen):
     transaction_id: str | None = None
     assessment_id: str | None = None
     endpoint_id: str | None = None
+    policy: str | None = None
+    policy_revision: int | None = None
     status: str | None = None
     decision: DecisionOutcome | None = None
     risk_level: RiskLevel | None = None

@@ -22,6 +22,7 @@ ReviewerSessionId = NewType("ReviewerSessionId", str)
 FlowId = NewType("FlowId", str)
 EndpointId = NewType("EndpointId", str)
 DeliveryId = NewType("DeliveryId", str)
+TransactionId = NewType("TransactionId", str)
 
 PLATFORM: Final = TenantId("platform")
 """The chain and the records that belong to no tenant (G93): tenants themselves, keys by look-up prefix."""

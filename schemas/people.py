@@ -23,6 +23,8 @@ class Permission(StrEnum):
     CASES_OVERTURN = "CASES_OVERTURN"
     TRANSACTIONS_READ = "TRANSACTIONS_READ"
     WALLETS_READ = "WALLETS_READ"
+    POLICIES_READ = "POLICIES_READ"
+    POLICIES_MANAGE = "POLICIES_MANAGE"
     AUDIT_READ = "AUDIT_READ"
     WEBHOOKS_MANAGE = "WEBHOOKS_MANAGE"
     API_KEYS_MANAGE = "API_KEYS_MANAGE"
@@ -44,8 +46,10 @@ class Role(StrEnum):
 
 _P = Permission
 
-_EVERY_ROLE: Final = frozenset({_P.VERIFICATION_FLOWS_READ, _P.AUDIT_READ, _P.WEBHOOKS_MANAGE})
-"""The interface lists no refusal for a role on these routes (G84)."""
+_EVERY_ROLE: Final = frozenset(
+    {_P.VERIFICATION_FLOWS_READ, _P.POLICIES_READ, _P.AUDIT_READ, _P.WEBHOOKS_MANAGE}
+)
+"""The interface lists no refusal for a role on these routes (G84, G109)."""
 
 _READS: Final = _EVERY_ROLE | {
     _P.VERIFICATIONS_READ,
@@ -59,13 +63,14 @@ PERMISSIONS_OF: Final[Mapping[Role, frozenset[Permission]]] = MappingProxyType(
         Role.OWNER: frozenset(Permission),
         Role.ADMIN: frozenset(Permission) - {_P.CASES_CONCLUDE, _P.CASES_OVERTURN},
         Role.COMPLIANCE_LEAD: _READS
-        | {_P.EVIDENCE_READ, _P.CASES_WORK, _P.CASES_CONCLUDE, _P.CASES_OVERTURN, _P.PRIVACY_MANAGE},
+        | {_P.EVIDENCE_READ, _P.CASES_WORK, _P.CASES_CONCLUDE, _P.CASES_OVERTURN, _P.PRIVACY_MANAGE}
+        | {_P.POLICIES_MANAGE},
         Role.REVIEWER: _READS | {_P.EVIDENCE_READ, _P.CASES_WORK, _P.CASES_CONCLUDE},
         Role.DEVELOPER: _EVERY_ROLE | {_P.VERIFICATION_FLOWS_MANAGE, _P.API_KEYS_MANAGE},
         Role.AUDITOR: _READS,
     }
 )
-"""G48. Ownership itself (making or changing an OWNER) is the owners' alone and is no permission."""
+"""G48, G109. Ownership itself (making or changing an OWNER) is the owners' alone and is no permission."""
 
 
 class OpenSession(Frozen):

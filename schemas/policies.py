@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from schemas.base import Frozen
+from schemas.enums import DecisionOutcome
 from schemas.transactions import Direction, OutcomeClass, TransactionType
 
 
@@ -121,3 +122,61 @@ class FeatureValue:
     """A count or seconds as int, money as Decimal."""
     exact: bool = True
     """Whether every transaction of the window was known one by one."""
+
+
+FieldValue = str | int | Decimal | bool | tuple[str, ...] | None
+"""The value of a field of a transaction; None: the transaction does not have it."""
+
+
+class RuleMode(StrEnum):
+    """Whether a rule is applied."""
+
+    ACTIVE = "ACTIVE"
+    SHADOW = "SHADOW"
+    """Evaluated and shown, never applied."""
+    DISABLED = "DISABLED"
+    """Neither evaluated nor shown."""
+
+
+class RuleOutcome(StrEnum):
+    """What the evaluation of a rule came to."""
+
+    HIT = "HIT"
+    MISS = "MISS"
+    SKIPPED = "SKIPPED"
+    """The transaction lacks a value that the rule compares."""
+    ERROR = "ERROR"
+    """A list that the rule names is not loaded; counts as HOLD (G114)."""
+
+
+class RuleInput(NamedTuple):
+    """A value that a rule read."""
+
+    value: FieldValue
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RuleReason:
+    """The reason a rule gives, its placeholders filled."""
+
+    code: str
+    message: str
+
+
+class RuleResult(NamedTuple):
+    """What one rule came to, and everything it read."""
+
+    id: str
+    mode: RuleMode
+    result: RuleOutcome
+    inputs: Mapping[str, RuleInput]
+    """By the name of the field or feature, in the order in which the rule names them."""
+    decision: DecisionOutcome | None = None
+    """Of a HIT alone."""
+    score: int = 0
+    """Of a HIT alone; 0: the rule gives none."""
+    reason: RuleReason | None = None
+    """Of a HIT alone."""
+    missing: tuple[str, ...] = ()
+    """What was null, of a SKIPPED rule; the lists that are not loaded, of an ERROR."""

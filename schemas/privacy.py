@@ -27,6 +27,8 @@ class Removed(Frozen):
     evidence: int
     sessions: int
     """Open ones, that were ended."""
+    transactions: int = 0
+    """Whose parties, devices, wallets and metadata nobody reads any more; amounts and decisions stay."""
 
 
 class ChainPosition(Frozen):

@@ -37,6 +37,7 @@ class ProblemCode(StrEnum):
     CASE_CLAIMED = "CASE_CLAIMED"
     CAPABILITY_EXISTS = "CAPABILITY_EXISTS"
     MEMBER_EXISTS = "MEMBER_EXISTS"
+    SUBJECT_NOT_SUSPENDED = "SUBJECT_NOT_SUSPENDED"
     LEGAL_HOLD = "LEGAL_HOLD"
     PRECONDITION_FAILED = "PRECONDITION_FAILED"
     PRECONDITION_REQUIRED = "PRECONDITION_REQUIRED"
@@ -54,6 +55,7 @@ class ProblemCode(StrEnum):
     FILTER_INVALID = "FILTER_INVALID"
     IDEMPOTENCY_KEY_REUSED = "IDEMPOTENCY_KEY_REUSED"
     ADDRESS_INVALID = "ADDRESS_INVALID"
+    POLICY_INVALID = "POLICY_INVALID"
     RATE_LIMITED = "RATE_LIMITED"
     STORE_FAILED = "STORE_FAILED"
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
@@ -72,7 +74,7 @@ _STATUS_GROUPS: Final = (
     (HTTPStatus.PRECONDITION_REQUIRED, "PRECONDITION_REQUIRED", "PRECONDITION_REQUIRED"),
     (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "PAYLOAD_TOO_LARGE", "PAYLOAD_TOO_LARGE"),
     (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", "UNSUPPORTED_MEDIA_TYPE"),
-    (HTTPStatus.UNPROCESSABLE_ENTITY, "VALIDATION_FAILED", "ADDRESS_INVALID"),
+    (HTTPStatus.UNPROCESSABLE_ENTITY, "VALIDATION_FAILED", "POLICY_INVALID"),
     (HTTPStatus.TOO_MANY_REQUESTS, "RATE_LIMITED", "RATE_LIMITED"),
     (HTTPStatus.INTERNAL_SERVER_ERROR, "STORE_FAILED", "STORE_FAILED"),
     (HTTPStatus.SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", "OVERLOADED"),
@@ -101,6 +103,12 @@ class FieldProblem(Frozen):
     """JSON pointer into the body (RFC 6901)."""
     parameter: str | None = None
     header: str | None = None
+    rule: str | None = None
+    """Which rule of the text's language is broken, where the code has several (G111)."""
+    line: int | None = None
+    """Counted from 1, for a body of lines (G111)."""
+    column: int | None = None
+    """Counted from 1 in characters, with `line`."""
 
 
 class Refusal(Frozen):

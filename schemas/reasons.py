@@ -57,6 +57,28 @@ class ReasonCode(StrEnum):
     PROVIDER_UNAVAILABLE = "PROVIDER_UNAVAILABLE"
     MODEL_UNAVAILABLE = "MODEL_UNAVAILABLE"
     POLICY_UNAVAILABLE = "POLICY_UNAVAILABLE"
+    SUBJECT_SUSPENDED = "SUBJECT_SUSPENDED"
+    STREAM_ENDED = "STREAM_ENDED"
+    HOLD_EXPIRED = "HOLD_EXPIRED"
+    SCORE_THRESHOLD = "SCORE_THRESHOLD"
+    CHECK_UNAVAILABLE = "CHECK_UNAVAILABLE"
+    LIST_MISSING = "LIST_MISSING"
+    LIST_STALE = "LIST_STALE"
+    WALLET_LISTED = "WALLET_LISTED"
+    WALLET_EXPOSED = "WALLET_EXPOSED"
+    WALLET_UNVERIFIED = "WALLET_UNVERIFIED"
+    PHONE_INVALID = "PHONE_INVALID"
+    PHONE_VOIP = "PHONE_VOIP"
+    PHONE_PREMIUM = "PHONE_PREMIUM"
+    PHONE_COUNTRY_MISMATCH = "PHONE_COUNTRY_MISMATCH"
+    PHONE_SHARED = "PHONE_SHARED"
+    EMAIL_INVALID = "EMAIL_INVALID"
+    EMAIL_DISPOSABLE = "EMAIL_DISPOSABLE"
+    EMAIL_ROLE = "EMAIL_ROLE"
+    EMAIL_SHARED = "EMAIL_SHARED"
+    ADDRESS_INCOMPLETE = "ADDRESS_INCOMPLETE"
+    ADDRESS_COUNTRY_MISMATCH = "ADDRESS_COUNTRY_MISMATCH"
+    ADDRESS_SANCTIONED_TERRITORY = "ADDRESS_SANCTIONED_TERRITORY"
 
 
 class ReasonCategory(StrEnum):
@@ -69,6 +91,9 @@ class ReasonCategory(StrEnum):
     SCREENING = "SCREENING"
     SUBJECT = "SUBJECT"
     SYSTEM = "SYSTEM"
+    TRANSACTION = "TRANSACTION"
+    WALLET = "WALLET"
+    CONTACT = "CONTACT"
 
 
 class Severity(StrEnum):
@@ -103,6 +128,9 @@ _LAST_OF: Final = (
     (ReasonCode.AUTHORITY_UNAVAILABLE, ReasonCategory.SCREENING),
     (ReasonCode.REVIEWER_REJECTED, ReasonCategory.SUBJECT),
     (ReasonCode.POLICY_UNAVAILABLE, ReasonCategory.SYSTEM),
+    (ReasonCode.LIST_STALE, ReasonCategory.TRANSACTION),
+    (ReasonCode.WALLET_UNVERIFIED, ReasonCategory.WALLET),
+    (ReasonCode.ADDRESS_SANCTIONED_TERRITORY, ReasonCategory.CONTACT),
 )
 """The last code of each category, in the order of `ReasonCode`."""
 
@@ -157,136 +185,42 @@ _WEIGHTS: Final = {
     ReasonCode.PROVIDER_UNAVAILABLE: (_MEDIUM, _BROKEN, _AGAIN),
     ReasonCode.MODEL_UNAVAILABLE: (_MEDIUM, _OPEN, _AGAIN),
     ReasonCode.POLICY_UNAVAILABLE: (_MEDIUM, _BROKEN, _AGAIN),
+    ReasonCode.SUBJECT_SUSPENDED: (_HIGH, _FAILED, _FINAL),
+    ReasonCode.STREAM_ENDED: (_HIGH, _FAILED, _FINAL),
+    ReasonCode.HOLD_EXPIRED: (_MEDIUM, _UNCLEAR, _AGAIN),
+    ReasonCode.SCORE_THRESHOLD: (_MEDIUM, _UNCLEAR, _FINAL),
+    ReasonCode.CHECK_UNAVAILABLE: (_MEDIUM, _BROKEN, _AGAIN),
+    ReasonCode.LIST_MISSING: (_MEDIUM, _BROKEN, _AGAIN),
+    ReasonCode.LIST_STALE: (_MEDIUM, _BROKEN, _AGAIN),
+    ReasonCode.WALLET_LISTED: (_CRITICAL, _FAILED, _FINAL),
+    ReasonCode.WALLET_EXPOSED: (_HIGH, _UNCLEAR, _FINAL),
+    ReasonCode.WALLET_UNVERIFIED: (_LOW, _WARNED, _AGAIN),
+    ReasonCode.PHONE_INVALID: (_LOW, _WARNED, _AGAIN),
+    ReasonCode.PHONE_VOIP: (_LOW, _WARNED, _FINAL),
+    ReasonCode.PHONE_PREMIUM: (_MEDIUM, _WARNED, _FINAL),
+    ReasonCode.PHONE_COUNTRY_MISMATCH: (_LOW, _WARNED, _FINAL),
+    ReasonCode.PHONE_SHARED: (_MEDIUM, _WARNED, _FINAL),
+    ReasonCode.EMAIL_INVALID: (_LOW, _WARNED, _AGAIN),
+    ReasonCode.EMAIL_DISPOSABLE: (_MEDIUM, _WARNED, _FINAL),
+    ReasonCode.EMAIL_ROLE: (_LOW, _WARNED, _FINAL),
+    ReasonCode.EMAIL_SHARED: (_MEDIUM, _WARNED, _FINAL),
+    ReasonCode.ADDRESS_INCOMPLETE: (_LOW, _WARNED, _AGAIN),
+    ReasonCode.ADDRESS_COUNTRY_MISMATCH: (_LOW, _WARNED, _FINAL),
+    ReasonCode.ADDRESS_SANCTIONED_TERRITORY: (_HIGH, _FAILED, _FINAL),
 }
 """Severity, the verdict a check gives with this reason unless a rule knows better, and retryable."""
 
-_SUBJECT: Final = {
-    ReasonCode.IMAGE_BLURRED: "The image is blurred. Please take it again.",
-    ReasonCode.IMAGE_TOO_DARK: "The image is too dark. Please take it again.",
-    ReasonCode.IMAGE_GLARE: "There is glare on the image. Please take it again.",
-    ReasonCode.IMAGE_CROPPED: "Part of the document is not on the image.",
-    ReasonCode.IMAGE_TOO_SMALL: "The image is too small. Please take it closer.",
-    ReasonCode.DOCUMENT_NOT_FOUND: "No document was found on the image.",
-    ReasonCode.WRONG_SIDE: "Please show the other side of the document.",
-    ReasonCode.DOCUMENT_TYPE_NOT_ACCEPTED: "This kind of document is not accepted.",
-    ReasonCode.COUNTRY_NOT_ACCEPTED: "Documents of this country are not accepted.",
-    ReasonCode.DOCUMENT_EXPIRED: "The document has expired.",
-    ReasonCode.DOCUMENT_EXPIRING: "The document expires soon.",
-    ReasonCode.EXTRACTION_INCOMPLETE: "The document could not be read completely.",
-    ReasonCode.NUMBER_MISMATCH: "The document number differs from the one given.",
-    ReasonCode.MRZ_CHECK_DIGIT_FAILED: "The document could not be read reliably.",
-    ReasonCode.MRZ_VISUAL_MISMATCH: "The document could not be accepted.",
-    ReasonCode.DECLARED_FIELD_MISMATCH: "The details given differ from the document.",
-    ReasonCode.QR_MISMATCH: "The document could not be accepted.",
-    ReasonCode.NIN_FORMAT_INVALID: "The identification number could not be read.",
-    ReasonCode.DOCUMENT_TAMPERING_SUSPECTED: "The document could not be accepted.",
-    ReasonCode.SCREEN_CAPTURE_SUSPECTED: "The document could not be accepted.",
-    ReasonCode.PRINTED_COPY_SUSPECTED: "The document could not be accepted.",
-    ReasonCode.PORTRAIT_TAMPERING_SUSPECTED: "The document could not be accepted.",
-    ReasonCode.FACE_NOT_FOUND_DOCUMENT: "No portrait was found on the document.",
-    ReasonCode.FACE_NOT_FOUND_SELFIE: "No face was found on the selfie.",
-    ReasonCode.MULTIPLE_FACES: "More than one face is on the image.",
-    ReasonCode.FACE_MISMATCH: "The selfie does not match the document.",
-    ReasonCode.FACE_MATCH_UNCERTAIN: "The selfie could not be matched with certainty.",
-    ReasonCode.LIVENESS_FAILED: "The selfie could not be accepted.",
-    ReasonCode.LIVENESS_UNCERTAIN: "The selfie could not be accepted with certainty.",
-    ReasonCode.SELFIE_REUSED: "The selfie could not be accepted.",
-    ReasonCode.SANCTIONS_MATCH: "The verification could not be completed.",
-    ReasonCode.SANCTIONS_POSSIBLE_MATCH: "The verification needs a closer look.",
-    ReasonCode.PEP_MATCH: "The verification needs a closer look.",
-    ReasonCode.ADVERSE_MEDIA_MATCH: "The verification needs a closer look.",
-    ReasonCode.AUTHORITY_MISMATCH: "The details could not be confirmed.",
-    ReasonCode.AUTHORITY_UNAVAILABLE: "The details could not be confirmed for now.",
-    ReasonCode.DUPLICATE_SUBJECT: "The verification needs a closer look.",
-    ReasonCode.ATTEMPTS_EXHAUSTED: "There are no attempts left.",
-    ReasonCode.UNDER_AGE: "The minimum age is not met.",
-    ReasonCode.CONSENT_DECLINED: "Consent was not given.",
-    ReasonCode.REVIEWER_APPROVED: "The verification was approved after a review.",
-    ReasonCode.REVIEWER_REJECTED: "The verification was declined after a review.",
-    ReasonCode.PROVIDER_UNAVAILABLE: "The verification could not be completed. Please try again.",
-    ReasonCode.MODEL_UNAVAILABLE: "The verification needs a closer look.",
-    ReasonCode.POLICY_UNAVAILABLE: "The verification could not be completed. Please try again.",
-}
 
-_REVIEWER: Final = {
-    ReasonCode.IMAGE_BLURRED: "The image is less sharp than the policy asks.",
-    ReasonCode.IMAGE_TOO_DARK: "The image is darker than the policy asks.",
-    ReasonCode.IMAGE_GLARE: "A part of the image that matters is burnt out.",
-    ReasonCode.IMAGE_CROPPED: "The document reaches over the edge of the image.",
-    ReasonCode.IMAGE_TOO_SMALL: "Too few pixels for a dependable reading.",
-    ReasonCode.DOCUMENT_NOT_FOUND: "The image holds a face but no document text.",
-    ReasonCode.WRONG_SIDE: "The side with the portrait and data is needed.",
-    ReasonCode.DOCUMENT_TYPE_NOT_ACCEPTED: "The policy does not accept this kind of document.",
-    ReasonCode.COUNTRY_NOT_ACCEPTED: "The policy does not accept the issuing country.",
-    ReasonCode.DOCUMENT_EXPIRED: "The expiry date read from the document has passed.",
-    ReasonCode.DOCUMENT_EXPIRING: "The expiry date lies within the warning period of the policy.",
-    ReasonCode.EXTRACTION_INCOMPLETE: "A needed field was not read, or no reader knows the document.",
-    ReasonCode.NUMBER_MISMATCH: "The declared last four differ from the number read.",
-    ReasonCode.MRZ_CHECK_DIGIT_FAILED: "A check digit of the machine-readable zone does not hold.",
-    ReasonCode.MRZ_VISUAL_MISMATCH: "The printed fields and the machine-readable zone disagree.",
-    ReasonCode.DECLARED_FIELD_MISMATCH: "A declared value differs from what was read.",
-    ReasonCode.QR_MISMATCH: "The QR code carries another number than the print.",
-    ReasonCode.NIN_FORMAT_INVALID: "The number read is not eleven digits.",
-    ReasonCode.DOCUMENT_TAMPERING_SUSPECTED: "The document contradicts itself, such as an impossible date.",
-    ReasonCode.SCREEN_CAPTURE_SUSPECTED: "The image looks like a photograph of a screen.",
-    ReasonCode.PRINTED_COPY_SUSPECTED: "The image looks like a photograph of a copy.",
-    ReasonCode.PORTRAIT_TAMPERING_SUSPECTED: "The portrait contradicts the rest of the document.",
-    ReasonCode.FACE_NOT_FOUND_DOCUMENT: "No face was found on the document image.",
-    ReasonCode.FACE_NOT_FOUND_SELFIE: "No face was found on the selfie image.",
-    ReasonCode.MULTIPLE_FACES: "Several faces of like size; which one counts is not clear.",
-    ReasonCode.FACE_MISMATCH: "The face distance is above the reject threshold.",
-    ReasonCode.FACE_MATCH_UNCERTAIN: "The face distance lies between the two thresholds.",
-    ReasonCode.LIVENESS_FAILED: "The liveness score is below the reject threshold.",
-    ReasonCode.LIVENESS_UNCERTAIN: "The liveness score lies between the two thresholds.",
-    ReasonCode.SELFIE_REUSED: "The selfie shows the document, another document, or a copy of the portrait.",
-    ReasonCode.SANCTIONS_MATCH: "The subject is on a sanctions list.",
-    ReasonCode.SANCTIONS_POSSIBLE_MATCH: "The subject resembles an entry of a sanctions list.",
-    ReasonCode.PEP_MATCH: "The subject may be a politically exposed person.",
-    ReasonCode.ADVERSE_MEDIA_MATCH: "The subject may be named in adverse media.",
-    ReasonCode.AUTHORITY_MISMATCH: "The issuing authority answers other details.",
-    ReasonCode.AUTHORITY_UNAVAILABLE: "The issuing authority did not answer.",
-    ReasonCode.DUPLICATE_SUBJECT: "The same picture, or the same face, is already kept for another subject.",
-    ReasonCode.ATTEMPTS_EXHAUSTED: "Every attempt the flow allows was used.",
-    ReasonCode.UNDER_AGE: "The birth date read is below the minimum age of the policy.",
-    ReasonCode.CONSENT_DECLINED: "The subject declined the consent notice.",
-    ReasonCode.REVIEWER_APPROVED: "A reviewer approved the verification.",
-    ReasonCode.REVIEWER_REJECTED: "A reviewer rejected the verification.",
-    ReasonCode.PROVIDER_UNAVAILABLE: "An engine or provider broke or ran out of time.",
-    ReasonCode.MODEL_UNAVAILABLE: "No engine is configured for a required check.",
-    ReasonCode.POLICY_UNAVAILABLE: "The policy could not be read.",
-}
-
-_SCENARIO_OF: Final = {
-    CheckVerdict.WARNED: "warn",
-    CheckVerdict.NOT_EVALUATED: "review",
-    CheckVerdict.UNCLEAR: "review",
-    CheckVerdict.FAILED: "reject",
-    CheckVerdict.BROKEN: "fail",
-}
-
-
-def _category(code: ReasonCode) -> ReasonCategory:
+def category_of(code: ReasonCode) -> ReasonCategory:
+    """Return what a reason is about."""
     order = list(ReasonCode)
     return next(category for last, category in _LAST_OF if order.index(code) <= order.index(last))
 
 
-def _entry(code: ReasonCode) -> ReasonEntry:
-    severity, verdict, retryable = _WEIGHTS[code]
-    return ReasonEntry(
-        code=code,
-        category=_category(code),
-        severity=severity,
-        retryable=retryable,
-        subject_message=_SUBJECT[code],
-        reviewer_message=_REVIEWER[code],
-        simulate=f"sim:{_SCENARIO_OF[verdict]}:{code}",
-    )
+def weight_of(code: ReasonCode) -> tuple[Severity, CheckVerdict, bool]:
+    """Return the severity of a reason, the usual verdict of a check with it, and whether it is retryable."""
+    return _WEIGHTS[code]
 
-
-CATALOGUE: Final[Mapping[ReasonCode, ReasonEntry]] = MappingProxyType(
-    {code: _entry(code) for code in ReasonCode}
-)
-"""The catalogue entry of every reason."""
 
 VERDICT_OF: Final[Mapping[ReasonCode, CheckVerdict]] = MappingProxyType(
     {code: verdict for code, (_, verdict, _) in _WEIGHTS.items()}

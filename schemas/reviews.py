@@ -26,7 +26,11 @@ from schemas.ids import (
 )
 from schemas.people import SentActor
 from schemas.reasons import ReasonCode
+from schemas.transaction_decisions import TransactionReason
 from schemas.verifications import Reason, Risk
+
+CaseReason = Annotated[Reason | TransactionReason, Field(union_mode="left_to_right")]
+"""A reason of the catalogue, or one of a tenant's transaction policy."""
 
 
 class CaseOutcome(StrEnum):
@@ -74,7 +78,7 @@ class ReviewCase(Frozen):
     risk_level: RiskLevel
     recommendation: Recommendation
     review_status: ReviewStatus
-    reasons: tuple[Reason, ...]
+    reasons: tuple[CaseReason, ...]
     risk: Risk | None = None
     """Of the evaluation the case is about (G16)."""
     assignee: str | None = None

@@ -51,6 +51,14 @@ class FourEyes(StrEnum):
     ALWAYS = "ALWAYS"
 
 
+class Enforcement(StrEnum):
+    """Whether the decisions of transactions bind the tenant."""
+
+    BINDING = "BINDING"
+    ADVISORY = "ADVISORY"
+    """What would be stopped is only advised against: BLOCK_RECOMMENDED."""
+
+
 RetentionDays = Annotated[int, Field(strict=True, ge=1, le=1825)]
 """At most five years (R14)."""
 
@@ -90,6 +98,9 @@ class TenantSettings(Frozen):
     four_eyes: FourEyes = FourEyes.CRITICAL
     require_evidence_view: bool = False
     """Whether all images must have been viewed before a case is concluded."""
+    policy_four_eyes: bool = False
+    """Whether a second member must agree before a transaction policy is published (G128)."""
     verification_policy: PolicyChoice = PolicyChoice()
     retention: Retention = Retention()
     rate_limits: TenantRateLimits = TenantRateLimits()
+    enforcement: Enforcement = Enforcement.BINDING

@@ -12,8 +12,10 @@ class Topic(StrEnum):
 
     VERIFICATION_COMMANDS = "idv.verifications.commands.v1"
     FLOW_COMMANDS = "idv.flows.commands.v1"
+    POLICY_COMMANDS = "idv.policies.commands.v1"
     SESSION_COMMANDS = "idv.sessions.commands.v1"
     REVIEW_COMMANDS = "idv.reviews.commands.v1"
+    TRANSACTION_COMMANDS = "idv.transactions.commands.v1"
     RETENTION_COMMANDS = "idv.retention.commands.v1"
     """Within the service: the sweeper asks for what is past its date."""
     DECISIONS = "idv.decisions.v1"
@@ -44,8 +46,10 @@ _DAY_MS = 24 * _HOUR_MS
 TOPICS: Final = (
     TopicSpec(topic=Topic.VERIFICATION_COMMANDS, partitions=8, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.FLOW_COMMANDS, partitions=4, retention_ms=7 * _DAY_MS),
+    TopicSpec(topic=Topic.POLICY_COMMANDS, partitions=2, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.SESSION_COMMANDS, partitions=4, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.REVIEW_COMMANDS, partitions=4, retention_ms=7 * _DAY_MS),
+    TopicSpec(topic=Topic.TRANSACTION_COMMANDS, partitions=8, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.RETENTION_COMMANDS, partitions=2, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.DECISIONS, partitions=8, retention_ms=30 * _DAY_MS),
     TopicSpec(topic=Topic.WEBHOOK_DELIVERIES, partitions=8, retention_ms=7 * _DAY_MS),

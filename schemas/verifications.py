@@ -1,7 +1,7 @@
 """A verification: its command, its result, and its stored form (interface section 2.8)."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -65,7 +65,19 @@ class Reason(Frozen):
     """Where in the request the field stands that the reason is about (RFC 6901, R7)."""
 
 
-def codes_of(reasons: Iterable[Reason]) -> tuple[ReasonCode, ...]:
+Code_co = TypeVar("Code_co", bound=str, covariant=True)
+
+
+class Coded(Protocol[Code_co]):
+    """What has a reason's code."""
+
+    @property
+    def code(self) -> Code_co:
+        """Of the catalogue, or a policy's own."""
+        ...
+
+
+def codes_of(reasons: Iterable[Coded[Code_co]]) -> tuple[Code_co, ...]:
     """Return each reason's code once, in the order of the reasons."""
     return tuple(dict.fromkeys(reason.code for reason in reasons))
 

@@ -13,9 +13,11 @@ from app.cli.doctor import audit, doctor, status
 from app.cli.lists import key_list, reviewer_list, tenant_list
 from app.cli.migrate import migrate
 from app.cli.options import ShowVersion
+from app.cli.policies import policies
 from app.cli.reviewers import reviewers
 from app.cli.roles import broker, dead_letters, front, up, worker
 from app.cli.root_keys import root_keys
+from app.cli.screening_lists import screening_lists
 from app.cli.subjects import subjects
 from app.cli.tenants import catalogue, keys, tenants
 from app.cli.webhook_resend import webhook_resend
@@ -37,6 +39,8 @@ app.add_typer(demo, name="demo")
 app.add_typer(tenants, name="tenant")
 app.add_typer(keys, name="key")
 app.add_typer(reviewers, name="reviewer")
+app.add_typer(screening_lists, name="lists")
+app.add_typer(policies, name="policy")
 app.add_typer(subjects, name="subject")
 app.add_typer(webhooks, name="webhook")
 app.add_typer(broker_users, name="broker-user")

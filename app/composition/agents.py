@@ -21,7 +21,10 @@ from streams.audit.handler import SealChain
 from streams.catalog.handler import Catalogue
 from streams.flows import agent as flows_agent
 from streams.flows.handler import ChangeFlow
+from streams.policies import agent as policies_agent
+from streams.policies.handler import ChangePolicy
 from streams.ports.events import EventPublisher
+from streams.ports.screening import Screening
 from streams.ports.stores import Stores
 from streams.retention import agent as retention_agent
 from streams.retention.erasure import EraseSubjects
@@ -33,6 +36,13 @@ from streams.runtime.producer import LogWriter, Outgoing
 from streams.sessions import agent as sessions_agent
 from streams.sessions.handler import ChangeSession
 from streams.tenants.settings import read_settings
+from streams.transactions import agent as transactions_agent
+from streams.transactions.checks import Checks
+from streams.transactions.contact_checks import CONTACT_CHECKS, ContactChecks
+from streams.transactions.handler import ScreenTransactions
+from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.name_checks import name_checks
+from streams.transactions.published import StoredPolicies
 from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
 from streams.verification.evaluation_limits import EvaluationAttempts
@@ -59,6 +69,8 @@ class AgentDependencies:
     delivering: Delivering
     tries: EvaluationAttempts | None = None
     """None in a worker that sees no images."""
+    screening: Screening | None = None
+    """None in a worker that decides no transactions."""
 
 
 def _verification(app: faust.App, around: AgentDependencies) -> None:
@@ -95,6 +107,17 @@ def _flows(app: faust.App, around: AgentDependencies) -> None:
         around.guard,
         lambda state: ChangeFlow(around.stores, catalogue, around.clock, state, around.announcer),
     )
+
+
+def _policies(app: faust.App, around: AgentDependencies) -> None:
+    records = around.stores.records
+    change = ChangePolicy(
+        around.stores,
+        CommitAndPublish(around.stores.journal, around.announcer),
+        lambda tenant_id: read_settings(records, tenant_id),
+        around.clock,
+    )
+    policies_agent.register(app, around.guard, change)
 
 
 def _reviews(app: faust.App, around: AgentDependencies) -> None:
@@ -154,6 +177,30 @@ def _retention(app: faust.App, around: AgentDependencies) -> None:
     retention_agent.register(app, around.guard, carry)
 
 
+def _transactions(app: faust.App, around: AgentDependencies) -> None:
+    records = around.stores.records
+    hashes = KeyedHashes(around.keys.derive(Purpose.TRANSACTION_HASHES))
+    transactions_agent.register(
+        app,
+        around.guard,
+        lambda table: ScreenTransactions(
+            around.stores,
+            hashes,
+            StoredPolicies(records),
+            Checks(
+                {
+                    **dict.fromkeys(CONTACT_CHECKS, ContactChecks(records, hashes)),
+                    **({} if around.screening is None else name_checks(around.screening)),
+                }
+            ),
+            lambda tenant_id: read_settings(records, tenant_id),
+            around.clock,
+            table,
+            around.announcer,
+        ),
+    )
+
+
 def _webhooks(app: faust.App, around: AgentDependencies) -> None:
     webhooks_agent.register_fan_out(app, around.guard, around.delivering.ports.fan_out)
 
@@ -177,8 +224,10 @@ def _deliveries(app: faust.App, around: AgentDependencies) -> None:
 AGENTS: Final[Mapping[str, Callable[[faust.App, AgentDependencies], None]]] = {
     "verification": _verification,
     "flows": _flows,
+    "policies": _policies,
     "sessions": _sessions,
     "reviews": _reviews,
+    "transactions": _transactions,
     "audit": _audit,
     "retention": _retention,
     "webhooks": _webhooks,

@@ -24,6 +24,7 @@ from app.http.routes.health import serving_health
 from app.http.server import create_app, make_runner
 from app.intake.admission import Admission, open_admission
 from app.intake.capture import CaptureTokens, build_capture_intake, open_image_pool
+from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake
 from app.kafka.request_reply import RequestReply
 from app.observability.disk_space import places_of
@@ -47,6 +48,7 @@ from streams.sign_in.session_cookies import RecogniseReviewer
 from streams.tenants.api_keys import TenantKeys
 from streams.tenants.handler import Authenticate
 from streams.tenants.key_usage import NoteKeyUse
+from streams.transactions.keyed_hashes import KeyedHashes
 
 log = structlog.get_logger("veristream")
 
@@ -202,6 +204,13 @@ def _front_ports(
         admission=admission,
         answer_timeout_s=settings.answer_timeout_s,
     )
+    transactions = TransactionIntake(
+        request_reply=request_reply,
+        records=stores.records,
+        vault=stores.vault,
+        hashes=KeyedHashes(deployment.root_key.derive(Purpose.TRANSACTION_HASHES)),
+        clock=now,
+    )
     tokens = CaptureTokens(deployment.root_key.derive(Purpose.CAPTURE_TOKENS), now)
     return FrontPorts(
         authenticate=Authenticate(stores.records, pepper, now, noting),
@@ -211,6 +220,7 @@ def _front_ports(
         recognise_capture=tokens.recognise,
         request_reply=request_reply,
         intake=intake,
+        transactions=transactions,
         capture=build_capture_intake(stores.evidence, images, now),
         capture_tokens=tokens,
         stores=stores,

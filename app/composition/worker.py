@@ -11,6 +11,7 @@ import faust
 
 from app.adapters.files.data_dir import STREAMS_FOLDER
 from app.adapters.files.evaluation_attempts import FilesystemTries
+from app.adapters.files.list_snapshots import ListSnapshots
 from app.adapters.security.crypto import RootKey
 from app.composition.agents import AGENTS, AgentDependencies
 from app.composition.audit_checkpoints import open_checkpoint_writer, upkeep
@@ -19,6 +20,7 @@ from app.composition.start_audit import writing_start
 from app.composition.stores import Deployment, now
 from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from app.http.routes.health import serving_health
+from app.lists.serving import list_figures, serving_lists
 from app.observability.backlog import DiskUsage, measuring
 from app.observability.disk_space import places_of
 from app.observability.health_probes import probes_of
@@ -29,6 +31,7 @@ from app.vision.forker import Forker
 from app.vision.pool import job_times
 from schemas.topics import Topic
 from streams.audit.commit import CommitAndPublish
+from streams.lists.screening import ListScreening
 from streams.retention.scheduler import RetentionSweeper, sweeping_evidence
 from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.event_publisher import KafkaEventPublisher
@@ -38,6 +41,7 @@ from streams.runtime.producer import LogWriter
 from streams.runtime.replays import Replays
 from streams.runtime.supervisor import Figure, Worker, running_worker
 from streams.sessions.scheduler import SessionScheduler, scheduling_sessions
+from streams.transactions.scheduler import HoldScheduler, scheduling_holds
 from streams.webhooks.removal import DeliveryRemoval, removing_deliveries
 
 STREAMS: Final = tuple(AGENTS)
@@ -77,9 +81,14 @@ async def open_worker(
         )
         delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
         tries = None if engines is None else FilesystemTries(settings.data_dir / "tries")
+        lists = screening = None
+        if "transactions" in chosen:
+            lists = await stack.enter_async_context(serving_lists(ListSnapshots(settings.data_dir), now))
+            screening = ListScreening(lists, now)
         around = AgentDependencies(
-            deployment.stores, deployment.keys, announcer, guard, writer, now, engines, delivering, tries
-        )
+            deployment.stores, deployment.keys, announcer, guard, writer, now, engines, delivering, tries,
+            screening,
+        )  # fmt: skip
 
         checkpoints = None
         if "audit" in chosen:
@@ -102,6 +111,10 @@ async def open_worker(
             await stack.enter_async_context(
                 scheduling_sessions(SessionScheduler(deployment.stores.records, writer, now))
             )
+        if "transactions" in chosen:
+            await stack.enter_async_context(
+                scheduling_holds(HoldScheduler(deployment.stores.records, writer, now))
+            )
         if "retention" in chosen:
             sweeper = RetentionSweeper(deployment.stores, writer.write, now)
             is_responsible = partial(worker.is_assigned, Topic.RETENTION_COMMANDS, 0)
@@ -110,6 +123,8 @@ async def open_worker(
             await stack.enter_async_context(removing_deliveries(removal, is_responsible))
         await stack.enter_async_context(delivering.looked_after())
         worker.figures += [*delivering.figures, guard_figure(guard)]
+        if lists is not None:
+            worker.figures += list_figures(lists, now)
         if engines is not None and engines.load is not None:
             worker.figures.append(times)
             worker.probes["engines"] = engines.load.probe

@@ -200,6 +200,8 @@ class Endpoint:
     """Request headers that mean something here."""
     body: type[BaseModel] | None = None
     """The one form of the body that is described; generators make no working client of several."""
+    text_body: tuple[str, ...] = ()
+    """Media types of a body that is read as it arrives, where no model is its form."""
     body_limit: int = BODY_LIMIT
     problems: tuple[ProblemCode, ...] = ()
     """Beyond those that follow from access, parameters and body."""

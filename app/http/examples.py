@@ -31,6 +31,12 @@ _PLACES: Final[Mapping[ProblemCode, Json]] = {
     ProblemCode.CAPABILITY_DISABLED: {"pointer": "/documents/0/capabilities/0"},
     ProblemCode.DOCUMENTS_NOT_ALLOWED: {"pointer": "/documents"},
     ProblemCode.DOCUMENTS_REQUIRED: {"pointer": "/documents"},
+    ProblemCode.POLICY_INVALID: {
+        "pointer": "/features/0/metric",
+        "rule": "METRIC_UNKNOWN",
+        "line": 3,
+        "column": 24,
+    },
     ProblemCode.VALIDATION_FAILED: {"pointer": "/name"},
 }
 """What the entry in `errors` names; the whole body where nothing stands here."""

@@ -91,13 +91,14 @@ def problems_of(endpoint: Endpoint) -> tuple[ProblemCode, ...]:
         codes |= {ProblemCode.CURSOR_INVALID}
     if endpoint.path_forms:
         codes |= {ProblemCode.NOT_FOUND}
-    if endpoint.body is not None:
+    if endpoint.body is not None or endpoint.text_body:
         codes |= {
             ProblemCode.MALFORMED_JSON,
             ProblemCode.PAYLOAD_TOO_LARGE,
             ProblemCode.UNSUPPORTED_MEDIA_TYPE,
-            ProblemCode.VALIDATION_FAILED,
         }
+    if endpoint.body is not None:
+        codes |= {ProblemCode.VALIDATION_FAILED}
     return tuple(code for code in ProblemCode if code in codes)
 
 
@@ -143,7 +144,16 @@ def _operation(endpoint: Endpoint) -> Json:
         example = _example(read_examples().request(endpoint))
         content = {JSON: {"schema": _reference(endpoint.body), **example}}
         operation["requestBody"] = {"required": bool(endpoint.body.model_fields), "content": content}
+    elif endpoint.text_body:
+        operation["requestBody"] = {"required": True, "content": dict(_text_bodies(endpoint))}
     return operation
+
+
+def _text_bodies(endpoint: Endpoint) -> Iterable[tuple[str, Json]]:
+    example = _example(read_examples().request(endpoint))
+    for media_type in endpoint.text_body:
+        is_json = media_type == JSON
+        yield media_type, {"schema": {"type": "object"}} if is_json else {"schema": _BYTES, **example}
 
 
 _BYTES: Final = {"type": "string", "format": "binary"}

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from app.configuration.rate_limits import RateLimits
 from app.intake.capture import CaptureIntake, CaptureTokens
+from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake, RequestReply
 from app.observability.health_probes import Probe
 from app.observability.metrics import Metrics
@@ -64,6 +65,7 @@ class FrontPorts:
     recognise_capture: TokenRecogniser
     request_reply: RequestReply
     intake: Intake
+    transactions: TransactionIntake
     capture: CaptureIntake
     capture_tokens: CaptureTokens
     stores: Stores

@@ -67,6 +67,10 @@ TEXT_OF: Final[dict[ProblemCode, tuple[str, str]]] = {
     ProblemCode.CASE_CLAIMED: ("The case is claimed", "Wait for the lease to end or ask its holder."),
     ProblemCode.CAPABILITY_EXISTS: ("The capability exists", "Change the entry instead."),
     ProblemCode.MEMBER_EXISTS: ("The member exists", "Change the member instead."),
+    ProblemCode.SUBJECT_NOT_SUSPENDED: (
+        "The subject is not suspended",
+        "Nothing has to be lifted; read the subject's state.",
+    ),
     ProblemCode.LEGAL_HOLD: ("A legal hold forbids it", "Lift the hold first."),
     ProblemCode.PRECONDITION_FAILED: ("It was changed meanwhile", "Read it again and repeat the change."),
     ProblemCode.PRECONDITION_REQUIRED: (
@@ -108,6 +112,10 @@ TEXT_OF: Final[dict[ProblemCode, tuple[str, str]]] = {
         "Use a new key for a new request; the same key repeats the same body.",
     ),
     ProblemCode.ADDRESS_INVALID: ("The address is not valid", "`detail` names the rule that failed."),
+    ProblemCode.POLICY_INVALID: (
+        "The policy does not load",
+        "`errors` names every error with its rule, pointer, line and column.",
+    ),
     ProblemCode.RATE_LIMITED: ("Too many requests", "Wait as long as Retry-After says."),
     ProblemCode.STORE_FAILED: (
         "The request could not be carried out",

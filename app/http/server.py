@@ -13,6 +13,7 @@ from app.http.denials import DENIALS, Denials
 from app.http.endpoints import CALL, Endpoint
 from app.http.middlewares import Handler, Watch
 from app.http.ports import MAX_CONNECTIONS, FrontPorts, FrontSettings
+from app.http.presented_transactions import PresentedTransactions
 from app.http.presenters import CaseTexts, Presenter
 from app.http.protocol import FrontRunner, ProtocolDependencies
 from app.http.rate_limits import RateLimiter
@@ -29,6 +30,7 @@ from app.http.routes.explanations import ExplanationRoutes, explanation_endpoint
 from app.http.routes.flows.routes import FlowRoutes, flow_endpoints
 from app.http.routes.health import HealthRoutes, health_endpoints
 from app.http.routes.members import MemberRoutes, member_endpoints
+from app.http.routes.policies import PolicyRoutes, policy_endpoints
 from app.http.routes.privacy import PrivacyRoutes, privacy_endpoints
 from app.http.routes.reference import problem_endpoints, reference_endpoints
 from app.http.routes.review_cases.routes import CaseRoutes, case_endpoints
@@ -36,14 +38,18 @@ from app.http.routes.sessions.list import SessionListRoutes, session_list_endpoi
 from app.http.routes.sessions.routes import SessionRoutes, session_endpoints
 from app.http.routes.settings import SettingsRoutes, changing_settings, settings_endpoints
 from app.http.routes.subject_export import SubjectExportRoutes, subject_export_endpoints
+from app.http.routes.subjects import SubjectRoutes, subject_endpoints
 from app.http.routes.tenants import TenantRoutes, tenant_endpoints
+from app.http.routes.transactions import TransactionRoutes, transaction_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
 from app.http.routes.verify_page import verify_page_endpoints
 from app.http.routes.webhooks.deliveries import webhook_endpoints
 from app.http.tenant_limits import TenantLimits
 from schemas.problems import ProblemCode, Refused
 from streams.catalog.handler import Catalogue
+from streams.policies.handler import any_list
 from streams.retention.erasure_requests import ErasureRequests
+from streams.transactions.reinstating import Reinstate
 
 
 def create_app(
@@ -92,9 +98,26 @@ def endpoints_of(
     health = HealthRoutes(ports.probes, ports.registry, settings.probe_timeout_s, settings.start_id)
     endpoints = (
         *verification_endpoints(VerificationRoutes(ports, bodies, cursors, presenter)),
+        *transaction_endpoints(
+            TransactionRoutes(ports, bodies, cursors, PresentedTransactions(ports.stores))
+        ),
+        *subject_endpoints(
+            SubjectRoutes(
+                ports,
+                bodies,
+                Reinstate(
+                    ports.stores.records,
+                    ports.commit,
+                    ports.stores.vault,
+                    ports.transactions.hashes,
+                    ports.clock,
+                ),
+            )
+        ),
         *explanation_endpoints(ExplanationRoutes(ports)),
         *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),
         *flow_endpoints(FlowRoutes(ports, bodies, cursors)),
+        *policy_endpoints(PolicyRoutes(ports, bodies, cursors, any_list)),
         *case_endpoints(CaseRoutes(ports, bodies, cursors, CaseTexts(ports.stores.vault))),
         *evidence_endpoints(EvidenceRoutes(ports)),
         *subject_export_endpoints(SubjectExportRoutes(ports, standing_headers(settings.base_url))),

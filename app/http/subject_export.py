@@ -10,17 +10,20 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from typing_extensions import Buffer, override
 
+from app.http.presented_transactions import PresentedTransactions
 from app.http.presenters import Presenter
 from schemas.audit import Actor, AuditAction, AuditEvent, AuditFilter
 from schemas.base import Frozen, Timestamp
 from schemas.ids import EvidenceId, SubjectId, TenantId, derive_id
 from schemas.problems import NotFound
 from schemas.sessions import VerificationSession, row_of
+from schemas.transaction_decisions import StoredTransaction, TransactionDetail
 from schemas.verifications import StoredVerification, Verification
 from streams.audit.rows import write_row
 from streams.ports.errors import Damaged, Erased
 from streams.ports.records import Position, Record, RecordKind
 from streams.ports.stores import Stores
+from streams.transactions.queries import transactions_of
 from streams.verification.records import by_mode, by_subject, folded
 
 PAGE: Final = 50
@@ -126,7 +129,7 @@ class SubjectExport:
 
     async def require_known(self) -> None:
         """Raise `NotFound` unless something is stored of the subject."""
-        for pages in (self._verifications(), self._sessions()):
+        for pages in (self._verifications(), self._transactions(), self._sessions()):
             async for _ in pages:
                 return
         if not await self._audit_page(None, 1):
@@ -139,6 +142,8 @@ class SubjectExport:
         async for record in self._verifications():
             async for chunk in self._verification(archive, StoredVerification.from_bytes(record.body)):
                 yield chunk
+        async for record in self._transactions():
+            yield await self._transaction(archive, StoredTransaction.from_bytes(record.body))
         async for session in self._sessions():
             yield archive.add(f"sessions/{session.session_id}.json", session.to_bytes())
         async for chunk in archive.add_lines("audit.jsonl", self._audit_lines()):
@@ -179,6 +184,21 @@ class SubjectExport:
                 return archive.add(f"evidence/{evidence_id}.{_ENDINGS.get(row.media_type, 'bin')}", content)
             archive.left_out.append(LeftOut(id=evidence_id, reason="DAMAGED"))
         return b""
+
+    async def _transaction(self, archive: _Archive, stored: StoredTransaction) -> bytes:
+        about = stored.transaction.transaction_id
+        try:
+            shown = await PresentedTransactions(self.stores).detail(self.tenant_id, stored)
+        except Damaged:
+            archive.left_out.append(LeftOut(id=about, reason="DAMAGED"))
+            return b""
+        return archive.add(f"transactions/{about}.json", shown)
+
+    async def _transactions(self) -> AsyncIterator[Record]:
+        for livemode in self.modes:
+            found = transactions_of(self.stores.records, self.tenant_id, self.subject_id, livemode=livemode)
+            async for record in found:
+                yield record
 
     async def _verifications(self) -> AsyncIterator[Record]:
         for livemode in self.modes:
@@ -250,6 +270,7 @@ def schema() -> bytes:
     models: dict[str, type[Frozen]] = {
         "manifest": ExportManifest,
         "verification": Verification,
+        "transaction": TransactionDetail,
         "session": VerificationSession,
         "audit_event": AuditEvent,
     }

@@ -28,6 +28,7 @@ from streams.runtime.app import GROUP
 from streams.runtime.kafka_client_config import LogAccess, SaslMechanism, SignIn
 from streams.runtime.topics import BrokersMissing, TopicUnfit, ensure_topics
 from streams.sessions import agent as sessions_agent
+from streams.transactions import agent as transactions_agent
 from streams.verification import agent as verification_agent
 from streams.webhooks import agent as webhooks_agent
 
@@ -210,6 +211,7 @@ TABLES: Final[Mapping[str, Topic]] = {
     flows_agent.TABLE: Topic.FLOW_COMMANDS,
     sessions_agent.TABLE: Topic.SESSION_COMMANDS,
     reviews_agent.TABLE: Topic.REVIEW_COMMANDS,
+    transactions_agent.TABLE: Topic.TRANSACTION_COMMANDS,
     webhooks_agent.TABLE: Topic.WEBHOOK_DELIVERIES,
 }
 """Each table with the topic whose partitions its changelog shares."""

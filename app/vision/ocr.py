@@ -66,7 +66,7 @@ class _Detector(TextDetector):
 
     @override
     def get_preprocess(self) -> DetPreProcess:
-        return _Normaliser(self.limit_side_len, self.limit_type, self.mean, self.std)
+        return _Normaliser(_LONGER_SIDE_MAX_PX, "max", self.mean, self.std)
 
 
 class _Normaliser(DetPreProcess):

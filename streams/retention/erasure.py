@@ -21,6 +21,7 @@ from schemas.problems import NotFound
 from schemas.sessions import CancelSession, row_of, stored_of
 from schemas.tenant_settings import TenantSettings
 from schemas.topics import Topic
+from schemas.transaction_decisions import ForgetSubject, StoredTransaction
 from schemas.verifications import StoredVerification
 from streams.aggregate import Pause, retry_conflicts
 from streams.audit.actors import NOBODY
@@ -32,6 +33,7 @@ from streams.retention.erasure_records import erased_event, erasure_record, eras
 from streams.retention.erasure_requests import verifications_of
 from streams.retention.handler import redaction
 from streams.runtime.producer import Outgoing
+from streams.transactions.queries import transactions_of
 from streams.verification.records import by_status, folded
 
 log = structlog.get_logger(__name__)
@@ -83,8 +85,33 @@ class EraseSubjects:
             modes.add(stored.livemode)
             verifications += 1
             evidence += len(rules.evidence_of(stored))
-        removed = Removed(verifications=verifications, evidence=evidence, sessions=sessions)
+        transactions = await self._forget_transactions(tenant_id, erasure.subject_id)
+        modes |= transactions.keys()
+        removed = Removed(
+            verifications=verifications,
+            evidence=evidence,
+            sessions=sessions,
+            transactions=sum(transactions.values()),
+        )
         await self._finish(current, erasure, removed, modes or {True})
+
+    async def _forget_transactions(self, tenant_id: TenantId, subject_id: SubjectId) -> dict[bool, int]:
+        """Let the subject's velocity rows be dropped; returns how many transactions there are by mode."""
+        found = dict[bool, int]()
+        for livemode in (True, False):
+            every = transactions_of(self.stores.records, tenant_id, subject_id, livemode=livemode)
+            records = [record async for record in every]
+            if records:
+                found[livemode] = len(records)
+                await self.write(self._forget(records[0], livemode=livemode))
+        return found
+
+    def _forget(self, record: Record, *, livemode: bool) -> Outgoing:
+        key = StoredTransaction.from_bytes(record.body).subject_key
+        forget = ForgetSubject(
+            tenant_id=record.tenant_id, subject_key=key, livemode=livemode, requested_at=self.clock()
+        )
+        return Outgoing(Topic.TRANSACTION_COMMANDS, key.encode(), forget.to_bytes())
 
     async def _redact(self, record: Record) -> None:
         """Redact a verification whole and remove its evidence."""

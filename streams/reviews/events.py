@@ -163,6 +163,7 @@ def case_events(
             data=EventData(
                 subject_id=case.subject_id,
                 verification_id=case.verification_id,
+                transaction_id=case.transaction_id,
                 decision_id=decision_id,
                 review_case_id=case.review_case_id,
                 status=case.status,
@@ -183,6 +184,7 @@ def row_of(
     changes = {
         "review_case_id": case.review_case_id,
         "verification_id": case.verification_id,
+        "transaction_id": case.transaction_id,
         "status": case.status,
         "review_status": case.review_status,
         "assignee": case.assignee,

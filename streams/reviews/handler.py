@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from schemas.audit import AuditAction
+from schemas.audit import Actor, AuditAction, AuditEvent
 from schemas.base import to_milliseconds
 from schemas.enums import CaseStatus, EvidenceKind, RetentionPolicy
 from schemas.events import DecisionEvent, EventType
@@ -54,6 +54,7 @@ from streams.reviews.events import (
     verification_event,
     verification_record,
 )
+from streams.reviews.transactions import transaction_effects
 from streams.verification import records as verification_records
 from streams.verification import review_case
 from streams.verification.policy import VerificationPolicy
@@ -258,18 +259,24 @@ class ChangeCase:
         changed = replace(
             record, body=stored.to_bytes(), version=version, indexes=review_case.indexes(stored.case)
         )
-        effects = await self._effects(command.tenant_id, stored.case)
         actor = await open_actor(self._stores.vault, command.tenant_id, command.actor)
+        effects = await self._effects(command.tenant_id, stored.case, actor)
         change = Change(
             command.tenant_id,
             (changed, *effects.records, *more),
-            (row_of(command, move, actor, version, effects.decision_id),),
+            (row_of(command, move, actor, version, effects.decision_id), *effects.rows),
             (*case_events(command.tenant_id, move, version, effects.decision_id), *effects.events),
         )
         await self._cases.commit(change, command.review_case_id, requests)
 
-    async def _effects(self, tenant_id: TenantId, case: ReviewCase) -> "_Effects":
-        """Return the case's effects on its verification, session and decision records."""
+    async def _effects(self, tenant_id: TenantId, case: ReviewCase, actor: Actor) -> "_Effects":
+        """Return the case's effects on its transaction, or on its verification, session and decisions."""
+        if case.transaction_id is not None:
+            try:
+                made = await transaction_effects(self._stores.records, tenant_id, case, actor)
+            except NotFound:
+                raise not_found() from None
+            return _Effects(made.records, made.events, made.decision_id, made.rows)
         if case.verification_id is None:
             return _Effects()
         current = await self._find(tenant_id, RecordKind.VERIFICATION, case.verification_id)
@@ -308,6 +315,7 @@ class _Effects:
     records: tuple[Record, ...] = ()
     events: tuple[DecisionEvent, ...] = ()
     decision_id: DecisionId | None = None
+    rows: tuple[AuditEvent, ...] = ()
 
 
 def viewed_index(verification_id: str, reviewer_id: str) -> tuple[str, str]:

@@ -20,8 +20,10 @@ from streams.runtime.topics import open_admin
 CONSUMED: Final = (
     Topic.VERIFICATION_COMMANDS,
     Topic.FLOW_COMMANDS,
+    Topic.POLICY_COMMANDS,
     Topic.SESSION_COMMANDS,
     Topic.REVIEW_COMMANDS,
+    Topic.TRANSACTION_COMMANDS,
     Topic.RETENTION_COMMANDS,
     Topic.DECISIONS,
     Topic.WEBHOOK_DELIVERIES,
@@ -32,8 +34,10 @@ CONSUMED: Final = (
 COMMANDS: Final = (
     Topic.VERIFICATION_COMMANDS,
     Topic.FLOW_COMMANDS,
+    Topic.POLICY_COMMANDS,
     Topic.SESSION_COMMANDS,
     Topic.REVIEW_COMMANDS,
+    Topic.TRANSACTION_COMMANDS,
 )
 """What somebody waits for the decision of."""
 

@@ -1,4 +1,4 @@
-"""An actor's cache of its keys: a bounded Faust table of pydantic values, restored at a start."""
+"""An actor's cache of its keys: a bounded Faust table, restored at a start."""
 
 import asyncio
 from collections import OrderedDict, defaultdict
@@ -28,7 +28,7 @@ MOST_PER_PARTITION: Final = 2_000
 """Keys remembered per partition; the store knows the others."""
 
 
-class ValueTable(WorkingState[Remembered], Generic[Remembered]):
+class BytesTable(WorkingState[bytes]):
     """Cache the values put last, up to a limit per partition, and write them to the changelog.
 
     A value written to the changelog without the key only removes the entry from the cache.
@@ -42,11 +42,9 @@ class ValueTable(WorkingState[Remembered], Generic[Remembered]):
         app: faust.App,
         name: str,
         source: Topic,
-        model: type[Remembered],
         keys: RecordKeys,
         most_per_partition: int = MOST_PER_PARTITION,
     ) -> None:
-        self._model = model
         self._name = table_of(name)
         self._keys = keys
         self._most = most_per_partition
@@ -64,17 +62,15 @@ class ValueTable(WorkingState[Remembered], Generic[Remembered]):
         )
 
     @override
-    def get(self, key: str) -> Remembered | None:
+    def get(self, key: str) -> bytes | None:
         raw_key = key.encode()
         sealed = self._table.get(raw_key)
-        raw = None if sealed is None else self._keys.open_entry(self._name, raw_key, sealed)
-        return None if raw is None else self._model.model_validate_json(raw)
+        return None if sealed is None else self._keys.open_entry(self._name, raw_key, sealed)
 
     @override
-    def put(self, key: str, value: Remembered) -> None:
+    def put(self, key: str, value: bytes) -> None:
         raw_key = key.encode()
-        raw = value.model_dump_json(exclude_none=True).encode()
-        self._table[raw_key] = self._keys.seal_entry(self._name, raw_key, raw)
+        self._table[raw_key] = self._keys.seal_entry(self._name, raw_key, value)
         ages = self._ages[self._table.partition_for_key(raw_key)]
         ages[raw_key] = None
         ages.move_to_end(raw_key)
@@ -91,6 +87,35 @@ class ValueTable(WorkingState[Remembered], Generic[Remembered]):
         ages.pop(key, None)
         if event.message.value is not None:
             ages[key] = None
+
+
+class ValueTable(WorkingState[Remembered], Generic[Remembered]):
+    """A `BytesTable` of pydantic values."""
+
+    def __init__(
+        self,
+        app: faust.App,
+        name: str,
+        source: Topic,
+        model: type[Remembered],
+        keys: RecordKeys,
+        most_per_partition: int = MOST_PER_PARTITION,
+    ) -> None:
+        self._model = model
+        self._table = BytesTable(app, name, source, keys, most_per_partition)
+
+    @override
+    def get(self, key: str) -> Remembered | None:
+        raw = self._table.get(key)
+        return None if raw is None else self._model.model_validate_json(raw)
+
+    @override
+    def put(self, key: str, value: Remembered) -> None:
+        self._table.put(key, value.model_dump_json(exclude_none=True).encode())
+
+    def __len__(self) -> int:
+        """Return how many keys this process remembers."""
+        return len(self._table)
 
 
 class BatchedTable(Table[bytes, bytes]):

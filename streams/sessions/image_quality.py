@@ -4,7 +4,8 @@ import math
 from dataclasses import replace
 
 from schemas.enums import EvidenceKind, ExtractionStatus
-from schemas.reasons import CATALOGUE, ReasonCategory, ReasonCode
+from schemas.reason_catalogue import CATALOGUE
+from schemas.reasons import ReasonCategory, ReasonCode
 from streams.verification.observations import DocumentFindings, DocumentPicture, FacesSeen
 from streams.verification.policy import ImageThresholds
 from streams.verification.sandbox import Scenario

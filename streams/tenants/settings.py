@@ -10,7 +10,7 @@ from schemas.audit import Actor, AuditAction
 from schemas.base import Frozen
 from schemas.ids import TenantId
 from schemas.problems import NotFound, ProblemCode, Refused
-from schemas.tenant_settings import FourEyes, PolicyChoice, TenantSettings
+from schemas.tenant_settings import Enforcement, FourEyes, PolicyChoice, TenantSettings
 from streams.audit.commit import Commit
 from streams.audit.rows import write_row
 from streams.ports.errors import Conflict
@@ -57,16 +57,19 @@ class SettingsChanges:
 
     four_eyes: FourEyes | None = None
     require_evidence_view: bool | None = None
+    policy_four_eyes: bool | None = None
     policy: Mapping[str, Any] = field(default_factory=dict)
     """Fields of `PolicyChoice` by name; its revision is never among them."""
     retention: Mapping[str, Any] = field(default_factory=dict)
     """Fields of `Retention` by name."""
     rate_limits: Mapping[str, int | None] = field(default_factory=dict)
     """Fields of `TenantRateLimits` by name; None takes a limit of the tenant's own back."""
+    enforcement: Enforcement | None = None
 
     def of(self, standing: TenantSettings) -> dict[str, Any]:
         """Return the settings that differ from the current ones, by name."""
-        wanted = {"four_eyes": self.four_eyes, "require_evidence_view": self.require_evidence_view}
+        names = ("four_eyes", "require_evidence_view", "policy_four_eyes", "enforcement")
+        wanted = {name: getattr(self, name) for name in names}
         differs: dict[str, Any] = {
             n: v for n, v in wanted.items() if v is not None and v != getattr(standing, n)
         }

@@ -17,7 +17,8 @@ from schemas.enums import (
     ShownVerdict,
     VerificationStatus,
 )
-from schemas.reasons import CATALOGUE, VERDICT_OF, ReasonCode, Severity
+from schemas.reason_catalogue import CATALOGUE
+from schemas.reasons import VERDICT_OF, ReasonCode, Severity
 from schemas.verifications import CheckResult, CheckSummary, Reason, RiskTerm
 from streams.verification.declared_values import code_at
 from streams.verification.policy import FaceBands, LivenessBands, VerificationPolicy

@@ -13,7 +13,8 @@ from typing import Final, NoReturn
 from schemas.enums import CheckKind, CheckVerdict, ExtractionStatus, ReaderClass
 from schemas.ids import SubjectId
 from schemas.problems import ProblemCode, Refused
-from schemas.reasons import CATALOGUE, ReasonCategory, ReasonCode
+from schemas.reason_catalogue import CATALOGUE
+from schemas.reasons import ReasonCategory, ReasonCode
 from schemas.verifications import CheckResult
 from streams.verification.observations import DocumentFindings, Evaluation
 from streams.verification.policy import VerificationPolicy
@@ -76,6 +77,9 @@ _CHECK_OF: Final = {
     ReasonCategory.SCREENING: CheckKind.SANCTIONS,
     ReasonCategory.SUBJECT: CheckKind.DOCUMENT_CONSISTENCY,
     ReasonCategory.SYSTEM: CheckKind.FACE_MATCH,
+    ReasonCategory.TRANSACTION: CheckKind.SANCTIONS,
+    ReasonCategory.WALLET: CheckKind.SANCTIONS,
+    ReasonCategory.CONTACT: CheckKind.ADDRESS,
 }
 """The check that reports a reason of each category, as in a real evaluation."""
 

@@ -11,7 +11,8 @@ from typing import Final
 
 from schemas.enums import CheckKind, CheckVerdict, FlowType, ReaderClass
 from schemas.problems import ProblemCode, Refusal, Refused
-from schemas.reasons import CATALOGUE, VERDICT_OF, ReasonCategory, ReasonCode
+from schemas.reason_catalogue import CATALOGUE
+from schemas.reasons import VERDICT_OF, ReasonCategory, ReasonCode
 from schemas.sessions import RecordOutcome
 from schemas.tenant_settings import PolicyChoice
 from schemas.verifications import CheckResult, SubmitVerification

@@ -162,7 +162,13 @@ async def test_s68_the_roles_work_under_the_principals_of_the_compose_file_and_m
 
 ALL = frozenset(spec.topic for spec in TOPICS)
 COMMANDS = frozenset(
-    {Topic.VERIFICATION_COMMANDS, Topic.FLOW_COMMANDS, Topic.SESSION_COMMANDS, Topic.REVIEW_COMMANDS}
+    {
+        Topic.VERIFICATION_COMMANDS,
+        Topic.FLOW_COMMANDS,
+        Topic.POLICY_COMMANDS,
+        Topic.SESSION_COMMANDS,
+        Topic.REVIEW_COMMANDS,
+    }
 )
 EVENT_TOPICS = frozenset({Topic.DECISIONS, Topic.WEBHOOK_DELIVERIES, Topic.AUDIT})
 MAY = {

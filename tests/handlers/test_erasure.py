@@ -1,5 +1,6 @@
 """A subject is erased: asked for, agreed to, carried out once, whatever ends the process on the way."""
 
+import json
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -12,6 +13,7 @@ import pytest
 from app.adapters.files.data_dir import BLOBS_FOLDER, DATABASE_FILE
 from app.adapters.security.crypto import RootKey
 from app.adapters.sqlite.stores import open_sqlite_stores
+from app.http.presented_transactions import PresentedTransactions
 from schemas.audit import Actor, AuditAction, AuditEvent, AuditFilter, SealAudit
 from schemas.enums import ActorType, EvidenceKind, RetentionPolicy, RiskLevel
 from schemas.events import EventType
@@ -21,6 +23,7 @@ from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.sessions import SessionCommand
 from schemas.tenant_settings import FourEyes, Retention, TenantSettings
 from schemas.topics import Topic
+from schemas.transaction_decisions import TransactionCommand
 from schemas.verifications import StoredVerification
 from streams.audit.commit import CommitAndPublish
 from streams.audit.handler import SealChain, verify_chain
@@ -34,6 +37,7 @@ from streams.retention.scheduler import RetentionSweeper
 from streams.runtime.producer import Outgoing
 from streams.tenants.handler import TENANTS_INDEX
 from streams.tenants.settings import SETTINGS, read_settings
+from streams.transactions.row import VelocityRow, encode
 from tests.builders import (
     ACME,
     GLOBEX,
@@ -44,6 +48,7 @@ from tests.builders import (
     build_submission,
     build_tenant,
 )
+from tests.handlers import test_transactions as transactions
 from tests.handlers.session_stage import SESSION, SessionStage
 from tests.handlers.test_verification_privacy import canary_findings
 from tests.handlers.verification_stage import Breaking, Scene, other_evidence
@@ -372,3 +377,21 @@ def wrapped_key(folder: Path) -> bytes:
     with closing(sqlite3.connect(folder / DATABASE_FILE)) as connection:
         query = "SELECT wrapped FROM subject_keys WHERE subject_id = ?"
         return bytes(connection.execute(query, (SUBJECT,)).fetchone()[0])
+
+
+async def test_the_transactions_of_an_erased_subject_keep_their_amounts_and_nothing_about_people() -> None:
+    stage = ErasureStage()
+    paying = transactions.Stage(stores=stage.stores)
+    payee = {"kind": "PERSON", "name": "Ada Example", "account": "NG1"}
+    paid = await paying.pay("order-1", SUBJECT, counterparty=payee)
+    proof = await stage.erase()
+    (forget,) = [one for one in stage.written if one.topic == Topic.TRANSACTION_COMMANDS]
+    await paying.handler()(TransactionCommand.model_validate_json(forget.value or b""))
+    shown = json.loads(await PresentedTransactions(stage.stores).detail(ACME, paid))
+
+    assert proof.removed == Removed(verifications=0, evidence=0, sessions=0, transactions=1)
+    assert "counterparty" not in shown
+    assert (shown["amount"]["value"], shown["decision"], shown["rules"]) == ("10.00", "ALLOW", [])
+    assert paying.row(SUBJECT) == encode(VelocityRow())
+    with pytest.raises(Erased):
+        await paying.command("order-2", SUBJECT)

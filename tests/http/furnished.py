@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from pydantic import SecretStr
 
+from schemas.base import rfc3339
 from schemas.people import Role
 from tests.builders import ACME, GLOBEX
 from tests.http.session_steps import Page, open_page, publish_flow
-from tests.http.support import TEST, Front, Response, SignedIn, build_body, open_front
+from tests.http.support import TEST, Front, Response, SignedIn, build_body, now, open_front
 from tests.http.test_permissions import TABLE, TOKEN, Row
 
 SUBJECT: Final = "sim:review:FACE_MATCH_UNCERTAIN@canary"
@@ -61,6 +62,7 @@ class Furnished:
             "/v1/control/verifications/{verification_id}/appeal": note,
             "/v1/control/members/{reviewer_id}": {"active": False},
             "/v1/subjects/{subject_id}/erase": {"reason": "x"},
+            "/v1/control/subjects/{subject_id}/reinstate": {"note": "x", "livemode": False},
             f"{HOOKS}/{{endpoint_id}}": {"description": "x"},
             f"{HOOKS}/{{endpoint_id}}/rotate-secret": {"secret": "r" * 32},
             f"{HOOKS}/{{endpoint_id}}/replay": {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"},
@@ -131,4 +133,15 @@ async def open_furnished(**settings: Any) -> AsyncIterator[Furnished]:
         ids["subject_id"] = "sim:approved@canary"
         ids |= {"endpoint_id": hooks[0], "delivery_id": pings[0]["delivery_id"]}
         ids |= {"reviewer_id": colleague.member.reviewer_id, "key_id": keys[0]["key_id"], "tenant_id": ACME}
+        pay = {"type": "PAYMENT", "direction": "OUTBOUND", "amount": {"value": "5", "currency": "EUR"}}
+        paid = [
+            (
+                await front.ask(
+                    "POST", "/v1/transactions", TEST, headers={"Idempotency-Key": str(number)},
+                    json={**pay, "subject_id": ids["subject_id"], "occurred_at": rfc3339(now())},
+                )
+            ).json["transaction_id"]
+            for number in range(2)
+        ]  # fmt: skip
+        ids["transaction_id"] = paid[0]
         yield Furnished(front, owner, colleague, await front.sign_in(tenant_id=GLOBEX), page, ids)

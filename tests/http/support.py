@@ -27,7 +27,9 @@ from app.http.rate_limits import RateLimiter
 from app.http.server import create_app, make_runner
 from app.intake.admission import Admission
 from app.intake.capture import CaptureTokens, build_capture_intake
+from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake
+from app.lists.serving import sandbox_list
 from app.observability.health_probes import Probe
 from app.observability.metrics import build_metrics
 from app.vision.pool import VisionPool
@@ -47,14 +49,19 @@ from schemas.ids import (
     encode_id,
 )
 from schemas.people import OpenSession, Reviewer, ReviewerSession, Role
+from schemas.policy_records import PolicyCommand
 from schemas.problems import Refused, Unauthenticated
 from schemas.reviews import CaseCommand
 from schemas.sessions import RecordOutcome, SessionCommand
 from schemas.topics import Topic
+from schemas.transaction_decisions import TransactionCommand
 from schemas.verifications import SubmitVerification
 from streams.audit.commit import CommitAndPublish
 from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
+from streams.lists.loaded import LoadedLists
+from streams.lists.screening import ListScreening
+from streams.policies.handler import ChangePolicy
 from streams.ports.records import Change
 from streams.ports.stores import Stores
 from streams.reviewers.addresses import email_record
@@ -74,6 +81,12 @@ from streams.sign_in.session_cookies import (
 from streams.sign_in.sessions import first_lookup
 from streams.tenants.api_keys import TenantKeys
 from streams.tenants.settings import read_settings
+from streams.transactions.checks import Checks
+from streams.transactions.contact_checks import CONTACT_CHECKS, ContactChecks
+from streams.transactions.handler import ScreenTransactions
+from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.name_checks import name_checks
+from streams.transactions.published import StoredPolicies
 from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
@@ -94,6 +107,7 @@ BARE: Final = "idv_test_without_scopes"
 PATH: Final = "/v1/verifications"
 BASE_URL: Final = "https://id.example"
 PEPPER: Final = b"p" * 32
+HASHES: Final = KeyedHashes(b"h" * 32)
 
 CHEAP: Final = replace(PARAMETERS, memory_cost=64, time_cost=1)
 """Argon2id that costs nothing, for tests that are not about its cost."""
@@ -173,7 +187,7 @@ class Unasked:
 class DirectGateway:
     """The use cases behind the front without a log between them; one key, one writer."""
 
-    def __init__(self, handlers: Mapping[Topic, Callable[[Any], Awaitable[Event]]]) -> None:
+    def __init__(self, handlers: Mapping[Topic, Callable[[Any], Awaitable[Event | None]]]) -> None:
         self._handlers = handlers
         self._turns: dict[str, asyncio.Lock] = {}
         self.asked: list[Any] = []
@@ -426,9 +440,13 @@ class Sending:
                 await task
 
 
+SCREENING: Final = ListScreening(LoadedLists([sandbox_list(datetime.now(UTC))]), now)
+"""Live keys have no list; test keys the invented entries of the sandbox."""
+
+
 def _handlers(
     stores: Stores, pool: VisionPool, sending: Sending, clock: Callable[[], datetime]
-) -> dict[Topic, Callable[[Any], Awaitable[Event]]]:
+) -> dict[Topic, Callable[[Any], Awaitable[Event | None]]]:
     unasked: Any = Unasked()
     engines = Engines(PooledImageDecoder(pool), unasked, unasked, unasked)
     evaluate = EvaluateVerification(
@@ -440,11 +458,26 @@ def _handlers(
         stores, VerificationPolicy(), lambda tenant_id: read_settings(stores.records, tenant_id), now,
         Memory(), Silence(),
     )  # fmt: skip
+    policies = ChangePolicy(
+        stores,
+        CommitAndPublish(stores.journal, Silence()),
+        lambda tenant_id: read_settings(stores.records, tenant_id),
+        now,
+    )
     flows = ChangeFlow(stores, catalogue, now, Memory(), Silence())
+    screen = ScreenTransactions(
+        stores, HASHES, StoredPolicies(stores.records),
+        Checks(
+            name_checks(SCREENING) | dict.fromkeys(CONTACT_CHECKS, ContactChecks(stores.records, HASHES))
+        ),
+        lambda tenant_id: read_settings(stores.records, tenant_id), clock, Memory(), Silence(),
+    )  # fmt: skip
     return {
+        Topic.TRANSACTION_COMMANDS: lambda command: screen(TransactionCommand(command)),
         Topic.VERIFICATION_COMMANDS: evaluate,
         Topic.REVIEW_COMMANDS: lambda command: cases(CaseCommand(command)),
         Topic.FLOW_COMMANDS: lambda command: flows(FlowCommand(command)),
+        Topic.POLICY_COMMANDS: lambda command: policies(PolicyCommand(command)),
         Topic.SESSION_COMMANDS: lambda command: sessions(SessionCommand(command)),
     }
 
@@ -487,6 +520,7 @@ def _ports(
         recognise_capture=tokens.recognise,
         request_reply=gateway,
         intake=intake,
+        transactions=TransactionIntake(gateway, stores.records, stores.vault, HASHES, people.clock, 20.0),
         capture=build_capture_intake(stores.evidence, images, now),
         capture_tokens=tokens,
         stores=stores,

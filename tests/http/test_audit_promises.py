@@ -19,6 +19,7 @@ from tests.http.session_steps import FLOWS, open_page, publish_flow
 from tests.http.support import PATH, TEST, Front, Json, SignedIn, build_body, now
 from tests.http.test_members import with_factor
 from tests.http.test_permissions import TOKEN
+from tests.http.test_transactions import publish_suspending
 
 ROOT: Final = Path(__file__).parents[2]
 CONTROL: Final = "/v1/control"
@@ -72,6 +73,7 @@ async def use_every_operation(office: Office) -> None:
     flow_id = await use_flows(owner)
     await use_sessions(front, flow_id)
     await use_cases(front, owner, flow_id)
+    await use_transactions(front, owner)
     await use_members(front, owner)
     await use_keys_and_settings(owner)
     await use_webhooks(front)
@@ -200,6 +202,25 @@ async def use_cases(front: Front, owner: SignedIn, flow_id: str) -> None:
     await did(owner, "POST", appeal, json={"note": "x"})
     await did(owner, "GET", "/v1/audit", headers={"Accept": "text/csv"})
     await did(owner, "GET", f"/v1/subjects/{settled['subject_id']}/export")
+
+
+async def use_transactions(front: Front, owner: SignedIn) -> None:
+    """A subject suspended twice: a case lifts it once, a member the other time."""
+    await publish_suspending(front)
+    pay: Json = {
+        "subject_id": "user-1", "type": "PAYMENT", "direction": "OUTBOUND", "metadata": {"ask": "SUSPEND"},
+        "amount": {"value": "5", "currency": "EUR"}, "occurred_at": rfc3339(now()),
+    }  # fmt: skip
+
+    async def suspend(key: str) -> str:
+        made = await done(front, "POST", "/v1/transactions", json=pay, headers={"Idempotency-Key": key})
+        assert made["decision"] == "SUSPEND"
+        return f"{CONTROL}/review-cases/{made['review_case_id']}"
+
+    await did(owner, "POST", f"{await suspend('1')}/conclude", json={"outcome": "APPROVE", "note": "x"})
+    await suspend("2")
+    lifted = {"note": "x", "livemode": False}
+    await did(owner, "POST", f"{CONTROL}/subjects/user-1/reinstate", json=lifted)
 
 
 async def use_members(front: Front, owner: SignedIn) -> None:

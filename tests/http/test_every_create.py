@@ -12,10 +12,11 @@ from app.http.bodies import BodyBudget
 from app.http.endpoints import IDEMPOTENCY, Credential, Endpoint
 from app.http.idempotent_create import REPLAYED
 from app.http.server import endpoints_of
+from schemas.base import rfc3339
 from schemas.people import Role
 from tests.http.furnished import HOOKS, Furnished, open_furnished
 from tests.http.reviewers import EMAIL, PASSWORD, SESSIONS, TOTP, Browser, Office
-from tests.http.support import TEST, Front, Response, build_body
+from tests.http.support import TEST, Front, Response, build_body, now
 from tests.http.test_catalog import ENTRY
 from tests.http.test_permissions import TOKEN
 from tests.http.test_webhooks import REQUESTED
@@ -28,6 +29,9 @@ SHOWN_ONCE: Final = frozenset(
 """Secrets and the end of one, which a replay does not show again (G82)."""
 
 APPEAL: Final = "/v1/control/verifications/{verification_id}/appeal"
+PAID_AT: Final = rfc3339(now())
+"""When the transaction of these tests occurred; the same in each request."""
+
 INVITED: Final = {"email": "bo@acme.example", "name": "Bo"}
 
 
@@ -73,6 +77,13 @@ class Stage:
         flow = self.furnished.ids["flow_id"]
         return {
             "/v1/verifications": build_body("sim:approved@created"),
+            "/v1/transactions": {
+                "subject_id": "sim:approved@created",
+                "type": "PAYMENT",
+                "direction": "OUTBOUND",
+                "amount": {"value": "5", "currency": "EUR"},
+                "occurred_at": PAID_AT,
+            },
             "/v1/verification-sessions": {"flow_id": flow, "subject_id": "sim:approved@created"},
             "/v1/verification-flows": {"name": "x", "flow_type": "BIOMETRIC", "documents": []},
             "/v1/control/api-keys": {"name": "x", "livemode": False, "expires_at": "never"},

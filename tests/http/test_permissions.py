@@ -23,11 +23,13 @@ IDS: Final = {
     "code": "NG_NIN_SLIP",
     "subject_id": "nobody",
     "revision": "1",
+    "name": "transactions",
     **{
         name: f"{prefix}_{'0' * 26}"
         for name, prefix in {
             "verification_id": "ver",
             "flow_id": "vf",
+            "transaction_id": "txn",
             "review_case_id": "rc",
             "evidence_id": "evd",
             "decision_id": "dec",
@@ -44,6 +46,11 @@ IDS: Final = {
 ROWS: Final = """
 POST   /v1/verifications                                        key:verifications:write                                      422
 GET    /v1/verifications                                        key:verifications:read person:VERIFICATIONS_READ             200
+POST   /v1/transactions                                         key:transactions:write                                       400
+GET    /v1/transactions                                         key:transactions:read person:TRANSACTIONS_READ               200
+GET    /v1/transactions/{transaction_id}                        key:transactions:read person:TRANSACTIONS_READ               404
+GET    /v1/control/subjects/{subject_id}                        person:TRANSACTIONS_READ                                     404
+POST   /v1/control/subjects/{subject_id}/reinstate              person:CASES_CONCLUDE                                        422
 GET    /v1/verifications/{verification_id}                      key:verifications:read person:VERIFICATIONS_READ             404
 GET    /v1/verifications/{verification_id}/explanation          person:CASES_READ                                            404
 GET    /v1/verifications/{verification_id}/evidence/{evidence_id}  person:EVIDENCE_READ                                      404
@@ -62,6 +69,14 @@ POST   /v1/verification-flows/{flow_id}/archive                 person:VERIFICAT
 POST   /v1/verification-flows/{flow_id}/duplicate               person:VERIFICATION_FLOWS_MANAGE                             404
 GET    /v1/verification-flows/{flow_id}/revisions               key:flows:read person:VERIFICATION_FLOWS_READ                404
 GET    /v1/verification-flows/{flow_id}/revisions/{revision}    key:flows:read person:VERIFICATION_FLOWS_READ                404
+GET    /v1/policies                                             key:policies:read person:POLICIES_READ                       200
+GET    /v1/policies/{name}                                      key:policies:read person:POLICIES_READ                       200
+GET    /v1/policies/{name}/draft                                key:policies:read person:POLICIES_READ                       404
+PUT    /v1/policies/{name}/draft                                key:policies:write person:POLICIES_MANAGE                    422
+POST   /v1/policies/{name}/validate                             key:policies:write person:POLICIES_MANAGE                    422
+POST   /v1/policies/{name}/publish                              key:policies:write person:POLICIES_MANAGE                    404
+GET    /v1/policies/{name}/revisions                            key:policies:read person:POLICIES_READ                       200
+GET    /v1/policies/{name}/revisions/{revision}                 key:policies:read person:POLICIES_READ                       200
 POST   /v1/verification-sessions                                key:sessions:write                                           422
 GET    /v1/verification-sessions/{session_id}                   key:sessions:write person:VERIFICATIONS_READ                 404
 POST   /v1/verification-sessions/{session_id}/cancel            key:sessions:write                                           404

@@ -41,6 +41,7 @@ async def test_what_was_never_set_has_its_default(front: Front) -> None:
         },
         "retention": {"biometric_days": 30, "document_days": 90, "legal_hold": []},
         "rate_limits": {},
+        "enforcement": "BINDING",
     }
 
 

@@ -12,6 +12,7 @@ from schemas.ids import SubjectId
 from schemas.people import Role
 from tests.builders import ACME, GLOBEX
 from tests.http.support import PATH, Front, Response, build_body
+from tests.http.test_transactions import payment, screen
 
 ADA, BEN = "sim:approved@ada", "sim:approved@ben"
 
@@ -72,12 +73,23 @@ async def test_it_has_the_subjects_sessions_and_audit_rows_without_addresses(fro
     assert [row for row in rows if "ip" in row["context"]] == []
 
 
+async def test_it_has_the_subjects_transactions_with_what_was_sent_about_them(front: Front) -> None:
+    payee = {"kind": "PERSON", "name": "Ada Example"}
+    made = (await screen(front, "order-1", payment(subject_id=ADA, counterparty=payee))).json
+    await screen(front, "order-2", payment(subject_id=BEN, counterparty=payee))
+    archive = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
+    (shown,) = [json.loads(archive.read(name)) for name in archive.namelist() if "transactions/" in name]
+
+    assert shown.items() >= made.items()
+    assert shown["counterparty"] == payee
+
+
 async def test_every_file_has_a_schema(front: Front) -> None:
     await verify(front, ADA)
     archive = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
     schemas = json.loads(archive.read("schema.json"))
 
-    assert set(schemas) == {"manifest", "verification", "session", "audit_event"}
+    assert set(schemas) == {"manifest", "verification", "transaction", "session", "audit_event"}
     assert set(manifest_of(archive)) == set(schemas["manifest"]["properties"])
 
 

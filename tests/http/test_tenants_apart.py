@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from app.http.bodies import BodyBudget
-from app.http.endpoints import Credential, Endpoint
+from app.http.endpoints import IDEMPOTENCY, Credential, Endpoint
 from app.http.server import endpoints_of
 from tests.builders import ACME, GLOBEX
 from tests.http.furnished import TENANTS, Furnished, has_id, lists, open_furnished
@@ -202,7 +202,7 @@ async def test_s4_no_body_sets_what_is_the_servers(furnished: Furnished) -> None
 
 async def write_as_ours(furnished: Furnished, row: Row, body: dict[str, Any]) -> Response:
     """Ask as who of ours may."""
-    path, more = furnished.path(row), {"json": body, "headers": {"If-Match": "1"}}
+    path, more = furnished.path(row), {"json": body, "headers": {"If-Match": "1", IDEMPOTENCY: "x"}}
     if "capture" in row.who:
         return await furnished.front.ask(row.method, path, furnished.page.opened["client_token"], **more)
     if "person" in row.who:

@@ -1,7 +1,8 @@
 import pytest
 
 from schemas.enums import CheckVerdict
-from schemas.reasons import CATALOGUE, VERDICT_OF, ReasonCategory, ReasonCode, ReasonEntry, Severity
+from schemas.reason_catalogue import CATALOGUE
+from schemas.reasons import VERDICT_OF, ReasonCategory, ReasonCode, ReasonEntry, Severity
 from streams.verification.sandbox import parse_scenario
 
 SERVED = {
@@ -75,7 +76,7 @@ def test_a_reason_belongs_to_its_line_of_the_catalogue(code: ReasonCode, categor
     assert CATALOGUE[code].category is category
 
 
-def test_only_a_sanctions_match_is_critical_by_itself() -> None:
+def test_only_a_sanctions_match_and_a_listed_wallet_are_critical_by_themselves() -> None:
     critical = [code for code, entry in CATALOGUE.items() if entry.severity is Severity.CRITICAL]
 
-    assert critical == [ReasonCode.SANCTIONS_MATCH]
+    assert critical == [ReasonCode.SANCTIONS_MATCH, ReasonCode.WALLET_LISTED]

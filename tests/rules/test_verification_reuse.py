@@ -4,7 +4,8 @@ import pytest
 
 from schemas.enums import CheckKind, CheckVerdict, ExtractionStatus, ReaderClass, Recommendation
 from schemas.enums import VerificationStatus as Status
-from schemas.reasons import CATALOGUE, ReasonCategory, ReasonCode
+from schemas.reason_catalogue import CATALOGUE
+from schemas.reasons import ReasonCategory, ReasonCode
 from streams.verification.observations import DocumentFindings, Evaluation, ReuseFacts
 from streams.verification.policy import VerificationPolicy
 from streams.verification.reuse import duplicated, is_page, is_specimen, judged, worth_reading

@@ -13,7 +13,8 @@ from schemas.enums import (
     RiskLevel,
     VerificationStatus,
 )
-from schemas.reasons import CATALOGUE, VERDICT_OF, ReasonCode, Severity
+from schemas.reason_catalogue import CATALOGUE
+from schemas.reasons import VERDICT_OF, ReasonCode, Severity
 from schemas.verifications import CheckResult, codes_of
 from streams.verification.policy import FaceBands, LivenessBands, VerificationPolicy
 from streams.verification.rules import (

@@ -37,7 +37,8 @@ SUBJECT = SubjectId("ada")
 FOREIGN = [purpose for purpose in Purpose if purpose not in SENDER_LABELS] + [
     RECORDS + topic
     for topic in (
-        Topic.VERIFICATION_COMMANDS, Topic.FLOW_COMMANDS, Topic.SESSION_COMMANDS, Topic.REVIEW_COMMANDS,
+        Topic.VERIFICATION_COMMANDS, Topic.FLOW_COMMANDS, Topic.POLICY_COMMANDS, Topic.SESSION_COMMANDS,
+        Topic.REVIEW_COMMANDS,
         Topic.REPLIES,
     )
 ]  # fmt: skip

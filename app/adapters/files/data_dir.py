@@ -37,6 +37,9 @@ BROKER_FOLDER: Final = "broker"
 STREAMS_FOLDER: Final = "streams"
 """What the stream library keeps between two starts."""
 
+LISTS_FOLDER: Final = "lists"
+"""Snapshots of the deployment's lists, a folder each."""
+
 OURS: Final = (
     DATABASE_FILE,
     f"{DATABASE_FILE}-wal",
@@ -44,6 +47,7 @@ OURS: Final = (
     BLOBS_FOLDER,
     BROKER_FOLDER,
     CHECKPOINTS_FOLDER,
+    LISTS_FOLDER,
     STREAMS_FOLDER,
 )
 """All that is made here, but for the root key, which is refused when it is open to others."""

@@ -51,8 +51,9 @@ _SIV_BYTES: Final = 64
 _MARK: Final = b"sealed/1:"
 """Begins a sealed value; what follows is base64, so that it passes through text columns."""
 
-HASHED_INDEXES: Final = frozenset({"subject", "subject_status"})
-"""Indexes whose value names a subject and is only ever asked for whole: the store gets a keyed hash of it.
+HASHED_INDEXES: Final = frozenset({"subject", "subject_status", "reference"})
+"""Indexes whose value names a subject, or is the tenant's own id of a payment, and is only ever asked for
+whole: the store gets a keyed hash of it.
 
 The reviewers' list of sessions finds fragments of subject ids (interface 4.7), so their text stays.
 """

@@ -64,6 +64,8 @@ class Purpose(StrEnum):
     """Network addresses in audit rows."""
     SUBJECT_INDEXES = "at-rest/subject-indexes"
     """Keyed hashes of subject ids under which records are listed."""
+    TRANSACTION_HASHES = "transaction-hashes"
+    """Keyed hashes of subjects, accounts, devices and wallets in topics and velocity rows."""
     KEY_CHECK = "key-check"
     """Stored beside the data in the clear, so that a wrong root key is refused at start."""
     SENDER = "sender"

@@ -31,7 +31,7 @@ from streams.ports.errors import Damaged
 
 AnyKey = TypeVar("AnyKey", RootKey, SenderKey)
 
-TABLES: Final = ("verifications", "flows", "sessions", "reviews", "deliveries")
+TABLES: Final = ("verifications", "flows", "sessions", "reviews", "deliveries", "velocity")
 """The tables of the agents, whose entries are authenticated like records."""
 
 RENEWED: Final = frozenset({

@@ -13,7 +13,8 @@ from app.http.responses import JSON, json_answer, json_value
 from schemas.base import Frozen
 from schemas.enums import DecisionOutcome, VerificationStatus
 from schemas.problems import STATUS_OF, NotFound, ProblemCode
-from schemas.reasons import CATALOGUE, ReasonCode, ReasonEntry
+from schemas.reason_catalogue import CATALOGUE
+from schemas.reasons import ReasonCode, ReasonEntry
 from streams.verification.sandbox import USUAL_REASON, ScenarioName
 
 KNOWN_CALLER: Final = Access(frozenset({Credential.TENANT_KEY, Credential.REVIEWER_SESSION}))

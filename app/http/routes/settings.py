@@ -26,6 +26,7 @@ from schemas.problems import FieldProblem, ProblemCode
 from schemas.tenant_settings import (
     MAX_LEGAL_HOLDS,
     DuplicateFaces,
+    Enforcement,
     FourEyes,
     MinimumAge,
     RetentionDays,
@@ -122,9 +123,12 @@ class ChangeSettingsBody(Frozen):
 
     four_eyes: FourEyes | None = None
     require_evidence_view: StrictBool | None = None
+    policy_four_eyes: StrictBool | None = None
+    """Whether a second member must agree before a transaction policy is published."""
     verification_policy: ChangePolicyBody | None = None
     retention: ChangeRetentionBody | None = None
     rate_limits: ChangeRateLimitsBody | None = None
+    enforcement: Enforcement | None = None
 
     @field_validator("*", mode="before")
     @classmethod
@@ -137,7 +141,15 @@ class ChangeSettingsBody(Frozen):
         named = {} if policy is None else {name: getattr(policy, name) for name in policy.model_fields_set}
         retention = {} if self.retention is None else self.retention.named()
         limits = {} if self.rate_limits is None else self.rate_limits.named()
-        return SettingsChanges(self.four_eyes, self.require_evidence_view, named, retention, limits)
+        return SettingsChanges(
+            self.four_eyes,
+            self.require_evidence_view,
+            self.policy_four_eyes,
+            named,
+            retention,
+            limits,
+            self.enforcement,
+        )
 
 
 @dataclass(frozen=True, slots=True)

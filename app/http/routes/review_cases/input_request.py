@@ -38,7 +38,7 @@ class AskAgain:
             raise Refused.because(ProblemCode.CASE_ALREADY_CONCLUDED, "The case was concluded already.")
         flow = flow_id or await self._flow_of(call, case)
         if flow is None:
-            message = "Name the flow that asks the subject again; the verification came without one."
+            message = "Name the flow that asks the subject again; it came without one."
             raise Refused.at("/flow_id", ProblemCode.VALIDATION_FAILED, message)
         command = await self._open_session(call, case, version, flow)
         opened = await self.ports.request_reply.request(
@@ -64,9 +64,11 @@ class AskAgain:
         )
 
     async def _flow_of(self, call: Call, case: ReviewCase) -> str | None:
-        """Return the flow of the subject's session, None for a direct verification."""
+        """Return the flow of the subject's session, None for a direct verification or a transaction."""
         records = self.ports.stores.records
-        claimed = await records.get(call.tenant_id, RecordKind.VERIFICATION, case.verification_id or "")
+        if case.verification_id is None:
+            return None
+        claimed = await records.get(call.tenant_id, RecordKind.VERIFICATION, case.verification_id)
         session_id = StoredVerification.from_bytes(claimed.body).session_id
         row = await records.get(call.tenant_id, RecordKind.SESSION, session_id)
         return row_of(row.body).flow_id

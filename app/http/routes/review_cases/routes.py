@@ -252,6 +252,8 @@ def case_endpoints(routes: CaseRoutes) -> tuple[Endpoint, ...]:
         action.CASE_FIRST_CONCLUDED,
         action.CASE_ESCALATED,
         action.SESSION_CREATED,
+        action.TRANSACTION_DECISION_CHANGED,
+        action.SUBJECT_REINSTATED,
     )
     claimed = (ProblemCode.CASE_ALREADY_CONCLUDED, ProblemCode.CASE_CLAIMED)
     decided = (

@@ -1,0 +1,123 @@
+"""Screen a target against the loaded lists of a check, in a thread of this process (G117, G132)."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from typing_extensions import override
+
+from schemas.enums import CheckKind
+from schemas.ids import TenantId
+from schemas.lists import SANDBOX
+from schemas.screenings import CheckAnswer, CheckResultKind, ErrorCause, ScreeningTarget
+from streams.lists.loaded import LoadedList, LoadedLists
+from streams.names.matching import Found, Thresholds, amount_to, find_matches
+from streams.ports.screening import Screening, ScreeningOptions
+
+
+class _Choice(NamedTuple):
+    """The lists that are asked, and why others are not."""
+
+    lists: Sequence[LoadedList]
+    causes: tuple[ErrorCause, ...]
+
+
+class ListScreening(Screening):
+    """Screens against the lists that this process has loaded; each answer is of one state of all of them."""
+
+    def __init__(self, lists: LoadedLists, clock: Callable[[], datetime]) -> None:
+        self._lists = lists
+        self._clock = clock
+
+    @override
+    async def __call__(
+        self,
+        check: CheckKind,
+        target: ScreeningTarget,
+        options: ScreeningOptions,
+        *,
+        tenant_id: TenantId,
+        livemode: bool,
+    ) -> CheckAnswer:
+        if not target.name and not target.identifiers:
+            return CheckAnswer(check=check, result=CheckResultKind.NOT_EVALUATED)
+        available = [
+            one for one in self._lists.current.values() if one.may_be_named(tenant_id, livemode=livemode)
+        ]
+        choice = _choose(available, check, options, tenant_id, livemode=livemode, now=self._clock())
+        return await asyncio.to_thread(_screen, check, target, options, choice)
+
+
+def _choose(
+    available: Sequence[LoadedList],
+    check: CheckKind,
+    options: ScreeningOptions,
+    tenant_id: TenantId,
+    *,
+    livemode: bool,
+    now: datetime,
+) -> _Choice:
+    """Choose the lists to ask; a tenant's own list goes before the deployment's of the same name."""
+    if options.lists:
+        by_name = {one.name: one for one in sorted(available, key=lambda one: one.owner is not None)}
+        chosen = [by_name[name] for name in dict.fromkeys(options.lists) if name in by_name]
+        missing = len(chosen) < len(set(options.lists))
+    else:
+        chosen = [
+            one for one in available if one.belongs_to(tenant_id, livemode=livemode) and _serves(one, check)
+        ]
+        missing = not chosen
+    causes = [ErrorCause.LIST_MISSING] if missing else []
+    oldest = None if options.max_list_age is None else now - options.max_list_age
+    if oldest and any(one.loaded_at < oldest for one in chosen if one.name != SANDBOX):
+        causes.append(ErrorCause.LIST_STALE)
+    return _Choice(sorted(chosen, key=lambda one: one.name), tuple(causes))
+
+
+def _serves(loaded: LoadedList, check: CheckKind) -> bool:
+    """Return whether the list belongs to the check; entries of the sandbox say so one by one."""
+    return loaded.check is check or loaded.name == SANDBOX
+
+
+def _screen(
+    check: CheckKind, target: ScreeningTarget, options: ScreeningOptions, choice: _Choice
+) -> CheckAnswer:
+    thresholds = Thresholds(options.match, options.possible, options.corroborate)
+    found = sorted(_find_all(check, target, thresholds, choice.lists, options), key=lambda one: one.rank)
+    result = amount_to(found)
+    counted = [one.match.score for one in found if one.match.suppressed_by is None]
+    return CheckAnswer(
+        check=check,
+        result=CheckResultKind.ERROR if result is CheckResultKind.CLEAR and choice.causes else result,
+        score=max(counted, default=None),
+        matches=tuple(one.match for one in found[: options.limit]),
+        list_versions=_versions(choice.lists),
+        causes=choice.causes,
+    )
+
+
+def _versions(lists: Sequence[LoadedList]) -> Mapping[str, str]:
+    return {one.name: one.version for one in lists}
+
+
+def _find_all(
+    check: CheckKind,
+    target: ScreeningTarget,
+    thresholds: Thresholds,
+    lists: Sequence[LoadedList],
+    options: ScreeningOptions,
+) -> Iterator[Found]:
+    for loaded in lists:
+        for found in find_matches(target, loaded.index, loaded.name, thresholds):
+            if found.checks and check not in found.checks:
+                continue
+            yield _suppress(found, options)
+
+
+def _suppress(found: Found, options: ScreeningOptions) -> Found:
+    """Mark a match that a disposition covers; one of another state of the entry covers nothing (G120)."""
+    known = options.suppressed.get((found.match.list, found.match.entity_id))
+    if known is None or known.entry_sha256 != found.digest:
+        return found
+    return found.suppressed(known.disposition_id)

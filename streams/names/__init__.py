@@ -1,0 +1,1 @@
+"""Names of people and organisations: normalised, indexed, compared and explained; pure."""

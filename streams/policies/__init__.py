@@ -1,0 +1,1 @@
+"""Transaction policies: read with every error, compiled to closures, kept as immutable revisions."""

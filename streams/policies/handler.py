@@ -1,0 +1,237 @@
+"""Draft and publish policies; the policy's actor is the only writer (G110)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from schemas.audit import AuditAction
+from schemas.base import to_milliseconds
+from schemas.enums import ActorType
+from schemas.events import DecisionEvent, EventData, EventType
+from schemas.ids import AuditEventId, EventId, TenantId, derive_id
+from schemas.policy_records import (
+    DraftPolicy,
+    PolicyChanged,
+    PolicyCommand,
+    PolicyDraft,
+    PolicyProposal,
+    PublishedRevision,
+    PublishPolicy,
+    StoredPolicy,
+    StoredText,
+)
+from schemas.problems import NotFound, ProblemCode, Refused
+from schemas.tenant_settings import TenantSettings
+from streams.aggregate import Pause, not_found, retry_conflicts, with_request
+from streams.audit.actors import open_actor
+from streams.audit.commit import Commit
+from streams.audit.rows import write_row
+from streams.policies.loading import FIRST_REVISION, digest, first_text, load
+from streams.policies.storage import (
+    VersionedPolicy,
+    first_revision,
+    load_draft,
+    load_policy,
+    load_revision,
+    revision_id,
+    revisions_index,
+    shown,
+)
+from streams.ports.errors import Conflict
+from streams.ports.records import Change, Record, RecordKind
+from streams.ports.stores import Stores
+
+KnownLists = Callable[[TenantId], Awaitable[frozenset[str] | None]]
+"""Return the lists that a tenant's policy may name; None: any."""
+ReadSettings = Callable[[TenantId], Awaitable[TenantSettings]]
+
+
+async def any_list(_: TenantId) -> frozenset[str] | None:
+    """Let a policy name any list; one that is not loaded is an ERROR of the rule (G114)."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A policy after a command, and what is written with it."""
+
+    after: StoredPolicy
+    action: AuditAction
+    texts: tuple[Record, ...] = ()
+    proposed: bool = False
+
+
+class ChangePolicy:
+    """Execute each command about a policy once; the same command again changes nothing."""
+
+    def __init__(
+        self,
+        stores: Stores,
+        commit: Commit,
+        settings: ReadSettings,
+        clock: Callable[[], datetime],
+        known_lists: KnownLists = any_list,
+        pause: Pause = asyncio.sleep,
+    ) -> None:
+        self._stores = stores
+        self._commit = commit
+        self._settings = settings
+        self._clock = clock
+        self._known_lists = known_lists
+        self._pause = pause
+
+    async def __call__(self, message: PolicyCommand) -> PolicyChanged:
+        """Change the policy as the command says; the result is in the store.
+
+        Raises:
+            Refused: NOT_FOUND, POLICY_INVALID, API_KEY_NOT_ALLOWED, SECOND_REVIEWER_MUST_DIFFER.
+            StoreUnavailable: The outcome is unknown; the same command may be sent again.
+            Conflict: The policy changed at every attempt.
+        """
+        return await retry_conflicts(lambda: self._change(message.root), self._pause)
+
+    async def _change(self, command: DraftPolicy | PublishPolicy) -> PolicyChanged:
+        try:
+            found = await load_policy(self._stores.records, command.tenant_id, command.policy)
+            move = await self._move(command, found.stored)
+        except NotFound:
+            raise not_found() from None
+        if move is None:
+            return PolicyChanged(
+                policy=shown(command.policy, found.stored), proposed=found.stored.proposal is not None
+            )
+        after = move.after.model_copy(
+            update={"requests": with_request(found.stored.requests, command.actor.request_id)}
+        )
+        await self._store(command, found, replace(move, after=after))
+        return PolicyChanged(policy=shown(command.policy, after), proposed=move.proposed)
+
+    async def _move(self, command: DraftPolicy | PublishPolicy, stored: StoredPolicy) -> _Move | None:
+        """Return what the command changes; None when that is nothing."""
+        if command.actor.request_id in stored.requests:
+            return None
+        now = to_milliseconds(self._clock())
+        if isinstance(command, DraftPolicy):
+            return _drafted(command, stored, now)
+        return await self._publish(command, stored, now)
+
+    async def _publish(self, command: PublishPolicy, stored: StoredPolicy, now: datetime) -> _Move | None:
+        records, tenant_id, policy = self._stores.records, command.tenant_id, command.policy
+        if command.from_revision is None:
+            text = await load_draft(records, tenant_id, policy)
+        else:
+            _, text = await load_revision(records, tenant_id, policy, command.from_revision)
+        sha256 = digest(text)
+        if sha256 == stored.published.sha256:
+            return None
+        await asyncio.to_thread(load, text, await self._known_lists(tenant_id))
+        by = command.actor.actor_id or ""
+        if (await self._settings(tenant_id)).policy_four_eyes and not _is_second(command, stored, sha256):
+            proposal = PolicyProposal(sha256=sha256, proposed_by=by, proposed_at=now)
+            after = stored.model_copy(update={"proposal": proposal})
+            return _Move(after, AuditAction.POLICY_PROPOSED, proposed=True)
+        revision = PublishedRevision(
+            revision=stored.published.revision + 1, sha256=sha256, published_at=now, published_by=by
+        )
+        after = stored.model_copy(update={"published": revision, "proposal": None})
+        texts = [_revision_record(tenant_id, policy, revision, text, now)]
+        if revision.revision == FIRST_REVISION + 1:
+            # The first policy may be another in a later release; what was in force stays readable.
+            earlier = now - timedelta(milliseconds=1)
+            texts.append(_revision_record(tenant_id, policy, first_revision(), first_text(), earlier))
+        return _Move(after, AuditAction.POLICY_PUBLISHED, tuple(texts))
+
+    async def _store(self, command: DraftPolicy | PublishPolicy, found: VersionedPolicy, move: _Move) -> None:
+        now, version = to_milliseconds(self._clock()), found.version + 1
+        actor = await open_actor(self._stores.vault, command.tenant_id, command.actor)
+        about = (command.tenant_id, command.policy, move.action, str(version))
+        row = write_row(
+            AuditEventId(derive_id("aud", *about)),
+            move.action,
+            actor,
+            command.policy,
+            now,
+            detail=f"The policy {command.policy} was {move.action.partition('.')[2]}.",
+            changes=_changes(move),
+        )
+        body = move.after.to_bytes()
+        record = Record(command.tenant_id, RecordKind.POLICY, command.policy, body, now, version=version)
+        events = _events(command, move, now, version)
+        committed = await self._commit(Change(command.tenant_id, (record, *move.texts), (row,), events))
+        if not committed.won:
+            raise Conflict(command.policy)
+
+
+def _drafted(command: DraftPolicy, stored: StoredPolicy, now: datetime) -> _Move | None:
+    sha256 = digest(command.text)
+    if stored.draft is not None and stored.draft.sha256 == sha256:
+        return None
+    version = stored.draft_version + 1
+    body = StoredText(text=command.text).to_bytes()
+    text = Record(command.tenant_id, RecordKind.POLICY_DRAFT, command.policy, body, now, version=version)
+    draft = PolicyDraft(sha256=sha256, updated_at=now)
+    update = {"draft": draft, "draft_version": version, "proposal": None}
+    return _Move(stored.model_copy(update=update), AuditAction.POLICY_DRAFTED, (text,))
+
+
+def _is_second(command: PublishPolicy, stored: StoredPolicy, sha256: str) -> bool:
+    """Return whether a second member agrees to the text that a first one proposed (G110).
+
+    Raises:
+        Refused: A key asks, or the first member once more.
+    """
+    if command.actor.actor_type is not ActorType.REVIEWER:
+        message = "Publishing needs two members here; a key cannot agree."
+        raise Refused.because(ProblemCode.API_KEY_NOT_ALLOWED, message)
+    proposal = stored.proposal
+    if proposal is None or proposal.sha256 != sha256:
+        return False
+    if proposal.proposed_by == command.actor.actor_id:
+        message = "A second member must publish what you proposed."
+        raise Refused.because(ProblemCode.SECOND_REVIEWER_MUST_DIFFER, message)
+    return True
+
+
+def _revision_record(
+    tenant_id: TenantId, policy: str, revision: PublishedRevision, text: bytes, now: datetime
+) -> Record:
+    return Record(
+        tenant_id,
+        RecordKind.POLICY_REVISION,
+        revision_id(policy, revision.revision),
+        StoredText(text=text, revision=revision).to_bytes(),
+        now,
+        indexes=(revisions_index(policy),),
+    )
+
+
+def _changes(move: _Move) -> dict[str, object]:
+    after = move.after
+    match move.action:
+        case AuditAction.POLICY_PUBLISHED:
+            return {"revision": after.published.revision, "sha256": after.published.sha256}
+        case AuditAction.POLICY_PROPOSED:
+            return {"sha256": after.proposal.sha256 if after.proposal else None}
+        case _:
+            return {"sha256": after.draft.sha256 if after.draft else None}
+
+
+def _events(
+    command: DraftPolicy | PublishPolicy, move: _Move, now: datetime, version: int
+) -> tuple[DecisionEvent, ...]:
+    if move.action is not AuditAction.POLICY_PUBLISHED:
+        return ()
+    event_id = derive_id("evt", command.tenant_id, command.policy, EventType.POLICY_PUBLISHED, str(version))
+    data = EventData(policy=command.policy, policy_revision=move.after.published.revision)
+    return (
+        DecisionEvent(
+            id=EventId(event_id),
+            type=EventType.POLICY_PUBLISHED,
+            timestamp=now,
+            tenant_id=command.tenant_id,
+            livemode=True,
+            sequence=version,
+            data=data,
+        ),
+    )

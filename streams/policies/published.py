@@ -1,0 +1,69 @@
+"""The published policy of a tenant, compiled once per process and text."""
+
+import asyncio
+from collections import OrderedDict
+from typing import Final
+
+from schemas.ids import TenantId
+from schemas.policy_records import PublishedRevision
+from schemas.problems import NotFound, Refused, VeristreamError
+from streams.policies.compiling import CompiledPolicy, compile_policy
+from streams.policies.loading import FIRST_REVISION, first_policy, load
+from streams.policies.reading.document import POLICY
+from streams.policies.storage import load_policy, load_revision
+from streams.ports.records import Records
+
+MOST_COMPILED: Final = 256
+"""Compiled policies in memory; those used longest ago go first. One takes about a megabyte at most."""
+
+
+class PolicyUnavailable(VeristreamError):
+    """The published revision does not load any more; payments wait (G111)."""
+
+
+class PublishedPolicies:
+    """Finds the policy in force, with one read of a small record."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._compiled: OrderedDict[tuple[int, str], CompiledPolicy] = OrderedDict()
+
+    async def current(self, tenant_id: TenantId, policy: str = POLICY) -> CompiledPolicy:
+        """Return the published revision of a policy.
+
+        Raises:
+            PolicyUnavailable: Its text does not load.
+            NotFound: There is no policy of this name.
+            StoreUnavailable: The store cannot be read for now.
+        """
+        found = await load_policy(self._records, tenant_id, policy)
+        published = found.stored.published
+        if published.revision == FIRST_REVISION and found.version == 0:
+            return first_policy()
+        return await self._of(tenant_id, policy, published)
+
+    async def revision(self, tenant_id: TenantId, revision: int, policy: str = POLICY) -> CompiledPolicy:
+        """Return any published revision, current or not; raises as `current` does."""
+        published, _ = await load_revision(self._records, tenant_id, policy, revision)
+        return await self._of(tenant_id, policy, published)
+
+    async def _of(self, tenant_id: TenantId, policy: str, published: PublishedRevision) -> CompiledPolicy:
+        key = published.revision, published.sha256
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            compiled = await self._compile(tenant_id, policy, published)
+            self._compiled[key] = compiled
+            if len(self._compiled) > MOST_COMPILED:
+                self._compiled.popitem(last=False)
+        self._compiled.move_to_end(key)
+        return compiled
+
+    async def _compile(
+        self, tenant_id: TenantId, policy: str, published: PublishedRevision
+    ) -> CompiledPolicy:
+        try:
+            _, text = await load_revision(self._records, tenant_id, policy, published.revision)
+            document = await asyncio.to_thread(load, text)
+        except (Refused, NotFound) as error:
+            raise PolicyUnavailable(f"revision {published.revision} of {policy}") from error
+        return compile_policy(document, published.revision, published.sha256)

@@ -1,0 +1,53 @@
+"""The promise of a screening: what the lists say about a person or an organisation (G117)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import NamedTuple, Protocol
+
+from schemas.enums import CheckKind
+from schemas.ids import TenantId
+from schemas.screenings import CheckAnswer, ScreeningTarget
+
+
+class Suppression(NamedTuple):
+    """A match that a person judged to be no match, as long as the listed entry stays as it was (G120)."""
+
+    disposition_id: str
+    entry_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScreeningOptions:
+    """What counts as a match, and which lists are asked."""
+
+    match: float = 0.85
+    possible: float = 0.70
+    corroborate: bool = True
+    lists: tuple[str, ...] = ()
+    """Empty: all that belong to the check; a test key's are the sandbox list and the tenant's own (G132)."""
+    max_list_age: timedelta | None = None
+    limit: int = 20
+    suppressed: Mapping[tuple[str, str], Suppression] = field(default_factory=dict)
+    """By list and entity id."""
+
+
+class Screening(Protocol):
+    """Compares a person or organisation with the lists of a check."""
+
+    async def __call__(
+        self,
+        check: CheckKind,
+        target: ScreeningTarget,
+        options: ScreeningOptions,
+        *,
+        tenant_id: TenantId,
+        livemode: bool,
+    ) -> CheckAnswer:
+        """Return the result with the versions of the lists that were asked, all of one moment.
+
+        A list that is missing or too old is a cause in the answer: without a match elsewhere the result is
+        ERROR, never CLEAR. A target without a name or an identifier is NOT_EVALUATED. Never another
+        tenant's list.
+        """
+        ...

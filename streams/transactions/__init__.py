@@ -1,0 +1,1 @@
+"""Transactions: a payment is decided while it waits, by the tenant's policy and the subject's history."""

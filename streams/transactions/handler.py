@@ -1,0 +1,218 @@
+"""Decide transactions: from the command to the committed and published decision."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+import structlog
+from pydantic import ValidationError
+
+from schemas.base import to_milliseconds
+from schemas.ids import SubjectId, TenantId
+from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
+from schemas.tenant_settings import Enforcement, TenantSettings
+from schemas.transaction_decisions import (
+    ForgetSubject,
+    ScreenTransaction,
+    StoredTransaction,
+    TransactionCommand,
+    TransactionScreened,
+)
+from schemas.transactions import OUTCOME_CLASS, TransactionRequest
+from streams.aggregate import Pause, key_reused, retry_conflicts
+from streams.audit.commit import CommitAndPublish
+from streams.ports.errors import Damaged, Erased
+from streams.ports.events import EventPublisher
+from streams.ports.records import Record, RecordKind
+from streams.ports.stores import Stores, WorkingState
+from streams.privacy.errors import subject_erased
+from streams.privacy.subject_ids import open_subject_id
+from streams.transactions import events
+from streams.transactions.change import Outcome, Standing, change_of, stored_transaction
+from streams.transactions.checks import CheckContext, Checks
+from streams.transactions.contact_checks import ContactChecks
+from streams.transactions.features import values
+from streams.transactions.fields import fields_of
+from streams.transactions.holds import ExpireHolds
+from streams.transactions.identity import IDENTITY_FIELDS, Identities
+from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.published import PublishedPolicies, PublishedPolicy
+from streams.transactions.records import parts_label, request_label
+from streams.transactions.row import VelocityRow
+from streams.transactions.rules import Decided, SubjectState, decide
+from streams.transactions.scenarios import scenario_for
+from streams.transactions.standing import Standings
+from streams.transactions.velocity import VelocityRows, event_of, open_parts
+from streams.verification.sandbox import Scenario
+
+log = structlog.get_logger(__name__)
+
+
+class ScreenTransactions:
+    """Execute each command about a subject's transactions once; the same command again changes nothing.
+
+    Writes happen in this order: the record with everything that lasts of the decision, its audit rows and
+    events in one commit, then the subject's row, then Kafka. A process killed in between leaves a whole
+    commit; the command comes again, finds the decision, and counts it in the row if it is not there yet.
+    """
+
+    def __init__(
+        self,
+        stores: Stores,
+        hashes: KeyedHashes,
+        policies: PublishedPolicies,
+        checks: Checks,
+        settings: Callable[[TenantId], Awaitable[TenantSettings]],
+        clock: Callable[[], datetime],
+        table: WorkingState[bytes],
+        announcer: EventPublisher,
+        pause: Pause = asyncio.sleep,
+    ) -> None:
+        self._stores = stores
+        self._hashes = hashes
+        self._policies = policies
+        self._checks = checks
+        self._contacts = ContactChecks(stores.records, hashes)
+        self._identities = Identities(stores)
+        self._settings = settings
+        self._clock = clock
+        self._rows = VelocityRows(stores, hashes, table)
+        self._standings = Standings(stores, hashes)
+        self._announcer = announcer
+        self._commit = CommitAndPublish(stores.journal, announcer)
+        self._expire = ExpireHolds(stores.records, self._commit, clock)
+        self._pause = pause
+
+    async def __call__(self, message: TransactionCommand) -> TransactionScreened | None:
+        """Decide, end a hold or forget a subject; `replayed` when another request had the same decision.
+
+        Raises:
+            Refused: The key was used for another body, a tick of a stream is out of order, or the subject
+                was erased. Nothing was created.
+            StoreUnavailable: The outcome is unknown; the same command may be sent again.
+            Conflict: What lasts of the subject changed at every attempt.
+        """
+        command = message.root
+        if isinstance(command, ScreenTransaction):
+            return await retry_conflicts(lambda: self._screen(command), self._pause)
+        if isinstance(command, ForgetSubject):
+            self._rows.forget(command)
+        else:
+            await retry_conflicts(lambda: self._expire(command), self._pause)
+        return None
+
+    async def _screen(self, command: ScreenTransaction) -> TransactionScreened:
+        try:
+            subject_id = await open_subject_id(self._stores.vault, command.tenant_id, command.subject_id)
+            record = await self._find(command)
+            if record is not None:
+                return await self._again(command, subject_id, record)
+            request = await self._open(command, subject_id)
+            return await self._decide(command, subject_id, request)
+        except Erased:
+            raise subject_erased() from None
+
+    async def _find(self, command: ScreenTransaction) -> Record | None:
+        tenant_id, kind = command.tenant_id, RecordKind.TRANSACTION
+        try:
+            return await self._stores.records.get(tenant_id, kind, command.transaction_id)
+        except NotFound:
+            return None
+
+    async def _open(self, command: ScreenTransaction, subject_id: SubjectId) -> TransactionRequest:
+        label = request_label(command.transaction_id)
+        try:
+            opened = await self._stores.vault.open(
+                command.tenant_id, subject_id, label, command.sealed_request
+            )
+            return TransactionRequest.from_bytes(opened)
+        except (Damaged, ValidationError):
+            message = "The request can no longer be read; send it again."
+            raise Refused.because(ProblemCode.STORE_FAILED, message) from None
+
+    async def _again(
+        self, command: ScreenTransaction, subject_id: SubjectId, record: Record
+    ) -> TransactionScreened:
+        """Answer a command that was decided before; what a crash left undone is done now."""
+        if record.fingerprint != command.fingerprint:
+            raise key_reused()
+        first = StoredTransaction.from_bytes(record.first_body or record.body)
+        row = await self._rows.load(command, subject_id, self._clock())
+        parts = await open_parts(self._stores, command.tenant_id, first)
+        outcome = OUTCOME_CLASS[first.transaction.decision]
+        self._rows.add(command, row, command.transaction_id, parts.request, outcome)
+        replayed = first.request_id != command.request_id
+        if not replayed:
+            await self._announce(command, first)
+        return TransactionScreened(transaction_id=command.transaction_id, replayed=replayed)
+
+    async def _decide(
+        self, command: ScreenTransaction, subject_id: SubjectId, request: TransactionRequest
+    ) -> TransactionScreened:
+        scenario = scenario_for(subject_id, livemode=command.livemode)
+        await self._wait(command, scenario)
+        now = to_milliseconds(self._clock())
+        row = await self._rows.load(command, subject_id, now)
+        standing = await self._standings.read(command, request, now)
+        policy = await self._policies(command.tenant_id)
+        context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now)
+        decided = await self._judge(context, request, policy, row, standing, scenario)
+        outcome = Outcome(command, subject_id, request, decided, policy.applied, now)
+        label = parts_label(command.transaction_id)
+        sealed = await self._stores.vault.seal(command.tenant_id, subject_id, label, outcome.parts.to_bytes())
+        stored = stored_transaction(outcome, sealed)
+        uses = self._contacts.uses_of(request, context)
+        committed = await self._commit(change_of(outcome, stored, standing, tuple(uses)))
+        if not committed.won:
+            return await self._again(command, subject_id, committed.record)
+        self._rows.add(command, row, command.transaction_id, request, OUTCOME_CLASS[decided.decision])
+        log.info(
+            "transaction.decided",
+            tenant_id=command.tenant_id,
+            transaction_id=command.transaction_id,
+            decision_id=stored.transaction.decision_id,
+            outcome=decided.decision,
+        )
+        return TransactionScreened(transaction_id=command.transaction_id)
+
+    async def _judge(
+        self,
+        context: CheckContext,
+        request: TransactionRequest,
+        policy: PublishedPolicy,
+        row: VelocityRow,
+        standing: Standing,
+        scenario: Scenario | None,
+    ) -> Decided:
+        tenant_id, compiled = context.tenant_id, policy.compiled
+        settings = await self._settings(tenant_id)
+        state = SubjectState(
+            suspended=standing.subject.suspended_by is not None,
+            stream_ended=standing.stream is not None and standing.stream.ended_by is not None,
+            advisory=settings.enforcement is Enforcement.ADVISORY,
+            scenario=scenario,
+        )
+        if compiled is None or scenario is not None:
+            return decide(compiled, fields_of(request, ()), {}, (), state)
+        checks = await self._checks(compiled.document, request, context)
+        features = values(compiled.features, row, event_of(self._hashes, tenant_id, request))
+        fields = fields_of(request, checks)
+        if not IDENTITY_FIELDS.isdisjoint(compiled.names):
+            at, livemode = context.at, context.livemode
+            fields |= await self._identities.read(tenant_id, request.subject_id, at, livemode=livemode)
+        return decide(compiled, fields, features, checks, state, policy.lists)
+
+    async def _wait(self, command: ScreenTransaction, scenario: Scenario | None) -> None:
+        """Wait as long as a magic subject asks, counted from its request."""
+        if scenario is not None and scenario.delay_s:
+            waited_s = (self._clock() - command.requested_at).total_seconds()
+            await self._pause(max(0.0, scenario.delay_s - max(0.0, waited_s)))
+
+    async def _announce(self, command: ScreenTransaction, first: StoredTransaction) -> None:
+        """Publish the events again; when Kafka is away the outbox relay publishes them later."""
+        tenant_id = command.tenant_id
+        rows = [row.event_id for row in events.audit_rows(tenant_id, first)]
+        try:
+            await self._announcer.announce(tenant_id, events.decision_events(tenant_id, first), rows)
+        except StoreUnavailable:
+            log.warning("transaction.publish_failed", transaction_id=command.transaction_id)

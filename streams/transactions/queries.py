@@ -1,0 +1,24 @@
+"""Read the transactions of a subject."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+from schemas.ids import SubjectId, TenantId
+from streams.ports.records import Position, Record, RecordKind, Records
+from streams.verification.records import by_subject
+
+PAGE: Final = 200
+
+
+async def transactions_of(
+    records: Records, tenant_id: TenantId, subject_id: SubjectId, *, livemode: bool
+) -> AsyncIterator[Record]:
+    """Yield the subject's transactions of a mode, the newest first."""
+    index, before = by_subject(livemode, subject_id), None
+    page: Sequence[Record]
+    while page := await records.page(tenant_id, RecordKind.TRANSACTION, index, limit=PAGE, before=before):
+        for record in page:
+            yield record
+        if len(page) < PAGE:
+            return
+        before = Position(page[-1].created_at, page[-1].id)

@@ -1,0 +1,116 @@
+"""The velocity row of a subject: from the table, or rebuilt from the stored transactions after a miss."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from schemas.ids import SubjectId, TenantId
+from schemas.policies import DistinctField
+from schemas.transaction_decisions import SealedParts, StoredTransaction, TransactionCommandBase
+from schemas.transactions import OUTCOME_CLASS, OutcomeClass, TransactionRequest
+from streams.ports.errors import Erased
+from streams.ports.records import Record
+from streams.ports.stores import Stores, WorkingState
+from streams.transactions import row as velocity_row
+from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.queries import transactions_of
+from streams.transactions.records import parts_label
+from streams.transactions.row import Amount, VelocityEvent, VelocityRow
+
+REBUILT_FROM: Final = timedelta(days=92)
+"""How far back a rebuilt row reads: the longest window, and the most a transaction may arrive late."""
+
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class VelocityRows:
+    """The rows of an agent's subjects."""
+
+    stores: Stores
+    hashes: KeyedHashes
+    table: WorkingState[bytes]
+
+    async def load(
+        self, command: TransactionCommandBase, subject_id: SubjectId, now: datetime
+    ) -> VelocityRow:
+        """Return the subject's row with everything that was decided of it before."""
+        stored = self.table.get(command.subject_key)
+        if stored is not None:
+            return velocity_row.decode(stored)
+        decided = list[Record]()
+        records, tenant_id, livemode = self.stores.records, command.tenant_id, command.livemode
+        async for record in transactions_of(records, tenant_id, subject_id, livemode=livemode):
+            if record.created_at < now - REBUILT_FROM:
+                break
+            decided.append(record)
+        row = VelocityRow()
+        for record in reversed(decided):
+            await self._add_stored(row, tenant_id, record)
+        return row
+
+    def forget(self, command: TransactionCommandBase) -> None:
+        """Replace the row by one that knows of nothing."""
+        self.table.put(command.subject_key, velocity_row.encode(VelocityRow()))
+
+    def add(
+        self,
+        command: TransactionCommandBase,
+        row: VelocityRow,
+        about: str,
+        request: TransactionRequest,
+        outcome: OutcomeClass,
+    ) -> None:
+        """Count a decided transaction, once, and write the row."""
+        if velocity_row.add(row, about, event_of(self.hashes, command.tenant_id, request, outcome)):
+            self.table.put(command.subject_key, velocity_row.encode(row))
+
+    async def _add_stored(self, row: VelocityRow, tenant_id: TenantId, record: Record) -> None:
+        stored = StoredTransaction.from_bytes(record.body)
+        try:
+            parts = await open_parts(self.stores, tenant_id, stored)
+        except Erased:
+            return
+        outcome = OUTCOME_CLASS[stored.decisions[0].decision]
+        velocity_row.add(row, record.id, event_of(self.hashes, tenant_id, parts.request, outcome))
+
+
+async def open_parts(stores: Stores, tenant_id: TenantId, stored: StoredTransaction) -> SealedParts:
+    """Return the sealed parts of a transaction.
+
+    Raises:
+        Erased: The subject was erased.
+        Damaged: They are not what was sealed.
+    """
+    transaction = stored.transaction
+    label = parts_label(transaction.transaction_id)
+    opened = await stores.vault.open(tenant_id, transaction.subject_id, label, stored.sealed_parts)
+    return SealedParts.from_bytes(opened)
+
+
+def event_of(
+    hashes: KeyedHashes, tenant_id: TenantId, request: TransactionRequest, outcome: OutcomeClass | None = None
+) -> VelocityEvent:
+    """Return a transaction as the features see it; without an outcome it is not decided yet."""
+    amount, base = request.amount, request.base_amount
+    hashed = {
+        name: hashes.in_row(tenant_id, name, value) for name, value in _distinct(request).items() if value
+    }
+    return VelocityEvent(
+        t_ms=(request.occurred_at - _EPOCH) // timedelta(milliseconds=1),
+        type=request.type,
+        direction=request.direction,
+        amount=Amount(*amount.scaled, amount.currency),
+        base_amount=None if base is None else Amount(*base.scaled, base.currency),
+        outcome=outcome,
+        hashes=hashed,
+    )
+
+
+def _distinct(request: TransactionRequest) -> dict[DistinctField, str | None]:
+    return {name: _read(request, *name.split(".")) for name in DistinctField}
+
+
+def _read(request: TransactionRequest, group: str, name: str) -> str | None:
+    found: str | None = getattr(getattr(request, group), name, None)
+    return found

@@ -1,0 +1,138 @@
+"""Transactions on the real path: front's intake, embedded broker, agent with its table, store and replies."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import faust
+import pytest
+
+from app.adapters.memory.stores import Shelves, open_memory_stores
+from app.adapters.security.crypto import RootKey
+from app.broker.server import Broker
+from app.intake.transactions import TransactionIntake
+from app.intake.verifications import RequestContext, SubmitResult
+from app.kafka.request_reply import RequestReply
+from schemas.access import TenantCaller
+from schemas.enums import Scope
+from schemas.ids import KeyId, SubjectId
+from schemas.money import Money
+from schemas.tenant_settings import TenantSettings
+from schemas.topics import Topic
+from schemas.transaction_decisions import StoredTransaction
+from schemas.transactions import Direction, TransactionRequest, TransactionType
+from streams.ports.stores import Stores
+from streams.runtime.app import GROUP, build_app
+from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.producer import LogWriter
+from streams.runtime.supervisor import running_worker
+from streams.runtime.topics import ensure_topics
+from streams.transactions import agent
+from streams.transactions.checks import Checks
+from streams.transactions.handler import ScreenTransactions
+from streams.transactions.keyed_hashes import KeyedHashes
+from streams.transactions.published import StoredPolicies
+from streams.transactions.velocity import open_parts
+from tests.agents.support import ACME, everything_in, now, quick_guard, quick_settings, until_settled
+from tests.http.support import Silence
+
+HASHES = KeyedHashes(b"h" * 32)
+START = now() - timedelta(hours=1)
+CALLER = TenantCaller(tenant_id=ACME, key_id=KeyId("key_1"), livemode=False, scopes=frozenset(Scope))
+
+
+async def default_settings(_tenant_id: str) -> TenantSettings:
+    """The settings of a tenant that set nothing."""
+    return TenantSettings()
+
+
+def transactions_app(writer: LogWriter, address: str, directory: Path, stores: Stores) -> faust.App:
+    """An app with the agent of transactions."""
+    settings = quick_settings(address, directory)
+    app = build_app(settings)
+    agent.register(
+        app,
+        quick_guard(writer, settings.access),
+        lambda table: ScreenTransactions(
+            stores, HASHES, StoredPolicies(stores.records), Checks(), default_settings, now, table, Silence()
+        ),
+    )
+    return app
+
+
+@pytest.fixture
+def stores() -> Stores:
+    """Stores that outlive a worker."""
+    return open_memory_stores(RootKey(b"r" * 32), Shelves())
+
+
+@asynccontextmanager
+async def working(broker: Broker, writer: LogWriter, directory: Path, stores: Stores) -> AsyncIterator[None]:
+    """Run a worker until the context ends."""
+    access = LogAccess(broker.address)
+    await ensure_topics(access, GROUP, {agent.TABLE: Topic.TRANSACTION_COMMANDS})
+    async with running_worker(partial(transactions_app, writer, broker.address, directory, stores)) as worker:
+        async with asyncio.timeout(120):
+            await worker.wait_ready()
+        yield
+
+
+async def pay(gateway: RequestReply, stores: Stores, subject: str, number: int) -> SubmitResult:
+    """Ask about the payment of that number, a second after the one before."""
+    intake = TransactionIntake(gateway, stores.records, stores.vault, HASHES, now, answer_timeout_s=120)
+    body = TransactionRequest(
+        subject_id=SubjectId(subject),
+        type=TransactionType.PAYMENT,
+        direction=Direction.OUTBOUND,
+        amount=Money(value="1.50", currency="EUR"),
+        occurred_at=START + timedelta(seconds=number),
+    )
+    key = f"{subject}-{number}"
+    return await intake.submit(body, RequestContext(CALLER, f"req-{number}", key), key)
+
+
+async def counted(stores: Stores, result: SubmitResult) -> int:
+    """Return how many earlier payments the decision saw."""
+    stored = StoredTransaction.from_bytes(result.record.body)
+    parts = await open_parts(stores, ACME, stored)
+    count = parts.rules[0].inputs["transactions_15m"].value
+    assert isinstance(count, int)
+    return count
+
+
+async def test_each_payment_is_counted_once_across_subjects_replays_and_a_restart(
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path, stores: Stores
+) -> None:
+    subjects = [f"user-{number}" for number in range(6)]
+
+    async def round_of(number: int) -> list[int]:
+        results = await asyncio.gather(*(pay(gateway, stores, one, number) for one in subjects))
+        again = await asyncio.gather(*(pay(gateway, stores, one, number) for one in subjects))
+        assert [one.record.first_body or one.record.body for one in again] == [
+            one.record.first_body or one.record.body for one in results
+        ]
+        assert all(one.replayed for one in again)
+        return [await counted(stores, one) for one in results]
+
+    async with working(broker, writer, tmp_path / "first", stores):
+        seen = [await round_of(number) for number in range(3)]
+        await until_settled(broker.address, Topic.TRANSACTION_COMMANDS)
+    async with working(broker, writer, tmp_path / "second", stores):
+        seen += [await round_of(number) for number in range(3, 5)]
+
+    assert seen == [[number] * len(subjects) for number in range(5)]
+
+
+async def test_a_command_holds_neither_the_subject_nor_the_amount_in_the_clear(
+    broker: Broker, writer: LogWriter, gateway: RequestReply, tmp_path: Path, stores: Stores
+) -> None:
+    async with working(broker, writer, tmp_path / "worker", stores):
+        await pay(gateway, stores, "ada@example.org", 1)
+        (command,) = await everything_in(broker.address, Topic.TRANSACTION_COMMANDS)
+
+    written = command.key + command.value
+    assert b"ada@" not in written
+    assert b"1.50" not in written

@@ -1,0 +1,129 @@
+"""Loading a published list: the snapshot on disk, the version that stays, and the swap in memory (G116)."""
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from app.adapters.files.data_dir import LISTS_FOLDER
+from app.adapters.files.list_snapshots import ListSnapshots, SnapshotDamaged
+from app.cli.main import app
+from app.lists import serving
+from app.lists.loading import LoadRefused, load_list
+from schemas.lists import SANDBOX
+
+NOW = datetime(2026, 3, 9, tzinfo=UTC)
+MOST_WAIT_S = 60
+
+
+def published(folder: Path, count: int, name: str = "Zafar", topic: str = "sanction") -> Path:
+    """Write so many entities of an OpenSanctions data set."""
+    path = folder / f"{name}-{count}.json"
+    lines = (
+        {
+            "id": str(at),
+            "schema": "Person",
+            "properties": {"name": [f"{name} Qadoori {at}"], "topics": [topic]},
+        }
+        for at in range(count)
+    )
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def files_of(folder: Path) -> list[str]:
+    """Return the names of all files of the lists."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_list_is_stored_under_its_hash_and_replaced_whole(tmp_path: Path) -> None:
+    snapshots = ListSnapshots(tmp_path)
+
+    first = load_list(snapshots, "un", [published(tmp_path, 100)], NOW)
+    second = load_list(snapshots, "un", [published(tmp_path, 110)], NOW + timedelta(days=1))
+
+    assert first.version == f"2026-03-09#{first.sha256[:8]}"
+    assert snapshots.current() == {"un": second}
+    assert len(list(snapshots.entries(second))) == 110
+    assert files_of(tmp_path / LISTS_FOLDER) == ["current.json", f"un/{second.sha256}.ndjson"]
+
+
+@pytest.mark.parametrize("text", ["", "<html>sorry</html>", "<export><sanctionEntity>", '{"id":"1"}\n'])
+def test_another_document_leaves_the_last_version_and_says_why(tmp_path: Path, text: str) -> None:
+    snapshots = ListSnapshots(tmp_path)
+    last = load_list(snapshots, "un", [published(tmp_path, 100)], NOW)
+    (tmp_path / "other").write_text(text, encoding="utf-8")
+
+    with pytest.raises(LoadRefused) as refused:
+        load_list(snapshots, "un", [tmp_path / "other"], NOW, force=True)
+
+    assert snapshots.current()["un"] == last.model_copy(update={"problem": str(refused.value)})
+    assert len(list(snapshots.entries(last))) == 100
+    assert files_of(tmp_path / LISTS_FOLDER) == ["current.json", f"un/{last.sha256}.ndjson"]
+
+
+def test_a_tenth_of_the_entries_needs_force(tmp_path: Path) -> None:
+    snapshots = ListSnapshots(tmp_path)
+    load_list(snapshots, "un", [published(tmp_path, 100)], NOW)
+
+    with pytest.raises(LoadRefused, match="10 entries"):
+        load_list(snapshots, "un", [published(tmp_path, 10)], NOW)
+    forced = load_list(snapshots, "un", [published(tmp_path, 10)], NOW, force=True)
+
+    assert (forced.entries, snapshots.current()["un"].problem) == (10, None)
+
+
+def test_a_snapshot_that_was_altered_is_noticed(tmp_path: Path) -> None:
+    snapshots = ListSnapshots(tmp_path)
+    snapshot = load_list(snapshots, "un", [published(tmp_path, 3)], NOW)
+    path = tmp_path / LISTS_FOLDER / "un" / f"{snapshot.sha256}.ndjson"
+    path.write_text(path.read_text(encoding="utf-8").replace("Zafar", "Safar"), encoding="utf-8")
+
+    with pytest.raises(SnapshotDamaged):
+        list(snapshots.entries(snapshot))
+
+
+async def test_a_new_version_is_served_without_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "_LOOK_EVERY_S", 0.01)
+    snapshots = ListSnapshots(tmp_path)
+    first = load_list(snapshots, "un", [published(tmp_path, 100)], NOW)
+
+    async with serving.serving_lists(snapshots, lambda: NOW) as lists:
+        before = {one.name: one.version for one in lists.current.values()}
+        second = load_list(snapshots, "un", [published(tmp_path, 101)], NOW)
+        async with asyncio.timeout(MOST_WAIT_S):
+            while lists.current[None, "un"].version != second.version:  # noqa: ASYNC110 - of a thread
+                await asyncio.sleep(0.01)
+
+    assert before.keys() == {"un", SANDBOX}
+    assert before["un"] == first.version
+    assert len(lists.current[None, "un"].index) == 101
+
+
+def test_the_commands_load_show_and_look_up(tmp_path: Path) -> None:
+    path = published(tmp_path, 5, name="Wenceslas")
+    folder = ["--data-dir", str(tmp_path), "--json"]
+    run = CliRunner()
+
+    loaded = run.invoke(app, ["lists", "load", "peps", str(path), *folder])
+    status = run.invoke(app, ["lists", "status", *folder])
+    found = run.invoke(app, ["lists", "test", "Wenceslas Qadoori 3", *folder])
+
+    assert (loaded.exit_code, status.exit_code, found.exit_code) == (0, 0, 0)
+    assert json.loads(status.stdout) == [json.loads(loaded.stdout)]
+    assert json.loads(loaded.stdout)["check"] == "PEP"
+    assert json.loads(found.stdout)[0]["entity_id"] == "3"
+
+
+def test_the_name_of_the_sandbox_cannot_be_loaded(tmp_path: Path) -> None:
+    run = CliRunner().invoke(
+        app, ["lists", "load", SANDBOX, str(published(tmp_path, 5)), "--data-dir", str(tmp_path)]
+    )
+
+    assert run.exit_code != 0
+    assert not (tmp_path / LISTS_FOLDER).exists()

@@ -1,0 +1,53 @@
+"""A transaction that names somebody: screened against the lists of its mode (G117, G131, G132)."""
+
+import pytest
+
+from tests.http.support import LIVE, TEST, Front
+from tests.http.test_transactions import payment, screen
+
+LISTED = {"kind": "PERSON", "name": "Zoltan Qaraveli", "birth_date": "1970-01-01", "country": "SC"}
+
+
+async def test_g132_a_payment_to_an_invented_sanctioned_person_is_blocked_with_evidence(
+    front: Front,
+) -> None:
+    answer = await screen(front, "to-the-listed", payment(counterparty=LISTED), TEST)
+
+    assert (answer.status, answer.json["decision"]) == (201, "BLOCK")
+    assert answer.json["reasons"][0]["code"] == "SANCTIONS_MATCH"
+    check = next(
+        one for one in answer.json["checks"] if one["check"] == "SANCTIONS" and one["result"] == "MATCH"
+    )
+    assert check["target"] == "counterparty"
+    assert set(check["list_versions"]) == {"sandbox"}
+    (match,) = check["matches"]
+    assert (match["entity_id"], match["score"]) == ("sandbox-1", 1.0)
+    assert {one["feature"]: one["effect"] for one in match["evidence"]} == {
+        "NAME": "SUPPORTS",
+        "BIRTH_DATE": "SUPPORTS",
+        "COUNTRY": "SUPPORTS",
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "decision"),
+    [
+        ({"birth_date": "1990-01-01"}, "REVIEW_REQUIRED"),
+        ({"name": "Zoltan Karaveli"}, "BLOCK"),
+        ({"name": "Zoltan Somebody"}, "ALLOW"),
+        ({"kind": "ORGANISATION"}, "ALLOW"),
+    ],
+)
+async def test_g117_what_is_known_beside_the_name_decides(
+    front: Front, changes: dict[str, str], decision: str
+) -> None:
+    answer = await screen(front, "key", payment(counterparty=LISTED | changes), TEST)
+
+    assert answer.json["decision"] == decision
+
+
+async def test_g131_a_live_payment_that_names_somebody_waits_until_a_list_is_loaded(front: Front) -> None:
+    answer = await screen(front, "live", payment(counterparty=LISTED), LIVE)
+
+    assert answer.json["decision"] == "HOLD"
+    assert "LIST_MISSING" in [reason["code"] for reason in answer.json["reasons"]]
