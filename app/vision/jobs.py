@@ -58,8 +58,8 @@ class Job(Generic[R]):
     `cpu_s` ends it."""
     gives_back: bool = False
     """After it the child gives memory the allocator does not use back to the kernel. Reading a page leaves
-    110 MiB in each child and decoding one 35 MiB; taking them again costs no processor time that could be
-    measured, for the kernel gives large pages."""
+    110 MiB in each child and decoding one 35 MiB. Taken again in large pages, they cost a verification 300
+    faults and 14 ms in the kernel; kept, and extended in small pages, 7,900 faults and 34 ms."""
 
 
 Vector = Annotated[tuple[float, ...], Field(max_length=_VECTOR_MAX)]
