@@ -1,8 +1,11 @@
-"""Commands of the deployment's lists of names: `lists load`, `lists status` and `lists test`."""
+"""Commands of the deployment's lists of names: `lists update`, `load`, `status` and `test`."""
 
+import asyncio
 import re
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +13,7 @@ import typer
 from app.cli.options import AsJson, DataDir, settings_of
 from app.process.output import say_json, say_pairs, say_rows
 from app.process.startup import CannotStart
+from app.settings import Settings
 from schemas.lists import LIST_NAME_PATTERN, SANDBOX, EntityKind
 
 if TYPE_CHECKING:
@@ -49,10 +53,7 @@ def load(
     from app.adapters.files.list_snapshots import ListSnapshots
     from app.lists.loading import LoadRefused, load_list
 
-    if not re.match(LIST_NAME_PATTERN, name) or name == SANDBOX:
-        raise CannotStart(
-            f"{name!r} cannot name a list: 2 to 48 of a-z, 0-9 and _, a letter first, and not {SANDBOX}"
-        )
+    require_list_name(name)
     try:
         snapshot = load_list(
             ListSnapshots(settings_of(data_dir).data_dir), name, files, datetime.now(UTC), force=force
@@ -60,6 +61,44 @@ def load(
     except LoadRefused as error:
         raise CannotStart(f"{name} was not replaced: {error}") from error
     say_pairs(_shown(snapshot), as_json=as_json)
+
+
+@screening_lists.command("update")
+def update(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Lists \\[default: those of OFAC, the UN, the EU and the UK].")
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option("--from", help="Where to fetch the one list from, if not from its publisher."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Take them although they differ much from the last ones.")
+    ] = False,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Download lists from their publishers and load them; the last version stays where that fails.
+
+    A name that is no list of ours is a data set of OpenSanctions, whose data is free for non-commercial use.
+
+    Try:
+
+      veristream lists update
+
+      veristream lists update un_sc_sanctions --json
+    """
+    from app.lists.publishers import ADDRESSES
+
+    chosen = names or list(ADDRESSES)
+    for name in chosen:
+        require_list_name(name)
+    if address and len(chosen) != 1:
+        raise CannotStart("--from is for one list; name it")
+    snapshots, failed = _fetch_all(settings_of(data_dir), chosen, address, force=force)
+    _say_all(snapshots, as_json=as_json)
+    if failed:
+        raise CannotStart("; ".join(failed))
 
 
 @screening_lists.command("status")
@@ -72,12 +111,7 @@ def status(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """
     from app.adapters.files.list_snapshots import ListSnapshots
 
-    shown = [_shown(one) for one in ListSnapshots(settings_of(data_dir).data_dir).current().values()]
-    if as_json:
-        say_json(shown)
-        return
-    columns = ("name", "check", "version", "entries", "loaded_at", "problem")
-    say_rows(columns, [[one[column] for column in columns] for one in shown])
+    _say_all(ListSnapshots(settings_of(data_dir).data_dir).current().values(), as_json=as_json)
 
 
 @screening_lists.command("test")
@@ -111,6 +145,44 @@ def look_up_name(
         for one in found
     ]
     say_rows(("score", "list", "entity", "listed name", "words"), rows)
+
+
+def require_list_name(name: str) -> None:
+    """Raise `CannotStart` for what cannot name a list of the deployment."""
+    if not re.match(LIST_NAME_PATTERN, name) or name == SANDBOX:
+        said = f"{name!r} cannot name a list: 2 to 48 of a-z, 0-9 and _, a letter first, and not {SANDBOX}"
+        raise CannotStart(said)
+
+
+def _fetch_all(
+    settings: Settings, names: Sequence[str], address: str | None, *, force: bool
+) -> tuple[list["Snapshot"], list[str]]:
+    """Fetch and load each list; one that fails does not keep the others from being loaded."""
+    from app.adapters.files.list_snapshots import ListSnapshots
+    from app.lists.downloading import download
+    from app.lists.loading import LoadRefused, load_list
+    from app.lists.publishers import address_of
+
+    loaded, failed = [], []
+    for name in names:
+        with TemporaryDirectory(prefix="veristream-list-") as folder:
+            path = Path(folder) / name
+            try:
+                asyncio.run(download(address or address_of(name), path))
+                snapshots = ListSnapshots(settings.data_dir)
+                loaded.append(load_list(snapshots, name, [path], datetime.now(UTC), force=force))
+            except LoadRefused as error:
+                failed.append(f"{name} was not replaced: {error}")
+    return loaded, failed
+
+
+def _say_all(snapshots: Iterable["Snapshot"], *, as_json: bool) -> None:
+    shown = [_shown(one) for one in snapshots]
+    if as_json:
+        say_json(shown)
+        return
+    columns = ("name", "check", "version", "entries", "loaded_at", "problem")
+    say_rows(columns, [[one[column] for column in columns] for one in shown])
 
 
 def _shown(snapshot: "Snapshot") -> dict[str, object]:

@@ -11,7 +11,6 @@ from app.settings import Settings, checkpoints_dir_of
 from schemas.topics import Topic
 from streams.audit.checkpoint_topic import CheckpointTopic
 from streams.audit.checkpointing import EVERY_S, CheckpointWriter
-from streams.runtime.dead_letters import count_dead_letters
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.lag import measure_waiting
 from streams.runtime.outbox_relay import OutboxRelay, beside, relaying_outbox, sweeping
@@ -49,7 +48,6 @@ async def upkeep(
 
     backlog = Backlog(
         deployment.stores,
-        lambda: count_dead_letters(access),
         lambda: measure_waiting(access),
         is_responsible,
         now,

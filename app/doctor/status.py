@@ -22,7 +22,6 @@ from app.process.startup import CannotStart
 from app.settings import Settings, SettingsRefused
 from schemas.base import Frozen, rfc3339
 from schemas.problems import StoreUnavailable
-from streams.runtime.dead_letters import count_dead_letters
 from streams.runtime.lag import Waiting, measure_waiting
 
 WATCH_EVERY_S: Final = 2.0
@@ -87,7 +86,7 @@ async def _read(settings: Settings, deployment: Deployment, url: str | None) -> 
         access = access_of(settings)
         await reach(access)
         unsettled = await measure_waiting(access)
-        waiting["dead_letters"] = await count_dead_letters(access)
+        waiting["dead_letters"] = unsettled.dead_letters
     except (CannotStart, SettingsRefused, StoreUnavailable) as error:
         broker = str(error)
     return Status(

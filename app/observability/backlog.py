@@ -55,13 +55,11 @@ class Backlog:
     def __init__(
         self,
         stores: Stores,
-        count_dead_letters: Callable[[], Awaitable[int]],
         measure_waiting: Callable[[], Awaitable[Waiting]],
         is_responsible: Callable[[], bool],
         now: Callable[[], datetime],
     ) -> None:
         self._stores = stores
-        self._count_dead_letters = count_dead_letters
         self._measure_waiting = measure_waiting
         self._is_responsible = is_responsible
         self._now = now
@@ -80,14 +78,13 @@ class Backlog:
             return
         try:
             waiting, oldest_s = await count_in_store(self._stores, self._now())
-            letters = await self._count_dead_letters()
-            commands = await self._measure_waiting()
+            in_log = await self._measure_waiting()
         except StoreUnavailable:
             self.failures += 1
             return
-        self.waiting = {**waiting, "dead_letters": letters}
+        self.waiting = {**waiting, "dead_letters": in_log.dead_letters}
         self.oldest_s = {"events": oldest_s}
-        self.commands_oldest_s = ages_of(commands, self._now())
+        self.commands_oldest_s = ages_of(in_log, self._now())
 
     @property
     def figures(self) -> tuple[Figure, ...]:

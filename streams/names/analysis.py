@@ -33,6 +33,9 @@ _SOUNDS: Final = (
     ("sch", "s"), ("sh", "s"), ("tch", "c"), ("ch", "c"), ("kh", "k"), ("gh", "g"), ("ph", "f"), ("th", "t"),
     ("dh", "d"), ("zh", "z"), ("ts", "c"), ("ck", "k"), ("q", "k"), ("x", "ks"), ("w", "v"), ("j", "y"),
 )  # fmt: skip
+_SYLLABLES: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+"""Characters of Kana, Han and Hangul, each a syllable or a word."""
+
 _VOWELS: Final = re.compile("[aeiouyh]")
 _REPEATED: Final = re.compile(r"(.)\1+")
 
@@ -53,7 +56,7 @@ _WEIGHT_OF_KIND: Final = {
     WordKind.NAME: 1.0,
     WordKind.STOP: 0.28,
     WordKind.FORM: 0.32,
-    WordKind.NUMBER: 1.3,
+    WordKind.NUMBER: 0.8,
     WordKind.INITIAL: 0.5,
 }
 
@@ -91,6 +94,8 @@ class AnalysedName:
     """As it was written."""
     kind: EntityKind
     words: tuple[Word, ...]
+    characters: str = ""
+    """Of a name in Han, Kana or Hangul its characters, sorted: in ASCII different ones are the same."""
 
     @property
     def is_person(self) -> bool:
@@ -103,7 +108,9 @@ def analyse(text: str, kind: EntityKind) -> AnalysedName:
     """Return the words of a name; a name without a letter or digit has none."""
     written = to_ascii_words(text)[:MAX_WORDS]
     words = tuple(_person(written) if kind is EntityKind.PERSON else _organisation(written))
-    return AnalysedName(text, kind, words)
+    composed = unicodedata.normalize("NFKC", text)
+    characters = "".join(sorted(composed.split())) if _SYLLABLES.search(composed) else ""
+    return AnalysedName(text, kind, words, characters)
 
 
 def to_ascii_words(text: str) -> list[str]:
@@ -184,7 +191,8 @@ def _number_at(written: Sequence[str], position: int) -> tuple[str, int]:
         if len(units) == 1 and units.isdigit():
             return str(vocabulary.TENS[word] + int(units)), 2
         return str(vocabulary.TENS[word]), 1
-    return vocabulary.NUMBER_WORDS.get(word, word), 1
+    numeral = vocabulary.ROMAN_NUMERALS.get(word) if position else None
+    return numeral or vocabulary.NUMBER_WORDS.get(word, word), 1
 
 
 def _organisation_kind(text: str) -> WordKind:

@@ -76,6 +76,8 @@ def score(query: AnalysedName, listed: AnalysedName, weigh: Weigh = weigh_plainl
     Names without words score 0.
     """
     persons = query.is_person and listed.is_person
+    if query.characters and listed.characters and query.characters != listed.characters:
+        return Scored(0.0)
     left, right = _ordered(query, persons), _ordered(listed, persons)
     pairs = _pair_up(left, right, persons=persons)
     rests = _rests(pairs, left, right)
@@ -185,8 +187,9 @@ def _ratio(
 
 
 def _distinctive(words: Sequence[Word], weigh: Weigh) -> float:
-    """Weigh what tells names apart: `AG` here and `Corporation` there are no two firms."""
-    return sum(weigh(word) for word in words if word.kind is not WordKind.STOP and not _is_plain_form(word))
+    """Weigh what tells names apart: not `AG` here and `Corporation` there, not fund 1 and fund 2."""
+    plain = {WordKind.STOP, WordKind.NUMBER}
+    return sum(weigh(word) for word in words if word.kind not in plain and not _is_plain_form(word))
 
 
 def _is_plain_form(word: Word) -> bool:

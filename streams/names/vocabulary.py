@@ -152,6 +152,11 @@ NUMBER_WORDS: Final[dict[str, str]] = {
 }
 """Number words of organisations and ships as digits."""
 
+_ROMAN: Final = "ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx"
+
+ROMAN_NUMERALS: Final = {word: str(number) for number, word in enumerate(_ROMAN.split(), start=2)}
+"""Behind the name of a fund or a ship."""
+
 TENS: Final = {
     "twenty": 20, "thirty": 30, "forty": 40, "fourty": 40, "fifty": 50, "sixty": 60, "seventy": 70,
     "eighty": 80, "ninety": 90,

@@ -100,6 +100,11 @@ SEARCHED_UNDER: Final = frozenset({"mode", "status"})
 """Names of the indexes under which a fragment can be sought; each costs something at every write."""
 
 
+DERIVED: Final = frozenset({(RecordKind.VERIFICATION, RecordKind.SESSION)})
+"""Kinds of a deciding record and of another new one whose id derives from it: no other change creates that
+one, so a store need not look whether one did."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """The changes of one command, committed atomically; every id derives from the command.

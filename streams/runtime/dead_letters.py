@@ -49,7 +49,7 @@ _REASON_LENGTH: Final = 500
 _LONGEST_NUMBER: Final = 19
 """Digits; an offset has 63 bits."""
 _READ_MS: Final = 500
-_LETTERS: Final = TopicPartition(Topic.DEAD_LETTERS, 0)
+LETTERS: Final = TopicPartition(Topic.DEAD_LETTERS, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,20 +156,8 @@ async def list_dead_letters(access: LogAccess, keys: RecordKeys, limit: int) -> 
         StoreUnavailable: No broker answers.
     """
     async with _reader(access) as reader:
-        end = (await reader.end_offsets([_LETTERS]))[_LETTERS]
+        end = (await reader.end_offsets([LETTERS]))[LETTERS]
         return [letter async for letter in _read(reader, keys, max(0, end - limit), end)]
-
-
-async def count_dead_letters(access: LogAccess) -> int:
-    """Return how many dead letters `redrive` has not processed yet.
-
-    Raises:
-        StoreUnavailable: No broker answers.
-    """
-    async with _reader(access) as reader:
-        begin = (await reader.beginning_offsets([_LETTERS]))[_LETTERS]
-        end = (await reader.end_offsets([_LETTERS]))[_LETTERS]
-        return int(end) - max(int(begin), await reader.committed(_LETTERS) or 0)
 
 
 async def redrive(
@@ -188,8 +176,8 @@ async def redrive(
     sent = withheld = 0
     seen: set[bytes] = set()
     async with _reader(access) as reader:
-        start = await reader.committed(_LETTERS) or 0
-        end = (await reader.end_offsets([_LETTERS]))[_LETTERS]
+        start = await reader.committed(LETTERS) or 0
+        end = (await reader.end_offsets([LETTERS]))[LETTERS]
         last = end if limit is None else min(end, start + limit)
         async for letter in _read(reader, keys, 0, last):  # from the first: a copy may lie anywhere after it
             copied = letter.record_id in seen
@@ -202,7 +190,7 @@ async def redrive(
                 sent += 1
             else:
                 withheld += 1
-            await reader.commit({_LETTERS: letter.offset + 1})
+            await reader.commit({LETTERS: letter.offset + 1})
     return Redriven(sent, withheld)
 
 
@@ -223,7 +211,7 @@ async def _reader(access: LogAccess) -> AsyncIterator[Any]:
     )
     try:
         await reader.start()
-        reader.assign([_LETTERS])
+        reader.assign([LETTERS])
         yield reader
     except (KafkaError, OSError) as error:
         raise StoreUnavailable("no broker answers") from error
@@ -233,16 +221,16 @@ async def _reader(access: LogAccess) -> AsyncIterator[Any]:
 
 async def _read(reader: Any, keys: RecordKeys, start: int, end: int) -> AsyncIterator[DeadLetter]:
     """Read from `start` up to `end`, the end offset at the time of the call."""
-    redriven_to = await reader.committed(_LETTERS) or 0
+    redriven_to = await reader.committed(LETTERS) or 0
     if start >= end:
         return
-    reader.seek(_LETTERS, start)
+    reader.seek(LETTERS, start)
     while True:
-        batches = await reader.getmany(_LETTERS, timeout_ms=_READ_MS)
-        for record in batches.get(_LETTERS, ()):
+        batches = await reader.getmany(LETTERS, timeout_ms=_READ_MS)
+        for record in batches.get(LETTERS, ()):
             if record.offset >= end:
                 return
             redriven = record.offset < redriven_to
             yield unearth(delivery_of(record), keys, redriven=redriven)
-        if await reader.position(_LETTERS) >= end:
+        if await reader.position(LETTERS) >= end:
             return

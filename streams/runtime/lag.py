@@ -1,4 +1,4 @@
-"""Measure the consumer lag of the agents, and the age of the oldest command."""
+"""Measure the consumer lag of the agents, the age of the oldest command, and the dead letters."""
 
 import asyncio
 from collections import Counter
@@ -14,6 +14,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]  # ships 
 from schemas.problems import StoreUnavailable
 from schemas.topics import Topic
 from streams.runtime.app import GROUP
+from streams.runtime.dead_letters import LETTERS, REDRIVE_GROUP
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.topics import open_admin
 
@@ -55,10 +56,12 @@ class Waiting:
     """How many, by topic."""
     commands_since: Mapping[str, datetime]
     """When the broker took the oldest undecided command, by topic; without topics that have none."""
+    dead_letters: int = 0
+    """How many dead letters `redrive` has not processed yet."""
 
 
 async def measure_waiting(access: LogAccess) -> Waiting:
-    """Return what is in the log that no agent has settled; of commands also since when.
+    """Return what is in the log that no agent has settled, of commands also since when; and dead letters.
 
     Raises:
         StoreUnavailable: No broker answers.
@@ -71,8 +74,10 @@ async def measure_waiting(access: LogAccess) -> Waiting:
             for one in topic["partitions"]
         ]
         committed = await admin.list_consumer_group_offsets(GROUP, partitions=partitions)
+        redriven = await admin.list_consumer_group_offsets(REDRIVE_GROUP, partitions=[LETTERS])
     async with _open_reader(access) as reader:
-        begins, ends = await reader.beginning_offsets(partitions), await reader.end_offsets(partitions)
+        asked = [*partitions, LETTERS]
+        begins, ends = await reader.beginning_offsets(asked), await reader.end_offsets(asked)
         settled = {
             place: max(committed[place].offset if place in committed else 0, begins[place])
             for place in partitions
@@ -86,7 +91,8 @@ async def measure_waiting(access: LogAccess) -> Waiting:
     records = Counter[str]()
     for place, offset in settled.items():
         records[place.topic] += max(0, ends[place] - offset)
-    return Waiting(dict(records), since)
+    redriven_to = redriven[LETTERS].offset if LETTERS in redriven else 0
+    return Waiting(dict(records), since, ends[LETTERS] - max(begins[LETTERS], redriven_to))
 
 
 async def _since(reader: Any, offsets: Mapping[Any, int]) -> dict[str, datetime]:

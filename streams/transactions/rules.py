@@ -48,6 +48,9 @@ _FOUND: Final[Mapping[tuple[CheckKind, CheckOutcome], ReasonCode]] = {
 }
 """The reason of a name check that found somebody; other checks name theirs in `findings`."""
 
+_WITHOUT_LIST: Final = frozenset({ReasonCode.LIST_MISSING, ReasonCode.LIST_STALE})
+"""Findings of a check that lacked a list."""
+
 
 @dataclass(frozen=True, slots=True)
 class SubjectState:
@@ -210,6 +213,14 @@ def _judged(shown: ShownCheck, checks: Iterable[Check]) -> ShownCheck:
 
 
 def _decision_of(check: Check, shown: ShownCheck) -> DecisionOutcome | None:
+    """Return what the policy makes of a result; where a list was lacking `on_error` has a say too."""
+    found = _decision_of_result(check, shown)
+    if found is None or _WITHOUT_LIST.isdisjoint(shown.findings):
+        return found
+    return max(found, check.on_error, key=GRAVITY.__getitem__)
+
+
+def _decision_of_result(check: Check, shown: ShownCheck) -> DecisionOutcome | None:
     match shown.result:
         case CheckOutcome.MATCH:
             counted = not check.findings or bool(set(check.findings) & set(shown.findings))

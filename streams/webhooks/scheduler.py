@@ -39,8 +39,11 @@ _MINUTE: Final = timedelta(minutes=1)
 class SweepPace:
     """How far back a sweep reads, and how often it repeats a command; tests pass another."""
 
+    current: timedelta = timedelta(seconds=5)
+    """Minutes this recent are read in each round: in them deliveries come due."""
     recent: timedelta = timedelta(minutes=2)
-    """Minutes this recent are read in each round."""
+    """Minutes this recent are read as often as `recent_every` says: a delivery may be added to them late."""
+    recent_every: timedelta = timedelta(seconds=5)
     older_every: timedelta = timedelta(minutes=1)
     """Interval between two reads of all older minutes."""
     settled: timedelta = timedelta(minutes=15)
@@ -86,6 +89,8 @@ class DeliveryScheduler:
         """Minutes before the recent ones that may have deliveries."""
         self._seen_to: datetime | None = None
         """The first minute not yet added to the older ones; None before the mark was read."""
+        self._recent_at: datetime | None = None
+        """When the recent minutes were last read."""
         self._older_at: datetime | None = None
         """When the older minutes were last read."""
 
@@ -97,13 +102,20 @@ class DeliveryScheduler:
         """
         now = self._now()
         self._forget(now)
-        since = _minute(now - self._pace.recent)
-        sent = sum([(await self._sweep_minute(minute, now)).sent for minute in _minutes(since, now)])
-        last = self._older_at
-        if last is None or not last <= now < last + self._pace.older_every:  # a clock may be set back
+        since, recent = (
+            _minute(now - self._pace.recent),
+            self._is_over(self._recent_at, self._pace.recent_every),
+        )
+        minutes = _minutes(since if recent else now - self._pace.current, now)
+        sent = sum([(await self._sweep_minute(minute, now)).sent for minute in minutes])
+        self._recent_at = now if recent else self._recent_at
+        if self._is_over(self._older_at, self._pace.older_every):
             sent += await self._sweep_older(since, now)
             self._older_at = now
         return sent
+
+    def _is_over(self, last: datetime | None, pause: timedelta) -> bool:
+        return last is None or not last <= self._now() < last + pause  # a clock may be set back
 
     def _forget(self, now: datetime) -> None:
         fresh = now - self._pace.again_after
@@ -205,6 +217,10 @@ async def scheduling_deliveries(sweeper: DeliveryScheduler, every_s: float = EVE
 def _deliver_command(watch: DeliveryWatch) -> Outgoing:
     command = Deliver(tenant_id=watch.tenant_id, endpoint_id=watch.endpoint_id, delivery_id=watch.delivery_id)
     return command_record(command.endpoint_id, command.to_bytes())
+
+
+def _is_over(last: datetime | None, pause: timedelta, now: datetime) -> bool:
+    return last is None or not last <= now < last + pause  # a clock may be set back
 
 
 def _minute(moment: datetime) -> datetime:

@@ -12,12 +12,12 @@ from streams.runtime.authentication import without_authentication
 from streams.runtime.dead_letters import (
     REDRIVEN,
     Redriven,
-    count_dead_letters,
     dead_letter,
     list_dead_letters,
     redrive,
 )
 from streams.runtime.kafka_client_config import LogAccess
+from streams.runtime.lag import measure_waiting
 from streams.runtime.message import Delivery
 from streams.runtime.producer import LogWriter
 from streams.runtime.supervisor import running_worker
@@ -67,11 +67,11 @@ async def test_the_newest_letters_are_listed_oldest_first(broker: Broker, writer
 
 async def test_letters_are_counted_until_they_are_sent_again(broker: Broker, writer: LogWriter) -> None:
     access = LogAccess(broker.address)
-    counted = [await count_dead_letters(access)]
+    counted = [(await measure_waiting(access)).dead_letters]
     await bury(writer, *(buried(name) for name in names("counted", 3)))
-    counted.append(await count_dead_letters(access))
+    counted.append((await measure_waiting(access)).dead_letters)
     await redrive(access, KEYS, writer, limit=2)
-    counted.append(await count_dead_letters(access))
+    counted.append((await measure_waiting(access)).dead_letters)
 
     assert counted == [0, 3, 1]
 

@@ -10,9 +10,11 @@ from typing import Final, Literal
 import pytest
 from typing_extensions import override
 
+from app.adapters.cassandra import search_index
+from app.adapters.cassandra.batches import parted
 from app.adapters.cassandra.change_outbox import EVENTS
 from app.adapters.cassandra.connection import Address, open_session
-from app.adapters.cassandra.journal import CassandraJournal, parted
+from app.adapters.cassandra.journal import CassandraJournal
 from app.adapters.cassandra.records import CassandraRecords
 from app.adapters.cassandra.session import Session, Statement
 from app.adapters.cassandra.stores import build_stores
@@ -31,7 +33,7 @@ from streams.audit.handler import SealChain, verify_chain
 from streams.ports.errors import Conflict
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores
-from tests.builders import ACME, VERIFICATION, build_audit_event, build_decision_event, build_record
+from tests.builders import ACME, NOW, VERIFICATION, build_audit_event, build_decision_event, build_record
 from tests.chaos.proxy import Proxy, Way
 from tests.contracts.adapters import ROOT_KEY
 from tests.contracts.cassandra_adapter import DATACENTER, KEYSPACE, open_cassandra
@@ -57,6 +59,12 @@ SECOND: Final = Change(
     (build_decision_event(id=EventId(derive_id("evt", "second"))),),
 )
 """What a replay of the first would say if it were let; it never counts."""
+
+DERIVED: Final = build_record(
+    kind=RecordKind.SESSION, id="vs_1", indexes=(("mode", "live"),), searched="customer-17"
+)
+DERIVING: Final = replace(FIRST, records=(FIRST.records[0], DERIVED))
+"""A change with a record that no other change can create."""
 
 CHAIN_KEY: Final = ROOT_KEY.derive(Purpose.AUDIT_CHAIN)
 
@@ -149,6 +157,36 @@ async def test_a_later_version_first_writes_what_the_one_before_it_left_unwritte
     assert len(await stores.audit_log.page(ACME, AuditFilter(), limit=9)) == len(ROWS)
     assert await stores.journal.pending_events(9) == list(FIRST.events)
     assert (await ids_in(stores, "HELD"), await ids_in(stores, "APPROVED")) == ([], [VERIFICATION])
+
+
+@pytest.mark.parametrize(("lives", "unanswered"), [(0, True), (1, False), (1, True)])
+async def test_a_derived_record_is_written_with_the_rest_of_the_change(
+    stores: Stores, session: Session, lives: int, *, unanswered: bool
+) -> None:
+    """Such a commit writes twice: the record, and the batch."""
+    await die(session, DERIVING, lives, unanswered=unanswered)
+
+    assert (await stores.records.get(ACME, RecordKind.VERIFICATION, VERIFICATION)).body == b'{"n":1}'
+    derived = await stores.records.get(ACME, RecordKind.SESSION, DERIVED.id)
+    found = await stores.records.search(ACME, RecordKind.SESSION, ("mode", "live"), "tomer-1", limit=9)
+
+    assert derived == replace(DERIVED, first_body=DERIVED.body)
+    assert found.records == [derived]
+
+
+async def test_a_change_written_again_does_not_bring_back_a_derived_record_that_was_changed(
+    stores: Stores, session: Session
+) -> None:
+    await stores.journal.commit(DERIVING)
+    later = replace(DERIVED, version=2, body=b'{"later":true}')
+    await stores.journal.commit(Change(ACME, (later,)))
+    forget = Statement("DELETE FROM records WHERE tenant = ? AND kind = ? AND id = ? AND part = 1")
+    await session.execute(forget, (ACME, "verification", VERIFICATION))
+
+    await stores.journal.commit(DERIVING)
+
+    standing = await stores.records.get(ACME, RecordKind.SESSION, DERIVED.id)
+    assert (standing.version, standing.body, standing.first_body) == (2, later.body, DERIVED.body)
 
 
 async def test_a_change_published_late_does_not_bring_back_the_places_of_an_earlier_version(
@@ -368,3 +406,24 @@ async def test_two_journals_of_one_process_know_of_each_others_months(
     listed = await stores.records.page(ACME, RecordKind.VERIFICATION, ("all", ""), limit=2)
 
     assert [record.id for record in listed] == ["ver_2", "ver_1"]
+
+
+async def test_a_search_for_a_short_fragment_ends_on_its_way_and_goes_on_from_there(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_index, "LISTED_AT_MOST", 2)
+    moments = [NOW.replace(month=1 + n // 2, day=1 + n) for n in range(8)]
+    for n, moment in enumerate(moments):
+        text = "xy" if n % 5 == 0 else "abc"
+        record = build_record(id=f"ver_{n}", created_at=moment, indexes=(("mode", "live"),), searched=text)
+        await stores.journal.commit(Change(ACME, (record,)))
+    found: list[str] = []
+    before, stops = None, 0
+    while stops == 0 or before is not None:
+        page = await stores.records.search(
+            ACME, RecordKind.VERIFICATION, ("mode", "live"), "xy", limit=9, before=before
+        )
+        found += [record.id for record in page.records]
+        before, stops = page.further, stops + 1
+
+    assert (found, stops) == (["ver_5", "ver_0"], 5)

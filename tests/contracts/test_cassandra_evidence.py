@@ -6,15 +6,19 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from app.adapters.cassandra.connection import Address, open_session
 from app.adapters.cassandra.evidence import CassandraEvidenceStore
+from app.adapters.cassandra.evidence_lookup import EvidenceLookup
+from app.adapters.cassandra.evidence_rows import COLUMNS, ID
 from app.adapters.cassandra.keys import CassandraVault, SubjectKeys
-from app.adapters.cassandra.session import Session, Statement
+from app.adapters.cassandra.server_clock import StoreClock
+from app.adapters.cassandra.session import Row, Session, Statement
 from app.adapters.files.blobs import BlobFiles
 from app.adapters.security.keyring import FRESH_S, KeyRing
 from schemas.enums import EvidenceKind
-from schemas.ids import EvidenceId, VerificationId, derive_id
+from schemas.ids import EvidenceId, TenantId, VerificationId, derive_id
 from schemas.problems import NotFound, StoreUnavailable
 from streams.ports.errors import Damaged, Erased
 from streams.ports.evidence import EvidenceDraft, EvidenceStore, Vault
@@ -27,8 +31,8 @@ pytestmark = pytest.mark.engines
 
 DOCUMENT = EvidenceId(derive_id("evd", "document"))
 SELFIE = EvidenceId(derive_id("evd", "selfie"))
-PUT_WRITES = 3
-"""Key, homes, rows."""
+PUT_WRITES = 2
+"""Key, rows."""
 LATER = NOW + timedelta(days=36_500)
 
 
@@ -54,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "blobs"
 
 
-def open_evidence(session: Session, folder: Path) -> EvidenceStore:
+def open_evidence(session: Session, folder: Path) -> CassandraEvidenceStore:
     """The evidence as a process of its own has it open."""
     keys = SubjectKeys(session, KeyRing(ROOT_KEY))
     return CassandraEvidenceStore(session, keys, BlobFiles(folder, durable=False))
@@ -104,16 +108,19 @@ async def test_a_put_again_keeps_what_a_put_that_died_did_not(
 
 async def test_what_a_put_that_died_left_behind_is_swept(session: Session, folder: Path) -> None:
     with pytest.raises(StoreUnavailable):
-        await open_evidence(dying(session, 2), folder).put(drafts())
+        await open_evidence(dying(session, 1), folder).put(drafts())
 
     assert await open_evidence(session, folder).sweep_orphans(LATER) == 2
     assert files(folder) == 0
 
 
-async def test_rivals_leave_no_file_that_nothing_names(session: Session, folder: Path) -> None:
+async def test_of_rivals_one_counts_and_a_sweep_leaves_no_file_that_nothing_names(
+    session: Session, folder: Path
+) -> None:
     store = open_evidence(session, folder)
 
     await asyncio.gather(*(open_evidence(session, folder).put(drafts(b"%d" % n)) for n in range(8)))
+    await store.sweep_orphans(LATER)
 
     assert files(folder) == 2
     assert await store.get(ACME, DOCUMENT) == await store.get(ACME, SELFIE)
@@ -155,9 +162,57 @@ async def test_what_was_discarded_can_be_put_again(session: Session, folder: Pat
     assert [await is_stored(store, DOCUMENT), await is_stored(store, SELFIE)] == [True, True]
 
 
+async def test_what_was_discarded_can_be_put_again_although_it_was_put_by_a_clock_ahead(
+    session: Session, folder: Path
+) -> None:
+    store = open_evidence(session, folder)
+    await store.put(drafts())
+    ahead = Statement(
+        "UPDATE evidence USING TIMESTAMP ? SET media_type = ? "
+        "WHERE tenant = ? AND home = ? AND evidence_id = ?"
+    )
+    soon = (await StoreClock(session).read()).micros + 200_000
+    row = drafts()[0].row
+    await session.execute(ahead, (soon, row.media_type, ACME, row.verification_id, DOCUMENT))
+    await store.discard(ACME, [DOCUMENT])
+
+    await store.put(drafts())
+
+    assert [await is_stored(store, DOCUMENT), await is_stored(store, SELFIE)] == [True, True]
+    assert files(folder) == 2
+
+
+async def test_who_read_the_row_of_a_rival_that_lost_reads_the_one_that_counts(
+    session: Session, folder: Path
+) -> None:
+    """Its file may be gone by then."""
+    store = open_evidence(session, folder)
+    await store.put(drafts(b"first"))
+    outdated = [row for row in [await EvidenceLookup(session).row(ACME, DOCUMENT)] if row is not None]
+    await store.discard(ACME, [DOCUMENT])
+    await store.put(drafts(b"second"))
+
+    class OutdatedOnce(EvidenceLookup):
+        """Answers as if asked before, once."""
+
+        @override
+        async def row(self, tenant_id: TenantId, evidence_id: EvidenceId) -> Row | None:
+            return outdated.pop() if outdated else await super().row(tenant_id, evidence_id)
+
+    store._lookup = OutdatedOnce(session)
+    assert await store.get(ACME, DOCUMENT) == b"second"
+
+
 @pytest.mark.parametrize(
     "altered",
-    ["kind = 'SELFIE'", "kind = 'made up'", "subject_id = 'somebody'", "file = 'elsewhere'", "file = NULL"],
+    [
+        "kind = 'SELFIE'",
+        "kind = 'made up'",
+        "subject_id = 'somebody'",
+        "file = 'elsewhere'",
+        "file = NULL",
+        ", ".join(f"{name} = NULL" for name in COLUMNS.split(", ")[ID + 1 :]),
+    ],
 )
 async def test_evidence_whose_row_was_altered_is_damaged_and_can_be_discarded(
     session: Session, folder: Path, altered: str

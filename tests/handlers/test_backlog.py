@@ -1,6 +1,5 @@
 """What waits is counted by one process; the last counts stay while store or log are away."""
 
-from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -29,26 +28,17 @@ def stores(opened: Opened) -> Stores:
 
 
 class Log:
-    """Dead letters that are there, until the broker goes away."""
+    """Dead letters that are there and a command of flows that waits, until the broker goes away."""
 
-    def __init__(self, letters: int) -> None:
-        self.letters = letters
+    def __init__(self, letters: int, taken_at: datetime | None = None) -> None:
+        self.waiting = Waiting({}, {Topic.FLOW_COMMANDS: taken_at} if taken_at else {}, letters)
         self.away = False
 
-    async def count(self) -> int:
-        """How many there are."""
+    async def measure(self) -> Waiting:
+        """What waits."""
         if self.away:
             raise StoreUnavailable("no broker answers")
-        return self.letters
-
-
-def waiting_since(taken_at: datetime | None = None) -> Callable[[], Awaitable[Waiting]]:
-    """A log in which commands of flows wait since a moment, or none does."""
-
-    async def measure() -> Waiting:
-        return Waiting({}, {Topic.FLOW_COMMANDS: taken_at} if taken_at else {})
-
-    return measure
+        return self.waiting
 
 
 async def write_some(stores: Stores) -> None:
@@ -61,9 +51,8 @@ async def write_some(stores: Stores) -> None:
 
 async def test_what_waits_is_counted_with_the_age_of_the_oldest_event(stores: Stores) -> None:
     await write_some(stores)
-    backlog = Backlog(
-        stores, Log(3).count, waiting_since(NOW - timedelta(seconds=9)), lambda: True, lambda: NOW
-    )
+    log = Log(3, NOW - timedelta(seconds=9))
+    backlog = Backlog(stores, log.measure, lambda: True, lambda: NOW)
 
     await backlog.measure()
 
@@ -73,7 +62,7 @@ async def test_what_waits_is_counted_with_the_age_of_the_oldest_event(stores: St
 
 
 async def test_nothing_that_waits_has_no_age(stores: Stores) -> None:
-    backlog = Backlog(stores, Log(0).count, waiting_since(), lambda: True, lambda: NOW)
+    backlog = Backlog(stores, Log(0).measure, lambda: True, lambda: NOW)
 
     await backlog.measure()
 
@@ -84,9 +73,7 @@ async def test_nothing_that_waits_has_no_age(stores: Stores) -> None:
 
 async def test_a_process_that_is_not_responsible_any_more_tells_nothing() -> None:
     turns = iter((True, False))
-    backlog = Backlog(
-        open_memory_stores(ROOT_KEY), Log(1).count, waiting_since(), lambda: next(turns), lambda: NOW
-    )
+    backlog = Backlog(open_memory_stores(ROOT_KEY), Log(1).measure, lambda: next(turns), lambda: NOW)
 
     await backlog.measure()
     counted = dict(backlog.waiting)
@@ -98,7 +85,7 @@ async def test_a_process_that_is_not_responsible_any_more_tells_nothing() -> Non
 
 async def test_while_the_broker_is_away_the_last_counts_stay_and_the_failure_is_counted() -> None:
     log = Log(2)
-    backlog = Backlog(open_memory_stores(ROOT_KEY), log.count, waiting_since(), lambda: True, lambda: NOW)
+    backlog = Backlog(open_memory_stores(ROOT_KEY), log.measure, lambda: True, lambda: NOW)
     await backlog.measure()
     log.away = True
 
@@ -124,8 +111,8 @@ async def test_a_folder_that_is_made_later_has_the_room_of_the_one_above_it(tmp_
 
 
 async def test_a_clock_behind_the_brokers_makes_no_negative_age() -> None:
-    later = waiting_since(NOW + timedelta(seconds=5))
-    backlog = Backlog(open_memory_stores(ROOT_KEY), Log(0).count, later, lambda: True, lambda: NOW)
+    later = Log(0, NOW + timedelta(seconds=5)).measure
+    backlog = Backlog(open_memory_stores(ROOT_KEY), later, lambda: True, lambda: NOW)
 
     await backlog.measure()
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from app.adapters.files.data_dir import LISTS_FOLDER
 from app.adapters.files.list_snapshots import ListSnapshots, SnapshotDamaged
 from app.cli.main import app
 from app.lists import serving
+from app.lists.downloading import download
 from app.lists.loading import LoadRefused, load_list
 from schemas.lists import SANDBOX
 
@@ -127,3 +130,45 @@ def test_the_name_of_the_sandbox_cannot_be_loaded(tmp_path: Path) -> None:
 
     assert run.exit_code != 0
     assert not (tmp_path / LISTS_FOLDER).exists()
+
+
+@asynccontextmanager
+async def publisher(body: bytes, status: int = 200, length: int | None = None) -> AsyncIterator[str]:
+    """Answer every request on a loopback port; a length that is not the body's makes an answer break off."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 {status} X\r\nContent-Length: {length or len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/list"
+
+
+async def test_a_list_is_fetched_from_the_address_given(tmp_path: Path) -> None:
+    body = published(tmp_path, 5).read_bytes()
+    folder = tmp_path / "data"
+
+    async with publisher(body) as address:
+        arguments = ["lists", "update", "un", "--from", address, "--data-dir", str(folder), "--json"]
+        run = await asyncio.to_thread(CliRunner().invoke, app, arguments)
+
+    assert run.exit_code == 0
+    assert [one["entries"] for one in json.loads(run.stdout)] == [5]
+    assert ListSnapshots(folder).current()["un"].entries == 5
+
+
+@pytest.mark.parametrize(
+    ("status", "longer", "most"), [(503, 0, 1_000_000), (200, 10, 1_000_000), (200, 0, 10)]
+)
+async def test_an_answer_that_is_no_whole_list_is_refused(
+    tmp_path: Path, status: int, longer: int, most: int
+) -> None:
+    body = published(tmp_path, 5).read_bytes()
+
+    async with publisher(body, status, len(body) + longer) as address:
+        with pytest.raises(LoadRefused):
+            await download(address, tmp_path / "fetched", most)

@@ -194,10 +194,10 @@ async def test_any_order_of_different_subjects_gives_the_same_decisions() -> Non
 
 async def test_a_hold_ends_with_the_policys_choice_once_its_time_has_passed() -> None:
     stage = Stage("HOLD")
-    held = await stage.pay("order-1", **big())
+    waiting = await stage.pay("order-1", **big())
     expire = ExpireHold(
-        tenant_id=ACME, subject_key=held.subject_key, livemode=True, requested_at=stage.at,
-        transaction_id=held.transaction.transaction_id,
+        tenant_id=ACME, subject_key=waiting.subject_key, livemode=True, requested_at=stage.at,
+        transaction_id=waiting.transaction.transaction_id,
     )  # fmt: skip
     stage.at += timedelta(minutes=59)
     await stage.carry_out(expire)
@@ -207,7 +207,7 @@ async def test_a_hold_ends_with_the_policys_choice_once_its_time_has_passed() ->
     await stage.carry_out(expire)
     ended = await stage.stored(expire)
 
-    assert (held.transaction.decision, early) == (DecisionOutcome.HOLD, held)
+    assert (waiting.transaction.decision, early) == (DecisionOutcome.HOLD, waiting)
     assert ended.transaction.decision is DecisionOutcome.BLOCK
     assert [step.by for step in ended.decisions] == ["POLICY", "EXPIRY"]
     assert [reason.code for reason in ended.transaction.reasons] == ["HOLD_EXPIRED"]

@@ -1,13 +1,19 @@
 """The clock moved through 75 hours: attempts at exactly the steps, over the real sweep and sender."""
 
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
+from typing_extensions import override
 
+from app.adapters.memory.stores import MemoryRecords, Shelves
+from schemas.ids import TenantId
 from schemas.webhooks import DeliveryStatus, StoredDelivery
+from streams.ports.records import Position, Record, RecordKind
 from streams.webhooks import rules
+from streams.webhooks.scheduler import DeliveryScheduler
 from tests.handlers.webhook_stage import WebhookStage, open_stage
 from tests.webhook_receiver import Receiver, open_receiver, saying
 
@@ -119,3 +125,43 @@ async def test_nothing_is_swept_minute_by_minute_before_it_is_due(
     for step, (before, after) in zip(rules.SCHEDULE[1:], itertools.pairwise(made), strict=True):
         assert after - before + rules.EARLY >= step * (1 - rules.JITTER)
         assert after - before <= step * (1 + rules.JITTER) + timedelta(minutes=1)
+
+
+class CountedRecords(MemoryRecords):
+    """Notes the minutes whose deliveries are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(Shelves())
+        self.minutes: list[str] = []
+
+    @override
+    async def page(
+        self,
+        tenant_id: TenantId,
+        kind: RecordKind,
+        index: tuple[str, str],
+        *,
+        limit: int,
+        before: Position | None = None,
+    ) -> Sequence[Record]:
+        if kind is RecordKind.DELIVERY_WATCH:
+            self.minutes.append(index[1])
+        return await super().page(tenant_id, kind, index, limit=limit, before=before)
+
+
+async def test_in_every_round_only_the_minutes_in_which_deliveries_come_due_are_read(
+    stage: WebhookStage,
+) -> None:
+    records = CountedRecords()
+    stage.now = stage.now.replace(second=57, microsecond=0)
+    stores = replace(stage.stores, records=records)
+    scheduler = DeliveryScheduler(stores, stage.log.write, stage.clock)
+    await scheduler.sweep()
+    read = []
+    for _ in range(9):
+        records.minutes.clear()
+        stage.passes(seconds=1)
+        await scheduler.sweep()
+        read.append(len(set(records.minutes)))
+
+    assert read == [1, 1, 2, 2, 3, 2, 2, 1, 1]

@@ -71,7 +71,7 @@ class Furnished:
     def named(self) -> list[str]:
         """Every id and name of what ACME has, none of which another tenant may see."""
         members = [self.owner.member.reviewer_id, self.colleague.member.reviewer_id]
-        common = {"code", "revision"}
+        common = {"code", "revision", "name"}
         own = [value for name, value in self.ids.items() if name not in common]
         return [*own, *members, self.colleague.session.session_id, self.page.session_id, NAME, "canary", ACME]
 
@@ -143,5 +143,5 @@ async def open_furnished(**settings: Any) -> AsyncIterator[Furnished]:
             ).json["transaction_id"]
             for number in range(2)
         ]  # fmt: skip
-        ids["transaction_id"] = paid[0]
+        ids |= {"transaction_id": paid[0], "name": "transactions"}
         yield Furnished(front, owner, colleague, await front.sign_in(tenant_id=GLOBEX), page, ids)

@@ -25,7 +25,7 @@ async def case_of(front: Front, **changes: Any) -> tuple[dict[str, Any], str]:
     return made, f"/v1/control/review-cases/{made['review_case_id']}"
 
 
-async def told(front: Front) -> list[str]:
+async def published(front: Front) -> list[str]:
     """The events of ACME's test mode, oldest first."""
     found = await front.stores.feed.page(ACME, livemode=False, after="", limit=100)
     return [str(one.event.type) for one in found]
@@ -60,7 +60,7 @@ async def test_a_conclusion_is_a_new_decision_and_a_replay_keeps_the_first_answe
     assert [step["by"] for step in after["decisions"]] == ["POLICY", "REVIEWER"]
     assert after["decision_id"] == after["decisions"][-1]["decision_id"] != made["decision_id"]
     assert (again.status, again.body) == (200, first.body)
-    assert EventType.TRANSACTION_DECISION_CHANGED in await told(front)
+    assert EventType.TRANSACTION_DECISION_CHANGED in await published(front)
 
 
 async def test_a_case_of_a_policys_own_reason_is_read_as_it_was_opened(front: Front) -> None:
@@ -86,7 +86,7 @@ async def test_approving_the_transaction_that_suspended_its_subject_reinstates_i
     assert (blocked.json["decision"], allowed.json["decision"]) == ("BLOCK", "ALLOW")
     assert (await owner.ask("GET", SUBJECT)).json["suspended"] is False
     expected = [EventType.SUBJECT_SUSPENDED, EventType.SUBJECT_REINSTATED]
-    assert [one for one in await told(front) if one.startswith("subject.")] == expected
+    assert [one for one in await published(front) if one.startswith("subject.")] == expected
 
 
 async def test_rejecting_it_leaves_the_subject_suspended_until_a_member_lifts_it(front: Front) -> None:

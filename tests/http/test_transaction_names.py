@@ -1,8 +1,8 @@
-"""A transaction that names somebody: screened against the lists of its mode (G117, G131, G132)."""
+"""A transaction that names somebody: screened against the lists of its mode (G117, G132)."""
 
 import pytest
 
-from tests.http.support import LIVE, TEST, Front
+from tests.http.support import TEST, Front
 from tests.http.test_transactions import payment, screen
 
 LISTED = {"kind": "PERSON", "name": "Zoltan Qaraveli", "birth_date": "1970-01-01", "country": "SC"}
@@ -44,10 +44,3 @@ async def test_g117_what_is_known_beside_the_name_decides(
     answer = await screen(front, "key", payment(counterparty=LISTED | changes), TEST)
 
     assert answer.json["decision"] == decision
-
-
-async def test_g131_a_live_payment_that_names_somebody_waits_until_a_list_is_loaded(front: Front) -> None:
-    answer = await screen(front, "live", payment(counterparty=LISTED), LIVE)
-
-    assert answer.json["decision"] == "HOLD"
-    assert "LIST_MISSING" in [reason["code"] for reason in answer.json["reasons"]]

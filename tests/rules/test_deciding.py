@@ -31,7 +31,7 @@ CHECK: Final = (
 )
 
 
-def policy(rules: list[tuple[str, int, str]], score: str = "{}") -> CompiledPolicy:
+def policy(rules: list[tuple[str, int, str]], score: str = "{}", check: str = CHECK) -> CompiledPolicy:
     """A policy of rules that each compare the amount: decision, least amount, mode."""
     written = ",\n ".join(
         f"{{id: rule_{number}, mode: {mode}, when: {{field: amount, op: GTE, value: '{least}'}}, "
@@ -39,7 +39,7 @@ def policy(rules: list[tuple[str, int, str]], score: str = "{}") -> CompiledPoli
         f"reason: {{code: POLICY_R{number}, message: '{{amount}}'}}}}}}"
         for number, (decision, least, mode) in enumerate(rules)
     )
-    text = f"policy: transactions\nfeatures: []\nchecks: [{CHECK}]\nrules: [{written}]\nscore: {score}\n"
+    text = f"policy: transactions\nfeatures: []\nchecks: [{check}]\nrules: [{written}]\nscore: {score}\n"
     return compile_policy(load(text.encode()), 1, "0" * 64)
 
 
@@ -80,11 +80,11 @@ def test_the_same_values_give_the_same_bytes_and_the_most_severe_voice_wins(
     first, again = (judge(policy(rules), str(value), *checks, advisory=advisory) for _ in range(2))
     asked = [rule.decision for rule in first.rules if rule.decision and rule.mode == "ACTIVE"]
     asked += [one.decision for one in first.checks if one.decision]
-    gravest = max(asked, key=GRAVITY.__getitem__, default=DecisionOutcome.ALLOW)
-    stopped = OUTCOME_CLASS[gravest] is OutcomeClass.STOP
+    severest = max(asked, key=GRAVITY.__getitem__, default=DecisionOutcome.ALLOW)
+    stopped = OUTCOME_CLASS[severest] is OutcomeClass.STOP
 
     assert repr(first) == repr(again)
-    assert first.decision is (DecisionOutcome.BLOCK_RECOMMENDED if advisory and stopped else gravest)
+    assert first.decision is (DecisionOutcome.BLOCK_RECOMMENDED if advisory and stopped else severest)
     assert (first.recommendation is not None) == (first.decision in OPENS_CASE)
     assert (first.hold_for is not None) == (first.decision is DecisionOutcome.HOLD)
 
@@ -100,7 +100,7 @@ def test_another_rule_never_lowers_an_outcome(
     assert fewer.risk_score <= all_of_them.risk_score
 
 
-def test_reasons_come_the_gravest_first_and_then_in_the_policys_order() -> None:
+def test_reasons_come_the_most_severe_first_and_then_in_the_policys_order() -> None:
     rules = [("FLAG", 0, "ACTIVE"), ("HOLD", 0, "ACTIVE"), ("FLAG", 1, "ACTIVE"), ("BLOCK", 0, "SHADOW")]
     decided = judge(policy(rules), "50", check(CheckOutcome.POSSIBLE))
 
@@ -128,6 +128,18 @@ def test_a_listed_party_is_critical_and_money_that_waits_at_least_high() -> None
     assert (listed.decision, listed.risk_level) == (DecisionOutcome.BLOCK, RiskLevel.CRITICAL)
     assert (waiting.decision, waiting.risk_level) == (DecisionOutcome.HOLD, RiskLevel.HIGH)
     assert judge(policy(rules)).risk_level is RiskLevel.LOW
+
+
+def test_a_mild_finding_on_one_list_does_not_excuse_another_that_is_not_loaded() -> None:
+    mild = policy(
+        [("ALLOW", 0, "SHADOW")], check=CHECK.replace("on_possible: REVIEW_REQUIRED", "on_possible: FLAG")
+    )
+    whole, lacking = (
+        judge(mild, "1", check(CheckOutcome.POSSIBLE, ScreenedTarget.COUNTERPARTY, *found))
+        for found in ((), (ReasonCode.LIST_STALE,))
+    )
+
+    assert (whole.decision, lacking.decision) == (DecisionOutcome.FLAG, DecisionOutcome.HOLD)
 
 
 def test_a_suspended_subject_and_an_ended_stream_are_blocked_whatever_the_policy_says() -> None:

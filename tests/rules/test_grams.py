@@ -4,7 +4,14 @@ from itertools import pairwise
 
 import pytest
 
-from app.adapters.shared.trigrams import ASKED, LENGTH, grams_for, grams_of, runs_of
+from app.adapters.shared.trigrams import (
+    ASKED,
+    LENGTH,
+    grams_for,
+    grams_of,
+    is_gram_or_longer,
+    whole_grams_of,
+)
 
 LONG = "".join(chr(33 + n) for n in range(90))
 
@@ -37,4 +44,10 @@ def test_every_piece_asked_for_is_kept_of_every_text_with_the_fragment() -> None
         stored = grams_of(text)
         for start in range(len(text)):
             for end in range(start + 3, len(text) + 1):
-                assert set(grams_for(text[start:end])) <= stored <= runs_of(text)
+                assert set(grams_for(text[start:end])) <= whole_grams_of(text) <= stored
+
+
+@pytest.mark.parametrize(("fragment", "found"), [("ab", False), ("é", False), ("abc", True), ("日", True)])
+def test_pieces_of_full_length_find_what_is_as_long(fragment: str, *, found: bool) -> None:
+    assert is_gram_or_longer(fragment) is found
+    assert (set(grams_for(fragment)) <= whole_grams_of(f"x{fragment}y")) is found

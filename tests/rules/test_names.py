@@ -27,6 +27,8 @@ SAME = [
     (PERSON, "Nikolai Patr ovsky", "Nikolai Patrovsky"),
     (PERSON, "A. Velayat", "Ali Velayat"),
     (PERSON, "José Muñoz", "JOSE MUNOZ"),
+    (PERSON, "一郎 田中", "田中 一郎"),
+    (ORGANISATION, "Orlov Shipping Fund IV", "Orlov Shipping Fund 4"),
     (PERSON, "Abdul Aziz Nooristani", "'Abd al-Aziz al-Nuristani"),
     (PERSON, "John Qorvath SA", "John Qorvath"),
     (ORGANISATION, "OAO Gazstroy", "Open Joint Stock Company Gazstroy"),
@@ -46,6 +48,7 @@ OTHER = [
     (ORGANISATION, "LXC Aviation", "LAU Aviation"),
     (ORGANISATION, "China National Pipeline Corporation", "China National Petroleum Corporation"),
     (ORGANISATION, "Brigade 44", "Brigade 45"),
+    (PERSON, "田中一郎", "田中二郎"),
     (ORGANISATION, "Trading Company Ltd", "Zelmar Trading Company Ltd"),
 ]
 

@@ -33,7 +33,7 @@ that was under way to arrive, with clocks that differ. A later commit puts the s
 and a newer entry survives, because only the one that was seen is struck off."""
 
 _SLOTS: Final = Statement("SELECT slot FROM audit_slots WHERE shard = ? AND tenant = ?")
-_ALL_SLOTS: Final = Statement("SELECT tenant, slot, writetime(used) FROM audit_slots WHERE shard = ?")
+_ALL_SLOTS: Final = Statement("SELECT shard, tenant, slot, writetime(used) FROM audit_slots WHERE shard IN ?")
 _STRIKE: Final = Statement(
     "DELETE FROM audit_slots USING TIMESTAMP ? WHERE shard = ? AND tenant = ? AND slot = ?"
 )
@@ -62,9 +62,7 @@ class WaitingRows:
 
     async def tenants(self) -> Sequence[TenantId]:
         """Return the tenants whose queues hold hints; strike off what has been empty for a while."""
-        entries = [
-            (shard, *entry) for shard in range(SHARDS) async for entry in self._entries(_ALL_SLOTS, shard)
-        ]
+        entries = [entry async for entry in self._entries(_ALL_SLOTS, list(range(SHARDS)))]
         found: dict[TenantId, None] = {}
         for start in range(0, len(entries), PEEKS_AT_ONCE):
             group = entries[start : start + PEEKS_AT_ONCE]

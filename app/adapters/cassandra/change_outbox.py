@@ -14,16 +14,24 @@ from app.adapters.cassandra.records import Pairs, place_writes, text_writes
 from app.adapters.cassandra.schema import first_wins
 from app.adapters.cassandra.session import Statement, Write
 from app.adapters.cassandra.time_slot_queue import Hint, wait_writes
-from app.adapters.shared.columns import from_micros, to_micros
+from app.adapters.shared.columns import from_micros, to_micros, to_pairs_text
 from schemas.audit import AuditEvent
 from schemas.base import Frozen
 from schemas.events import DecisionEvent
 from schemas.ids import TenantId
-from streams.ports.records import Change, Record, RecordKind
+from streams.ports.records import DERIVED, Change, Record, RecordKind
 
 EVENTS: Final = "events"
 """The queue of events that still have to be published."""
 
+DATED_BACK_MICROS: Final = 60_000_000
+"""How far before its commit a derived record is dated: a later transaction outdoes it
+as long as the clocks of the nodes differ by less."""
+
+_DERIVED: Final = Statement(
+    "INSERT INTO records (tenant, kind, id, part, version, created_at, fingerprint, searched, indexes, "
+    "body, attempt) VALUES (?, ?, ?, 0, 1, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?"
+)
 _EVENT: Final = Statement(
     "INSERT INTO events (id, tenant, body, waits_at) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
 )
@@ -88,7 +96,7 @@ class Outbox(Frozen):
     attempt: UUID
     """Distinguishes this change's write of the record from any other's."""
     committed_at: int
-    """Microseconds since 1970; what is committed later by one process has a later one."""
+    """Microseconds since 1970 by the store's clock; what one process commits later has a later one."""
     tenant_id: TenantId
     gone: Pairs
     """Where the deciding record is no longer listed."""
@@ -106,17 +114,31 @@ class Outbox(Frozen):
         writes += text_writes(deciding)
         for companion in listed:
             record = companion.to_record()
+            if is_derived(deciding, companion):
+                writes.append(self._derived_write(companion))
             writes += place_writes(record, companion.indexes, companion.gone)
             writes += text_writes(record)
         writes += self._event_writes()
         writes.append(settled_write(deciding))
         return writes
 
+    def _derived_write(self, one: Companion) -> Write:
+        """Return what creates the record; written again, whenever that is, it undoes no later version."""
+        key = (one.tenant_id, one.kind.value, one.id)
+        columns = (one.created_at, one.fingerprint, one.searched or None, to_pairs_text(one.indexes))
+        at = self.committed_at - DATED_BACK_MICROS
+        return _DERIVED, (*key, *columns, _raw(one.body), self.attempt, at)
+
     def _event_writes(self) -> Iterator[Write]:
         earliest = first_wins(self.committed_at)
         for event in self.events:
             yield _EVENT, (event.id, event.tenant_id, event.to_bytes(), self.committed_at, earliest)
         yield from wait_writes(EVENTS, [Hint(self.committed_at, event.id) for event in self.events])
+
+
+def is_derived(deciding: Record, companion: Companion) -> bool:
+    """Return whether only this change creates the companion, so that a plain write does."""
+    return companion.version == 1 and (deciding.kind, companion.kind) in DERIVED
 
 
 def settled_write(record: Record) -> Write:

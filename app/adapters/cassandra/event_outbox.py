@@ -1,12 +1,13 @@
 """Outbox of events that are not yet published."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 from app.adapters.cassandra.change_outbox import EVENTS
 from app.adapters.cassandra.feed_positions import FeedPositions
+from app.adapters.cassandra.server_clock import StoreClock
 from app.adapters.cassandra.session import Session, Statement, Write
 from app.adapters.cassandra.time_slot_queue import Hint, cut_empty_slots, done_writes, oldest
 from schemas.events import DecisionEvent
@@ -15,19 +16,19 @@ from schemas.ids import EventId
 HINTS_AT_ONCE: Final = 100
 
 EVENTS_AT_ONCE: Final = 25
-"""Events asked for in one request."""
+"""Events asked for, or marked, in one request."""
 
 _BY_ID: Final = Statement("SELECT id, body, waits_at, emitted FROM events WHERE id IN ?")
-_EMITTED: Final = Statement("UPDATE events SET emitted = true WHERE id = ?")
+_EMITTED: Final = Statement("UPDATE events SET emitted = true WHERE id IN ?")
 
 
 class Emitting:
     """The event outbox of the journal of one process, as `Journal` defines it."""
 
-    def __init__(self, session: Session, positions: FeedPositions, micros: Callable[[], int]) -> None:
+    def __init__(self, session: Session, positions: FeedPositions, clock: StoreClock) -> None:
         self._session = session
         self._positions = positions
-        self._micros = micros
+        self._clock = clock
         self._coming: dict[EventId, asyncio.Future[None]] = {}
 
     @contextmanager
@@ -59,7 +60,7 @@ class Emitting:
                 if len(found) >= limit:
                     break
         await self._write(done_writes(EVENTS, stale))
-        await cut_empty_slots(self._session, EVENTS, self._micros())
+        await cut_empty_slots(self._session, EVENTS, (await self._clock.read()).micros)
         return list(found.values())[:limit]
 
     async def mark(self, event_ids: Sequence[EventId]) -> None:
@@ -71,15 +72,19 @@ class Emitting:
         waiting = [DecisionEvent.from_bytes(body) for _, body, _, emitted in rows if body and not emitted]
         await self._positions.settle(waiting)
         hints = [Hint(waits_at, event_id) for event_id, _, waits_at, _ in rows if waits_at is not None]
-        await self._write([(_EMITTED, (hint.id,)) for hint in hints])
+        await self._write([(_EMITTED, (ids,)) for ids in chunks([hint.id for hint in hints])])
         await self._write(done_writes(EVENTS, hints))
         self._positions.forget(event_ids)
 
     async def _rows(self, event_ids: Sequence[str]) -> list[Sequence[Any]]:
-        starts = range(0, len(event_ids), EVENTS_AT_ONCE)
-        chunks = [event_ids[start : start + EVENTS_AT_ONCE] for start in starts]
-        pages = await asyncio.gather(*(self._session.execute(_BY_ID, (chunk,)) for chunk in chunks))
+        asked = (self._session.execute(_BY_ID, (ids,)) for ids in chunks(event_ids))
+        pages = await asyncio.gather(*asked)
         return [row for page in pages for row in page]
 
     async def _write(self, writes: Sequence[Write]) -> None:
         await asyncio.gather(*(self._session.execute(*write) for write in writes))
+
+
+def chunks(event_ids: Sequence[str]) -> list[Sequence[str]]:
+    """Return ids in the parts that one request takes."""
+    return [event_ids[start : start + EVENTS_AT_ONCE] for start in range(0, len(event_ids), EVENTS_AT_ONCE)]

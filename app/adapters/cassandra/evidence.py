@@ -5,26 +5,28 @@ the row that names it, and removed after it; what an interruption leaves over, t
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Final, TypeVar
 
 from typing_extensions import override
 
+from app.adapters.cassandra.batches import BATCH_BYTES, bytes_of
+from app.adapters.cassandra.coalescing import Coalescer
+from app.adapters.cassandra.evidence_lookup import EvidenceLookup
 from app.adapters.cassandra.evidence_rows import (
-    FILE,
-    HOME,
-    ROW,
+    STANDING,
     Place,
     StoredEvidence,
     deletion,
-    homing,
     insertion,
+    standing,
     to_stored,
 )
 from app.adapters.cassandra.keys import SubjectKeys
-from app.adapters.cassandra.session import Session
+from app.adapters.cassandra.server_clock import StoreClock
+from app.adapters.cassandra.session import Session, Write
 from app.adapters.files.blobs import BlobFiles, BlobName
 from app.adapters.security.keyring import SubjectKey
 from schemas.ids import EvidenceId, SubjectId, TenantId
@@ -33,7 +35,10 @@ from streams.ports.errors import Damaged
 from streams.ports.evidence import EvidenceDraft, EvidenceRow, EvidenceStore
 
 _ATTEMPTS: Final = 5
-"""A put is outrun at most once by each piece of it that another keeps first."""
+"""A put that was outdone by the removal of what stood there before is made again, at a later moment."""
+
+_PAUSE_S: Final = 0.1
+"""Before that, in seconds; so far apart the store's clock is known to be later."""
 
 SWEPT_AT_ONCE: Final = 100
 """Files whose rows are looked up at once."""
@@ -52,26 +57,38 @@ class CassandraEvidenceStore(EvidenceStore):
         self._session = session
         self._keys = keys
         self._blobs = blobs
+        self._lookup = EvidenceLookup(session)
+        self._clock = StoreClock(session)
+        self._write_rows = Coalescer(self._write_many, most=BATCH_BYTES, size_of=bytes_of)
 
     @override
     async def put(self, drafts: Sequence[EvidenceDraft]) -> None:
         if len({draft.row.tenant_id for draft in drafts}) > 1:
             raise ValueError("evidence that is stored in one call is one tenant's")
         keys = {owner: await self._keys.claim(*owner) for owner in dict.fromkeys(map(_owner, drafts))}
-        fresh = await self._without_stored({draft.row.evidence_id: draft for draft in reversed(drafts)})
+        wanted = {draft.row.evidence_id: draft for draft in reversed(drafts)}
+        homes = await self._homes(wanted.values())
+        fresh = await self._without_stored(wanted, homes)
         if not fresh:
             return
         home = drafts[0].row.verification_id
         pieces = await _in_thread(lambda: [self._write(draft, keys[_owner(draft)], home) for draft in fresh])
-        stored = await self._keep(pieces)
-        await self._remove([piece.file for piece in pieces if piece not in stored])
+        await self._keep(pieces, {evidence_id for evidence_id, found in homes.items() if found is not None})
 
-    async def _without_stored(self, drafts: dict[EvidenceId, EvidenceDraft]) -> Sequence[EvidenceDraft]:
+    async def _homes(self, drafts: Collection[EvidenceDraft]) -> dict[EvidenceId, str | None]:
+        """Return under which home each of the drafts was ever put."""
+        found = await asyncio.gather(*(self._lookup.home(d.row.tenant_id, d.row.evidence_id) for d in drafts))
+        return dict(zip((draft.row.evidence_id for draft in drafts), found, strict=True))
+
+    async def _without_stored(
+        self, drafts: Mapping[EvidenceId, EvidenceDraft], homes: Mapping[EvidenceId, str | None]
+    ) -> Sequence[EvidenceDraft]:
         """Return the drafts of what is not stored yet."""
-        found = await asyncio.gather(
-            *(self._place(d.row.tenant_id, d.row.evidence_id) for d in drafts.values())
+        put = [(drafts[evidence_id], home) for evidence_id, home in homes.items() if home is not None]
+        rows = await asyncio.gather(
+            *(self._lookup.row_at(d.row.tenant_id, home, d.row.evidence_id) for d, home in put)
         )
-        stored = {place.evidence_id for place in found if place is not None}
+        stored = {d.row.evidence_id for (d, _), row in zip(put, rows, strict=True) if row is not None}
         return [draft for evidence_id, draft in drafts.items() if evidence_id not in stored]
 
     def _write(self, draft: EvidenceDraft, key: SubjectKey, home: str) -> StoredEvidence:
@@ -79,36 +96,52 @@ class CassandraEvidenceStore(EvidenceStore):
         sealed = key.seal(row.evidence_id, row.kind.value, draft.content)
         return StoredEvidence(row, home, self._blobs.write(row.tenant_id, row.evidence_id, sealed))
 
-    async def _keep(self, pieces: Sequence[StoredEvidence]) -> Sequence[StoredEvidence]:
-        """Keep all pieces that nobody keeps first, and return them.
+    async def _keep(self, pieces: Sequence[StoredEvidence], known: Collection[EvidenceId]) -> None:
+        """Store the rows; of rivals the last counts.
 
-        When that is not known their files stay, for they may be named by now.
+        A `known` id was put before: what removed it may outdo this put, by a clock that was ahead, and its
+        rival's file may be the one that counts. That is read back. Of two first puts at once the loser's file
+        is left to the sweeper; and when nothing is known of a put its files stay, for they may be named.
         """
         for _ in range(_ATTEMPTS):
-            await self._session.batch(homing(pieces))
-            settled = await self._session.lwt(insertion(pieces))
-            if settled.applied:
-                return pieces
-            there = {row["evidence_id"] for row in settled.rows}
-            pieces = [piece for piece in pieces if piece.row.evidence_id not in there]
+            await self._write_rows(insertion(pieces, (await self._clock.read()).micros))
+            doubtful = [piece for piece in pieces if piece.row.evidence_id in known]
+            stored = await asyncio.gather(*map(self._named_file, doubtful))
+            pairs = list(zip(doubtful, stored, strict=True))
+            await self._remove([piece.file for piece, file in pairs if file not in {None, piece.file.token}])
+            pieces = [piece for piece, file in pairs if file is None]
             if not pieces:
-                return ()
+                return
+            await asyncio.sleep(_PAUSE_S)
         raise StoreUnavailable("evidence is put and discarded at the same time")
+
+    async def _write_many(self, puts: Sequence[Sequence[Write]]) -> Sequence[None]:
+        await self._session.batch([write for writes in puts for write in writes])
+        return [None] * len(puts)
+
+    async def _named_file(self, piece: StoredEvidence) -> str | None:
+        """Return what names the file of the piece that stands under its home; None when there is none."""
+        columns = await self._lookup.row_at(piece.row.tenant_id, piece.home, piece.row.evidence_id)
+        return None if columns is None else str(columns[-1])
 
     @override
     async def get(self, tenant_id: TenantId, evidence_id: EvidenceId) -> bytes:
         stored = await self._find_or_raise(tenant_id, evidence_id)
+        while True:
+            try:
+                return await self._open(stored)
+            except FileNotFoundError as error:
+                gone, stored = stored, await self._find_or_raise(tenant_id, evidence_id)
+                if stored.file == gone.file:  # neither discarded meanwhile nor put again
+                    raise Damaged("the content is gone") from error
+
+    async def _open(self, stored: StoredEvidence) -> bytes:
         row = stored.row
-        key = await self._keys.find(tenant_id, row.subject_id)
+        key = await self._keys.find(row.tenant_id, row.subject_id)
         if key is None:
             raise Damaged("the subject's key is gone")
-        try:
-            return await _in_thread(
-                lambda: key.open(evidence_id, row.kind.value, self._blobs.read(stored.file))
-            )
-        except FileNotFoundError as error:
-            await self._find_or_raise(tenant_id, evidence_id)  # discarded meanwhile: not found
-            raise Damaged("the content is gone") from error
+        name, kind = row.evidence_id, row.kind.value
+        return await _in_thread(lambda: key.open(name, kind, self._blobs.read(stored.file)))
 
     @override
     async def describe(self, tenant_id: TenantId, evidence_id: EvidenceId) -> EvidenceRow:
@@ -122,7 +155,7 @@ class CassandraEvidenceStore(EvidenceStore):
     async def _discard(self, tenant_id: TenantId, evidence_id: EvidenceId) -> None:
         place = await self._place(tenant_id, evidence_id)
         if place is not None:
-            await self._session.lwt(deletion(place))
+            await self._remove_row(place)
             await self._remove([place.file] if place.file is not None else [])
 
     @override
@@ -137,8 +170,8 @@ class CassandraEvidenceStore(EvidenceStore):
         return removed
 
     async def _is_named(self, file: BlobName) -> bool:
-        place = await self._place(file.tenant_id, file.evidence_id)
-        return place is not None and place.file == file
+        columns = await self._lookup.row(file.tenant_id, file.evidence_id)
+        return columns is not None and columns[-1] == file.token
 
     async def _find_or_raise(self, tenant_id: TenantId, evidence_id: EvidenceId) -> StoredEvidence:
         stored = await self.find(tenant_id, evidence_id)
@@ -147,9 +180,11 @@ class CassandraEvidenceStore(EvidenceStore):
         return stored
 
     async def _place(self, tenant_id: TenantId, evidence_id: EvidenceId) -> Place | None:
-        for (home,) in await self._session.execute(HOME, (tenant_id, evidence_id)):
-            for (token,) in await self._session.execute(FILE, (tenant_id, home, evidence_id)):
-                return Place(tenant_id, home, evidence_id, token)
+        home = await self._lookup.home(tenant_id, evidence_id)
+        if home is None:
+            return None
+        for columns in await self._session.execute(STANDING, (tenant_id, home, evidence_id)):
+            return standing(tenant_id, home, evidence_id, columns)
         return None
 
     async def find(self, tenant_id: TenantId, evidence_id: EvidenceId) -> StoredEvidence | None:
@@ -158,16 +193,20 @@ class CassandraEvidenceStore(EvidenceStore):
         Raises:
             Damaged: Its row was altered.
         """
-        for (home,) in await self._session.execute(HOME, (tenant_id, evidence_id)):
-            for columns in await self._session.execute(ROW, (tenant_id, home, evidence_id)):
-                return to_stored(columns)
-        return None
+        columns = await self._lookup.row(tenant_id, evidence_id)
+        return None if columns is None else to_stored(columns)
 
     async def remove_whole(self, piece: StoredEvidence) -> None:
         """Remove a piece for good: its file, then its row, by which a removal that was cut short is known."""
+        place = await self._place(piece.row.tenant_id, piece.row.evidence_id)
         await self._remove([piece.file])
-        row = piece.row
-        await self._session.lwt(deletion(Place(row.tenant_id, piece.home, row.evidence_id, piece.file.token)))
+        if place is not None and place.file == piece.file:
+            await self._remove_row(place)
+
+    async def _remove_row(self, place: Place) -> None:
+        """Remove the row as it was seen; one that was altered until no column is left goes as it stands."""
+        at = place.written_at or (await self._clock.read()).micros
+        await self._session.execute(*deletion(place, at))
 
     async def _remove(self, files: Iterable[BlobName]) -> None:
         spare = list(files)

@@ -1,15 +1,14 @@
 """Convert evidence metadata to statements and from columns. Pure.
 
 A piece of evidence lives in the partition of its home, the verification of what it was put with; a row of
-its own says under which home to look. The row of the home comes first and may lead to nothing.
+its own says under which home to look, and may lead to nothing.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final
 
-from app.adapters.cassandra.session import Attempt, Statement, Write
+from app.adapters.cassandra.session import Row, Statement, Write
 from app.adapters.files.blobs import BlobName
 from app.adapters.shared.columns import from_micros, to_micros
 from schemas.enums import EvidenceKind, RetentionPolicy
@@ -17,24 +16,32 @@ from schemas.ids import EvidenceId, SubjectId, TenantId, VerificationId
 from streams.ports.errors import Damaged
 from streams.ports.evidence import EvidenceRow
 
-_COLUMNS: Final = (
+COLUMNS: Final = (
     "tenant, home, evidence_id, subject_id, verification_id, kind, retention_policy, media_type, "
     "created_at, file"
 )
 
-HOME: Final = Statement("SELECT home FROM evidence_homes WHERE tenant = ? AND evidence_id = ?")
-"""Where to look for a piece; never removed, so that no writer finds an outdated one."""
+ID: Final = COLUMNS.split(", ").index("evidence_id")
+"""Up to this column goes the key of a row."""
 
-FILE: Final = Statement("SELECT file FROM evidence WHERE tenant = ? AND home = ? AND evidence_id = ?")
-"""What names the blob of a piece."""
+_WRITTEN: Final = ", ".join(f"WRITETIME({name})" for name in COLUMNS.split(", ")[ID + 1 :])
 
-ROW: Final = Statement(
-    f"SELECT {_COLUMNS} FROM evidence WHERE tenant = ? AND home = ? AND evidence_id = ?"  # noqa: S608 - constants only
+HOMES: Final = Statement("SELECT evidence_id, home FROM evidence_homes WHERE tenant = ? AND evidence_id IN ?")
+"""Where to look for pieces; never removed, so that no writer finds an outdated one."""
+
+ROWS: Final = Statement(
+    f"SELECT {COLUMNS} FROM evidence WHERE tenant = ? AND home IN ? AND evidence_id IN ?"  # noqa: S608 - constants only
 )
-"""A piece, for `to_stored`."""
+"""Pieces, for `to_stored`."""
 
-_AT_HOME: Final = Statement(f"SELECT {_COLUMNS} FROM evidence WHERE tenant = ? AND home = ?")  # noqa: S608 - constants only
-_SET_HOME: Final = Statement("INSERT INTO evidence_homes (tenant, evidence_id, home) VALUES (?, ?, ?)")
+STANDING: Final = Statement(
+    f"SELECT file, {_WRITTEN} FROM evidence WHERE tenant = ? AND home = ? AND evidence_id = ?"  # noqa: S608 - constants only
+)
+"""What names the blob of a piece, and when each of its columns was written."""
+
+_SET_HOME: Final = Statement(
+    "INSERT INTO evidence_homes (tenant, evidence_id, home) VALUES (?, ?, ?) USING TIMESTAMP ?"
+)
 _AGE: Final = Statement(
     "INSERT INTO evidence_ages (tenant, policy, day, created_at, evidence_id) VALUES (?, ?, ?, ?, ?)"
 )
@@ -44,9 +51,11 @@ EVERY: Final = Statement("SELECT tenant, retention_policy, created_at, evidence_
 
 DAY_MICROS: Final = 24 * 3600 * 1_000_000
 
-_INSERT: Final = f"INSERT INTO evidence ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS"  # noqa: S608 - constants only
+_INSERT: Final = Statement(
+    f"INSERT INTO evidence ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?"  # noqa: S608 - constants only
+)
 _DELETE: Final = Statement(
-    "DELETE FROM evidence WHERE tenant = ? AND home = ? AND evidence_id = ? IF file = ?"
+    "DELETE FROM evidence USING TIMESTAMP ? WHERE tenant = ? AND home = ? AND evidence_id = ?"
 )
 
 
@@ -59,6 +68,8 @@ class Place:
     evidence_id: EvidenceId
     token: str | None
     """None: the row was altered."""
+    written_at: int
+    """The timestamp of its columns, the latest of them; 0: it has none left."""
 
     @property
     def file(self) -> BlobName | None:
@@ -75,29 +86,19 @@ class StoredEvidence:
     file: BlobName
 
 
-@cache
-def _insert(count: int) -> Statement:
-    """Return the statement that inserts so many rows into one partition, or none if one is there."""
-    return Statement(f"BEGIN BATCH {_INSERT}; {(_INSERT + '; ') * (count - 1)}APPLY BATCH")
+def insertion(pieces: Sequence[StoredEvidence], at: int) -> list[Write]:
+    """Return what stores the pieces, all of one home, as of a moment in microseconds; for a logged batch.
 
-
-def insertion(pieces: Sequence[StoredEvidence]) -> Attempt:
-    """Return what stores the pieces, all of one home; nothing is stored when one of them exists already."""
-    first = pieces[0]
-    values = [value for piece in pieces for value in _to_columns(piece)]
-    standing: Write = _AT_HOME, (first.row.tenant_id, first.home)
-    return Attempt((_insert(len(pieces)), values), standing, {"file": first.file.token})
-
-
-def homing(pieces: Sequence[StoredEvidence]) -> Sequence[Write]:
-    """Return what says where the pieces are to be found, by id and by age; it comes before them."""
+    With them goes what says where they are to be found, by id and by age.
+    """
     writes: list[Write] = []
-    for row, home in ((piece.row, piece.home) for piece in pieces):
-        writes.append((_SET_HOME, (row.tenant_id, row.evidence_id, home)))
-        writes += age_writes(
-            row.tenant_id, row.retention_policy.value, to_micros(row.created_at), row.evidence_id
-        )
-    return writes
+    for piece in pieces:
+        row = piece.row
+        policy, created_at = row.retention_policy.value, to_micros(row.created_at)
+        writes.append((_SET_HOME, (row.tenant_id, row.evidence_id, piece.home, at)))
+        writes += age_writes(row.tenant_id, policy, created_at, row.evidence_id)
+        writes.append((_INSERT, (*_to_columns(piece), at)))
+    return list(dict.fromkeys(writes))
 
 
 def age_writes(tenant: str, policy: str, created_at: int, evidence_id: str) -> Sequence[Write]:
@@ -112,10 +113,17 @@ def age_of(row: EvidenceRow) -> tuple[str, str, int, int, str]:
     return row.tenant_id, row.retention_policy.value, micros // DAY_MICROS, micros, row.evidence_id
 
 
-def deletion(place: Place) -> Attempt:
-    """Return what removes the piece while it has this very file."""
-    key = (place.tenant_id, place.home, place.evidence_id)
-    return Attempt((_DELETE, (*key, place.token)), (FILE, key), {"file": None})
+def standing(tenant_id: TenantId, home: str, evidence_id: EvidenceId, columns: Row) -> Place:
+    """Return the place of a piece, of the columns of `STANDING`."""
+    token, *written = columns
+    return Place(
+        tenant_id, home, evidence_id, token, max((at for at in written if at is not None), default=0)
+    )
+
+
+def deletion(place: Place, at: int) -> Write:
+    """Return what removes the piece as it was written up to a timestamp; one that was put later stays."""
+    return _DELETE, (at, place.tenant_id, place.home, place.evidence_id)
 
 
 def _to_columns(piece: StoredEvidence) -> tuple[object, ...]:

@@ -1,8 +1,7 @@
 """Commit changes: one lightweight transaction each, then writes from its outbox."""
 
 import asyncio
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID, uuid4
@@ -11,7 +10,8 @@ from weakref import WeakValueDictionary
 import structlog
 from typing_extensions import override
 
-from app.adapters.cassandra.change_outbox import Companion, Outbox, pack
+from app.adapters.cassandra.batches import parted
+from app.adapters.cassandra.change_outbox import Companion, Outbox, is_derived, pack
 from app.adapters.cassandra.event_outbox import Emitting
 from app.adapters.cassandra.feed_positions import SETTLE_S, FeedPositions
 from app.adapters.cassandra.records import (
@@ -23,6 +23,7 @@ from app.adapters.cassandra.records import (
     month_of,
     month_write,
 )
+from app.adapters.cassandra.server_clock import StoreClock
 from app.adapters.cassandra.session import Attempt, Session, Settled, Statement, Write
 from app.adapters.shared.columns import to_micros, to_pairs_text
 from schemas.events import DecisionEvent
@@ -31,12 +32,6 @@ from streams.ports.errors import Conflict
 from streams.ports.records import Change, Committed, Journal, Record
 
 log = structlog.get_logger(__name__)
-
-BATCH_BYTES: Final = 24 * 1024
-"""A logged batch of a change is parted above it; Cassandra refuses one above 50 KiB."""
-
-_ROW_BYTES: Final = 64
-"""What a row takes beside its values, about."""
 
 MONTHS_KNOWN: Final = 20_000
 """Places remembered to have a month's row already; forgotten all at once when there are more."""
@@ -70,19 +65,14 @@ class _Standing:
 class CassandraJournal(Journal):
     """The record decides; `Outbox` says how the rest of a change follows, whatever happens in between."""
 
-    def __init__(
-        self,
-        session: Session,
-        micros: Callable[[], int] = lambda: time.time_ns() // 1_000,
-        settle_s: float = SETTLE_S,
-    ) -> None:
+    def __init__(self, session: Session, settle_s: float = SETTLE_S) -> None:
         self._session = session
-        self._micros = micros
+        self._clock = StoreClock(session)
         self._last = 0
         self._turns: WeakValueDictionary[RecordKey, asyncio.Lock] = WeakValueDictionary()
         self._months: set[Month] = set()
         self._positions = FeedPositions(session, settle_s)
-        self._outbox = Emitting(session, self._positions, micros)
+        self._outbox = Emitting(session, self._positions, self._clock)
 
     @override
     async def commit(self, change: Change) -> Committed:
@@ -108,7 +98,7 @@ class CassandraJournal(Journal):
         if before[0] is not None and _is_same(before[0], deciding):
             return Committed(before[0], won=False)
         _check_follows(change.records, before)
-        outbox = pack(change, uuid4(), self._now(), before)
+        outbox = pack(change, uuid4(), await self._now(), before)
         record = Companion.of(deciding, before[0]).to_record()
         if change.first_body is not None:
             record = replace(record, first_body=change.first_body)
@@ -150,7 +140,7 @@ class CassandraJournal(Journal):
 
     async def _write_outbox(self, deciding: Record, outbox: Outbox) -> None:
         """Write the rest of a change that stands: its companions, then all other rows in a logged batch."""
-        settled = await asyncio.gather(*(self._accompany(one, outbox.attempt) for one in outbox.companions))
+        settled = await asyncio.gather(*(self._accompany(deciding, one, outbox) for one in outbox.companions))
         listed = [one for one, stands in zip(outbox.companions, settled, strict=True) if stands]
         months = self._new_months([deciding, *(one.to_record() for one in listed)])
         taken = await self._positions.take(outbox.events)
@@ -160,10 +150,12 @@ class CassandraJournal(Journal):
         self._positions.answered(taken)
         self._months |= months
 
-    async def _accompany(self, companion: Companion, attempt: UUID) -> bool:
-        """Write a companion; False when another change's version stands there."""
+    async def _accompany(self, deciding: Record, companion: Companion, outbox: Outbox) -> bool:
+        """Write a companion, unless the batch does; False when another change's version stands there."""
+        if is_derived(deciding, companion):
+            return True
         record = companion.to_record()
-        settled = await self._session.lwt(_attempt(record, attempt, None))
+        settled = await self._session.lwt(_attempt(record, outbox.attempt, None))
         if settled.applied:
             return True
         standing = _to_standing(settled.rows)
@@ -185,9 +177,10 @@ class CassandraJournal(Journal):
         }
         return wanted - self._months
 
-    def _now(self) -> int:
-        """Return the moment, later than any before."""
-        self._last = max(self._last + 1, self._micros())
+    async def _now(self) -> int:
+        """Return the moment by the store's clock, later than any before."""
+        reading = await self._clock.read()  # first: another commit may move the last one meanwhile
+        self._last = max(self._last + 1, reading.micros)
         return self._last
 
     @override
@@ -238,17 +231,3 @@ def _check_follows(records: Sequence[Record], before: Sequence[Record | None]) -
 
 def _is_same(standing: Record, record: Record) -> bool:
     return (standing.version, standing.body) == (record.version, record.body)
-
-
-def parted(writes: Sequence[Write]) -> list[list[Write]]:
-    """Part what is too large for one batch; the last write stays the last."""
-    parts: list[list[Write]] = [[]]
-    size = 0
-    for write in writes:
-        own = _ROW_BYTES + sum(len(value) for value in write[1] if isinstance(value, str | bytes))
-        if size + own > BATCH_BYTES and parts[-1]:
-            parts.append([])
-            size = 0
-        parts[-1].append(write)
-        size += own
-    return parts

@@ -7,6 +7,7 @@ from typing import Final
 
 from typing_extensions import override
 
+from app.adapters.cassandra.coalescing import Coalescer
 from app.adapters.cassandra.keyspace import KEY_CHECK, read_setting
 from app.adapters.cassandra.session import Attempt, Session, Statement, Write
 from app.adapters.security.keyring import TOMBSTONE, KeyRing, SubjectKey
@@ -16,6 +17,7 @@ from streams.ports.errors import Damaged
 from streams.ports.evidence import Vault
 
 _SELECT: Final = Statement("SELECT wrapped FROM subject_keys WHERE tenant = ? AND subject_id = ?")
+_MANY: Final = Statement("SELECT subject_id, wrapped FROM subject_keys WHERE tenant = ? AND subject_id IN ?")
 _CLAIM: Final = Statement(
     "INSERT INTO subject_keys (tenant, subject_id, wrapped) VALUES (?, ?, ?) IF NOT EXISTS"
 )
@@ -28,6 +30,9 @@ _LIST: Final = Statement("INSERT INTO erasures (tenant, number, subject_id) VALU
 _LISTED_AT: Final = Statement("SELECT subject_id FROM erasures WHERE tenant = ? AND number = ?")
 _LISTED: Final = Statement("SELECT subject_id FROM erasures WHERE tenant = ? AND number > ? LIMIT ?")
 
+AT_ONCE: Final = 100
+"""Keys asked for in one request at most; a row has some 100 bytes."""
+
 VALUE_KIND: Final = "VALUE"
 """The kind under which the vault seals, beside the kinds of evidence."""
 
@@ -38,6 +43,8 @@ class SubjectKeys:
     def __init__(self, session: Session, ring: KeyRing) -> None:
         self._session = session
         self._ring = ring
+        self._find = Coalescer(self._find_many, most=AT_ONCE, group_of=lambda owner: owner[0])
+        self._current = Coalescer(self._read_current, most=AT_ONCE)
 
     async def find(self, tenant_id: TenantId, subject_id: SubjectId) -> SubjectKey | None:
         """Return the subject's key as its row stands now, None when there is none.
@@ -46,15 +53,26 @@ class SubjectKeys:
             Erased: The key was destroyed.
             Damaged: The row was altered.
         """
-        rows = await self._session.execute(_SELECT, (tenant_id, subject_id))
-        return self._ring.unwrap(tenant_id, subject_id, bytes(rows[0][0] or b"")) if rows else None
+        wrapped = await self._find((tenant_id, subject_id))
+        return None if wrapped is None else self._ring.unwrap(tenant_id, subject_id, wrapped)
+
+    async def _find_many(self, owners: Sequence[tuple[TenantId, SubjectId]]) -> Sequence[bytes | None]:
+        """Return the wrapped keys of subjects of one tenant."""
+        named = list(dict.fromkeys(subject_id for _, subject_id in owners))
+        rows = await self._session.execute(_MANY, (owners[0][0], named))
+        found = {subject_id: bytes(wrapped or b"") for subject_id, wrapped in rows}
+        return [found.get(subject_id) for _, subject_id in owners]
+
+    async def _read_current(self, askers: Sequence[None]) -> Sequence[bytes | None]:
+        """Return by what the store names the current root key, to all who ask."""
+        return [await read_setting(self._session, KEY_CHECK)] * len(askers)
 
     async def claim(self, tenant_id: TenantId, subject_id: SubjectId) -> SubjectKey:
         """Return the key as its row stands now, made when there is none; raises what `find` does."""
         known = await self.find(tenant_id, subject_id)
         if known is not None:
             return known
-        self._ring.follow(await read_setting(self._session, KEY_CHECK))
+        self._ring.follow(await self._current(None))
         fresh = self._ring.make(tenant_id, subject_id)
         write: Write = _CLAIM, (tenant_id, subject_id, fresh.wrapped)
         settled = await self._session.lwt(

@@ -1,20 +1,19 @@
 """Records in Cassandra: read by key, and in pages by index."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
 
+from app.adapters.cassandra.coalescing import Coalescer
 from app.adapters.cassandra.search_index import Sought, gram_writes
-from app.adapters.cassandra.session import Session, Statement, Write
+from app.adapters.cassandra.session import Row, Session, Statement, Write
 from app.adapters.shared.columns import BEYOND, from_micros, from_pairs_text, to_micros
 from schemas.ids import TenantId
 from schemas.problems import NotFound
 from streams.ports.records import Found, Position, Record, RecordKind, Records
-
-Answer = TypeVar("Answer")
 
 RecordKey: TypeAlias = tuple[str, str, str]
 """Tenant, kind, id."""
@@ -28,6 +27,8 @@ Month: TypeAlias = tuple[str, str, str, str, int]
 COLUMNS: Final = "tenant, kind, id, body, created_at, version, fingerprint, indexes, first_body, searched"
 """What makes a record, in the order `to_record` reads it."""
 
+_ID: Final = COLUMNS.split(", ").index("id")
+
 AT_ONCE: Final = 25
 """Records asked for in one request; a coordinator asks their replicas side by side."""
 
@@ -38,7 +39,7 @@ BEYOND_MONTHS: Final = 999_912
 
 _GET: Final = Statement(
     f"SELECT {COLUMNS}, part, settled, WRITETIME(outbox) FROM records "  # noqa: S608 - constants only
-    "WHERE tenant = ? AND kind = ? AND id = ?"
+    "WHERE tenant = ? AND kind = ? AND id IN ?"
 )
 _MANY: Final = Statement(
     f"SELECT {COLUMNS} FROM records WHERE tenant = ? AND kind = ? AND id IN ? AND part = 0"  # noqa: S608 - constants only
@@ -129,6 +130,7 @@ class CassandraRecords(Records):
     def __init__(self, session: Session, finish: Callable[[RecordKey], Awaitable[None]]) -> None:
         self._session = session
         self._finish = finish
+        self._rows = Coalescer(self._rows_of_many, most=AT_ONCE, group_of=lambda key: key[:2])
 
     @override
     async def get(self, tenant_id: TenantId, kind: RecordKind, record_id: str) -> Record:
@@ -137,7 +139,7 @@ class CassandraRecords(Records):
         A reader of the record, such as a command delivered again, takes the whole change for done.
         """
         key = (tenant_id, kind.value, record_id)
-        rows = {row[-3]: row for row in await self._session.execute(_GET, key)}
+        rows = {row[-3]: row for row in await self._rows(key)}
         if 0 not in rows:
             raise NotFound(record_id)
         *columns, _, _, outbox_written = rows[0]
@@ -145,6 +147,12 @@ class CassandraRecords(Records):
         if outbox_written is not None and (1 not in rows or rows[1][-2] < record.version):
             await self._finish(key)
         return record
+
+    async def _rows_of_many(self, keys: Sequence[RecordKey]) -> Sequence[Sequence[Row]]:
+        """Return the rows of records of one tenant and kind."""
+        named = list(dict.fromkeys(record_id for _, _, record_id in keys))
+        rows = await self._session.execute(_GET, (*keys[0][:2], named))
+        return [[row for row in rows if row[_ID] == record_id] for _, _, record_id in keys]
 
     @override
     async def page(
@@ -183,16 +191,7 @@ class CassandraRecords(Records):
         months = await self._months(place, before)
         sought = Sought(self._session, place, months, _bound(before), fragment)
 
-        async def collect(ways: AsyncIterator[list[str]]) -> list[Record]:
-            found: list[Record] = []
-            async for ids in ways:
-                records = await self._find(tenant_id, kind, ids)
-                found += [one for one in records if index in one.indexes and fragment in one.searched]
-                if len(found) >= limit:
-                    break
-            return found[:limit]
-
-        return Found(await first_of(collect(sought.through_grams()), collect(sought.through_index())))
+        return await sought.find(lambda ids: self._find(tenant_id, kind, ids), limit)
 
     async def _walk(
         self, place: tuple[str, str, str, str], limit: int, before: Position | None
@@ -231,15 +230,3 @@ class CassandraRecords(Records):
 
 def _bound(before: Position | None) -> tuple[int, str]:
     return (BEYOND, "") if before is None else (to_micros(before.created_at), before.id)
-
-
-async def first_of(*ways: Coroutine[Any, Any, Answer]) -> Answer:
-    """Return what the first of several ways comes to, and let the others be."""
-    tasks = [asyncio.ensure_future(way) for way in ways]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        return next(task for task in tasks if task in done).result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,9 +1,10 @@
 """Tables of the keyspace, each designed for its queries, and their migrations.
 
 Times are whole numbers: microseconds since 1970 where a column says so, else milliseconds. Rows of
-`records`, `audit_heads`, `subject_keys`, `erasures`, `evidence` and `settings` are written by lightweight
-transactions only (a record past its period is removed by a plain deletion, see `record_removal`); all others
-by plain writes only, each such that writing it again changes nothing.
+`records`, `audit_heads`, `subject_keys`, `erasures` and `settings` are written by lightweight transactions
+only; a record past its period is removed by a plain deletion (`record_removal`), and one that no other change
+can create is created by a plain write that is dated back (`change_outbox`). All others are written by plain
+writes only, each such that writing it again changes nothing.
 
 What must not come back after it was taken away, and what must not be overwritten by somebody later,
 is written `USING TIMESTAMP` with a number of our own instead of the clock's: a rising one where the

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -101,6 +102,9 @@ class Session:
     turns: asyncio.Semaphore
     _ready: dict[Statement, Any] = field(default_factory=dict)
     _preparing: dict[Statement, "asyncio.Future[Any]"] = field(default_factory=dict)
+    _answers: "deque[tuple[asyncio.Future[_Page], _Page | BaseException]]" = field(default_factory=deque)
+    """What the driver's thread brought and the loop has not taken yet."""
+    _woken: bool = False
 
     async def execute(
         self,
@@ -252,8 +256,17 @@ class Session:
         self._settle_soon(waiting, error)
 
     def _settle_soon(self, waiting: "asyncio.Future[_Page]", outcome: _Page | BaseException) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self.loop.call_soon_threadsafe(self._settle, waiting, outcome)
+        """Wake the loop once for all answers that come before it looks."""
+        self._answers.append((waiting, outcome))
+        if not self._woken:
+            self._woken = True
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self.loop.call_soon_threadsafe(self._settle_all)
+
+    def _settle_all(self) -> None:
+        self._woken = False  # before the answers are taken: a later one wakes the loop again
+        while self._answers:
+            self._settle(*self._answers.popleft())
 
     def _settle(self, waiting: "asyncio.Future[_Page]", outcome: _Page | BaseException) -> None:
         self.turns.release()

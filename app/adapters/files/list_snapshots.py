@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import date
 from pathlib import Path
 from typing import Final
@@ -91,7 +91,8 @@ class ListSnapshots:
         make_private(self._folder / name)
         draft = self._folder / name / f"draft-{os.getpid()}"
         digest, census = hashlib.sha256(), Census()
-        try:
+        with ExitStack() as unless_whole:
+            unless_whole.callback(draft.unlink, missing_ok=True)
             with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE), "wb") as file:
                 for entry in entries:
                     line = entry.to_bytes() + b"\n"
@@ -100,9 +101,7 @@ class ListSnapshots:
                     file.write(line)
                 file.flush()
                 os.fsync(file.fileno())
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
+            unless_whole.pop_all()
         sha256 = digest.hexdigest()
         return Written(path=draft, sha256=sha256, entries=census.entries, filled=census.filled)
 

@@ -22,13 +22,14 @@ def grams_of(text: str) -> frozenset[str]:
     return frozenset([raw[start : start + 2 * LENGTH] for start in range(0, len(raw), 2)])
 
 
-def runs_of(text: str) -> frozenset[str]:
-    """Return every run of up to three bytes, for a store without prefix search."""
-    raw = text.encode().hex()
-    lengths = range(2, 2 * LENGTH + 1, 2)
-    return frozenset(
-        raw[start : start + length] for length in lengths for start in range(0, len(raw) - length + 1, 2)
-    )
+def whole_grams_of(text: str) -> frozenset[str]:
+    """Return the grams of full length, for a store without prefix search; shorter fragments begin none."""
+    return frozenset(gram for gram in grams_of(text) if len(gram) == 2 * LENGTH)
+
+
+def is_gram_or_longer(fragment: str) -> bool:
+    """Return whether the grams of full length find the texts that contain the fragment."""
+    return len(fragment.encode()) >= LENGTH
 
 
 def grams_for(fragment: str, most: int = ASKED) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from app.doctor.invariants.deliveries import walk_deliveries
 from app.doctor.invariants.log_state import LogState
 from app.doctor.invariants.store_state import DECISIONS_RETENTION_MS, StoreState
 from app.doctor.invariants.topic_reader import read_topics
+from app.doctor.invariants.transactions import TransactionState
 from app.kafka.cluster import access_of
 from app.process.output import out, say_json
 from app.process.startup import CannotStart
@@ -109,22 +110,29 @@ async def check_invariants(
     """
     moment, needles = now(), rules.hidden(asked.canaries)
     log_state = LogState(deployment.record_keys, needles)
+    retained_since = moment - timedelta(milliseconds=DECISIONS_RETENTION_MS) + _MARGIN
+    due_before = moment - asked.due_after
+    transactions = TransactionState(deployment.stores, moment, due_before, retained_since, needles)
     store_state = StoreState(
         stores=deployment.stores,
+        transactions=transactions,
         audit_key=deployment.root_key.derive(Purpose.AUDIT_CHAIN),
-        due_before=moment - asked.due_after,
-        retained_since=moment - timedelta(milliseconds=DECISIONS_RETENTION_MS) + _MARGIN,
+        due_before=due_before,
+        retained_since=retained_since,
         needles=needles,
     )
     await read_topics(access, lambda name: _ours(name) and name != Topic.DECISIONS, log_state.add)
     tenants = await every_tenant(deployment)
     for tenant_id in tenants:
         await store_state.walk_records(tenant_id)
+        await transactions.walk_records(tenant_id)
     await store_state.compare_with_commands(log_state)
+    await transactions.compare_with_commands(log_state)
     await read_topics(
         access, lambda name: name == Topic.DECISIONS, log_state.add
     )  # after the records its events must match
     await store_state.compare_with_events(log_state)
+    transactions.compare_with_events(log_state)
     for tenant_id in tenants:
         await walk_deliveries(store_state, tenant_id)
     for tenant_id in [PLATFORM, *tenants]:
@@ -132,7 +140,9 @@ async def check_invariants(
     await store_state.walk_blobs(BlobFiles(blobs_dir), moment - SWEPT_AFTER)
     spilt = await asyncio.to_thread(lambda: list(_search(needles, asked.logs)))
     store_state.looked_at[Invariant.I9] += len(needles) * (log_state.records + len(asked.logs))
-    return _report(store_state, [*log_state.violations, *store_state.violations, *spilt])
+    store_state.looked_at.update(transactions.looked_at)
+    found = [*log_state.violations, *store_state.violations, *transactions.violations, *spilt]
+    return _report(store_state, found)
 
 
 def _ours(name: str) -> bool:

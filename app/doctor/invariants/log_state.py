@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from schemas.enums import FlowType
 from schemas.events import DecisionEvent
-from schemas.ids import EventId, EvidenceId, TenantId, VerificationId
+from schemas.ids import EventId, EvidenceId, TenantId, TransactionId, VerificationId
 from schemas.topics import Topic
+from schemas.transaction_decisions import ScreenTransaction, TransactionCommand, TransactionScreened
 from schemas.verifications import SubmitVerification, VerificationDecided
 from streams.invariants import rules
 from streams.invariants.rules import Invariant, Violation
@@ -30,6 +31,7 @@ from streams.verification.change import Remembered
 MEMORY: Final = changelog_of(GROUP, agent.TABLE)
 """The changelog of what the verification agent remembers."""
 
+_SCREENING: Final = Contract(TransactionCommand, lambda command: command.root.subject_key)
 _CONTRACT: Final = Contract(SubmitVerification, lambda command: command.verification_id)
 
 Place = tuple[str, int, int]
@@ -45,6 +47,17 @@ class Sent:
     verification_id: VerificationId
     document: EvidenceId
     """An image that was stored for it."""
+    correlation_id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SentScreening:
+    """A `ScreenTransaction` in the log."""
+
+    place: Place
+    tenant_id: TenantId
+    transaction_id: TransactionId
     correlation_id: str
     at: datetime
 
@@ -66,6 +79,9 @@ class LogState:
     answered: set[VerificationId] = field(default_factory=set)
     """Verifications whose decision was sent as a reply."""
     events: dict[EventId, set[bytes]] = field(default_factory=dict)
+    screenings: list[SentScreening] = field(default_factory=list)
+    screened: set[TransactionId] = field(default_factory=set)
+    """Transactions whose decision was sent as a reply."""
     decided: dict[VerificationId, TenantId] = field(default_factory=dict)
     """Verifications with an event in the decision topic."""
     violations: list[Violation] = field(default_factory=list)
@@ -80,6 +96,8 @@ class LogState:
         match delivery.topic:
             case Topic.VERIFICATION_COMMANDS:
                 self._add_command(delivery, place, written_at)
+            case Topic.TRANSACTION_COMMANDS:
+                self._add_screening(delivery, place, written_at)
             case Topic.DECISIONS:
                 self._add_event(delivery, place)
             case Topic.REPLIES:
@@ -108,6 +126,19 @@ class LogState:
         )
         self.commands.setdefault(command.verification_id, []).append(sent)
 
+    def _add_screening(self, delivery: Delivery, place: Place, written_at: datetime) -> None:
+        try:
+            self.keys.check(delivery)
+            command = read(delivery, _SCREENING).root
+        except (Unauthentic, Poison):
+            self.poison[place] = written_at
+            return
+        if isinstance(command, ScreenTransaction):
+            correlation_id = delivery.headers.get(CORRELATION, b"").decode(errors="replace")
+            self.screenings.append(
+                SentScreening(place, command.tenant_id, command.transaction_id, correlation_id, written_at)
+            )
+
     def _add_event(self, delivery: Delivery, place: Place) -> None:
         try:
             self.keys.check(delivery)
@@ -133,6 +164,8 @@ class LogState:
                 self.refused.add((delivery.key or b"").decode(errors="replace"))
             elif reply.answer == VerificationDecided.__name__:
                 self.answered.add(VerificationDecided.model_validate(reply.body).verification_id)
+            elif reply.answer == TransactionScreened.__name__:
+                self.screened.add(TransactionScreened.model_validate(reply.body).transaction_id)
         except (Unauthentic, ValidationError):
             self._wrong(Invariant.I7, place, "holds no answer")
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from app.adapters.files.blobs import BlobFiles
 from app.doctor.invariants.log_state import LogState, Sent
+from app.doctor.invariants.transactions import TransactionState
 from schemas.audit import AuditEvent, AuditFilter
 from schemas.enums import RetentionPolicy
 from schemas.ids import AuditEventId, EvidenceId, TenantId, VerificationId
@@ -53,6 +54,8 @@ class StoreState:
     decided: dict[tuple[TenantId, VerificationId], StoredVerification] = field(default_factory=dict)
     erased: int = 0
     """References to evidence whose subject was erased, which is as it should be."""
+    transactions: TransactionState | None = None
+    """What was read of transactions, whose audit rows are compared as well."""
 
     async def walk_records(self, tenant_id: TenantId) -> None:
         """Check every verification of the tenant and what it refers to."""
@@ -143,6 +146,8 @@ class StoreState:
             raw = row.to_bytes()
             self.violations += rules.judge_canaries(self.needles, row.event_id, raw)
         by_id = {row.event_id: row for row in rows}
+        if self.transactions is not None:
+            self.transactions.compare_with_audit(tenant_id, by_id)
         for (owner, _), stored in self.decided.items():
             if owner == tenant_id:
                 self.looked_at[Invariant.I3] += 1
