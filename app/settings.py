@@ -159,8 +159,9 @@ class Settings(BaseSettings):
     vision_queue: int = Field(default=32, ge=1)
     """Model jobs that may wait; over it the answer is 503 OVERLOADED."""
     verifications_at_once: int | None = Field(default=None, ge=1, le=1024)
-    """Verifications with models that a front releases to the workers at one time; unset: as many as
-    `vision_workers`. With workers elsewhere: their vision workers over the number of fronts."""
+    """Verifications with models that a front releases to the workers at one time; unset: one more than
+    `vision_workers`, so that none of these waits while images are decoded and decisions stored. With workers
+    elsewhere: their vision workers over the number of fronts, and one."""
     webhooks_allow_insecure: bool = False
     """For development alone: webhooks may go to http, to this machine's loopback and to any port."""
     webhooks_ports: Annotated[frozenset[Port], NoDecode] = Field(default=USUAL_PORTS, min_length=1)

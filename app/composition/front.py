@@ -95,7 +95,7 @@ async def open_front(
         people = people_of(deployment, commit, await stack.enter_async_context(open_passwords()), settings)
         noting = NoteKeyUse(deployment.stores.journal.commit)
         stack.push_async_callback(noting.aclose)
-        places = settings.verifications_at_once or settings.vision_workers
+        places = settings.verifications_at_once or settings.vision_workers + 1
         admission = await stack.enter_async_context(open_admission(places, settings.answer_timeout_s))
         ports = _front_ports(
             settings, deployment, request_reply, people, noting, probes, registry, images, writer, admission

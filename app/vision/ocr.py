@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession
 from rapidocr import EngineType, LangRec
 from rapidocr.ch_ppocr_det import TextDetector
+from rapidocr.ch_ppocr_det.utils import DetPreProcess
 from rapidocr.ch_ppocr_rec import TextRecInput, TextRecognizer
 from typing_extensions import override
 
@@ -60,6 +61,30 @@ class _Options(dict[str, Any]):
         return self.get(name)
 
 
+class _Detector(TextDetector):
+    """rapidocr's detector, whose input takes a tenth of the time to make."""
+
+    @override
+    def get_preprocess(self) -> DetPreProcess:
+        return _Normaliser(_LONGER_SIDE_MAX_PX, "max", self.mean, self.std)
+
+
+class _Normaliser(DetPreProcess):
+    """Makes the detector's input by table; rapidocr computes every pixel in float64."""
+
+    @override
+    def __call__(self, img: Pixels) -> NDArray[np.float32] | None:
+        resized = self.resize(img)
+        if resized is None:
+            return None
+        values = self.normalize(np.arange(256, dtype=np.uint8)[:, None]).astype(np.float32)
+        height, width, channels = resized.shape
+        made = np.empty((1, channels, height, width), np.float32)
+        for channel, plane in enumerate(cv2.split(resized)):
+            made[0, channel] = cv2.LUT(plane, np.ascontiguousarray(values[:, channel]))
+        return made
+
+
 class RapidTextReader(TextReader):
     """`TextReader` over rapidocr in the process of the models; it blocks, and serves one thread."""
 
@@ -104,7 +129,7 @@ class _Eyes:
     def __init__(self, detector: InferenceSession, recogniser: InferenceSession) -> None:
         common = {"engine_type": EngineType.ONNXRUNTIME, "lang_type": LangRec.CH}
         limits = {"limit_type": "max", "limit_side_len": _LONGER_SIDE_MAX_PX}
-        self._detector = TextDetector(_Options(common, **limits, session=detector))
+        self._detector = _Detector(_Options(common, **limits, session=detector))
         shape = [3, _CROP_HEIGHT_PX, 4 * _CROP_HEIGHT_PX]
         self._recogniser = TextRecognizer(
             _Options(common, session=recogniser, rec_batch_num=_BATCH, rec_img_shape=shape)

@@ -38,7 +38,8 @@ R = TypeVar("R")
 _FDS_MAX: Final = 3
 
 IDLE_S: Final = 5
-"""A child without a job for so long gives unused memory back; under load it keeps it (`_KEEPING_MEMORY`)."""
+"""A child without a job for so long gives unused memory back; under load it keeps what the smaller jobs leave
+(`_KEEPING_MEMORY`)."""
 
 
 class ChipCutter(FaceEngine, Protocol):
@@ -124,12 +125,15 @@ def _answer(packet: bytes, fds: Sequence[int], engines: Loaded) -> tuple[Reply, 
         request = Request.model_validate_json(head)
         sandbox.allow_cpu(request.cpu_s)
         job, work = _WORK[request.job]
-        return _carry_out(job, work, request, rest, fds, engines)
+        answer = _carry_out(job, work, request, rest, fds, engines)
     except VeristreamError as error:
         return Reply(error=type(error).__name__, detail=str(error)[:300]), b""
     except Exception as error:  # noqa: BLE001 - the one place where a child's job may fail in any way
         detail = jobs.OUT_OF_MEMORY if _is_out_of_memory(error) else type(error).__name__
         return Reply(error="EngineFailed", detail=detail, ends=True), b""
+    if job.gives_back:
+        sandbox.give_back_memory()
+    return answer
 
 
 def _is_out_of_memory(error: Exception) -> bool:

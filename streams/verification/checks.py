@@ -285,10 +285,8 @@ class RequiredChecks:
     async def _read(self, document: Picture, shown: FaceView | None, today: date) -> PageView:
         """Read the page, measure it and cut out the portrait."""
         engines, policy = self._engines, self._policy
-        findings = await self.call(
-            engines.read_document(engines.text, document, today), policy.reading_deadline_s
-        )
-        whole = await self._measure(document)
+        read = engines.read_document(engines.text, document, today)
+        findings, whole = await both(self.call(read, policy.reading_deadline_s), self._measure(document))
         portrait = None
         if shown is not None and shown.face is not None:
             upright = turned(document, shown.face)

@@ -1,7 +1,8 @@
 """Read a document of any known class from its picture, in any orientation.
 
-The order is that of cost: the long lines that may be a machine-readable zone, on a small copy, in four
-turns; then the whole page. Where a zone holds, the page is read to compare the print with it.
+The order is that of cost: the long lines of a small copy, in four turns, which may be a machine-readable
+zone or the headings of a slip; then the whole page. Where a zone holds, the page is read to compare the print
+with it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -169,16 +170,15 @@ class _PictureReading:
         self._today = today
         self._text = PictureText(reader, picture)
         self._page: TextPage | None = None
+        self._headed: Turn | None = None
+        """The turn in which the long lines are headings of a slip."""
 
     async def find_zone(self) -> tuple[Td3Reading, Turn] | None:
-        """Search all orientations for a zone, an uncertain one in detail; read the page if none is found."""
-        best: tuple[Td3Reading, Turn] | None = None
-        for turn in TURNS:
-            found = await self._zone(Detail.COARSE, turn)
-            if found is not None and (best is None or _rank(found) > _rank(best[0])):
-                best = found, turn
-            if found is not None and found.holds:
-                break
+        """Search all orientations for a zone, an uncertain one in detail; read the page if none is found.
+
+        Headings of a slip among the first lines tell the orientation, and the others are not tried.
+        """
+        best = await self._coarse_zone()
         best = best if best and best[0].holds else await self._joined_zone() or best
         if best is None:
             page = await self.read_page()
@@ -189,6 +189,21 @@ class _PictureReading:
             closer = await self._zone(Detail.FINE, turn)
             zone = max(zone, closer or zone, key=_rank)
         return await self._with_names(zone, turn), turn
+
+    async def _coarse_zone(self) -> tuple[Td3Reading, Turn] | None:
+        """Return the best zone among the long lines of a small copy, in the turns up to the upright one."""
+        best: tuple[Td3Reading, Turn] | None = None
+        for turn in TURNS:
+            page = await self._long_lines(Detail.COARSE, turn)
+            found = read_td3(page, self._today)
+            if found is not None and (best is None or _rank(found) > _rank(best[0])):
+                best = found, turn
+            if found is not None and found.holds:
+                break
+            if best is None and nin_slip.is_headed(page):
+                self._headed = turn
+                break
+        return best
 
     async def _joined_zone(self) -> tuple[Td3Reading, Turn] | None:
         """Search for a zone whose lines the detector found in pieces."""
@@ -214,10 +229,10 @@ class _PictureReading:
         return max(named, key=lambda pair: pair[0])[1] if named else zone
 
     async def read_page(self) -> TextPage:
-        """Read every line, in the orientation in which the longer ones read best."""
+        """Read every line, in the orientation of the headings or else in which the longer ones read best."""
         if self._page is None:
             quads = await self._text.find(Detail.FINE)
-            turn = await self._upright(quads)
+            turn = self._headed if self._headed is not None else await self._upright(quads)
             self._page = await self._text.read([facing(quad, turn) for quad in quads], turn)
         return self._page
 
@@ -288,8 +303,10 @@ class _PictureReading:
         return await self._text.read([quad for quad in quads if quad not in zone_lines], turn)
 
     async def _zone(self, detail: Detail, turn: Turn) -> Td3Reading | None:
-        page = await self._text.read(machine_lines(await self._text.find(detail), turn), turn)
-        return read_td3(page, self._today)
+        return read_td3(await self._long_lines(detail, turn), self._today)
+
+    async def _long_lines(self, detail: Detail, turn: Turn) -> TextPage:
+        return await self._text.read(machine_lines(await self._text.find(detail), turn), turn)
 
     async def _upright(self, quads: Sequence[Quad]) -> Turn:
         """Return the orientation of the page: by the direction of most lines, then by which way they read."""

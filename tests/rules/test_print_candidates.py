@@ -45,6 +45,16 @@ def test_a_name_no_line_is_long_enough_for_has_no_place() -> None:
     assert "surname" not in chosen(PAGE, {"surname": 30})
 
 
+def test_a_lower_line_that_fits_better_is_chosen_before_an_upper_one() -> None:
+    page = text_page(
+        ("Authority", 440, 110),
+        ("PASSPORT OFFICE", 440, 142),
+        ("Surname", 440, 190),
+        ("SPECIMENEXMPLE", 440, 222),
+    )
+    assert chosen(page, {"surname": 14})["surname"][0] == "SPECIMENEXMPLE"
+
+
 def test_a_page_without_lines_has_no_places() -> None:
     assert chosen(text_page(), LETTERS) == {}
 

@@ -1,7 +1,7 @@
 """Whole documents through the real models: prints that contradict, slips, unknown pages, nothing at all."""
 
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +22,7 @@ from app.vision.images import decode
 from app.vision.ocr import RapidTextReader
 from schemas.enums import ExtractionStatus, ReaderClass
 from streams.verification.document_reader import DocumentClass, DocumentReading, findings_of, read_document
+from streams.verification.image_text import machine_lines
 from streams.verification.observations import Agreement, Source
 from streams.verification.print_agreement import BEGINNING_ASPECT
 from streams.verification.readers.layout import height, length
@@ -163,6 +164,19 @@ async def test_of_a_page_that_agrees_only_what_decides_is_read(reader: RapidText
     reading = await read_document(counting, picture, TODAY)
     assert set(reading.printed.values()) == {Agreement.MATCH}
     assert counting.lines < len(await reader.find_lines(picture, Detail.FINE)) * 2 / 3
+
+
+@pytest.mark.parametrize("draw", [draw_long_slip, draw_card_slip])
+async def test_a_slip_is_told_by_its_headings_and_nothing_is_read_upside_down(
+    reader: RapidTextReader, draw: Callable[..., Image.Image]
+) -> None:
+    picture = decode(photographed(draw(SlipSpecimen(), portrait()), "clean", random.Random(1)))
+    counting = CountingReader(reader)
+    reading = await read_document(counting, picture, TODAY)
+    headings = machine_lines(await reader.find_lines(picture, Detail.COARSE), 0)
+    everything = len(await reader.find_lines(picture, Detail.FINE))
+    assert (reading.document_class, reading.status) == (DocumentClass.NIN_SLIP, ExtractionStatus.EXTRACTED)
+    assert counting.lines - len(headings) - everything in {0, 1}  # 1: the row of the number once more
 
 
 class ShortSightedReader(CountingReader):

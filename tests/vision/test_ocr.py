@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import pytest_asyncio
+from rapidocr.ch_ppocr_det.utils import DetPreProcess
 
 from app.demo.specimens import PassportSpecimen, draw_passport
 from app.vision.models import ModelUnusable
-from app.vision.ocr import DETECTOR, MAX_LINES, RECOGNISER, RapidTextReader, _packaged_models
+from app.vision.ocr import DETECTOR, MAX_LINES, RECOGNISER, RapidTextReader, _Normaliser, _packaged_models
 from streams.verification.readers.layout import facing
 from streams.vision_ports import Detail, Picture, TextLine
 from tests.specimens.degrade import as_pixels
@@ -68,6 +69,14 @@ async def test_a_quad_of_no_size_has_no_text(reader: RapidTextReader) -> None:
 async def test_quads_reaching_over_the_edge_are_read(reader: RapidTextReader) -> None:
     over = ((-50.0, 670.0), (1400.0, 670.0), (1400.0, 740.0), (-50.0, 740.0))
     assert "ERIKSSON" in (await reader.read_lines(PAGE, [over]))[0].text
+
+
+@pytest.mark.parametrize("size", [(880, 1250), (33, 47), (200, 3000), (10, 10)])
+async def test_the_detector_sees_to_the_bit_what_rapidocr_would_show_it(size: tuple[int, int]) -> None:
+    picture = np.random.default_rng(1).integers(0, 256, (*size, 3), np.uint8)
+    theirs, ours = (kind(2000, "max")(picture) for kind in (DetPreProcess, _Normaliser))
+    assert (theirs is None) == (ours is None) == (max(size) < 16)
+    assert np.array_equal(np.asarray(theirs), np.asarray(ours))
 
 
 async def test_an_empty_page_has_no_lines(reader: RapidTextReader) -> None:

@@ -77,8 +77,8 @@ async def test_a_picture_cannot_be_changed_after_it_was_decoded(pool: VisionPool
 async def test_a_child_without_jobs_gives_its_memory_back(single: VisionPool) -> None:
     (pid,) = await pids(single)
     child = psutil.Process(pid)  # type: ignore[no-untyped-call]  # psutil ships no types for it
-    before = child.memory_info().rss
-    await single.run(jobs.DECODE, file=png(2000, 2000))
+    before, picture = child.memory_info().rss, png(2000, 2000)
+    await single.run(jobs.EXAMINE, len(picture), file=picture)
     used = child.memory_info().rss - before
 
     async def gave_back() -> bool:
@@ -87,6 +87,14 @@ async def test_a_child_without_jobs_gives_its_memory_back(single: VisionPool) ->
     assert used > _PICTURE_BYTES / 2
     await until(gave_back)
     assert await single.run(jobs.PING)
+
+
+async def test_a_child_that_decoded_a_picture_gives_its_memory_back_at_once(single: VisionPool) -> None:
+    (pid,) = await pids(single)
+    child = psutil.Process(pid)  # type: ignore[no-untyped-call]  # psutil ships no types for it
+    before = child.memory_info().rss
+    await single.run(jobs.DECODE, file=png(2000, 2000))
+    assert child.memory_info().rss - before < _PICTURE_BYTES / 2
 
 
 async def test_a_named_condition_passes_through(pool: VisionPool) -> None:

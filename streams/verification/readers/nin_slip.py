@@ -20,7 +20,7 @@ from streams.verification.readers.grading import grade
 from streams.verification.readers.layout import Placed, height, level, share_row
 from streams.verification.readers.likeness import compact
 from streams.verification.readers.names import plain_words
-from streams.vision_ports import Quad, TextPage
+from streams.vision_ports import Quad, TextLine, TextPage
 
 DIGITS: Final = 11
 """Length of a National Identification Number."""
@@ -135,11 +135,22 @@ def compare_codes(number: str | None, codes: Sequence[str]) -> Agreement:
     return Agreement.MATCH if number in found else Agreement.MISMATCH
 
 
+def is_headed(page: TextPage) -> bool:
+    """Return whether some lines bear two of a slip's headings: the page is no other document, and upright.
+
+    Whether it is a slip is for `read_slip` to say, of all lines.
+    """
+    return len(_marks_on(page.lines)) > 1
+
+
 def _is_slip(lines: Sequence[Placed]) -> bool:
+    marks = _marks_on(lines)
+    return len(marks) > 1 and not marks.isdisjoint(_MARKS)
+
+
+def _marks_on(lines: Sequence[Placed | TextLine]) -> set[str]:
     texts = ["".join(plain_words(line.text)) for line in lines]
-    strong = {mark for mark in _MARKS if any(mark in text for text in texts)}
-    weak = {mark for mark in _WEAK_MARKS if any(mark in text for text in texts)}
-    return len(strong) + len(weak) > 1 and bool(strong)
+    return {mark for mark in (*_MARKS, *_WEAK_MARKS) if any(mark in text for text in texts)}
 
 
 def _fields(

@@ -18,10 +18,11 @@ CHAIN: Final = ("surname", "given_names", "date_of_birth", "expiry_date")
 """Fields that follow one another on the page; the number and the sex stand here or there."""
 WIDTHS: Final = (0.5, 0.58, 0.67, 0.77, 0.88, 1.0)
 """Widths a printed letter may have, as shares of the machine-readable zone's pitch."""
-_STEP: Final = 0.15
-"""Lines whose shapes differ by less from the expected one, in logarithms, fit alike."""
-_WORST: Final = 3
-"""Steps from which a line is not the text."""
+_MISFIT_MAX: Final = 0.375
+"""From this much longer or shorter than expected, in logarithms, a line is not the text."""
+_ORDER_WEIGHT: Final = 0.19
+"""Misfit that the way down the whole page is worth: texts of as many letters differ in width by as much,
+and of lines that fit alike the names and the date of birth are the upper ones."""
 _SINGLE: Final = 1.6
 """Width over height up to which a line may be a single letter."""
 _MIN_WIDTH_CHARS: Final = 5
@@ -53,12 +54,12 @@ class _Search:
     def _cost(self, name: str, place: int, width: float) -> float:
         line, count = self.lines[self.pairs[place].value], self.letters[name]
         if count == 1:
-            steps = 0 if line.width < _SINGLE * line.height else _WORST
+            misfit = 0.0 if line.width < _SINGLE * line.height else inf
         else:
-            steps = round(abs(log(max(line.width, 1.0) / (count * width))) / _STEP)
-        if steps >= _WORST:
+            misfit = abs(log(max(line.width, 1.0) / (count * width)))
+        if misfit >= _MISFIT_MAX:
             return inf
-        return steps + (-place if name in _LAST else place) / (len(self.pairs) + 1) / len(CHAIN)
+        return misfit + _ORDER_WEIGHT * (-place if name in _LAST else place) / (len(self.pairs) + 1)
 
 
 def pairs_of(lines: Sequence[Placed]) -> tuple[Candidate, ...]:

@@ -13,7 +13,8 @@ from streams.verification.readers.layout import Placed, level, levelled
 from streams.verification.readers.td3_mrz import Td3Reading
 from streams.vision_ports import TextLine, TextPage
 
-_USUAL_DATE: Final = len("12 AUG 1974")
+_USUAL_DATE: Final = len("12 AUG 1974") - 1
+"""Its spaces are half as wide as its letters."""
 
 
 def letters(zone: Td3Reading) -> dict[str, int]:
