@@ -1,4 +1,4 @@
-"""Remove acts, one-time tokens, reviewer sessions, watches of holds, uses of contacts, and events by age."""
+"""Remove acts, tokens, reviewer sessions, watches of holds, uses of contacts, transfers and events by age."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -13,12 +13,13 @@ from streams.ports.records import BY_AGE, Position, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.runtime.record_removal import RemovalPace, pages, tenant_ids
 from streams.tenants.handler import TENANTS_INDEX
+from streams.wallets.transfers import LOOKED_BACK
 
 REMOVED_AFTER: Final = timedelta(days=31)
 """When an act and an event are removed; the feed promises 30 days, and clocks differ by less than a day."""
 
 ENDED_REMOVED_AFTER: Final = timedelta(days=1)
-"""How long after its end a reviewer session, a one-time token or the use of a contact is removed."""
+"""How long after its end a reviewer session, a token, the use of a contact or a transfer is removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ EXPIRING: Final = (
     Expiring(RecordKind.ACT, REMOVED_AFTER),
     Expiring(RecordKind.HOLD_WATCH, REMOVED_AFTER, _is_old_hold),
     Expiring(RecordKind.CONTACT_USE, SHARED_WINDOW + ENDED_REMOVED_AFTER),
+    Expiring(RecordKind.TRANSFER, LOOKED_BACK + ENDED_REMOVED_AFTER),
     Expiring(RecordKind.TOKEN, ENDED_REMOVED_AFTER, _is_old_token),
     Expiring(RecordKind.REVIEWER_SESSION, ENDED_REMOVED_AFTER, _is_old_session, changes=True),
 )

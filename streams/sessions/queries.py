@@ -6,6 +6,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from schemas.base import rfc3339
 from schemas.enums import EvidenceKind, FlowStatus, FlowType, VerificationStatus
 from schemas.flows import FlowRevision, StoredFlow
 from schemas.ids import EvidenceId, SessionId, TenantId
@@ -30,6 +31,11 @@ def opening_label(session_id: SessionId) -> str:
     return f"opening:{session_id}"
 
 
+def opened_index(moment: datetime) -> tuple[str, str]:
+    """Return the index of the slots whose session was opened in the month of the time."""
+    return "opened", rfc3339(moment)[:7]
+
+
 @dataclass(frozen=True, slots=True)
 class Holder:
     """The session in the subject's slot under the flow, if any."""
@@ -47,7 +53,7 @@ class Holder:
             body=SessionSlot(session_id=command.session_id).to_bytes(),
             created_at=self.slot.created_at if self.slot else now,
             version=self.slot.version + 1 if self.slot else 1,
-            indexes=(rules.opened_index(now),),
+            indexes=(opened_index(now),),
         )
 
 

@@ -20,6 +20,7 @@ from streams.runtime.record_removal import (
     tenant_ids,
 )
 from streams.sessions import rules
+from streams.sessions.queries import opened_index
 from streams.tenants.handler import TENANTS_INDEX
 
 REMOVED_AFTER: Final = timedelta(days=31)
@@ -76,7 +77,7 @@ class SessionRemoval:
         return await remove_months(
             self.stores,
             tenant_id,
-            MonthlyRecords(RecordKind.SESSION_SLOT, rules.opened_index, is_taken),
+            MonthlyRecords(RecordKind.SESSION_SLOT, opened_index, is_taken),
             now - REMOVED_AFTER,
             MONTHS_BACK if self._swept else MONTHS_BACK_FIRST,
             replace(self.pace, most=most),

@@ -306,11 +306,6 @@ def ended_index(tenant_id: TenantId) -> tuple[str, str]:
     return "ended", tenant_id
 
 
-def opened_index(moment: datetime) -> tuple[str, str]:
-    """Return the index of the slots whose session was opened in the month of the time."""
-    return "opened", rfc3339(moment)[:7]
-
-
 def command_of(tenant_id: TenantId, stored: StoredSession) -> SubmitVerification:
     """Return the command that evaluates the current attempt; always the same for one attempt."""
     row, handed_in = stored.session, stored.submitted

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from schemas.base import Frozen
 from schemas.ids import TenantId
-from streams.ports.records import Position, Record, RecordKind, Records
+from streams.ports.records import BY_AGE, Position, Record, RecordKind, Records
 from streams.wallets.ports import Edge, Inflow, Ledger, Node
 
 LOOKED_BACK: Final = timedelta(days=365)
@@ -46,7 +46,7 @@ def transfer_record(
         transfer_id,
         Transfer(source=source, base_amount=base_amount).to_bytes(),
         occurred_at,
-        indexes=(_into(destination, livemode=livemode),),
+        indexes=(_into(destination, livemode=livemode), BY_AGE),
     )
 
 

@@ -80,7 +80,7 @@ ONE_OF_EACH = {
 
 
 @pytest.mark.parametrize("fault", ONE_OF_EACH, ids=str)
-def test_an_error_is_told_alone_with_its_rule_and_place(fault: PolicyFault) -> None:
+def test_an_error_stands_alone_with_its_rule_and_place(fault: PolicyFault) -> None:
     before, after = ONE_OF_EACH[fault].split("¶")
     place = before.count("\n") + 1, len(before) - before.rfind("\n")
 

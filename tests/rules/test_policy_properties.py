@@ -246,7 +246,7 @@ FAULTS: dict[PolicyFault, tuple[str, ...]] = {
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(sorted(FAULTS)), min_size=1, max_size=60))
-def test_every_planted_fault_is_told_at_its_place(planted: list[PolicyFault]) -> None:
+def test_every_planted_fault_is_reported_at_its_place(planted: list[PolicyFault]) -> None:
     lines, expected = ["policy: transactions", "features:"], set()
     for number, fault in enumerate(planted):
         lines.append(f"  - name: f{number}")

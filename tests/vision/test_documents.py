@@ -167,7 +167,7 @@ async def test_of_a_page_that_agrees_only_what_decides_is_read(reader: RapidText
 
 
 @pytest.mark.parametrize("draw", [draw_long_slip, draw_card_slip])
-async def test_a_slip_is_told_by_its_headings_and_nothing_is_read_upside_down(
+async def test_a_slip_is_recognised_by_its_headings_and_nothing_is_read_upside_down(
     reader: RapidTextReader, draw: Callable[..., Image.Image]
 ) -> None:
     picture = decode(photographed(draw(SlipSpecimen(), portrait()), "clean", random.Random(1)))
