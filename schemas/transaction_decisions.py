@@ -1,5 +1,6 @@
 """The decision of a transaction: its command, its answer and its stored form (G39, G40, G129, G130)."""
 
+from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -166,6 +167,14 @@ class SealedParts(Frozen):
     checks: tuple[ShownCheck, ...] = ()
 
 
+class StoredTransfer(Frozen):
+    """An edge of the ledger that a transaction is once its money has moved; its ends name nobody."""
+
+    source: str
+    destination: str
+    base_amount: Decimal | None = None
+
+
 class StoredTransaction(Frozen):
     """A stored transaction; rules and checks, which may name a person, are sealed."""
 
@@ -176,6 +185,7 @@ class StoredTransaction(Frozen):
     recommendation: Recommendation | None = None
     on_expiry: DecisionOutcome | None = None
     """What a hold becomes at its end, by the policy that decided it."""
+    transfers: tuple[StoredTransfer, ...] = ()
     subject_key: str
     request_id: str
     key_id: KeyId

@@ -43,11 +43,15 @@ from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.name_checks import name_checks
 from streams.transactions.published import StoredPolicies
+from streams.transactions.wallets import TransactionWallets
 from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
 from streams.verification.evaluation_limits import EvaluationAttempts
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
+from streams.wallets.judging import JudgeWallets
+from streams.wallets.nodes import NodeNames
+from streams.wallets.ports import WalletLists
 from streams.webhooks import agent as webhooks_agent
 from streams.webhooks.handler import HandleDelivery
 from streams.webhooks.health import UpdateHealth
@@ -70,7 +74,8 @@ class AgentDependencies:
     tries: EvaluationAttempts | None = None
     """None in a worker that sees no images."""
     screening: Screening | None = None
-    """None in a worker that decides no transactions."""
+    """None in a worker that decides no transactions, like the lists of wallets."""
+    wallet_lists: WalletLists | None = None
 
 
 def _verification(app: faust.App, around: AgentDependencies) -> None:
@@ -178,7 +183,12 @@ def _retention(app: faust.App, around: AgentDependencies) -> None:
 
 
 def _transactions(app: faust.App, around: AgentDependencies) -> None:
+    if around.screening is None or around.wallet_lists is None:
+        raise ValueError("transactions need lists")
+    checks = name_checks(around.screening)
     records = around.stores.records
+    names = NodeNames(around.keys.derive(Purpose.WALLET_LEDGER))
+    wallets = TransactionWallets(around.wallet_lists, JudgeWallets(records, names))
     hashes = KeyedHashes(around.keys.derive(Purpose.TRANSACTION_HASHES))
     transactions_agent.register(
         app,
@@ -187,12 +197,8 @@ def _transactions(app: faust.App, around: AgentDependencies) -> None:
             around.stores,
             hashes,
             StoredPolicies(records),
-            Checks(
-                {
-                    **dict.fromkeys(CONTACT_CHECKS, ContactChecks(records, hashes)),
-                    **({} if around.screening is None else name_checks(around.screening)),
-                }
-            ),
+            Checks(checks | dict.fromkeys(CONTACT_CHECKS, ContactChecks(records, hashes))),
+            wallets,
             lambda tenant_id: read_settings(records, tenant_id),
             around.clock,
             table,

@@ -46,6 +46,7 @@ from streams.sessions.removal import SessionRemoval
 from streams.sessions.scheduler import SessionScheduler, scheduling_sessions
 from streams.transactions.scheduler import HoldScheduler, scheduling_holds
 from streams.verification.removal import PictureRemoval
+from streams.wallets.listed import LoadedWalletLists
 from streams.webhooks.removal import DeliveryRemoval
 
 STREAMS: Final = tuple(AGENTS)
@@ -85,13 +86,13 @@ async def open_worker(
         )
         delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
         tries = None if engines is None else FilesystemTries(settings.data_dir / "tries")
-        lists = screening = None
+        lists = screening = wallet_lists = None
         if "transactions" in chosen:
             lists = await stack.enter_async_context(serving_lists(ListSnapshots(settings.data_dir), now))
-            screening = ListScreening(lists, now)
+            screening, wallet_lists = ListScreening(lists, now), LoadedWalletLists(lists)
         around = AgentDependencies(
             deployment.stores, deployment.keys, announcer, guard, writer, now, engines, delivering, tries,
-            screening,
+            screening, wallet_lists,
         )  # fmt: skip
 
         checkpoints = None

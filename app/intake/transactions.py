@@ -20,6 +20,7 @@ from streams.privacy.subject_ids import seal_subject_id
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.records import request_label, transaction_id
 from streams.transactions.scenarios import scenario_for
+from streams.transactions.wallets import address_of
 
 OLDEST: Final = timedelta(hours=24)
 """How long ago a transaction may have occurred (G39)."""
@@ -61,6 +62,8 @@ class TransactionIntake:
                 raise key_reused()
             return SubmitResult(first, replayed=True)
         refuse_impossible(body, self.clock())
+        if body.wallet is not None:
+            address_of(body.wallet)
         with refusing_erased():
             command = await self._command(body, asked, about, fingerprint)
         screened = await self.request_reply.request(

@@ -15,6 +15,7 @@ from streams.transactions import events
 from streams.transactions.records import standing_id
 from streams.transactions.redecision import Redecision, change_events, change_rows, next_record, redecided
 from streams.transactions.rules import reason_of
+from streams.transactions.wallets import transfer_records
 
 _DECISION_OF = {CaseOutcome.APPROVE: DecisionOutcome.ALLOW, CaseOutcome.REJECT: DecisionOutcome.BLOCK}
 
@@ -48,7 +49,11 @@ async def transaction_effects(
         return TransactionEffects((record,), (), (), transaction.decision_id)
     reinstated = await _reinstated(stored, tenant_id, after)
     return TransactionEffects(
-        (record, *(() if reinstated is None else (reinstated,))),
+        (
+            record,
+            *(() if reinstated is None else (reinstated,)),
+            *transfer_records(tenant_id, after),
+        ),
         (
             *change_rows(tenant_id, before, after, actor),
             *(() if reinstated is None else (_reinstated_row(tenant_id, after, actor),)),

@@ -12,6 +12,7 @@ from schemas.transaction_decisions import (
     ScreenTransaction,
     SealedParts,
     StoredTransaction,
+    StoredTransfer,
     StreamStanding,
     SubjectStanding,
     Transaction,
@@ -20,6 +21,7 @@ from schemas.transactions import TransactionRequest
 from streams.ports.records import Change, Record, RecordKind
 from streams.transactions import cases, events, records
 from streams.transactions.rules import OPENS_CASE, Decided
+from streams.transactions.wallets import transfer_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Outcome:
     decided: Decided
     policy: AppliedPolicy
     at: datetime
+    transfers: tuple[StoredTransfer, ...] = ()
 
     @property
     def parts(self) -> SealedParts:
@@ -88,6 +91,7 @@ def stored_transaction(outcome: Outcome, sealed_parts: str) -> StoredTransaction
         decisions=(step,),
         recommendation=decided.recommendation,
         on_expiry=decided.on_expiry,
+        transfers=outcome.transfers,
         subject_key=command.subject_key,
         request_id=command.request_id,
         key_id=command.key_id,
@@ -109,6 +113,7 @@ def change_of(
             *_suspension(outcome, stored, standing),
             *_stream(outcome, stored, standing),
             *contact_uses,
+            *transfer_records(tenant_id, stored),
         ),
         events.audit_rows(tenant_id, stored),
         events.decision_events(tenant_id, stored),

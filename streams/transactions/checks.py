@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
-from schemas.enums import CheckKind, DecisionOutcome
+from schemas.enums import CheckKind
 from schemas.ids import TenantId
 from schemas.policy_documents import Check, PolicyDocument
 from schemas.policy_fields import NAME_CHECKS
@@ -54,10 +54,9 @@ class Checks:
     async def __call__(
         self, policy: PolicyDocument, request: TransactionRequest, context: CheckContext
     ) -> tuple[ShownCheck, ...]:
-        """Return every check of the policy on each of its targets, then the wallet's."""
+        """Return every check of the policy on each of its targets."""
         due = [self._one(*one, context) for one in _due(policy, request)]
-        wallet = () if request.wallet is None else (_WALLET_UNAVAILABLE,)
-        return (*await asyncio.gather(*due), *wallet)
+        return tuple(await asyncio.gather(*due))
 
     async def _one(
         self, check: Check, target: ScreenedTarget, party: Party | None, context: CheckContext
@@ -74,11 +73,6 @@ def unavailable(check: CheckKind, target: ScreenedTarget) -> ShownCheck:
     """Return the result of a check that cannot be made: no list is loaded, or nothing can make it."""
     reason = ReasonCode.LIST_MISSING if check in NAME_CHECKS else ReasonCode.CHECK_UNAVAILABLE
     return ShownCheck(check=check, target=target, result=CheckOutcome.ERROR, findings=(reason,))
-
-
-_WALLET_UNAVAILABLE: Final = unavailable(CheckKind.SANCTIONS, ScreenedTarget.WALLET).model_copy(
-    update={"decision": DecisionOutcome.HOLD}
-)
 
 
 def _due(

@@ -43,6 +43,7 @@ from streams.transactions.rules import Decided, SubjectState, decide
 from streams.transactions.scenarios import scenario_for
 from streams.transactions.standing import Standings
 from streams.transactions.velocity import VelocityRows, event_of, open_parts
+from streams.transactions.wallets import TransactionWallets
 from streams.verification.sandbox import Scenario
 
 log = structlog.get_logger(__name__)
@@ -62,6 +63,7 @@ class ScreenTransactions:
         hashes: KeyedHashes,
         policies: PublishedPolicies,
         checks: Checks,
+        wallets: TransactionWallets,
         settings: Callable[[TenantId], Awaitable[TenantSettings]],
         clock: Callable[[], datetime],
         table: WorkingState[bytes],
@@ -72,6 +74,7 @@ class ScreenTransactions:
         self._hashes = hashes
         self._policies = policies
         self._checks = checks
+        self._wallets = wallets
         self._contacts = ContactChecks(stores.records, hashes)
         self._identities = Identities(stores)
         self._settings = settings
@@ -157,7 +160,8 @@ class ScreenTransactions:
         policy = await self._policies(command.tenant_id)
         context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now)
         decided = await self._judge(context, request, policy, row, standing, scenario)
-        outcome = Outcome(command, subject_id, request, decided, policy.applied, now)
+        transfers = self._wallets.transfers_of(command.tenant_id, subject_id, request)
+        outcome = Outcome(command, subject_id, request, decided, policy.applied, now, tuple(transfers))
         label = parts_label(command.transaction_id)
         sealed = await self._stores.vault.seal(command.tenant_id, subject_id, label, outcome.parts.to_bytes())
         stored = stored_transaction(outcome, sealed)
@@ -195,8 +199,14 @@ class ScreenTransactions:
         if compiled is None or scenario is not None:
             return decide(compiled, fields_of(request, ()), {}, (), state)
         checks = await self._checks(compiled.document, request, context)
+        wallet = None
+        if request.wallet is not None:
+            wallet = await self._wallets.assess(request.wallet, compiled.document.wallets, context)
+            checks = (*checks, wallet.shown)
         features = values(compiled.features, row, event_of(self._hashes, tenant_id, request))
         fields = fields_of(request, checks)
+        if wallet is not None:
+            fields |= wallet.fields
         if not IDENTITY_FIELDS.isdisjoint(compiled.names):
             at, livemode = context.at, context.livemode
             fields |= await self._identities.read(tenant_id, request.subject_id, at, livemode=livemode)

@@ -21,6 +21,7 @@ from streams.transactions.redecision import (
     redecided,
 )
 from streams.transactions.rules import reason_of
+from streams.transactions.wallets import transfer_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class ExpireHolds:
         await self.commit(
             Change(
                 tenant_id,
-                (record, *opened_case(tenant_id, before, after)),
+                (record, *opened_case(tenant_id, before, after), *transfer_records(tenant_id, after)),
                 change_rows(tenant_id, before, after, events.SYSTEM),
                 change_events(tenant_id, before, after, record.version),
             )

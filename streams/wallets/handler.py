@@ -26,12 +26,11 @@ from streams.ports.records import Change, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.wallets import rules
 from streams.wallets.errors import AddressInvalid
-from streams.wallets.formats import read, spellings
-from streams.wallets.ledger import trace
-from streams.wallets.nodes import ListedNodes, NodeNames
+from streams.wallets.formats import read
+from streams.wallets.judging import JudgeWallets
+from streams.wallets.nodes import NodeNames
 from streams.wallets.ports import ListedWallets, WalletLists
 from streams.wallets.records import address_label, indexes
-from streams.wallets.transfers import StoredLedger
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +67,7 @@ class AssessWallets:
         self._stores = stores
         self._commit = commit
         self._lists = lists
-        self._names = names
-        self._listed = ListedNodes(names)
+        self._judge = JudgeWallets(stores.records, names)
         self._clock = clock
 
     async def __call__(self, command: AssessWallet) -> Assessed:
@@ -145,13 +143,16 @@ class AssessWallets:
     async def _conclude(
         self, command: AssessWallet, address: WalletAddress, lists: ListedWallets, now: datetime
     ) -> WalletAssessment:
-        other = address.chain is Chain.OTHER
-        forms = spellings(command.request.address) if other else (address.normalized,)
-        direct = tuple(dict.fromkeys(listing for form in forms for listing in lists.of(form)))
-        ledger = StoredLedger(self._stores.records, command.tenant_id, command.livemode, now)
-        node = self._names.wallet(address.normalized)
-        taint = await trace(node, ledger, lambda source: self._listed.of(lists, source))
-        risk = rules.assess(address.format, direct, taint, lists, rules.Thresholds())
+        judged = await self._judge(
+            command.tenant_id,
+            address,
+            command.request.address,
+            lists,
+            now,
+            rules.Thresholds(),
+            livemode=command.livemode,
+        )
+        risk, taint = judged.risk, judged.taint
         return WalletAssessment(
             assessment_id=command.assessment_id,
             livemode=command.livemode,

@@ -30,7 +30,8 @@ def listed_addresses() -> dict[Chain, str]:
     }
 
 
-def _listed() -> ListedWallets:
+def sandbox_wallets() -> ListedWallets:
+    """Return the sandbox's wallets as a state of lists."""
     listings = {
         address: (
             Listing(
@@ -50,7 +51,7 @@ class SandboxWalletLists(WalletLists):
     """The sandbox's list for test keys; live keys have no list."""
 
     def __init__(self) -> None:
-        self._test = _listed()
+        self._test = sandbox_wallets()
 
     @override
     async def current(self, tenant_id: TenantId, *, livemode: bool) -> ListedWallets:

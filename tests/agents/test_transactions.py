@@ -37,7 +37,7 @@ from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.published import StoredPolicies
 from streams.transactions.velocity import open_parts
 from tests.agents.support import ACME, everything_in, now, quick_guard, quick_settings, until_settled
-from tests.http.support import Silence
+from tests.http.support import Silence, wallets_over
 
 HASHES = KeyedHashes(b"h" * 32)
 START = now() - timedelta(hours=1)
@@ -57,7 +57,15 @@ def transactions_app(writer: LogWriter, address: str, directory: Path, stores: S
         app,
         quick_guard(writer, settings.access),
         lambda table: ScreenTransactions(
-            stores, HASHES, StoredPolicies(stores.records), Checks(), default_settings, now, table, Silence()
+            stores,
+            HASHES,
+            StoredPolicies(stores.records),
+            Checks(),
+            wallets_over(stores.records),
+            default_settings,
+            now,
+            table,
+            Silence(),
         ),
     )
     return app

@@ -33,7 +33,7 @@ from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.published import PublishedPolicy
 from streams.transactions.records import request_label, transaction_id
 from tests.builders import ACME
-from tests.http.support import Memory, Silence
+from tests.http.support import Memory, Silence, wallets_over
 
 START: Final = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 HASHES: Final = KeyedHashes(b"h" * 32)
@@ -87,7 +87,15 @@ class Stage:
             return self.settings
 
         return ScreenTransactions(
-            self.stores, HASHES, policy, Checks(), settings, lambda: self.at, self.table, Silence()
+            self.stores,
+            HASHES,
+            policy,
+            Checks(),
+            wallets_over(self.stores.records),
+            settings,
+            lambda: self.at,
+            self.table,
+            Silence(),
         )
 
     async def command(self, key: str, subject: str = "user-1", **changes: Any) -> ScreenTransaction:

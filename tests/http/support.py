@@ -62,7 +62,7 @@ from streams.flows.handler import ChangeFlow
 from streams.lists.loaded import LoadedLists
 from streams.lists.screening import ListScreening
 from streams.policies.handler import ChangePolicy
-from streams.ports.records import Change
+from streams.ports.records import Change, Records
 from streams.ports.stores import Stores
 from streams.reviewers.addresses import email_record
 from streams.reviewers.context import ABSOLUTE, Passwords, People
@@ -87,10 +87,13 @@ from streams.transactions.handler import ScreenTransactions
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.name_checks import name_checks
 from streams.transactions.published import StoredPolicies
+from streams.transactions.wallets import TransactionWallets
 from streams.verification.checks import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
 from streams.wallets.handler import AssessWallets
+from streams.wallets.judging import JudgeWallets
+from streams.wallets.listed import LoadedWalletLists
 from streams.wallets.nodes import NodeNames
 from streams.wallets.sandbox import SandboxWalletLists
 from tests.builders import ACME, GLOBEX
@@ -447,6 +450,11 @@ SCREENING: Final = ListScreening(LoadedLists([sandbox_list(datetime.now(UTC))]),
 """Live keys have no list; test keys the invented entries of the sandbox."""
 
 
+def wallets_over(records: Records) -> TransactionWallets:
+    """Wallets are compared with the sandbox's list, and live ones with none."""
+    return TransactionWallets(LoadedWalletLists(LoadedLists()), JudgeWallets(records, NodeNames(PEPPER)))
+
+
 def _handlers(
     stores: Stores, pool: VisionPool, sending: Sending, clock: Callable[[], datetime]
 ) -> dict[Topic, Callable[[Any], Awaitable[Event | None]]]:
@@ -473,6 +481,7 @@ def _handlers(
         Checks(
             name_checks(SCREENING) | dict.fromkeys(CONTACT_CHECKS, ContactChecks(stores.records, HASHES))
         ),
+        wallets_over(stores.records),
         lambda tenant_id: read_settings(stores.records, tenant_id), clock, Memory(), Silence(),
     )  # fmt: skip
     return {
