@@ -43,8 +43,8 @@ from streams.runtime.record_removal import Removal, removing_records
 from streams.runtime.replays import Replays
 from streams.runtime.supervisor import Figure, Worker, running_worker
 from streams.sessions.removal import SessionRemoval
-from streams.sessions.scheduler import SessionScheduler, scheduling_sessions
-from streams.transactions.scheduler import HoldScheduler, scheduling_holds
+from streams.sessions.scheduler import SessionScheduler
+from streams.transactions.scheduler import HoldScheduler
 from streams.verification.removal import PictureRemoval
 from streams.wallets.listed import LoadedWalletLists
 from streams.webhooks.removal import DeliveryRemoval
@@ -114,12 +114,10 @@ async def open_worker(
             await stack.enter_async_context(upkeep(deployment, access, writer, worker, checkpoints))
         if "sessions" in chosen:
             await stack.enter_async_context(
-                scheduling_sessions(SessionScheduler(deployment.stores.records, writer, now))
+                SessionScheduler(deployment.stores.records, writer, now).running()
             )
         if "transactions" in chosen:
-            await stack.enter_async_context(
-                scheduling_holds(HoldScheduler(deployment.stores.records, writer, now))
-            )
+            await stack.enter_async_context(HoldScheduler(deployment.stores.records, writer, now).running())
         if "retention" in chosen:
             sweeper = RetentionSweeper(deployment.stores, writer.write, now)
             is_responsible = partial(worker.is_assigned, Topic.RETENTION_COMMANDS, 0)

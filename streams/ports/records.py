@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from schemas.audit import AuditEvent
+from schemas.base import rfc3339
 from schemas.events import DecisionEvent
 from schemas.ids import (
     EventId,
@@ -72,6 +73,11 @@ class RecordKind(StrEnum):
 
 BY_AGE: Final = ("age", "all")
 """Lists records that end some time after their creation, for their removal (`streams.retention.expiry`)."""
+
+
+def due_index(moment: datetime) -> tuple[str, str]:
+    """Return the index of the watches that are due within the hour of the time."""
+    return "due", rfc3339(moment)[:13]
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -8,7 +8,7 @@ from schemas.ids import PLATFORM, EventId, TenantId, derive_id
 from schemas.sessions import SessionCommandBase, SessionWatch, StoredSession
 from streams.audit.actors import NOBODY
 from streams.audit.rows import write_row
-from streams.ports.records import Record, RecordKind
+from streams.ports.records import Record, RecordKind, due_index
 from streams.sessions import rules
 from streams.verification.records import next_session_record, session_record
 
@@ -48,7 +48,7 @@ def watch_record(tenant_id: TenantId, stored: StoredSession) -> Record:
         body=SessionWatch(tenant_id=tenant_id, session_id=row.session_id, due=due).to_bytes(),
         created_at=row.created_at,
         version=stored.watch_version,
-        indexes=(rules.ended_index(tenant_id) if due is None else rules.due_index(due),),
+        indexes=(rules.ended_index(tenant_id) if due is None else due_index(due),),
     )
 
 

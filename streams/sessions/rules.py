@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
-from schemas.base import rfc3339
 from schemas.enums import EvidenceKind, FlowType, SessionStatus
 from schemas.flows import FlowConfiguration, FlowRevision
 from schemas.ids import EvidenceId, TenantId, VerificationId, derive_id
@@ -294,11 +293,6 @@ def due(stored: StoredSession) -> datetime | None:
     if stored.session.status in UNDER_WAY and stored.submitted is not None:
         return stored.submitted.submitted_at + STUCK_AFTER
     return None
-
-
-def due_index(moment: datetime) -> tuple[str, str]:
-    """Return the index of the sessions due within the hour of the time."""
-    return "due", rfc3339(moment)[:13]
 
 
 def ended_index(tenant_id: TenantId) -> tuple[str, str]:

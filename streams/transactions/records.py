@@ -1,13 +1,11 @@
 """How transactions are named, sealed and listed in the store; pure."""
 
-from datetime import datetime
 from typing import Final
 
-from schemas.base import rfc3339
 from schemas.enums import DecisionOutcome
 from schemas.ids import PLATFORM, DecisionId, ReviewCaseId, TenantId, TransactionId, derive_id
 from schemas.transaction_decisions import HoldWatch, StoredTransaction, Transaction
-from streams.ports.records import BY_AGE, Record, RecordKind
+from streams.ports.records import BY_AGE, Record, RecordKind, due_index
 from streams.verification.records import Index, by_mode, by_subject, mode
 
 ROUTE: Final = "POST /v1/transactions"
@@ -83,11 +81,6 @@ def transaction_record(tenant_id: TenantId, stored: StoredTransaction, fingerpri
         fingerprint=fingerprint,
         indexes=indexes(transaction),
     )
-
-
-def due_index(moment: datetime) -> Index:
-    """Return the index of the holds that end within the hour of the time."""
-    return "due", rfc3339(moment)[:13]
 
 
 def hold_watch(tenant_id: TenantId, stored: StoredTransaction) -> tuple[Record, ...]:

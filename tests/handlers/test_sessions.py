@@ -10,7 +10,7 @@ from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.reasons import ReasonCode
 from schemas.sessions import RecordOutcome, StartSession, with_row
 from schemas.verifications import StoredVerification
-from streams.ports.records import Change, RecordKind
+from streams.ports.records import Change, RecordKind, due_index
 from streams.sessions import rules
 from streams.verification.records import next_session_record
 from streams.vision_ports import Face
@@ -173,11 +173,11 @@ async def test_the_mark_of_a_session_follows_what_it_waits_for(stage: SessionSta
         (mark,) = [one for key, one in stage.shelves.records.items() if key[1] is RecordKind.SESSION_WATCH]
         return mark.indexes
 
-    assert due() == (rules.due_index(stage.now + rules.LIFETIME),)
+    assert due() == (due_index(stage.now + rules.LIFETIME),)
     await stage.capture(EvidenceKind.IMAGE)
     await stage.capture(EvidenceKind.SELFIE)
     await stage.give(await stage.submission())
-    assert due() == (rules.due_index(stage.now + rules.STUCK_AFTER),)
+    assert due() == (due_index(stage.now + rules.STUCK_AFTER),)
     await stage.settle()
     assert due() == (rules.ended_index(ACME),)
 
