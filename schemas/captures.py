@@ -81,7 +81,7 @@ class StoredUntil(Frozen):
 
 
 class CaptureLink(Frozen):
-    """The page's own address, for another device (P7)."""
+    """The page's own address, for another device."""
 
     url: str
     qr_svg: str

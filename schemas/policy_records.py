@@ -17,7 +17,7 @@ class PublishedRevision(Frozen):
     sha256: str
     """Of the bytes as uploaded, hexadecimal."""
     published_at: Timestamp | None
-    """Null for the revision that every tenant has from the start (G131)."""
+    """Null for the revision that every tenant has from the start."""
     published_by: str | None
     """The member or key; null like `published_at`."""
 
@@ -30,7 +30,7 @@ class PolicyDraft(Frozen):
 
 
 class PolicyShadow(Frozen):
-    """The text that runs beside the published one (G115)."""
+    """The text that runs beside the published one."""
 
     revision: int | None
     draft: bool
@@ -49,7 +49,7 @@ class Policy(Frozen):
 
 
 class PolicyProposal(Frozen):
-    """A text that one member wants to publish and another must agree to (G110)."""
+    """A text that one member wants to publish and another must agree to."""
 
     sha256: str
     proposed_by: str

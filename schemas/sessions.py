@@ -72,7 +72,7 @@ class Consent(Frozen):
 
 
 class CaptureSource(StrEnum):
-    """Where the page says that an image comes from (P8); it proves nothing."""
+    """Where the page says that an image comes from; it proves nothing."""
 
     CAMERA = "CAMERA"
     UPLOAD = "UPLOAD"
@@ -251,7 +251,7 @@ class OpenedSession(Frozen):
 
 
 class CaptureSources(Frozen):
-    """Where the images of the last attempt come from, as the page said (P8); None without such an image."""
+    """Where the images of the last attempt come from, as the page said; None without such an image."""
 
     document: CaptureSource | None
     selfie: CaptureSource | None

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from schemas.base import rfc3339
 from schemas.people import Role
+from streams.policies.loading import first_text
 from tests.builders import ACME, GLOBEX
 from tests.http.session_steps import Page, open_page, publish_flow
 from tests.http.support import TEST, Front, Response, SignedIn, build_body, now, open_front
@@ -89,9 +90,15 @@ class Furnished:
         return await self.front.ask(row.method, self.path(row), TOKEN, **self.body(row))
 
 
+BY_NAME: Final = "/v1/policies"
+"""Policies have names instead of ids: every tenant finds its own under the same path."""
+
+
 def has_id(row: Row) -> bool:
     """Tell a route that leads to one thing a tenant has."""
-    return "{" in row.path and not {"operator", "anyone"} & row.who.keys()
+    return (
+        "{" in row.path and not row.path.startswith(BY_NAME) and not {"operator", "anyone"} & row.who.keys()
+    )
 
 
 def lists(row: Row) -> bool:
@@ -111,6 +118,15 @@ async def publish_again(owner: SignedIn, flow_id: str) -> None:
     assert (await owner.ask("POST", f"{path}/publish")).json["published_revision"] == 2
 
 
+async def publish_policy(owner: SignedIn) -> None:
+    """Give the tenant's policy a second revision, which names the canary, and a draft."""
+    path, headers = f"{BY_NAME}/transactions", {"Content-Type": "application/yaml"}
+    for number in range(2):
+        text = first_text().replace(b"description: ", f"description: {NAME} {number}. ".encode(), 1)
+        assert (await owner.ask("PUT", f"{path}/draft", data=text, headers=headers)).status == 200
+        assert number or (await owner.ask("POST", f"{path}/publish", json={})).status == 200
+
+
 @asynccontextmanager
 async def open_furnished(**settings: Any) -> AsyncIterator[Furnished]:
     """Serve a front over a tenant that has everything and one that has nothing."""
@@ -119,6 +135,7 @@ async def open_furnished(**settings: Any) -> AsyncIterator[Furnished]:
         flow_id = await publish_flow(owner, name=NAME)
         await publish_flow(owner, name=NAME)
         await publish_again(owner, flow_id)
+        await publish_policy(owner)
         page = await open_page(front, flow_id, "sim:approved@canary")
         await page.consent()
         await open_page(front, flow_id, "sim:approved@canary-2")

@@ -12,6 +12,7 @@ from app.http.audit_table import WITHOUT_AN_OPERATION
 from schemas.audit import AuditAction
 from schemas.base import rfc3339
 from schemas.people import Role
+from streams.policies.loading import first_text
 from tests.http import reviewers as at
 from tests.http.audited import promised, written_by_operation
 from tests.http.reviewers import Office, open_office
@@ -74,6 +75,7 @@ async def use_every_operation(office: Office) -> None:
     await use_sessions(front, flow_id)
     await use_cases(front, owner, flow_id)
     await use_transactions(front, owner)
+    await use_policies(owner)
     await use_members(front, owner)
     await use_keys_and_settings(owner)
     await use_webhooks(front)
@@ -229,6 +231,14 @@ async def use_transactions(front: Front, owner: SignedIn) -> None:
     await suspend("2")
     lifted = {"note": "x", "livemode": False}
     await did(owner, "POST", f"{CONTROL}/subjects/user-1/reinstate", json=lifted)
+
+
+async def use_policies(owner: SignedIn) -> None:
+    """A text that a second member has to publish too."""
+    path, headers = "/v1/policies/transactions", {"Content-Type": "application/yaml"}
+    await did(owner, "PATCH", f"{CONTROL}/settings", json={"policy_four_eyes": True})
+    await did(owner, "PUT", f"{path}/draft", data=first_text(), headers=headers)
+    await did(owner, "POST", f"{path}/publish", json={})
 
 
 async def use_members(front: Front, owner: SignedIn) -> None:

@@ -87,6 +87,7 @@ GET    /v1/verification-sessions/{session_id}                   key:sessions:wri
 POST   /v1/verification-sessions/{session_id}/cancel            key:sessions:write                                           404
 GET    /v1/control/verification-sessions                        person:VERIFICATIONS_READ                                    200
 GET    /v1/capture                                              capture                                                      200
+GET    /v1/capture/link                                         capture                                                      200
 POST   /v1/capture/consent                                      capture                                                      422
 PUT    /v1/capture/document                                     capture                                                      422
 PUT    /v1/capture/selfie                                       capture                                                      422
@@ -153,6 +154,7 @@ GET    /v1/events                                               key:events:read 
 GET    /v1/asyncapi.json                                        anyone                                                       200
 GET    /v1/openapi.json                                         anyone                                                       200
 GET    /verify                                                  anyone                                                       200
+GET    /assets/{name}                                           anyone                                                       404
 GET    /problems/{code}                                         anyone                                                       404
 GET    /livez                                                   anyone                                                       200
 GET    /readyz                                                  anyone                                                       200
