@@ -8,6 +8,7 @@ from pydantic import StringConstraints
 from schemas.base import Frozen, Timestamp
 from schemas.enums import DecisionOutcome, RiskLevel
 from schemas.ids import AssessmentId, SubjectId
+from schemas.texts import TextForm
 from schemas.transactions import Chain, Direction
 from schemas.verifications import Reason, SubjectName
 
@@ -109,7 +110,18 @@ class WalletAssessmentRequest(Frozen):
     """None: its form says so."""
     subject_id: SubjectName | None = None
     direction: Direction | None = None
-    asset: Annotated[str, StringConstraints(min_length=1, max_length=32, pattern=r"^[!-~]+$")] | None = None
+    asset: (
+        Annotated[
+            str,
+            TextForm(
+                min_length=1,
+                max_length=32,
+                pattern=r"^[!-~]+$",
+                words="Use 1 to 32 letters, digits and signs without a space, such as USDT.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class WalletRisk(Frozen):

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.cli.options import AsJson, DataDir, settings_of
+from app.composition.existing_deployment import require_store
 from app.process.output import say_json, say_pairs, say_rows
 from app.process.startup import CannotStart
-from app.settings import Settings
 from schemas.lists import LIST_NAME_PATTERN, SANDBOX, EntityKind
 
 if TYPE_CHECKING:
-    from app.adapters.files.list_snapshots import Snapshot
+    from app.adapters.files.list_snapshots import ListSnapshots, Snapshot
 
 screening_lists = typer.Typer(
     no_args_is_help=True, help="Sanctions and other lists that names are screened against."
@@ -50,14 +50,12 @@ def load(
 
       veristream lists load us_ofac_sdn sdn.csv alt.csv add.csv --json
     """
-    from app.adapters.files.list_snapshots import ListSnapshots
     from app.lists.loading import LoadRefused, load_list
 
     require_list_name(name)
+    snapshots = _snapshots(data_dir)
     try:
-        snapshot = load_list(
-            ListSnapshots(settings_of(data_dir).data_dir), name, files, datetime.now(UTC), force=force
-        )
+        snapshot = load_list(snapshots, name, files, datetime.now(UTC), force=force)
     except LoadRefused as error:
         raise CannotStart(f"{name} was not replaced: {error}") from error
     say_pairs(_shown(snapshot), as_json=as_json)
@@ -95,8 +93,8 @@ def update(
         require_list_name(name)
     if address and len(chosen) != 1:
         raise CannotStart("--from is for one list; name it")
-    snapshots, failed = _fetch_all(settings_of(data_dir), chosen, address, force=force)
-    _say_all(snapshots, as_json=as_json)
+    loaded, failed = _fetch_all(_snapshots(data_dir), chosen, address, force=force)
+    _say_all(loaded, as_json=as_json)
     if failed:
         raise CannotStart("; ".join(failed))
 
@@ -109,9 +107,7 @@ def status(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 
       veristream lists status --json
     """
-    from app.adapters.files.list_snapshots import ListSnapshots
-
-    _say_all(ListSnapshots(settings_of(data_dir).data_dir).current().values(), as_json=as_json)
+    _say_all(_snapshots(data_dir).current().values(), as_json=as_json)
 
 
 @screening_lists.command("test")
@@ -127,10 +123,9 @@ def look_up_name(
 
       veristream lists test "Zoltan Qaraveli"
     """
-    from app.adapters.files.list_snapshots import ListSnapshots
     from app.lists.looking_up import look_up
 
-    found = look_up(ListSnapshots(settings_of(data_dir).data_dir), name, kind)
+    found = look_up(_snapshots(data_dir), name, kind)
     if as_json:
         say_json([one.model_dump(mode="json", exclude_none=True) for one in found])
         return
@@ -154,11 +149,23 @@ def require_list_name(name: str) -> None:
         raise CannotStart(said)
 
 
+def _snapshots(data_dir: Path | None) -> "ListSnapshots":
+    """Return the lists of a deployment.
+
+    Raises:
+        CannotStart: The folder holds none.
+    """
+    from app.adapters.files.list_snapshots import ListSnapshots
+
+    settings = settings_of(data_dir)
+    require_store(settings)
+    return ListSnapshots(settings.data_dir)
+
+
 def _fetch_all(
-    settings: Settings, names: Sequence[str], address: str | None, *, force: bool
+    snapshots: "ListSnapshots", names: Sequence[str], address: str | None, *, force: bool
 ) -> tuple[list["Snapshot"], list[str]]:
     """Fetch and load each list; one that fails does not keep the others from being loaded."""
-    from app.adapters.files.list_snapshots import ListSnapshots
     from app.lists.downloading import download
     from app.lists.loading import LoadRefused, load_list
     from app.lists.publishers import address_of
@@ -169,7 +176,6 @@ def _fetch_all(
             path = Path(folder) / name
             try:
                 asyncio.run(download(address or address_of(name), path))
-                snapshots = ListSnapshots(settings.data_dir)
                 loaded.append(load_list(snapshots, name, [path], datetime.now(UTC), force=force))
             except LoadRefused as error:
                 failed.append(f"{name} was not replaced: {error}")

@@ -369,7 +369,8 @@ async def both(one: Coroutine[Any, Any, One], other: Coroutine[Any, Any, Other])
         async with asyncio.TaskGroup() as group:
             first, second = group.create_task(one), group.create_task(other)
     except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from failures
+        first_failure = failures.exceptions[0]
+        raise first_failure from first_failure.__cause__
     return first.result(), second.result()
 
 

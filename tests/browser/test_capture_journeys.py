@@ -1,9 +1,11 @@
 """The capture page from its link to its result, in a browser with a camera, against a running service."""
 
+import asyncio
+from contextlib import suppress
 from typing import Any, Final
 
 import pytest
-from playwright.async_api import Route, expect
+from playwright.async_api import FileChooser, Route, expect
 
 from app.demo.specimens import PassportSpecimen, draw_passport, to_jpeg
 from tests.browser.conftest import Camera, Open, Show
@@ -235,15 +237,26 @@ async def test_the_keyboard_alone_is_enough(shown: Show, open_session: Open) -> 
             await keyboard.press("Tab")
         raise AssertionError(f"{selector} cannot be reached")
 
+    choosers = asyncio.Queue[FileChooser]()
+    page.page.on("filechooser", choosers.put_nowait)
+
+    async def choose(selector: str) -> FileChooser:
+        """Press Enter until a chooser opens: a screen that has just appeared may move the focus once more."""
+        async with asyncio.timeout(120):
+            while True:
+                await tab_to(selector)
+                await keyboard.press("Enter")
+                with suppress(TimeoutError):
+                    chooser = await asyncio.wait_for(choosers.get(), 5)
+                    if await chooser.element.is_visible():
+                        return chooser
+
     await page.on_screen("consent")
     await tab_to('[data-action="agree"]')
     await keyboard.press("Enter")
     for picture in (document(), to_jpeg(hopper().selfie)):
         await page.on_screen("blocked")
-        await tab_to('[data-screen="blocked"] [data-slot="file"]')
-        async with page.page.expect_file_chooser() as choosing:
-            await keyboard.press("Enter")
-        chooser = await choosing.value
+        chooser = await choose('[data-screen="blocked"] [data-slot="file"]')
         await chooser.set_files({"name": "a.jpg", "mimeType": "image/jpeg", "buffer": picture})
         await expect(page.page.locator('[data-action="use"]:visible')).to_be_focused()
         await keyboard.press("Enter")

@@ -168,6 +168,7 @@ COMMANDS = frozenset(
         Topic.POLICY_COMMANDS,
         Topic.SESSION_COMMANDS,
         Topic.REVIEW_COMMANDS,
+        Topic.TRANSACTION_COMMANDS,
     }
 )
 EVENT_TOPICS = frozenset({Topic.DECISIONS, Topic.WEBHOOK_DELIVERIES, Topic.AUDIT})

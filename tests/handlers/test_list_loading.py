@@ -17,6 +17,7 @@ from app.lists import serving
 from app.lists.downloading import download
 from app.lists.loading import LoadRefused, load_list
 from schemas.lists import SANDBOX
+from tests.journeys.service import begin_deployment
 
 NOW = datetime(2026, 3, 9, tzinfo=UTC)
 MOST_WAIT_S = 60
@@ -110,6 +111,7 @@ async def test_a_new_version_is_served_without_a_restart(
 
 def test_the_commands_load_show_and_look_up(tmp_path: Path) -> None:
     path = published(tmp_path, 5, name="Wenceslas")
+    begin_deployment(tmp_path)
     folder = ["--data-dir", str(tmp_path), "--json"]
     run = CliRunner()
 
@@ -151,6 +153,7 @@ async def publisher(body: bytes, status: int = 200, length: int | None = None) -
 async def test_a_list_is_fetched_from_the_address_given(tmp_path: Path) -> None:
     body = published(tmp_path, 5).read_bytes()
     folder = tmp_path / "data"
+    begin_deployment(folder)
 
     async with publisher(body) as address:
         arguments = ["lists", "update", "un", "--from", address, "--data-dir", str(folder), "--json"]

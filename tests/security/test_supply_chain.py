@@ -22,12 +22,13 @@ DEMO_LOCK = ROOT / "deploy" / "demo.lock"
 
 PERMISSIVE = re.compile(
     r"MIT(-0|-CMU| License)?|0BSD|(Apache|BSD|ISC|Zlib|CC0|PSF|Python Software Foundation|Repoze|ISCL)\b.*"
-    r"|[23]-Clause BSD.*|License agreement for matplotlib.*",
+    r"|[23]-Clause BSD.*|License agreement for matplotlib.*|(The )?Unlicense( \(Unlicense)?",
     re.IGNORECASE,
 )
 """Licences that ask for their notice and nothing else."""
 
 WAIVED = {
+    "axe-playwright-python": ("MIT in its LICENSE; axe-core in it MPL-2.0", "tests only, unchanged"),
     "certifi": ("MPL-2.0", "a file of certificates, unchanged"),
     "crc32c": ("LGPL-2.1-or-later", "a shared library that anybody can exchange, unchanged"),
     "hypothesis": ("MPL-2.0", "tests only, unchanged"),
