@@ -64,7 +64,7 @@ def _reader(text: str, chain: Chain | None) -> Callable[[str], WalletAddress]:
     """Return what reads addresses that begin like the text."""
     if text.startswith("0x"):
         return _evm
-    if _SEGWIT.match(text):
+    if _SEGWIT.match(text) and not _is_base58(text):
         return _segwit
     if _TRON_HEX.fullmatch(text):
         return _tron_hex
@@ -73,6 +73,17 @@ def _reader(text: str, chain: Chain | None) -> Callable[[str], WalletAddress]:
     if chain is None and any(char not in base58.ALPHABET for char in text):
         raise AddressInvalid(AddressRule.UNKNOWN_FORMAT)
     return _evm if chain is Chain.EVM else _base58
+
+
+def _is_base58(text: str) -> bool:
+    """Return whether a text of both cases, as no address of bech32 is, is an address of base 58."""
+    if text in {text.lower(), text.upper()}:
+        return False
+    try:
+        _base58(text)
+    except AddressInvalid:
+        return False
+    return True
 
 
 def _evm(text: str) -> WalletAddress:

@@ -252,6 +252,13 @@ def test_an_address_that_is_none_fails_one_rule(text: str, chain: Chain | None, 
     assert rule_of(text, chain) is rule
 
 
+def test_an_address_of_tron_may_begin_like_one_of_bech32() -> None:
+    address = "TB115BhpCAFbjPUgniZ36TZYxNB67fPKzr"
+
+    assert (read(address).chain, read(address).normalized) == (Chain.TRON, address)
+    assert rule_of("tb1" + "Q" * 39) is AddressRule.MIXED_CASE
+
+
 @given(text=ADDRESSES)
 def test_normalising_twice_changes_nothing(text: str) -> None:
     once = read(text)
