@@ -29,6 +29,7 @@ class AuditAction(StrEnum):
     VERIFICATION_EVALUATED = "verification.evaluated"
     VERIFICATION_REDACTED = "verification.redacted"
     WALLET_ASSESSED = "wallet.assessed"
+    NAME_SCREENED = "name.screened"
     CASE_OPENED = "case.opened"
     CASE_ASSIGNED = "case.assigned"
     CASE_RELEASED = "case.released"

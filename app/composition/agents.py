@@ -21,6 +21,8 @@ from streams.audit.handler import SealChain
 from streams.catalog.handler import Catalogue
 from streams.flows import agent as flows_agent
 from streams.flows.handler import ChangeFlow
+from streams.name_screenings import agent as screenings_agent
+from streams.name_screenings.handler import ScreenNamesOnce
 from streams.policies import agent as policies_agent
 from streams.policies.handler import ChangePolicy
 from streams.ports.events import EventPublisher
@@ -74,7 +76,7 @@ class AgentDependencies:
     tries: EvaluationAttempts | None = None
     """None in a worker that sees no images."""
     screening: Screening | None = None
-    """None in a worker that decides no transactions, like the lists of wallets."""
+    """None in a worker that screens no names, like the lists of wallets."""
     wallet_lists: WalletLists | None = None
 
 
@@ -207,6 +209,13 @@ def _transactions(app: faust.App, around: AgentDependencies) -> None:
     )
 
 
+def _screenings(app: faust.App, around: AgentDependencies) -> None:
+    if around.screening is None:
+        raise ValueError("name screenings need lists")
+    screen = ScreenNamesOnce(around.stores, around.screening, around.clock, around.announcer)
+    screenings_agent.register(app, around.guard, screen)
+
+
 def _webhooks(app: faust.App, around: AgentDependencies) -> None:
     webhooks_agent.register_fan_out(app, around.guard, around.delivering.ports.fan_out)
 
@@ -234,6 +243,7 @@ AGENTS: Final[Mapping[str, Callable[[faust.App, AgentDependencies], None]]] = {
     "sessions": _sessions,
     "reviews": _reviews,
     "transactions": _transactions,
+    "screenings": _screenings,
     "audit": _audit,
     "retention": _retention,
     "webhooks": _webhooks,

@@ -53,6 +53,9 @@ STREAMS: Final = tuple(AGENTS)
 """Every agent a worker can run."""
 
 
+SCREENING: Final = frozenset({"transactions", "screenings"})
+"""What compares names with lists."""
+
 SENDING: Final = frozenset({"webhooks", "deliveries"})
 """What the sender of webhooks runs, which needs no root key."""
 
@@ -87,7 +90,7 @@ async def open_worker(
         delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
         tries = None if engines is None else FilesystemTries(settings.data_dir / "tries")
         lists = screening = wallet_lists = None
-        if "transactions" in chosen:
+        if not SCREENING.isdisjoint(chosen):
             lists = await stack.enter_async_context(serving_lists(ListSnapshots(settings.data_dir), now))
             screening, wallet_lists = ListScreening(lists, now), LoadedWalletLists(lists)
         around = AgentDependencies(

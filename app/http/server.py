@@ -31,6 +31,7 @@ from app.http.routes.explanations import ExplanationRoutes, explanation_endpoint
 from app.http.routes.flows.routes import FlowRoutes, flow_endpoints
 from app.http.routes.health import HealthRoutes, health_endpoints
 from app.http.routes.members import MemberRoutes, member_endpoints
+from app.http.routes.name_screenings import NameScreeningRoutes, name_screening_endpoints
 from app.http.routes.pages import page_endpoints
 from app.http.routes.policies import PolicyRoutes, policy_endpoints
 from app.http.routes.privacy import PrivacyRoutes, privacy_endpoints
@@ -101,6 +102,7 @@ def endpoints_of(
     endpoints = (
         *verification_endpoints(VerificationRoutes(ports, bodies, cursors, presenter)),
         *wallet_endpoints(WalletRoutes(ports, bodies, cursors, settings.base_url)),
+        *name_screening_endpoints(NameScreeningRoutes(ports, bodies, cursors)),
         *transaction_endpoints(
             TransactionRoutes(ports, bodies, cursors, PresentedTransactions(ports.stores))
         ),

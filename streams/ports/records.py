@@ -64,6 +64,7 @@ class RecordKind(StrEnum):
     """That a tenant ever had an endpoint, and how far its events were seen fanned out; the platform's."""
     ERASURE = "erasure"
     WALLET_ASSESSMENT = "wallet_assessment"
+    NAME_SCREENING = "name_screening"
     TRANSFER = "transfer"
     """A crypto transfer whose money moved, listed under the node it went into (G124)."""
     DELIVERY = "delivery"

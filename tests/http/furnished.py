@@ -165,4 +165,7 @@ async def open_furnished(**settings: Any) -> AsyncIterator[Furnished]:
         wallet = {"address": WALLET, "subject_id": ids["subject_id"]}
         assessed = [await front.ask("POST", "/v1/wallet-assessments", TEST, json=wallet) for _ in range(2)]
         ids["assessment_id"] = assessed[0].json["assessment_id"]
+        query = {"queries": [{"kind": "PERSON", "name": NAME}], "subject_id": ids["subject_id"]}
+        screened = [await front.ask("POST", "/v1/name-screenings", TEST, json=query) for _ in range(2)]
+        ids["screening_id"] = screened[0].json["screening_id"]
         yield Furnished(front, owner, colleague, await front.sign_in(tenant_id=GLOBEX), page, ids)

@@ -27,6 +27,7 @@ from app.http.rate_limits import RateLimiter
 from app.http.server import create_app, make_runner
 from app.intake.admission import Admission
 from app.intake.capture import CaptureTokens, build_capture_intake
+from app.intake.name_screenings import NameScreeningIntake
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake
 from app.lists.serving import sandbox_list
@@ -61,6 +62,7 @@ from streams.catalog.handler import Catalogue
 from streams.flows.handler import ChangeFlow
 from streams.lists.loaded import LoadedLists
 from streams.lists.screening import ListScreening
+from streams.name_screenings.handler import ScreenNamesOnce
 from streams.policies.handler import ChangePolicy
 from streams.ports.records import Change, Records
 from streams.ports.stores import Stores
@@ -485,6 +487,7 @@ def _handlers(
         lambda tenant_id: read_settings(stores.records, tenant_id), clock, Memory(), Silence(),
     )  # fmt: skip
     return {
+        Topic.SCREENING_COMMANDS: ScreenNamesOnce(stores, SCREENING, clock, Silence()),
         Topic.TRANSACTION_COMMANDS: lambda command: screen(TransactionCommand(command)),
         Topic.VERIFICATION_COMMANDS: evaluate,
         Topic.REVIEW_COMMANDS: lambda command: cases(CaseCommand(command)),
@@ -532,6 +535,9 @@ def _ports(
         recognise_capture=tokens.recognise,
         request_reply=gateway,
         intake=intake,
+        name_screenings=NameScreeningIntake(
+            gateway, stores.records, stores.vault, HASHES, people.clock, 20.0
+        ),
         transactions=TransactionIntake(gateway, stores.records, stores.vault, HASHES, people.clock, 20.0),
         capture=build_capture_intake(stores.evidence, images, now),
         capture_tokens=tokens,

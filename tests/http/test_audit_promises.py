@@ -80,6 +80,8 @@ async def use_every_operation(office: Office) -> None:
     await use_keys_and_settings(owner)
     await use_webhooks(front)
     await use_wallets(front)
+    query = {"queries": [{"kind": "PERSON", "name": "Ada Okafor"}]}
+    await done(front, "POST", "/v1/name-screenings", json=query)
     await use_erasures(front, owner)
 
 

@@ -86,6 +86,7 @@ class Stage:
                 "occurred_at": PAID_AT,
             },
             "/v1/verification-sessions": {"flow_id": flow, "subject_id": "sim:approved@created"},
+            "/v1/name-screenings": {"queries": [{"kind": "PERSON", "name": "Ada Okafor"}]},
             "/v1/wallet-assessments": {"address": WALLET},
             "/v1/wallet-assessments/batch": {"assessments": [{"address": WALLET}]},
             "/v1/verification-flows": {"name": "x", "flow_type": "BIOMETRIC", "documents": []},
