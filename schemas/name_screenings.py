@@ -62,9 +62,9 @@ class NameScreeningRequest(Frozen):
     lists: Annotated[tuple[ListName, ...], Field(max_length=50)] = ()
     """Empty: all that belong to the checks."""
     threshold: Annotated[float, Field(ge=0.5, le=1, strict=True)] = 0.70
-    """The score from which on a match is told; from 0.85 on it may be MATCH."""
+    """The score from which on a match is reported; from 0.85 on it may be MATCH."""
     limit: Annotated[StrictInt, Field(ge=1, le=50)] = 10
-    """Matches told of one query."""
+    """The most matches of one query."""
     subject_id: SubjectName | None = None
     monitor: bool = False
     """Compare the names with every later version of the lists; refused in this version."""

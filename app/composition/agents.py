@@ -102,6 +102,7 @@ def _verification(app: faust.App, around: AgentDependencies) -> None:
             send_outcome=send_outcome,
             tries=around.tries,
             faces=InMemoryFaceSearch(around.stores),
+            screening=around.screening,
         ),
     )
 

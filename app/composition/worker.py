@@ -53,7 +53,7 @@ STREAMS: Final = tuple(AGENTS)
 """Every agent a worker can run."""
 
 
-SCREENING: Final = frozenset({"transactions", "screenings"})
+SCREENING: Final = frozenset({"verification", "transactions", "screenings"})
 """What compares names with lists."""
 
 SENDING: Final = frozenset({"webhooks", "deliveries"})

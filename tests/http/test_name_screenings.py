@@ -57,7 +57,7 @@ async def test_what_lacks_a_list_is_an_error_and_never_clear(front: Front) -> No
     assert partly["results"][1]["causes"] == ["LIST_MISSING"]
 
 
-async def test_the_threshold_and_the_limit_bound_what_is_told(front: Front) -> None:
+async def test_the_threshold_bounds_what_is_reported(front: Front) -> None:
     near = {"kind": "PERSON", "name": "Zoltan Karavelow"}
     loose = await screen(front, near, threshold=0.5)
     strict = await screen(front, near, threshold=1)
@@ -98,9 +98,9 @@ async def test_no_name_is_in_a_topic_or_a_record_and_erasure_leaves_the_results(
 
     record = await front.stores.records.get(ACME, RecordKind.NAME_SCREENING, shown["screening_id"])
     (sent,) = [one for one in front.gateway.asked if isinstance(one, ScreenNames)]
-    for held in (record.body, record.first_body, sent.to_bytes()):
+    for written in (record.body, record.first_body, sent.to_bytes()):
         for word in (b"Qaraveli", b"reference-of-theirs", b"1970"):
-            assert word not in held
+            assert word not in written
     assert SUBJECT.encode() not in sent.to_bytes()
 
     await front.stores.vault.destroy(ACME, SubjectId(SUBJECT))
