@@ -30,6 +30,8 @@ class AuditAction(StrEnum):
     VERIFICATION_REDACTED = "verification.redacted"
     WALLET_ASSESSED = "wallet.assessed"
     NAME_SCREENED = "name.screened"
+    DISPOSITION_CREATED = "disposition.created"
+    DISPOSITION_ENDED = "disposition.ended"
     CASE_OPENED = "case.opened"
     CASE_ASSIGNED = "case.assigned"
     CASE_RELEASED = "case.released"

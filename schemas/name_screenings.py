@@ -116,6 +116,7 @@ class StoredNameScreening(Frozen):
 class ScreenNames(Command):
     """Screen names; keyed by the screening."""
 
+    kind: Literal["screen"] = "screen"
     tenant_id: TenantId
     screening_id: ScreeningId
     fingerprint: str

@@ -24,6 +24,7 @@ from app.http.routes.health import serving_health
 from app.http.server import create_app, make_runner
 from app.intake.admission import Admission, open_admission
 from app.intake.capture import CaptureTokens, build_capture_intake, open_image_pool
+from app.intake.dispositions import DispositionIntake
 from app.intake.name_screenings import NameScreeningIntake
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake
@@ -230,6 +231,9 @@ def _front_ports(
         intake=intake,
         transactions=transactions,
         name_screenings=name_screenings,
+        dispositions=DispositionIntake(
+            request_reply, stores.records, stores.vault, hashes, now, settings.answer_timeout_s
+        ),
         capture=build_capture_intake(stores.evidence, images, now),
         capture_tokens=tokens,
         stores=stores,

@@ -25,6 +25,7 @@ from app.http.routes.capture.routes import CaptureRoutes
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
 from app.http.routes.control import sign_in_endpoints
 from app.http.routes.description import asyncapi_endpoints, with_description
+from app.http.routes.dispositions import DispositionRoutes, disposition_endpoints
 from app.http.routes.events import EventRoutes, event_endpoints
 from app.http.routes.evidence import EvidenceRoutes, evidence_endpoints
 from app.http.routes.explanations import ExplanationRoutes, explanation_endpoints
@@ -103,6 +104,7 @@ def endpoints_of(
         *verification_endpoints(VerificationRoutes(ports, bodies, cursors, presenter)),
         *wallet_endpoints(WalletRoutes(ports, bodies, cursors, settings.base_url)),
         *name_screening_endpoints(NameScreeningRoutes(ports, bodies, cursors)),
+        *disposition_endpoints(DispositionRoutes(ports, bodies, cursors)),
         *transaction_endpoints(
             TransactionRoutes(ports, bodies, cursors, PresentedTransactions(ports.stores))
         ),

@@ -1,7 +1,7 @@
 """Screen names: from the command to the stored screening with its audit row."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 import structlog
@@ -23,14 +23,15 @@ from streams.aggregate import key_reused
 from streams.audit.actors import open_actor
 from streams.audit.commit import CommitAndPublish
 from streams.audit.rows import write_row
-from streams.name_screenings.records import indexes, parts_label, request_label, seal, unseal
+from streams.name_screenings.records import indexes, parts_label, request_label
 from streams.name_screenings.screening import Screened, screen_all, without_matches
 from streams.ports.errors import Damaged, Erased
 from streams.ports.events import EventPublisher
 from streams.ports.records import Change, Record, RecordKind
-from streams.ports.screening import Screening
+from streams.ports.screening import Screening, Suppression, Suppressions
 from streams.ports.stores import Stores
 from streams.privacy.errors import subject_erased
+from streams.privacy.sealing import seal, unseal
 from streams.privacy.subject_ids import open_subject_id
 
 log = structlog.get_logger(__name__)
@@ -43,11 +44,13 @@ class ScreenNamesOnce:
         self,
         stores: Stores,
         screening: Screening,
+        suppressions: Suppressions,
         clock: Callable[[], datetime],
         announcer: EventPublisher,
     ) -> None:
         self._stores = stores
         self._screening = screening
+        self._suppressions = suppressions
         self._clock = clock
         self._commit = CommitAndPublish(stores.journal, announcer)
 
@@ -86,7 +89,11 @@ class ScreenNamesOnce:
         if command.subject_id is not None:
             subject_id = await open_subject_id(vault, tenant_id, command.subject_id)
         request = await self._open(command, subject_id)
-        screened = await screen_all(self._screening, request, tenant_id, {}, livemode=command.livemode)
+        livemode = command.livemode
+        suppressed: Mapping[tuple[str, str], Suppression] = {}
+        if subject_id is not None:
+            suppressed = await self._suppressions.of_subject(tenant_id, subject_id, livemode=livemode)
+        screened = await screen_all(self._screening, request, tenant_id, suppressed, livemode=livemode)
         now = to_milliseconds(self._clock())
         screening = _screening(command, subject_id, request, screened, now)
         parts = ScreeningParts(request=request, results=screened.results)

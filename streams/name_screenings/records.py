@@ -1,21 +1,11 @@
 """How name screenings are sealed, listed and shown."""
 
-import zlib
-from typing import Final, TypeVar
-
-from schemas.base import Frozen
-from schemas.ids import ScreeningId, SubjectId, TenantId
+from schemas.ids import ScreeningId, TenantId
 from schemas.name_screenings import NameScreening, ScreeningParts, StoredNameScreening
 from streams.ports.errors import Erased
 from streams.ports.evidence import Vault
+from streams.privacy.sealing import unseal
 from streams.verification.records import Index, by_mode, by_subject
-
-_HOLDER: Final = SubjectId("tenant/name-screenings")
-"""The vault subject whose key seals what is asked without a subject; no subject can have this id."""
-
-_FAST: Final = 1
-
-Sealed = TypeVar("Sealed", bound=Frozen)
 
 
 def request_label(about: ScreeningId) -> str:
@@ -33,36 +23,6 @@ def indexes(screening: NameScreening) -> tuple[Index, ...]:
     livemode, subject_id = screening.livemode, screening.subject_id
     own = () if subject_id is None else (by_subject(livemode, subject_id),)
     return (by_mode(livemode), *own)
-
-
-async def seal(
-    vault: Vault, tenant_id: TenantId, subject_id: SubjectId | None, label: str, value: Frozen
-) -> str:
-    """Return the value compressed and sealed under the subject's key, or the tenant's without one.
-
-    Raises:
-        Erased: The subject was erased.
-    """
-    packed = zlib.compress(value.to_bytes(), _FAST)
-    return await vault.seal(tenant_id, subject_id or _HOLDER, label, packed)
-
-
-async def unseal(
-    vault: Vault,
-    tenant_id: TenantId,
-    subject_id: SubjectId | None,
-    label: str,
-    sealed: str,
-    model: type[Sealed],
-) -> Sealed:
-    """Return what `seal` sealed.
-
-    Raises:
-        Erased: The subject was erased.
-        Damaged: It was altered, or sealed for another subject or label.
-    """
-    packed = await vault.open(tenant_id, subject_id or _HOLDER, label, sealed)
-    return model.from_bytes(zlib.decompress(packed))
 
 
 async def shown(vault: Vault, tenant_id: TenantId, body: bytes) -> NameScreening:

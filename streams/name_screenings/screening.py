@@ -21,8 +21,6 @@ SEVERITY: Final = (
 _ATTEMPTS: Final = 4
 """How often a request is screened anew because a list was replaced meanwhile."""
 
-Suppressions = Mapping[tuple[str, str], Suppression]
-
 
 class Screened(NamedTuple):
     """The results of a request, in its order, and the versions of the lists they are of."""
@@ -35,7 +33,7 @@ async def screen_all(
     screening: Screening,
     request: NameScreeningRequest,
     tenant_id: TenantId,
-    suppressed: Suppressions,
+    suppressed: Mapping[tuple[str, str], Suppression],
     *,
     livemode: bool,
 ) -> Screened:
@@ -65,7 +63,9 @@ def target_of(query: NameQuery) -> ScreeningTarget:
     return ScreeningTarget(**query.model_dump(exclude={"ref"}))
 
 
-def options_of(request: NameScreeningRequest, suppressed: Suppressions) -> ScreeningOptions:
+def options_of(
+    request: NameScreeningRequest, suppressed: Mapping[tuple[str, str], Suppression]
+) -> ScreeningOptions:
     """Return what counts as a match of a request."""
     usual = ScreeningOptions()
     return ScreeningOptions(

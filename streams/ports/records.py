@@ -65,6 +65,8 @@ class RecordKind(StrEnum):
     ERASURE = "erasure"
     WALLET_ASSESSMENT = "wallet_assessment"
     NAME_SCREENING = "name_screening"
+    DISPOSITION = "disposition"
+    """That a match with a listed entity was judged to be none."""
     TRANSFER = "transfer"
     """A crypto transfer whose money moved, listed under the node it went into (G124)."""
     DELIVERY = "delivery"

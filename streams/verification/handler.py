@@ -24,7 +24,7 @@ from streams.aggregate import key_reused
 from streams.ports.errors import Damaged, Erased
 from streams.ports.events import EventPublisher
 from streams.ports.records import RecordKind
-from streams.ports.screening import Screening
+from streams.ports.screening import Screening, Suppressions
 from streams.ports.stores import Stores, WorkingState
 from streams.privacy.errors import no_longer_stored
 from streams.privacy.subject_ids import open_subject_id
@@ -73,6 +73,7 @@ class EvaluateVerification:
         tries: EvaluationAttempts | None = None,
         faces: FaceSearch | None = None,
         screening: Screening | None = None,
+        suppressions: Suppressions | None = None,
     ) -> None:
         self._stores = stores
         self._policy = policy
@@ -88,7 +89,7 @@ class EvaluateVerification:
         self._images = CommandImages(
             stores.evidence, engines.decoder, RequiredChecks(engines, policy), self._slots
         )
-        self._names = ScreenedNames(screening)
+        self._names = ScreenedNames(screening, suppressions)
         self._known_faces = KnownFaces(faces, engines.faces, stores.vault)
 
     async def __call__(self, command: SubmitVerification) -> VerificationDecided:

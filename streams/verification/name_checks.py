@@ -10,7 +10,7 @@ from schemas.lists import EntityKind
 from schemas.reasons import ReasonCode
 from schemas.screenings import CheckAnswer, CheckResultKind, ScreeningTarget
 from schemas.verifications import CheckResult, SubmitVerification
-from streams.ports.screening import Screening, ScreeningOptions
+from streams.ports.screening import Screening, ScreeningOptions, Suppression, Suppressions
 from streams.verification.observations import DocumentFindings, Evaluation
 from streams.verification.policy import VerificationPolicy
 from streams.verification.rules import Finding, broken, found, usual
@@ -37,8 +37,9 @@ _ALPHA_2: Final = re.compile(r"[A-Z]{2}")
 class ScreenedNames:
     """Compares the name on a document with the lists of the checks that a policy requires."""
 
-    def __init__(self, screening: Screening | None) -> None:
+    def __init__(self, screening: Screening | None, suppressions: Suppressions | None) -> None:
         self._screening = screening
+        self._suppressions = suppressions
 
     async def screened(
         self, command: SubmitVerification, evaluation: Evaluation, policy: VerificationPolicy
@@ -70,11 +71,16 @@ class ScreenedNames:
         tenant_id, livemode = command.tenant_id, command.livemode
         try:
             async with deadline(policy.engine_deadline_s):
-                return await self._screening(
-                    kind, target, ScreeningOptions(), tenant_id=tenant_id, livemode=livemode
-                )
+                options = ScreeningOptions(suppressed=await self._suppressed(command))
+                return await self._screening(kind, target, options, tenant_id=tenant_id, livemode=livemode)
         except TimeoutError:
             return None
+
+    async def _suppressed(self, command: SubmitVerification) -> Mapping[tuple[str, str], Suppression]:
+        if self._suppressions is None:
+            return {}
+        subject_id, livemode = command.subject_id, command.livemode
+        return await self._suppressions.of_subject(command.tenant_id, subject_id, livemode=livemode)
 
 
 def target_of(fields: Mapping[str, Any]) -> ScreeningTarget:

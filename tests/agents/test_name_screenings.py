@@ -11,11 +11,19 @@ from app.broker.server import Broker
 from app.intake.name_screenings import AskedScreening, NameScreeningIntake
 from app.kafka.request_reply import RequestReply
 from schemas.audit import Actor
+from schemas.dispositions import ScreeningCommand
 from schemas.enums import ActorType
 from schemas.ids import ScreeningId, derive_id
 from schemas.lists import EntityKind
-from schemas.name_screenings import NameQuery, NameScreeningRequest, StoredNameScreening
+from schemas.name_screenings import (
+    NameQuery,
+    NameScreeningRequest,
+    NamesScreened,
+    ScreenNames,
+    StoredNameScreening,
+)
 from schemas.topics import Topic
+from streams.dispositions.records import StoredDispositions
 from streams.name_screenings import agent
 from streams.name_screenings.handler import ScreenNamesOnce
 from streams.runtime.app import GROUP, build_app
@@ -37,8 +45,14 @@ async def test_a_screening_asked_for_twice_at_once_is_made_once_and_its_command_
     def build() -> faust.App:
         settings = quick_settings(broker.address, tmp_path)
         app = build_app(settings)
-        screen = ScreenNamesOnce(stores, SCREENING, now, Silence())
-        agent.register(app, quick_guard(writer, settings.access), screen)
+        dispositions = StoredDispositions(stores.records, HASHES, now)
+        screen = ScreenNamesOnce(stores, SCREENING, dispositions, now, Silence())
+
+        async def carry(message: ScreeningCommand) -> NamesScreened:
+            assert isinstance(message.root, ScreenNames)
+            return await screen(message.root)
+
+        agent.register(app, quick_guard(writer, settings.access), carry)
         return app
 
     intake = NameScreeningIntake(gateway, stores.records, stores.vault, HASHES, now, answer_timeout_s=120)

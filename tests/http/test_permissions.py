@@ -35,6 +35,7 @@ IDS: Final = {
             "decision_id": "dec",
             "assessment_id": "wa",
             "screening_id": "ns",
+            "disposition_id": "dsp",
             "reviewer_id": "usr",
             "key_id": "key",
             "endpoint_id": "whe",
@@ -57,6 +58,9 @@ GET    /v1/verifications/{verification_id}                      key:verification
 POST   /v1/name-screenings                                      key:screenings:write person:SCREENINGS_READ                  422
 GET    /v1/name-screenings                                      key:screenings:read person:SCREENINGS_READ                   200
 GET    /v1/name-screenings/{screening_id}                       key:screenings:read person:SCREENINGS_READ                   404
+POST   /v1/control/dispositions                                 person:CASES_CONCLUDE                                        422
+GET    /v1/control/dispositions                                 person:SCREENINGS_READ                                       200
+DELETE /v1/control/dispositions/{disposition_id}                person:CASES_CONCLUDE                                        404
 POST   /v1/wallet-assessments                                   key:wallets:write                                            422
 POST   /v1/wallet-assessments/batch                             key:wallets:write                                            422
 GET    /v1/wallet-assessments                                   key:wallets:read person:WALLETS_READ                         200
