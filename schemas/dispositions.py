@@ -8,7 +8,7 @@ from pydantic import Field, RootModel, StrictBool, StringConstraints
 from schemas.base import Command, Event, Frozen, Timestamp
 from schemas.ids import DispositionId, SubjectId, TenantId
 from schemas.lists import Word
-from schemas.name_screenings import ListName, ScreenNames
+from schemas.name_screenings import ListName, RescreenNames, ScreenNames
 from schemas.people import SentActor
 from schemas.transactions import Moment, OwnId
 from schemas.verifications import SubjectName
@@ -97,11 +97,13 @@ class DispositionCreated(Event):
     replayed: bool = False
 
 
-class ScreeningCommand(RootModel[Annotated[ScreenNames | CreateDisposition, Field(discriminator="kind")]]):
+class ScreeningCommand(
+    RootModel[Annotated[ScreenNames | RescreenNames | CreateDisposition, Field(discriminator="kind")]]
+):
     """Any command of the topic of screenings."""
 
     @property
     def key(self) -> str:
         """The key of its record: the id of what it makes."""
         command = self.root
-        return command.screening_id if isinstance(command, ScreenNames) else command.disposition_id
+        return command.disposition_id if isinstance(command, CreateDisposition) else command.screening_id

@@ -67,7 +67,7 @@ class NameScreeningRequest(Frozen):
     """The most matches of one query."""
     subject_id: SubjectName | None = None
     monitor: bool = False
-    """Compare the names with every later version of the lists; refused in this version."""
+    """Compare the names with every later version of the lists; needs a subject."""
 
 
 class QueryResult(Frozen):
@@ -101,6 +101,8 @@ class ScreeningParts(Frozen):
 
     request: NameScreeningRequest
     results: tuple[QueryResult, ...]
+    reported: tuple[tuple[str, str], ...] = ()
+    """List and entity of every match that counted so far: none is reported again."""
 
 
 class StoredNameScreening(Frozen):
@@ -111,6 +113,8 @@ class StoredNameScreening(Frozen):
     """`ScreeningParts`, compressed, under the subject's key, or the tenant's without a subject."""
     request_id: str
     """Of the request that had it made."""
+    checked: dict[str, str] = Field(default_factory=dict)
+    """While it is monitored: the versions of the lists that its names were compared with last."""
 
 
 class ScreenNames(Command):
@@ -133,3 +137,14 @@ class NamesScreened(Event):
 
     screening_id: ScreeningId
     replayed: bool = False
+
+
+class RescreenNames(Command):
+    """Compare the names of a monitored screening with the lists as they are now."""
+
+    kind: Literal["rescreen"] = "rescreen"
+    tenant_id: TenantId
+    screening_id: ScreeningId
+    requested_at: Timestamp
+    list_versions: dict[str, str]
+    """Of the lists that made it necessary."""

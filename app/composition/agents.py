@@ -10,8 +10,8 @@ import faust
 from app.adapters.faces.search import InMemoryFaceSearch
 from app.adapters.security.crypto import Keys, Purpose
 from app.composition.webhooks import Delivering
-from schemas.dispositions import DispositionCreated, ScreeningCommand
-from schemas.name_screenings import NamesScreened, ScreenNames
+from schemas.dispositions import CreateDisposition, DispositionCreated, ScreeningCommand
+from schemas.name_screenings import NamesScreened, RescreenNames, ScreenNames
 from schemas.privacy import EraseSubject, RetentionCommand
 from schemas.retention import RedactVerification
 from schemas.sessions import RecordOutcome
@@ -28,6 +28,7 @@ from streams.flows.handler import ChangeFlow
 from streams.lists.screening import ListScreening
 from streams.name_screenings import agent as screenings_agent
 from streams.name_screenings.handler import ScreenNamesOnce
+from streams.name_screenings.monitoring import Rescreen
 from streams.policies import agent as policies_agent
 from streams.policies.handler import ChangePolicy
 from streams.ports.events import EventPublisher
@@ -238,9 +239,23 @@ def _screenings(app: faust.App, around: AgentDependencies) -> None:
         around.clock,
     )
 
-    async def carry(message: ScreeningCommand) -> NamesScreened | DispositionCreated:
-        command = message.root
-        return await (screen(command) if isinstance(command, ScreenNames) else dispose(command))
+    rescreen = Rescreen(
+        stores,
+        around.screening,
+        dispositions,
+        CommitAndPublish(stores.journal, around.announcer),
+        around.clock,
+    )
+
+    async def carry(message: ScreeningCommand) -> NamesScreened | DispositionCreated | None:
+        match message.root:
+            case ScreenNames() as asked:
+                return await screen(asked)
+            case CreateDisposition() as judged:
+                return await dispose(judged)
+            case RescreenNames() as again:
+                await rescreen(again)
+                return None
 
     screenings_agent.register(app, around.guard, carry)
 

@@ -53,8 +53,8 @@ class NameScreeningIntake:
             Overloaded: Too much is under way.
             StoreUnavailable: Nothing is known; the same key may be sent again.
         """
-        if body.monitor:
-            message = "Names are not monitored in this version; screen them again when a list has changed."
+        if body.monitor and body.subject_id is None:
+            message = "Names are monitored for a subject; name it in subject_id."
             raise Refused.at("/monitor", ProblemCode.VALIDATION_FAILED, message)
         fingerprint = self._fingerprint(body, asked.tenant_id)
         first = await self._find(asked)

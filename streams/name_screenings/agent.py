@@ -10,7 +10,7 @@ from schemas.topics import Topic
 from streams.runtime.agents import attach
 from streams.runtime.guard import Contract, Guard
 
-Carry = Callable[[ScreeningCommand], Awaitable[NamesScreened | DispositionCreated]]
+Carry = Callable[[ScreeningCommand], Awaitable[NamesScreened | DispositionCreated | None]]
 
 
 def register(app: faust.App, guard: Guard, carry: Carry) -> None:

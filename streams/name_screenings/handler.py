@@ -96,10 +96,15 @@ class ScreenNamesOnce:
         screened = await screen_all(self._screening, request, tenant_id, suppressed, livemode=livemode)
         now = to_milliseconds(self._clock())
         screening = _screening(command, subject_id, request, screened, now)
-        parts = ScreeningParts(request=request, results=screened.results)
+        parts = ScreeningParts(request=request, results=screened.results, reported=screened.counted)
         label = parts_label(command.screening_id)
         sealed = await seal(vault, tenant_id, subject_id, label, parts)
-        stored = StoredNameScreening(screening=screening, sealed=sealed, request_id=command.actor.request_id)
+        stored = StoredNameScreening(
+            screening=screening,
+            sealed=sealed,
+            request_id=command.actor.request_id,
+            checked=dict(screened.list_versions),
+        )
         record = Record(
             tenant_id,
             RecordKind.NAME_SCREENING,

@@ -5,7 +5,7 @@ from schemas.name_screenings import NameScreening, ScreeningParts, StoredNameScr
 from streams.ports.errors import Erased
 from streams.ports.evidence import Vault
 from streams.privacy.sealing import unseal
-from streams.verification.records import Index, by_mode, by_subject
+from streams.verification.records import Index, by_mode, by_subject, mode
 
 
 def request_label(about: ScreeningId) -> str:
@@ -20,9 +20,20 @@ def parts_label(about: ScreeningId) -> str:
 
 def indexes(screening: NameScreening) -> tuple[Index, ...]:
     """Return all indexes of a screening."""
+    watched = (monitored(livemode=screening.livemode),) if screening.monitor else ()
+    return (*by_mode_and_subject(screening), *watched)
+
+
+def by_mode_and_subject(screening: NameScreening) -> tuple[Index, ...]:
+    """Return the indexes that stay with a screening."""
     livemode, subject_id = screening.livemode, screening.subject_id
     own = () if subject_id is None else (by_subject(livemode, subject_id),)
     return (by_mode(livemode), *own)
+
+
+def monitored(*, livemode: bool) -> Index:
+    """Return the index of a tenant's monitored screenings of a mode."""
+    return "monitored", mode(livemode)
 
 
 async def shown(vault: Vault, tenant_id: TenantId, body: bytes) -> NameScreening:

@@ -18,6 +18,9 @@ SEVERITY: Final = (
 )
 """Results of the checks of one query, the most severe last: what lacks a list is never CLEAR."""
 
+MOST_MATCHES: Final = 50
+"""Matches of a query that are remembered as reported, however few are shown."""
+
 _ATTEMPTS: Final = 4
 """How often a request is screened anew because a list was replaced meanwhile."""
 
@@ -26,7 +29,15 @@ class Screened(NamedTuple):
     """The results of a request, in its order, and the versions of the lists they are of."""
 
     results: tuple[QueryResult, ...]
+    answers: tuple[tuple[CheckAnswer, ...], ...]
+    """Of each query the answers of its checks, with more matches than are shown."""
     list_versions: Mapping[str, str]
+
+    @property
+    def counted(self) -> tuple[tuple[str, str], ...]:
+        """List and entity of every match that counts, each once."""
+        matches = (match for found in self.answers for answer in found for match in answer.matches)
+        return tuple(dict.fromkeys((one.list, one.entity_id) for one in matches if one.suppressed_by is None))
 
 
 async def screen_all(
@@ -54,7 +65,8 @@ async def screen_all(
         versions = _versions([one for answered in answers for one in answered])
         if versions is not None:
             pairs = zip(request.queries, answers, strict=True)
-            return Screened(tuple(merge(query, found, request.limit) for query, found in pairs), versions)
+            results = tuple(merge(query, found, request.limit) for query, found in pairs)
+            return Screened(results, tuple(tuple(found) for found in answers), versions)
     raise StoreUnavailable("the lists change all the time")
 
 
@@ -72,7 +84,7 @@ def options_of(
         match=max(usual.match, request.threshold),
         possible=request.threshold,
         lists=request.lists,
-        limit=request.limit,
+        limit=MOST_MATCHES,
         suppressed=suppressed,
     )
 
