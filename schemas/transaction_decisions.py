@@ -16,7 +16,7 @@ from schemas.enums import (
 )
 from schemas.ids import DecisionId, KeyId, ReviewCaseId, SubjectId, TenantId, TransactionId
 from schemas.money import Money
-from schemas.policies import RuleMode, RuleOutcome
+from schemas.policies import FeatureKey, RuleMode, RuleOutcome
 from schemas.reasons import ReasonCode
 from schemas.transactions import (
     Device,
@@ -186,6 +186,8 @@ class StoredTransaction(Frozen):
     on_expiry: DecisionOutcome | None = None
     """What a hold becomes at its end, by the policy that decided it."""
     transfers: tuple[StoredTransfer, ...] = ()
+    keys: dict[FeatureKey, str] = Field(default_factory=dict)
+    """Keyed hashes of the account, device and other keys it has, by which it is found (G113)."""
     subject_key: str
     request_id: str
     key_id: KeyId

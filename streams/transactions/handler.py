@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from schemas.base import to_milliseconds
 from schemas.ids import SubjectId, TenantId
+from schemas.policies import FeatureValue
 from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.tenant_settings import Enforcement, TenantSettings
 from schemas.transaction_decisions import (
@@ -31,14 +32,15 @@ from streams.transactions import events
 from streams.transactions.change import Outcome, Standing, change_of, stored_transaction
 from streams.transactions.checks import CheckContext, Checks
 from streams.transactions.contact_checks import ContactChecks
-from streams.transactions.features import values
+from streams.transactions.earlier import Earlier
 from streams.transactions.fields import fields_of
 from streams.transactions.holds import ExpireHolds
 from streams.transactions.identity import IDENTITY_FIELDS, Identities
+from streams.transactions.keyed.asking import KeyedFeatures
+from streams.transactions.keyed.keys import keys_of
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.published import PublishedPolicies, PublishedPolicy
 from streams.transactions.records import parts_label, request_label
-from streams.transactions.row import VelocityRow
 from streams.transactions.rules import Decided, SubjectState, decide
 from streams.transactions.scenarios import scenario_for
 from streams.transactions.standing import Standings
@@ -53,8 +55,9 @@ class ScreenTransactions:
     """Execute each command about a subject's transactions once; the same command again changes nothing.
 
     Writes happen in this order: the record with everything that lasts of the decision, its audit rows and
-    events in one commit, then the subject's row, then Kafka. A process killed in between leaves a whole
-    commit; the command comes again, finds the decision, and counts it in the row if it is not there yet.
+    events in one commit, then the subject's row, then Kafka, then the rows of its other keys. A process
+    killed in between leaves a whole commit; the command comes again, finds the decision, and counts it where
+    it is not counted yet.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class ScreenTransactions:
         clock: Callable[[], datetime],
         table: WorkingState[bytes],
         announcer: EventPublisher,
+        keyed: KeyedFeatures,
         pause: Pause = asyncio.sleep,
     ) -> None:
         self._stores = stores
@@ -82,6 +86,7 @@ class ScreenTransactions:
         self._rows = VelocityRows(stores, hashes, table)
         self._standings = Standings(stores, hashes)
         self._announcer = announcer
+        self._keyed = keyed
         self._commit = CommitAndPublish(stores.journal, announcer)
         self._expire = ExpireHolds(stores.records, self._commit, clock)
         self._pause = pause
@@ -144,6 +149,8 @@ class ScreenTransactions:
         parts = await open_parts(self._stores, command.tenant_id, first)
         outcome = OUTCOME_CLASS[first.transaction.decision]
         self._rows.add(command, row, command.transaction_id, parts.request, outcome)
+        policy = await self._policies(command.tenant_id)
+        await self._keyed.count(command, parts.request, outcome, policy.counted_since)
         replayed = first.request_id != command.request_id
         if not replayed:
             await self._announce(command, first)
@@ -159,9 +166,11 @@ class ScreenTransactions:
         standing = await self._standings.read(command, request, now)
         policy = await self._policies(command.tenant_id)
         context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now)
-        decided = await self._judge(context, request, policy, row, standing, scenario)
+        earlier = Earlier(row, await self._by_keys(command, request, policy, scenario))
+        decided = await self._judge(context, request, policy, earlier, standing, scenario)
         transfers = self._wallets.transfers_of(command.tenant_id, subject_id, request)
-        outcome = Outcome(command, subject_id, request, decided, policy.applied, now, tuple(transfers))
+        keys = keys_of(self._hashes, command.tenant_id, request, livemode=command.livemode)
+        outcome = Outcome(command, subject_id, request, decided, policy.applied, now, tuple(transfers), keys)
         label = parts_label(command.transaction_id)
         sealed = await self._stores.vault.seal(command.tenant_id, subject_id, label, outcome.parts.to_bytes())
         stored = stored_transaction(outcome, sealed)
@@ -169,7 +178,9 @@ class ScreenTransactions:
         committed = await self._commit(change_of(outcome, stored, standing, tuple(uses)))
         if not committed.won:
             return await self._again(command, subject_id, committed.record)
-        self._rows.add(command, row, command.transaction_id, request, OUTCOME_CLASS[decided.decision])
+        outcome_class = OUTCOME_CLASS[decided.decision]
+        self._rows.add(command, row, command.transaction_id, request, outcome_class)
+        await self._keyed.count(command, request, outcome_class, policy.counted_since)
         log.info(
             "transaction.decided",
             tenant_id=command.tenant_id,
@@ -184,7 +195,7 @@ class ScreenTransactions:
         context: CheckContext,
         request: TransactionRequest,
         policy: PublishedPolicy,
-        row: VelocityRow,
+        earlier: Earlier,
         standing: Standing,
         scenario: Scenario | None,
     ) -> Decided:
@@ -203,7 +214,7 @@ class ScreenTransactions:
         if request.wallet is not None:
             wallet = await self._wallets.assess(request.wallet, compiled.document.wallets, context)
             checks = (*checks, wallet.shown)
-        features = values(compiled.features, row, event_of(self._hashes, tenant_id, request))
+        features = earlier.features(compiled.features, event_of(self._hashes, tenant_id, request))
         fields = fields_of(request, checks)
         if wallet is not None:
             fields |= wallet.fields
@@ -211,6 +222,18 @@ class ScreenTransactions:
             at, livemode = context.at, context.livemode
             fields |= await self._identities.read(tenant_id, request.subject_id, at, livemode=livemode)
         return decide(compiled, fields, features, checks, state, policy.lists)
+
+    async def _by_keys(
+        self,
+        command: ScreenTransaction,
+        request: TransactionRequest,
+        policy: PublishedPolicy,
+        scenario: Scenario | None,
+    ) -> dict[str, FeatureValue]:
+        """Return the features by other keys than the subject, of a policy that has a say."""
+        if policy.compiled is None or scenario is not None:
+            return {}
+        return await self._keyed.compute(command, request, policy.compiled.features, policy.counted_since)
 
     async def _wait(self, command: ScreenTransaction, scenario: Scenario | None) -> None:
         """Wait as long as a magic subject asks, counted from its request."""

@@ -4,8 +4,9 @@ from typing import Final
 
 from schemas.enums import DecisionOutcome
 from schemas.ids import PLATFORM, DecisionId, ReviewCaseId, TenantId, TransactionId, derive_id
-from schemas.transaction_decisions import HoldWatch, StoredTransaction, Transaction
+from schemas.transaction_decisions import HoldWatch, StoredTransaction
 from streams.ports.records import BY_AGE, Record, RecordKind, due_index
+from streams.transactions.keyed.keys import by_key
 from streams.verification.records import Index, by_mode, by_subject, mode
 
 ROUTE: Final = "POST /v1/transactions"
@@ -57,8 +58,9 @@ def by_reference(livemode: bool, reference: str) -> Index:  # noqa: FBT001
     return "reference", f"{mode(livemode)}|{reference}"
 
 
-def indexes(transaction: Transaction) -> tuple[Index, ...]:
+def indexes(stored: StoredTransaction) -> tuple[Index, ...]:
     """Return all indexes of a transaction."""
+    transaction = stored.transaction
     livemode = transaction.livemode
     own = () if transaction.reference is None else (by_reference(livemode, transaction.reference),)
     return (
@@ -66,6 +68,7 @@ def indexes(transaction: Transaction) -> tuple[Index, ...]:
         by_subject(livemode, transaction.subject_id),
         by_decision(livemode, transaction.decision),
         *own,
+        *(by_key(livemode, kind, hashed) for kind, hashed in stored.keys.items()),
     )
 
 
@@ -79,7 +82,7 @@ def transaction_record(tenant_id: TenantId, stored: StoredTransaction, fingerpri
         stored.to_bytes(),
         transaction.created_at,
         fingerprint=fingerprint,
-        indexes=indexes(transaction),
+        indexes=indexes(stored),
     )
 
 

@@ -20,8 +20,9 @@ from streams.transactions.panes import Cell, Panes, Totals, Whole, stored
 
 MAX_EVENTS: Final = 64
 """So many events are stored one by one."""
-MAX_IDS: Final = 128
-"""So many transactions are known again when a command is repeated."""
+MAX_IDS: Final = 1_024
+"""So many transactions are known again when a command is repeated: after a crash all those of a key come
+again that were decided since offsets were committed last, at least every half a second."""
 _MAX_KINDS: Final = 256
 """From so many kinds on, those that nothing refers to any more are looked for and forgotten."""
 _ID_BYTES: Final = 8
@@ -121,7 +122,10 @@ def decode(stored_row: bytes) -> VelocityRow:
 def is_added(row: VelocityRow, transaction_id: str) -> bool:
     """Return whether the transaction is one of the last `MAX_IDS` that were added."""
     digest = _digest(transaction_id)
-    return any(row.ids[at : at + _ID_BYTES] == digest for at in range(0, len(row.ids), _ID_BYTES))
+    at = row.ids.find(digest)
+    while at % _ID_BYTES and at >= 0:  # the bytes of two neighbours
+        at = row.ids.find(digest, at + 1)
+    return at >= 0
 
 
 def add(row: VelocityRow, transaction_id: str, event: VelocityEvent) -> bool:

@@ -13,9 +13,10 @@ from streams.ports.records import Record
 from streams.ports.stores import Stores, WorkingState
 from streams.transactions import row as velocity_row
 from streams.transactions.keyed_hashes import KeyedHashes
-from streams.transactions.queries import transactions_of
+from streams.transactions.queries import listed
 from streams.transactions.records import parts_label
 from streams.transactions.row import Amount, VelocityEvent, VelocityRow
+from streams.verification.records import Index, by_subject
 
 REBUILT_FROM: Final = timedelta(days=92)
 """How far back a rebuilt row reads: the longest window, and the most a transaction may arrive late."""
@@ -38,16 +39,8 @@ class VelocityRows:
         stored = self.table.get(command.subject_key)
         if stored is not None:
             return velocity_row.decode(stored)
-        decided = list[Record]()
-        records, tenant_id, livemode = self.stores.records, command.tenant_id, command.livemode
-        async for record in transactions_of(records, tenant_id, subject_id, livemode=livemode):
-            if record.created_at < now - REBUILT_FROM:
-                break
-            decided.append(record)
-        row = VelocityRow()
-        for record in reversed(decided):
-            await self._add_stored(row, tenant_id, record)
-        return row
+        index = by_subject(command.livemode, subject_id)
+        return await rebuilt_row(self.stores, self.hashes, command.tenant_id, index, now)
 
     def forget(self, command: TransactionCommandBase) -> None:
         """Replace the row by one that knows of nothing."""
@@ -65,14 +58,26 @@ class VelocityRows:
         if velocity_row.add(row, about, event_of(self.hashes, command.tenant_id, request, outcome)):
             self.table.put(command.subject_key, velocity_row.encode(row))
 
-    async def _add_stored(self, row: VelocityRow, tenant_id: TenantId, record: Record) -> None:
+
+async def rebuilt_row(
+    stores: Stores, hashes: KeyedHashes, tenant_id: TenantId, index: Index, now: datetime
+) -> VelocityRow:
+    """Return the row of a key from the stored transactions that are listed under it."""
+    decided = list[Record]()
+    async for record in listed(stores.records, tenant_id, index):
+        if record.created_at < now - REBUILT_FROM:
+            break
+        decided.append(record)
+    row = VelocityRow()
+    for record in reversed(decided):
         stored = StoredTransaction.from_bytes(record.body)
         try:
-            parts = await open_parts(self.stores, tenant_id, stored)
+            parts = await open_parts(stores, tenant_id, stored)
         except Erased:
-            return
+            continue
         outcome = OUTCOME_CLASS[stored.decisions[0].decision]
-        velocity_row.add(row, record.id, event_of(self.hashes, tenant_id, parts.request, outcome))
+        velocity_row.add(row, record.id, event_of(hashes, tenant_id, parts.request, outcome))
+    return row
 
 
 async def open_parts(stores: Stores, tenant_id: TenantId, stored: StoredTransaction) -> SealedParts:

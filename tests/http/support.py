@@ -48,6 +48,7 @@ from schemas.ids import (
     derive_id,
     encode_id,
 )
+from schemas.keyed_features import ComputeFeatures, FeaturesComputed, KeyedCommand
 from schemas.people import OpenSession, Reviewer, ReviewerSession, Role
 from schemas.policy_records import PolicyCommand
 from schemas.problems import Refused, Unauthenticated
@@ -63,7 +64,7 @@ from streams.lists.loaded import LoadedLists
 from streams.lists.screening import ListScreening
 from streams.policies.handler import ChangePolicy
 from streams.ports.records import Change, Records
-from streams.ports.stores import Stores
+from streams.ports.stores import Stores, WorkingState
 from streams.reviewers.addresses import email_record
 from streams.reviewers.context import ABSOLUTE, Passwords, People
 from streams.reviewers.members import reviewer_record
@@ -84,6 +85,8 @@ from streams.tenants.settings import read_settings
 from streams.transactions.checks import Checks
 from streams.transactions.contact_checks import CONTACT_CHECKS, ContactChecks
 from streams.transactions.handler import ScreenTransactions
+from streams.transactions.keyed.asking import KeyedFeatures
+from streams.transactions.keyed.handler import KeyedVelocity
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.name_checks import name_checks
 from streams.transactions.published import StoredPolicies
@@ -455,6 +458,27 @@ def wallets_over(records: Records) -> TransactionWallets:
     return TransactionWallets(LoadedWalletLists(LoadedLists()), JudgeWallets(records, NodeNames(PEPPER)))
 
 
+def keyed_features(
+    stores: Stores,
+    hashes: KeyedHashes,
+    clock: Callable[[], datetime],
+    table: WorkingState[bytes] | None = None,
+) -> KeyedFeatures:
+    """Features by keys whose actor is called without a log between."""
+    actor = KeyedVelocity(stores, hashes, clock, table or Memory())
+
+    async def ask(command: ComputeFeatures, _timeout_s: float) -> FeaturesComputed:
+        answer = await actor(KeyedCommand(command))
+        assert answer is not None
+        return answer
+
+    async def write(*records: Outgoing) -> None:
+        for record in records:
+            await actor(KeyedCommand.model_validate_json(record.value or b""))
+
+    return KeyedFeatures(hashes, ask, write, clock)
+
+
 def _handlers(
     stores: Stores, pool: VisionPool, sending: Sending, clock: Callable[[], datetime]
 ) -> dict[Topic, Callable[[Any], Awaitable[Event | None]]]:
@@ -483,6 +507,7 @@ def _handlers(
         ),
         wallets_over(stores.records),
         lambda tenant_id: read_settings(stores.records, tenant_id), clock, Memory(), Silence(),
+        keyed_features(stores, HASHES, clock),
     )  # fmt: skip
     return {
         Topic.TRANSACTION_COMMANDS: lambda command: screen(TransactionCommand(command)),
