@@ -230,9 +230,23 @@ class ForgetSubject(TransactionCommandBase):
     kind: Literal["forget"] = "forget"
 
 
-class TransactionCommand(
-    RootModel[Annotated[ScreenTransaction | ExpireHold | ForgetSubject, Field(discriminator="kind")]]
-):
+class ImportHistory(TransactionCommandBase):
+    """Store and count transactions of the past (G119)."""
+
+    kind: Literal["import"] = "import"
+    import_id: str
+    subject_id: SubjectId
+    """Sealed (`streams.privacy.subject_ids`)."""
+    sealed_history: str
+    """`SealedHistory`, sealed under the subject's key, base64."""
+    part: int
+    """Which of the commands of one import and subject it is, from 0."""
+
+
+AnyTransactionCommand = ScreenTransaction | ExpireHold | ForgetSubject | ImportHistory
+
+
+class TransactionCommand(RootModel[Annotated[AnyTransactionCommand, Field(discriminator="kind")]]):
     """Any command about a subject's transactions."""
 
 

@@ -24,6 +24,7 @@ from app.http.routes.health import serving_health
 from app.http.server import create_app, make_runner
 from app.intake.admission import Admission, open_admission
 from app.intake.capture import CaptureTokens, build_capture_intake, open_image_pool
+from app.intake.history import HistoryIntake
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake
 from app.kafka.request_reply import RequestReply
@@ -214,6 +215,9 @@ def _front_ports(
         hashes=KeyedHashes(deployment.root_key.derive(Purpose.TRANSACTION_HASHES)),
         clock=now,
     )
+    history = HistoryIntake(
+        request_reply, stores.records, people.commit, stores.vault, transactions.hashes, now
+    )
     tokens = CaptureTokens(deployment.root_key.derive(Purpose.CAPTURE_TOKENS), now)
     return FrontPorts(
         authenticate=Authenticate(stores.records, pepper, now, noting),
@@ -224,6 +228,7 @@ def _front_ports(
         request_reply=request_reply,
         intake=intake,
         transactions=transactions,
+        history=history,
         capture=build_capture_intake(stores.evidence, images, now),
         capture_tokens=tokens,
         stores=stores,

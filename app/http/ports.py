@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from app.configuration.rate_limits import RateLimits
 from app.intake.capture import CaptureIntake, CaptureTokens
+from app.intake.history import HistoryIntake
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake, RequestReply
 from app.observability.health_probes import Probe
@@ -67,6 +68,7 @@ class FrontPorts:
     request_reply: RequestReply
     intake: Intake
     transactions: TransactionIntake
+    history: HistoryIntake
     capture: CaptureIntake
     capture_tokens: CaptureTokens
     stores: Stores

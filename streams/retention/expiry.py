@@ -49,6 +49,7 @@ def _is_old_hold(record: Record, now: datetime) -> bool:
 
 EXPIRING: Final = (
     Expiring(RecordKind.ACT, REMOVED_AFTER),
+    Expiring(RecordKind.HISTORY_IMPORT, REMOVED_AFTER),
     Expiring(RecordKind.HOLD_WATCH, REMOVED_AFTER, _is_old_hold),
     Expiring(RecordKind.CONTACT_USE, SHARED_WINDOW + ENDED_REMOVED_AFTER),
     Expiring(RecordKind.TRANSFER, LOOKED_BACK + ENDED_REMOVED_AFTER),

@@ -8,6 +8,7 @@ import faust
 from schemas.keyed_features import FeaturesComputed, KeyedCommand
 from schemas.topics import Topic
 from schemas.transaction_decisions import TransactionCommand, TransactionScreened
+from schemas.transaction_history import HistoryImported
 from streams.ports.stores import WorkingState
 from streams.runtime.agents import attach
 from streams.runtime.guard import Contract, Guard
@@ -20,7 +21,7 @@ KEYED_TABLE: Final = "keyed-velocity"
 MOST_PER_PARTITION: Final = 4_000
 """Rows remembered per partition, at most some 6 KB each; the store rebuilds the others."""
 
-Carry = Callable[[TransactionCommand], Awaitable[TransactionScreened | None]]
+Carry = Callable[[TransactionCommand], Awaitable[TransactionScreened | HistoryImported | None]]
 CarryKeyed = Callable[[KeyedCommand], Awaitable[FeaturesComputed | None]]
 
 

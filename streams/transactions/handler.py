@@ -9,16 +9,18 @@ from pydantic import ValidationError
 
 from schemas.base import to_milliseconds
 from schemas.ids import SubjectId, TenantId
-from schemas.policies import FeatureValue
 from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.tenant_settings import Enforcement, TenantSettings
 from schemas.transaction_decisions import (
+    ExpireHold,
     ForgetSubject,
+    ImportHistory,
     ScreenTransaction,
     StoredTransaction,
     TransactionCommand,
     TransactionScreened,
 )
+from schemas.transaction_history import HistoryImported
 from schemas.transactions import OUTCOME_CLASS, TransactionRequest
 from streams.aggregate import Pause, key_reused, retry_conflicts
 from streams.audit.commit import CommitAndPublish
@@ -36,6 +38,7 @@ from streams.transactions.earlier import Earlier
 from streams.transactions.fields import fields_of
 from streams.transactions.holds import ExpireHolds
 from streams.transactions.identity import IDENTITY_FIELDS, Identities
+from streams.transactions.importing import ImportTransactions
 from streams.transactions.keyed.asking import KeyedFeatures
 from streams.transactions.keyed.keys import keys_of
 from streams.transactions.keyed_hashes import KeyedHashes
@@ -89,10 +92,11 @@ class ScreenTransactions:
         self._keyed = keyed
         self._commit = CommitAndPublish(stores.journal, announcer)
         self._expire = ExpireHolds(stores.records, self._commit, clock)
+        self._import = ImportTransactions(stores, hashes, self._rows, wallets, keyed, policies, clock)
         self._pause = pause
 
-    async def __call__(self, message: TransactionCommand) -> TransactionScreened | None:
-        """Decide, end a hold or forget a subject; `replayed` when another request had the same decision.
+    async def __call__(self, message: TransactionCommand) -> TransactionScreened | HistoryImported | None:
+        """Decide, import, end a hold or forget a subject; `replayed`: another request had the same decision.
 
         Raises:
             Refused: The key was used for another body, a tick of a stream is out of order, or the subject
@@ -101,12 +105,15 @@ class ScreenTransactions:
             Conflict: What lasts of the subject changed at every attempt.
         """
         command = message.root
-        if isinstance(command, ScreenTransaction):
-            return await retry_conflicts(lambda: self._screen(command), self._pause)
-        if isinstance(command, ForgetSubject):
-            self._rows.forget(command)
-        else:
-            await retry_conflicts(lambda: self._expire(command), self._pause)
+        match command:
+            case ScreenTransaction():
+                return await retry_conflicts(lambda: self._screen(command), self._pause)
+            case ImportHistory():
+                return await self._import(command)
+            case ForgetSubject():
+                self._rows.forget(command)
+            case ExpireHold():
+                await retry_conflicts(lambda: self._expire(command), self._pause)
         return None
 
     async def _screen(self, command: ScreenTransaction) -> TransactionScreened:
@@ -150,7 +157,7 @@ class ScreenTransactions:
         outcome = OUTCOME_CLASS[first.transaction.decision]
         self._rows.add(command, row, command.transaction_id, parts.request, outcome)
         policy = await self._policies(command.tenant_id)
-        await self._keyed.count(command, parts.request, outcome, policy.counted_since)
+        await self._keyed.count(command, command.transaction_id, parts.request, outcome, policy.counted_since)
         replayed = first.request_id != command.request_id
         if not replayed:
             await self._announce(command, first)
@@ -166,7 +173,9 @@ class ScreenTransactions:
         standing = await self._standings.read(command, request, now)
         policy = await self._policies(command.tenant_id)
         context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now)
-        earlier = Earlier(row, await self._by_keys(command, request, policy, scenario))
+        features = () if policy.compiled is None or scenario is not None else policy.compiled.features
+        since = policy.counted_since
+        earlier = Earlier(row, await self._keyed.compute(command, request, features, since))
         decided = await self._judge(context, request, policy, earlier, standing, scenario)
         transfers = self._wallets.transfers_of(command.tenant_id, subject_id, request)
         keys = keys_of(self._hashes, command.tenant_id, request, livemode=command.livemode)
@@ -180,7 +189,7 @@ class ScreenTransactions:
             return await self._again(command, subject_id, committed.record)
         outcome_class = OUTCOME_CLASS[decided.decision]
         self._rows.add(command, row, command.transaction_id, request, outcome_class)
-        await self._keyed.count(command, request, outcome_class, policy.counted_since)
+        await self._keyed.count(command, command.transaction_id, request, outcome_class, since)
         log.info(
             "transaction.decided",
             tenant_id=command.tenant_id,
@@ -222,18 +231,6 @@ class ScreenTransactions:
             at, livemode = context.at, context.livemode
             fields |= await self._identities.read(tenant_id, request.subject_id, at, livemode=livemode)
         return decide(compiled, fields, features, checks, state, policy.lists)
-
-    async def _by_keys(
-        self,
-        command: ScreenTransaction,
-        request: TransactionRequest,
-        policy: PublishedPolicy,
-        scenario: Scenario | None,
-    ) -> dict[str, FeatureValue]:
-        """Return the features by other keys than the subject, of a policy that has a say."""
-        if policy.compiled is None or scenario is not None:
-            return {}
-        return await self._keyed.compute(command, request, policy.compiled.features, policy.counted_since)
 
     async def _wait(self, command: ScreenTransaction, scenario: Scenario | None) -> None:
         """Wait as long as a magic subject asks, counted from its request."""

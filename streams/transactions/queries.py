@@ -14,14 +14,23 @@ def transactions_of(
     records: Records, tenant_id: TenantId, subject_id: SubjectId, *, livemode: bool
 ) -> AsyncIterator[Record]:
     """Yield the subject's transactions of a mode, the newest first."""
-    return listed(records, tenant_id, by_subject(livemode, subject_id))
+    return listed(records, tenant_id, RecordKind.TRANSACTION, by_subject(livemode, subject_id))
 
 
-async def listed(records: Records, tenant_id: TenantId, index: Index) -> AsyncIterator[Record]:
-    """Yield the transactions that are listed under the index, the newest first."""
+def history_of(
+    records: Records, tenant_id: TenantId, subject_id: SubjectId, *, livemode: bool
+) -> AsyncIterator[Record]:
+    """Yield the subject's imported transactions of a mode, those imported last first."""
+    return listed(records, tenant_id, RecordKind.HISTORIC_TRANSACTION, by_subject(livemode, subject_id))
+
+
+async def listed(
+    records: Records, tenant_id: TenantId, kind: RecordKind, index: Index
+) -> AsyncIterator[Record]:
+    """Yield the transactions, decided or imported, that are listed under the index, the newest first."""
     before = None
     page: Sequence[Record]
-    while page := await records.page(tenant_id, RecordKind.TRANSACTION, index, limit=PAGE, before=before):
+    while page := await records.page(tenant_id, kind, index, limit=PAGE, before=before):
         for record in page:
             yield record
         if len(page) < PAGE:

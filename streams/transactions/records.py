@@ -1,10 +1,12 @@
 """How transactions are named, sealed and listed in the store; pure."""
 
+from datetime import datetime
 from typing import Final
 
 from schemas.enums import DecisionOutcome
 from schemas.ids import PLATFORM, DecisionId, ReviewCaseId, TenantId, TransactionId, derive_id
 from schemas.transaction_decisions import HoldWatch, StoredTransaction
+from schemas.transaction_history import StoredHistory
 from streams.ports.records import BY_AGE, Record, RecordKind, due_index
 from streams.transactions.keyed.keys import by_key
 from streams.verification.records import Index, by_mode, by_subject, mode
@@ -13,9 +15,23 @@ ROUTE: Final = "POST /v1/transactions"
 """Part of what a transaction id is derived from (G2); it can never change."""
 
 
+HISTORY_ROUTE: Final = "POST /v1/transactions/history"
+"""Part of what the ids of imported transactions are derived from; it can never change."""
+
+
 def transaction_id(tenant_id: TenantId, key: str, *, livemode: bool) -> TransactionId:
     """Return the id of the transaction that a request with this Idempotency-Key asks about."""
     return TransactionId(derive_id("txn", tenant_id, mode(livemode), ROUTE, key))
+
+
+def history_id(tenant_id: TenantId, reference: str, *, livemode: bool) -> TransactionId:
+    """Return the id of the transaction that was imported with the tenant's own id."""
+    return TransactionId(derive_id("txn", tenant_id, mode(livemode), HISTORY_ROUTE, reference))
+
+
+def import_id(tenant_id: TenantId, key: str, *, livemode: bool) -> str:
+    """Return the id of the import of a request with this Idempotency-Key."""
+    return derive_id("imp", tenant_id, mode(livemode), HISTORY_ROUTE, key)
 
 
 def first_decision_id(tenant_id: TenantId, about: TransactionId) -> DecisionId:
@@ -83,6 +99,24 @@ def transaction_record(tenant_id: TenantId, stored: StoredTransaction, fingerpri
         transaction.created_at,
         fingerprint=fingerprint,
         indexes=indexes(stored),
+    )
+
+
+def history_record(tenant_id: TenantId, stored: StoredHistory, reference: str, now: datetime) -> Record:
+    """Return the record of an imported transaction."""
+    livemode = stored.livemode
+    return Record(
+        tenant_id,
+        RecordKind.HISTORIC_TRANSACTION,
+        stored.transaction_id,
+        stored.to_bytes(),
+        now,
+        indexes=(
+            by_mode(livemode),
+            by_subject(livemode, stored.subject_id),
+            by_reference(livemode, reference),
+            *(by_key(livemode, kind, hashed) for kind, hashed in stored.keys.items()),
+        ),
     )
 
 

@@ -7,14 +7,15 @@ from typing import Final
 from schemas.ids import SubjectId, TenantId
 from schemas.policies import DistinctField
 from schemas.transaction_decisions import SealedParts, StoredTransaction, TransactionCommandBase
+from schemas.transaction_history import HistoricTransaction, StoredHistory
 from schemas.transactions import OUTCOME_CLASS, OutcomeClass, TransactionRequest
 from streams.ports.errors import Erased
-from streams.ports.records import Record
+from streams.ports.records import Record, RecordKind
 from streams.ports.stores import Stores, WorkingState
 from streams.transactions import row as velocity_row
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.queries import listed
-from streams.transactions.records import parts_label
+from streams.transactions.records import parts_label, request_label
 from streams.transactions.row import Amount, VelocityEvent, VelocityRow
 from streams.verification.records import Index, by_subject
 
@@ -62,22 +63,40 @@ class VelocityRows:
 async def rebuilt_row(
     stores: Stores, hashes: KeyedHashes, tenant_id: TenantId, index: Index, now: datetime
 ) -> VelocityRow:
-    """Return the row of a key from the stored transactions that are listed under it."""
-    decided = list[Record]()
-    async for record in listed(stores.records, tenant_id, index):
-        if record.created_at < now - REBUILT_FROM:
-            break
-        decided.append(record)
+    """Return the row of a key from the transactions, decided and imported, that are listed under it."""
+    found = list[Record]()
+    for kind in (RecordKind.TRANSACTION, RecordKind.HISTORIC_TRANSACTION):
+        async for record in listed(stores.records, tenant_id, kind, index):
+            if record.created_at < now - REBUILT_FROM:
+                break
+            found.append(record)
     row = VelocityRow()
-    for record in reversed(decided):
-        stored = StoredTransaction.from_bytes(record.body)
+    for record in sorted(found, key=lambda one: (one.created_at, one.id)):
         try:
-            parts = await open_parts(stores, tenant_id, stored)
+            request, outcome = await _open(stores, tenant_id, record)
         except Erased:
             continue
-        outcome = OUTCOME_CLASS[stored.decisions[0].decision]
-        velocity_row.add(row, record.id, event_of(hashes, tenant_id, parts.request, outcome))
+        velocity_row.add(row, record.id, event_of(hashes, tenant_id, request, outcome))
     return row
+
+
+async def _open(
+    stores: Stores, tenant_id: TenantId, record: Record
+) -> tuple[TransactionRequest, OutcomeClass]:
+    """Return what was sent about a transaction, and the class of its first outcome."""
+    if record.kind is RecordKind.HISTORIC_TRANSACTION:
+        imported = StoredHistory.from_bytes(record.body)
+        return await open_history(stores, tenant_id, imported), imported.outcome
+    stored = StoredTransaction.from_bytes(record.body)
+    parts = await open_parts(stores, tenant_id, stored)
+    return parts.request, OUTCOME_CLASS[stored.decisions[0].decision]
+
+
+async def open_history(stores: Stores, tenant_id: TenantId, stored: StoredHistory) -> HistoricTransaction:
+    """Return an imported transaction; raises as `open_parts` does."""
+    label = request_label(stored.transaction_id)
+    opened = await stores.vault.open(tenant_id, stored.subject_id, label, stored.sealed_request)
+    return HistoricTransaction.from_bytes(opened)
 
 
 async def open_parts(stores: Stores, tenant_id: TenantId, stored: StoredTransaction) -> SealedParts:

@@ -12,17 +12,21 @@ import pytest
 from typing_extensions import override
 
 from schemas.enums import DecisionOutcome
+from schemas.ids import SubjectId
 from schemas.keyed_features import ComputeFeatures, CountTransaction, FeaturesComputed, KeyedCommand
 from schemas.policies import FeatureKey
 from schemas.policy_records import CountedKeys
 from schemas.problems import DecisionPending, StoreUnavailable
-from schemas.transaction_decisions import ScreenTransaction, ShownRule
+from schemas.transaction_decisions import ImportHistory, ScreenTransaction, ShownRule, TransactionCommand
+from schemas.transaction_history import HistoricTransaction, HistoryImported, SealedHistory
 from streams.policies.compiling import CompiledPolicy, compile_policy
 from streams.policies.counted_keys import counting
 from streams.policies.loading import load
+from streams.privacy.subject_ids import seal_subject_id
 from streams.runtime.producer import Outgoing
 from streams.transactions.checks import Checks
 from streams.transactions.handler import ScreenTransactions
+from streams.transactions.importing import history_label
 from streams.transactions.keyed.asking import KeyedFeatures
 from streams.transactions.keyed.handler import KeyedVelocity
 from streams.transactions.published import PublishedPolicy
@@ -243,3 +247,44 @@ async def test_a_key_that_was_not_counted_for_a_while_knows_what_happened_meanwh
     assert counted == 2
     assert found["on_device"] == 2
     assert stage.counted.since == {FeatureKey.DEVICE_ID: 2, FeatureKey.DEVICE_IP: 2}
+
+
+async def test_history_counts_once_for_subject_and_device_and_survives_the_loss_of_both_rows() -> None:
+    stage, subject = KeyedStage(), SubjectId("user-1")
+    past = tuple(
+        HistoricTransaction.model_validate(
+            {
+                "subject_id": subject,
+                "type": "PAYMENT",
+                "direction": "OUTBOUND",
+                "amount": {"value": "10.00", "currency": "EUR"},
+                "occurred_at": stage.at - timedelta(hours=number),
+                "reference": f"old-{number}",
+                "outcome": "GO" if number % 2 else "STOP",
+                **on("phone"),
+            }
+        )
+        for number in range(1, 8)
+    )
+    label = history_label("imp_1", 0)
+    sealed = SealedHistory(transactions=past).to_bytes()
+    command = ImportHistory(
+        tenant_id=ACME,
+        subject_key=HASHES.subject_key(ACME, subject, livemode=True),
+        livemode=True,
+        requested_at=stage.at,
+        import_id="imp_1",
+        subject_id=await seal_subject_id(stage.stores.vault, ACME, subject),
+        sealed_history=await stage.stores.vault.seal(ACME, subject, label, sealed),
+        part=0,
+    )
+
+    answers = [await stage.handler()(TransactionCommand(command)) for _ in range(2)]
+    first = await stage.inputs(await stage.command("order-1", **on("phone")))
+    stage.table = stage.keyed_table = Memory()
+    stage.at += timedelta(seconds=1)
+    later = await stage.inputs(await stage.command("order-2", **on("phone")))
+
+    assert answers == [HistoryImported(accepted=7, duplicates=0)] * 2
+    assert (first["own"], first["on_device"], first["sent"]) == (7, 7, "40.00")
+    assert (later["own"], later["on_device"], later["sent"]) == (8, 8, "50.00")

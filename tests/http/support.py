@@ -27,6 +27,7 @@ from app.http.rate_limits import RateLimiter
 from app.http.server import create_app, make_runner
 from app.intake.admission import Admission
 from app.intake.capture import CaptureTokens, build_capture_intake
+from app.intake.history import HistoryIntake
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake
 from app.lists.serving import sandbox_list
@@ -558,6 +559,7 @@ def _ports(
         request_reply=gateway,
         intake=intake,
         transactions=TransactionIntake(gateway, stores.records, stores.vault, HASHES, people.clock, 20.0),
+        history=HistoryIntake(gateway, stores.records, people.commit, stores.vault, HASHES, people.clock),
         capture=build_capture_intake(stores.evidence, images, now),
         capture_tokens=tokens,
         stores=stores,

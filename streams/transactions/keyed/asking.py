@@ -9,11 +9,12 @@ from typing import Any, Final, Protocol
 
 import structlog
 
+from schemas.ids import TransactionId
 from schemas.keyed_features import ComputeFeatures, CountTransaction, FeaturesComputed, KeyedValue
 from schemas.policies import Feature, FeatureKey, FeatureValue
 from schemas.problems import DecisionPending, Overloaded, Refused, StoreUnavailable
 from schemas.topics import Topic
-from schemas.transaction_decisions import ScreenTransaction
+from schemas.transaction_decisions import ScreenTransaction, TransactionCommandBase
 from schemas.transactions import OutcomeClass, TransactionRequest
 from streams.policies.counted_keys import features_by_key
 from streams.runtime.producer import Outgoing
@@ -77,8 +78,8 @@ class KeyedFeatures:
             return found
         timeout_s = self._patience_s(command)
         answers = [
-            self._ask(ComputeFeatures(**about, features=by_key[kind]), timeout_s)
-            for kind, about in self._messages(command, request, since)
+            self._ask(ComputeFeatures(**fields, features=by_key[kind]), timeout_s)
+            for kind, fields in self._messages(command, command.transaction_id, request, since)
             if kind in by_key
         ]
         for answer in await asyncio.gather(*answers):
@@ -86,7 +87,12 @@ class KeyedFeatures:
         return found
 
     async def count(
-        self, command: ScreenTransaction, request: TransactionRequest, outcome: OutcomeClass, since: Since
+        self,
+        command: TransactionCommandBase,
+        about: TransactionId,
+        request: TransactionRequest,
+        outcome: OutcomeClass,
+        since: Since,
     ) -> None:
         """Count a stored decision in the rows of its keys; a later question finds it there.
 
@@ -95,14 +101,18 @@ class KeyedFeatures:
         """
         if since:
             commands = [
-                CountTransaction(**about, outcome=outcome)
-                for _, about in self._messages(command, request, since)
+                CountTransaction(**fields, outcome=outcome)
+                for _, fields in self._messages(command, about, request, since)
             ]
             topic = Topic.TRANSACTION_KEYS
             await self.write(*(Outgoing(topic, one.key.encode(), one.to_bytes()) for one in commands))
 
     def _messages(
-        self, command: ScreenTransaction, request: TransactionRequest, since: Since
+        self,
+        command: TransactionCommandBase,
+        about: TransactionId,
+        request: TransactionRequest,
+        since: Since,
     ) -> Iterator[tuple[FeatureKey, dict[str, Any]]]:
         """Yield the fields of a command about each key of the transaction that is counted by."""
         tenant_id, livemode = command.tenant_id, command.livemode
@@ -115,7 +125,7 @@ class KeyedFeatures:
                         "tenant_id": tenant_id,
                         "key": row_key(tenant_id, kind, hashed, livemode=livemode),
                         "livemode": livemode,
-                        "transaction_id": command.transaction_id,
+                        "transaction_id": about,
                         "counted_since": since[kind],
                         "event": event,
                     },
