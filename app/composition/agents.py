@@ -1,7 +1,7 @@
 """Registry of the stream agents, with their tables and dependencies."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -37,6 +37,7 @@ from streams.runtime.producer import LogWriter, Outgoing
 from streams.sessions import agent as sessions_agent
 from streams.sessions.handler import ChangeSession
 from streams.tenants.settings import read_settings
+from streams.transactions.counters import TransactionCounters
 from streams.transactions.keyed.asking import AskKey
 from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
@@ -69,6 +70,7 @@ class AgentDependencies:
     """None in a worker that decides no transactions, like the lists of wallets."""
     wallet_lists: WalletLists | None = None
     ask_key: AskKey | None = None
+    transaction_counters: TransactionCounters = field(default_factory=TransactionCounters)
 
 
 def _verification(app: faust.App, around: AgentDependencies) -> None:
@@ -180,7 +182,7 @@ def _transactions(app: faust.App, around: AgentDependencies) -> None:
         raise ValueError("transactions need lists, and a way to ask about keys")
     agents = TransactionAgents(
         around.stores, around.keys, around.announcer, around.guard, around.writer, around.clock,
-        around.ask_key, around.screening, around.wallet_lists,
+        around.ask_key, around.screening, around.wallet_lists, around.transaction_counters,
     )  # fmt: skip
     agents.register(app)
 

@@ -19,6 +19,7 @@ from app.composition.audit_checkpoints import open_checkpoint_writer, upkeep
 from app.composition.engines import open_chosen_engines
 from app.composition.start_audit import writing_start
 from app.composition.stores import Deployment, now
+from app.composition.transactions import transaction_figures
 from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from app.http.routes.health import serving_health
 from app.kafka.key_requests import KeyRequests
@@ -138,7 +139,9 @@ async def open_worker(
         await stack.enter_async_context(delivering.looked_after())
         worker.figures += [*delivering.figures, guard_figure(guard)]
         if lists is not None:
-            worker.figures += list_figures(lists, now)
+            worker.figures += [
+                *list_figures(lists, now), *transaction_figures(around.transaction_counters)
+            ]  # fmt: skip
         if engines is not None and engines.load is not None:
             worker.figures.append(times)
             worker.probes["engines"] = engines.load.probe

@@ -34,6 +34,7 @@ from streams.transactions import events
 from streams.transactions.change import Outcome, Standing, change_of, stored_transaction
 from streams.transactions.checks import CheckContext, Checks
 from streams.transactions.contact_checks import ContactChecks
+from streams.transactions.counters import TransactionCounters
 from streams.transactions.earlier import Earlier
 from streams.transactions.fields import fields_of
 from streams.transactions.holds import ExpireHolds
@@ -76,7 +77,9 @@ class ScreenTransactions:
         announcer: EventPublisher,
         keyed: KeyedFeatures,
         pause: Pause = asyncio.sleep,
+        counters: TransactionCounters | None = None,
     ) -> None:
+        self._counters = counters or TransactionCounters()
         self._stores = stores
         self._hashes = hashes
         self._policies = policies
@@ -86,7 +89,7 @@ class ScreenTransactions:
         self._identities = Identities(stores)
         self._settings = settings
         self._clock = clock
-        self._rows = VelocityRows(stores, hashes, table)
+        self._rows = VelocityRows(stores, hashes, table, self._counters.rows)
         self._standings = Standings(stores, hashes)
         self._announcer = announcer
         self._keyed = keyed
@@ -187,6 +190,7 @@ class ScreenTransactions:
         committed = await self._commit(change_of(outcome, stored, standing, tuple(uses)))
         if not committed.won:
             return await self._again(command, subject_id, committed.record)
+        self._counters.note(decided)
         outcome_class = OUTCOME_CLASS[decided.decision]
         self._rows.add(command, row, command.transaction_id, request, outcome_class)
         await self._keyed.count(command, command.transaction_id, request, outcome_class, since)

@@ -1,6 +1,7 @@
 """The velocity row of a subject: from the table, or rebuilt from the stored transactions after a miss."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -32,12 +33,15 @@ class VelocityRows:
     stores: Stores
     hashes: KeyedHashes
     table: WorkingState[bytes]
+    counts: Counter[str] = field(default_factory=Counter)
+    """How often a row was in the table, or rebuilt."""
 
     async def load(
         self, command: TransactionCommandBase, subject_id: SubjectId, now: datetime
     ) -> VelocityRow:
         """Return the subject's row with everything that was decided of it before."""
         stored = self.table.get(command.subject_key)
+        self.counts["subject_rebuilt" if stored is None else "subject_table"] += 1
         if stored is not None:
             return velocity_row.decode(stored)
         index = by_subject(command.livemode, subject_id)

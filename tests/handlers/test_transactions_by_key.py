@@ -25,6 +25,7 @@ from streams.policies.loading import load
 from streams.privacy.subject_ids import seal_subject_id
 from streams.runtime.producer import Outgoing
 from streams.transactions.checks import Checks
+from streams.transactions.counters import TransactionCounters
 from streams.transactions.handler import ScreenTransactions
 from streams.transactions.importing import history_label
 from streams.transactions.keyed.asking import KeyedFeatures
@@ -73,6 +74,7 @@ class KeyedStage(Stage):
 
     text: str = POLICY
     counted: CountedKeys = field(default_factory=CountedKeys)
+    counters: TransactionCounters = field(default_factory=TransactionCounters)
     answering: bool = True
     writing: bool = True
     asked: list[ComputeFeatures] = field(default_factory=list)
@@ -100,7 +102,8 @@ class KeyedStage(Stage):
             lambda: self.at,
             self.table,
             Silence(),
-            KeyedFeatures(HASHES, self._ask, self._write, lambda: self.at),
+            KeyedFeatures(HASHES, self._ask, self._write, lambda: self.at, self.counters.key_questions),
+            counters=self.counters,
         )
 
     async def execute(self, *commands: ComputeFeatures | CountTransaction) -> FeaturesComputed | None:
@@ -149,7 +152,7 @@ async def test_features_by_key_are_those_of_every_earlier_payment_whatever_was_l
     stage, chance = KeyedStage(), random.Random(11)
     earlier: list[tuple[str, str, str, str, Decimal]] = []
     commands: list[ScreenTransaction] = []
-    for number in range(180):
+    for number in range(120):
         stage.at += timedelta(seconds=chance.choice((1, 30, 70)))
         subject, device = f"user-{chance.randrange(9)}", f"device-{chance.randrange(3)}"
         address, account = f"192.0.2.{chance.randrange(2)}", f"account-{chance.randrange(7)}"
@@ -232,6 +235,8 @@ async def test_money_waits_when_a_key_does_not_answer_and_rules_that_do_not_need
     assert big.transaction.decision is DecisionOutcome.BLOCK
     assert without.transaction.decision is DecisionOutcome.ALLOW
     assert later["on_device"] == 2
+    assert stage.counters.key_questions == {"unavailable": 4, "answered": 2}
+    assert stage.counters.decisions == {"HOLD": 1, "BLOCK": 1, "ALLOW": 2}
 
 
 async def test_a_key_that_was_not_counted_for_a_while_knows_what_happened_meanwhile() -> None:

@@ -101,7 +101,7 @@ def history_endpoints(routes: HistoryRoutes) -> tuple[Endpoint, ...]:
             ),
             audits=(AuditAction.TRANSACTION_IMPORTED,),
             description="Feeds features, the ledger of wallets and backtests; nothing is decided, and no "
-            "event is sent. A reference that is known counts once. After `DECISION_PENDING` the same request with "
-            "the same key imports what is left.",
+            "event is sent. A reference that is known counts once. After `DECISION_PENDING` the same "
+            "request with the same key imports what is left.",
         ),
     )

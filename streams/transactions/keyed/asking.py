@@ -1,8 +1,9 @@
 """Ask the actors of a transaction's keys for features, and have its decision counted."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, Protocol
@@ -62,6 +63,8 @@ class KeyedFeatures:
     write: Callable[..., Awaitable[None]]
     """Writes records to the log, in their order."""
     clock: Callable[[], datetime]
+    counts: Counter[str] = field(default_factory=Counter)
+    """Questions by their end."""
 
     async def compute(
         self,
@@ -139,8 +142,10 @@ class KeyedFeatures:
         try:
             answer = await self.ask(command, timeout_s)
         except (DecisionPending, Overloaded, Refused, StoreUnavailable) as error:
+            self.counts["unavailable"] += 1
             log.warning("features.unavailable", tenant_id=command.tenant_id, error=type(error).__name__)
             return dict.fromkeys((feature.name for feature in command.features), UNKNOWN)
+        self.counts["answered"] += 1
         return {name: _value(value) for name, value in answer.values.items()}
 
 

@@ -1,7 +1,8 @@
 """Compute features by a key, and count its transactions; the key's actor is the only writer of its row."""
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -32,6 +33,8 @@ class KeyedVelocity:
     hashes: KeyedHashes
     clock: Callable[[], datetime]
     table: WorkingState[bytes]
+    counts: Counter[str] = field(default_factory=Counter)
+    """How often a row was in the table, or rebuilt."""
 
     async def __call__(self, message: KeyedCommand) -> FeaturesComputed | None:
         """Answer with the features, or count.
@@ -58,7 +61,9 @@ class KeyedVelocity:
         before = None if found is None else rows.decode(found)
         without_gap = before is not None and before.since >= command.counted_since
         if before is not None and without_gap and _is_current(before, now_ms):
+            self.counts["key_table"] += 1
             return before
+        self.counts["key_rebuilt"] += 1
         row = await rebuilt_row(self.stores, self.hashes, command.tenant_id, index_of(command.key), now)
         undecided = [] if before is None else before.undecided
         encoded = velocity_row.encode(row)
