@@ -23,6 +23,9 @@ MAX_EVENTS: Final = 64
 MAX_IDS: Final = 1_024
 """So many transactions are known again when a command is repeated: after a crash all those of a key come
 again that were decided since offsets were committed last, at least every half a second."""
+MAX_BYTES: Final = 512 * 1024
+"""From so many bytes on, neighbouring panes of a row are merged: the log takes no record of a megabyte. An
+ordinary row has some 6 KB, one of a thousand transactions of many kinds some 100 KB."""
 _MAX_KINDS: Final = 256
 """From so many kinds on, those that nothing refers to any more are looked for and forgotten."""
 _ID_BYTES: Final = 8
@@ -110,8 +113,11 @@ _DECODER: Final = msgspec.msgpack.Decoder(VelocityRow)
 
 
 def encode(row: VelocityRow) -> bytes:
-    """Return the row as the table stores it."""
-    return _ENCODER.encode(row)
+    """Return the row as the table stores it; panes of one above `MAX_BYTES` become coarser."""
+    encoded = _ENCODER.encode(row)
+    while len(encoded) > MAX_BYTES and row.panes.merge_finest():
+        encoded = _ENCODER.encode(row)
+    return encoded
 
 
 def decode(stored_row: bytes) -> VelocityRow:
