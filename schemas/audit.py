@@ -44,6 +44,7 @@ class AuditAction(StrEnum):
     EVIDENCE_DELETED = "evidence.deleted"
     PRIVACY_EXPORTED = "privacy.exported"
     TRANSACTION_SCREENED = "transaction.screened"
+    TRANSACTION_IMPORTED = "transaction.imported"
     TRANSACTION_DECISION_CHANGED = "transaction.decision_changed"
     SUBJECT_SUSPENDED = "subject.suspended"
     SUBJECT_REINSTATED = "subject.reinstated"

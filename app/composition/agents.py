@@ -1,7 +1,7 @@
 """Registry of the stream agents, with their tables and dependencies."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -9,6 +9,7 @@ import faust
 
 from app.adapters.faces.search import InMemoryFaceSearch
 from app.adapters.security.crypto import Keys, Purpose
+from app.composition.transactions import TransactionAgents
 from app.composition.webhooks import Delivering
 from schemas.dispositions import CreateDisposition, DispositionCreated, ScreeningCommand
 from schemas.name_screenings import NamesScreened, RescreenNames, ScreenNames
@@ -43,21 +44,14 @@ from streams.runtime.producer import LogWriter, Outgoing
 from streams.sessions import agent as sessions_agent
 from streams.sessions.handler import ChangeSession
 from streams.tenants.settings import read_settings
-from streams.transactions import agent as transactions_agent
-from streams.transactions.checks import Checks
-from streams.transactions.contact_checks import CONTACT_CHECKS, ContactChecks
-from streams.transactions.handler import ScreenTransactions
+from streams.transactions.counters import TransactionCounters
+from streams.transactions.keyed.asking import AskKey
 from streams.transactions.keyed_hashes import KeyedHashes
-from streams.transactions.name_checks import name_checks
-from streams.transactions.published import StoredPolicies
-from streams.transactions.wallets import TransactionWallets
 from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
 from streams.verification.evaluation_limits import EvaluationAttempts
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
-from streams.wallets.judging import JudgeWallets
-from streams.wallets.nodes import NodeNames
 from streams.wallets.ports import WalletLists
 from streams.webhooks import agent as webhooks_agent
 from streams.webhooks.handler import HandleDelivery
@@ -83,6 +77,8 @@ class AgentDependencies:
     screening: ListScreening | None = None
     """None in a worker that screens no names, like the lists of wallets."""
     wallet_lists: WalletLists | None = None
+    ask_key: AskKey | None = None
+    transaction_counters: TransactionCounters = field(default_factory=TransactionCounters)
 
     @property
     def hashes(self) -> KeyedHashes:
@@ -202,28 +198,14 @@ def _retention(app: faust.App, around: AgentDependencies) -> None:
 
 
 def _transactions(app: faust.App, around: AgentDependencies) -> None:
-    if around.screening is None or around.wallet_lists is None:
-        raise ValueError("transactions need lists")
-    checks = name_checks(around.screening, around.dispositions)
-    records = around.stores.records
-    names = NodeNames(around.keys.derive(Purpose.WALLET_LEDGER))
-    wallets = TransactionWallets(around.wallet_lists, JudgeWallets(records, names))
-    hashes = around.hashes
-    transactions_agent.register(
-        app,
-        around.guard,
-        lambda table: ScreenTransactions(
-            around.stores,
-            hashes,
-            StoredPolicies(records),
-            Checks(checks | dict.fromkeys(CONTACT_CHECKS, ContactChecks(records, hashes))),
-            wallets,
-            lambda tenant_id: read_settings(records, tenant_id),
-            around.clock,
-            table,
-            around.announcer,
-        ),
-    )
+    if around.screening is None or around.wallet_lists is None or around.ask_key is None:
+        raise ValueError("transactions need lists, and a way to ask about keys")
+    agents = TransactionAgents(
+        around.stores, around.keys, around.announcer, around.guard, around.writer, around.clock,
+        around.ask_key, around.screening, around.wallet_lists, around.transaction_counters,
+        around.dispositions,
+    )  # fmt: skip
+    agents.register(app)
 
 
 def _screenings(app: faust.App, around: AgentDependencies) -> None:

@@ -25,6 +25,7 @@ from app.http.server import create_app, make_runner
 from app.intake.admission import Admission, open_admission
 from app.intake.capture import CaptureTokens, build_capture_intake, open_image_pool
 from app.intake.dispositions import DispositionIntake
+from app.intake.history import HistoryIntake
 from app.intake.name_screenings import NameScreeningIntake
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake
@@ -220,6 +221,9 @@ def _front_ports(
     name_screenings = NameScreeningIntake(
         request_reply, stores.records, stores.vault, hashes, now, settings.answer_timeout_s
     )
+    history = HistoryIntake(
+        request_reply, stores.records, people.commit, stores.vault, transactions.hashes, now
+    )
     tokens = CaptureTokens(deployment.root_key.derive(Purpose.CAPTURE_TOKENS), now)
     return FrontPorts(
         authenticate=Authenticate(stores.records, pepper, now, noting),
@@ -234,6 +238,7 @@ def _front_ports(
         dispositions=DispositionIntake(
             request_reply, stores.records, stores.vault, hashes, now, settings.answer_timeout_s
         ),
+        history=history,
         capture=build_capture_intake(stores.evidence, images, now),
         capture_tokens=tokens,
         stores=stores,

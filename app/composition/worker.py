@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import secrets
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -18,8 +19,11 @@ from app.composition.audit_checkpoints import open_checkpoint_writer, upkeep
 from app.composition.engines import open_chosen_engines
 from app.composition.start_audit import writing_start
 from app.composition.stores import Deployment, now
+from app.composition.transactions import transaction_figures
 from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from app.http.routes.health import serving_health
+from app.kafka.key_requests import KeyRequests
+from app.kafka.request_reply import RequestReply
 from app.lists.serving import list_figures, serving_lists
 from app.observability.backlog import DiskUsage, measuring
 from app.observability.disk_space import places_of
@@ -37,6 +41,7 @@ from streams.name_screenings.monitoring import MonitoringSweep
 from streams.retention.expiry import RecordExpiry
 from streams.retention.scheduler import RetentionSweeper, sweeping_evidence
 from streams.runtime.app import StreamSettings, build_app
+from streams.runtime.authentication import RecordKeys
 from streams.runtime.event_publisher import KafkaEventPublisher
 from streams.runtime.guard import Guard
 from streams.runtime.kafka_client_config import LogAccess
@@ -44,6 +49,7 @@ from streams.runtime.producer import LogWriter
 from streams.runtime.record_removal import Removal, removing_records
 from streams.runtime.replays import Replays
 from streams.runtime.supervisor import Figure, Worker, running_worker
+from streams.runtime.tables import partitions_of
 from streams.sessions.removal import SessionRemoval
 from streams.sessions.scheduler import SessionScheduler
 from streams.transactions.scheduler import HoldScheduler
@@ -98,6 +104,7 @@ async def open_worker(
         around = AgentDependencies(
             deployment.stores, deployment.keys, announcer, guard, writer, now, engines, delivering, tries,
             screening, wallet_lists,
+            await stack.enter_async_context(KeyRequests(partial(_key_replies, access, writer, keys))),
         )  # fmt: skip
 
         checkpoints = None
@@ -132,7 +139,9 @@ async def open_worker(
         await stack.enter_async_context(delivering.looked_after())
         worker.figures += [*delivering.figures, guard_figure(guard)]
         if lists is not None:
-            worker.figures += list_figures(lists, now)
+            worker.figures += [
+                *list_figures(lists, now), *transaction_figures(around.transaction_counters)
+            ]  # fmt: skip
         if engines is not None and engines.load is not None:
             worker.figures.append(times)
             worker.probes["engines"] = engines.load.probe
@@ -160,6 +169,14 @@ async def _open_sweeps(
         monitoring = MonitoringSweep(records, writer.write, lists.versions, now)
         is_first = partial(worker.is_assigned, Topic.SCREENING_COMMANDS, 0)
         await stack.enter_async_context(monitoring.running(is_first))
+
+
+def _key_replies(access: LogAccess, writer: LogWriter, keys: RecordKeys) -> RequestReply:
+    """Return what reads the answers of keys, under a name of its own and in any partition of answers."""
+    partition = secrets.randbelow(partitions_of(Topic.REPLIES))
+    return RequestReply(
+        access, writer, keys, name=f"worker-{secrets.token_hex(6)}", now=now, instance=partition
+    )
 
 
 def _build_app(

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from app.configuration.rate_limits import RateLimits
 from app.intake.capture import CaptureIntake, CaptureTokens
 from app.intake.dispositions import DispositionIntake
+from app.intake.history import HistoryIntake
 from app.intake.name_screenings import NameScreeningIntake
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake, RequestReply
@@ -71,6 +72,7 @@ class FrontPorts:
     transactions: TransactionIntake
     name_screenings: NameScreeningIntake
     dispositions: DispositionIntake
+    history: HistoryIntake
     capture: CaptureIntake
     capture_tokens: CaptureTokens
     stores: Stores

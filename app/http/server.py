@@ -44,6 +44,7 @@ from app.http.routes.settings import SettingsRoutes, changing_settings, settings
 from app.http.routes.subject_export import SubjectExportRoutes, subject_export_endpoints
 from app.http.routes.subjects import SubjectRoutes, subject_endpoints
 from app.http.routes.tenants import TenantRoutes, tenant_endpoints
+from app.http.routes.transaction_history import HistoryRoutes, history_endpoints
 from app.http.routes.transactions import TransactionRoutes, transaction_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
 from app.http.routes.wallets.routes import WalletRoutes, wallet_endpoints
@@ -108,6 +109,7 @@ def endpoints_of(
         *transaction_endpoints(
             TransactionRoutes(ports, bodies, cursors, PresentedTransactions(ports.stores))
         ),
+        *history_endpoints(HistoryRoutes(ports, bodies)),
         *subject_endpoints(
             SubjectRoutes(
                 ports,

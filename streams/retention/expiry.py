@@ -56,6 +56,7 @@ def _is_old_disposition(record: Record, now: datetime) -> bool:
 EXPIRING: Final = (
     Expiring(RecordKind.DISPOSITION, REMOVED_AFTER, _is_old_disposition, changes=True),
     Expiring(RecordKind.ACT, REMOVED_AFTER),
+    Expiring(RecordKind.HISTORY_IMPORT, REMOVED_AFTER),
     Expiring(RecordKind.HOLD_WATCH, REMOVED_AFTER, _is_old_hold),
     Expiring(RecordKind.CONTACT_USE, SHARED_WINDOW + ENDED_REMOVED_AFTER),
     Expiring(RecordKind.TRANSFER, LOOKED_BACK + ENDED_REMOVED_AFTER),

@@ -235,6 +235,8 @@ async def use_transactions(front: Front, owner: SignedIn) -> None:
         assert made["decision"] == "SUSPEND"
         return f"{CONTROL}/review-cases/{made['review_case_id']}"
 
+    past: Json = {"transactions": [pay | {"reference": "old", "metadata": {}}]}
+    await done(front, "POST", "/v1/transactions/history", json=past, headers={"Idempotency-Key": "old"})
     await did(owner, "POST", f"{await suspend('1')}/conclude", json={"outcome": "APPROVE", "note": "x"})
     await suspend("2")
     lifted = {"note": "x", "livemode": False}

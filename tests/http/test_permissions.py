@@ -50,6 +50,7 @@ ROWS: Final = """
 POST   /v1/verifications                                        key:verifications:write                                      422
 GET    /v1/verifications                                        key:verifications:read person:VERIFICATIONS_READ             200
 POST   /v1/transactions                                         key:transactions:write                                       400
+POST   /v1/transactions/history                                 key:transactions:write                                       400
 GET    /v1/transactions                                         key:transactions:read person:TRANSACTIONS_READ               200
 GET    /v1/transactions/{transaction_id}                        key:transactions:read person:TRANSACTIONS_READ               404
 GET    /v1/control/subjects/{subject_id}                        person:TRANSACTIONS_READ                                     404
