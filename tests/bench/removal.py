@@ -1,10 +1,10 @@
-"""Removal of a million old rows beside commits: `python -m tests.bench.removal`.
+"""Removal of a million old rows beside commits, unpaced: `python -m tests.bench.removal`.
 
 Half of the rows are records with what lists them, half are events; all of them are past their date and lie
 in SQLite among as many that are not. Commits of decisions arrive at a steady rate throughout. The report has
 the longest time that one transaction of the removal took of the writer, what memory it took, and the commits'
 99th percentile with and without it, in turns of a few seconds so that whatever else the machine does falls on
-both.
+both. A service removes less at once; `removal_beside_decisions` measures what its callers notice of that.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Any, Final
 import psutil
 
 from app.adapters.shared.columns import to_micros, to_millis
+from app.adapters.sqlite.record_removal import SqliteRecordRemoval
 from app.adapters.sqlite.stores import open_sqlite_stores
 from schemas.ids import PLATFORM, VerificationId, derive_id
 from streams.ports.records import BY_AGE, Change, Record, RecordKind
@@ -91,12 +92,12 @@ async def measure(folder: Path, rows: int) -> Result:
     async with open_sqlite_stores(folder, ROOT_KEY) as stores:
         await _furnish(stores)
         engine = stores.journal._engine  # type: ignore[attr-defined]
-        for table in (_fill_records, _fill_events):
+        for table in (fill_records, fill_events):
             for start in range(0, rows, AT_ONCE):
-                await engine.write(lambda writer, table=table, start=start: table(writer, start, rows))
+                await engine.write(lambda writer, table=table, start=start: table(writer, ACME, start, rows))
         timed = Timed(engine)
-        stores.removal._engine = timed  # type: ignore[attr-defined]
-        result = await _remove(stores, Result())
+        removal: Any = SqliteRecordRemoval(timed, share=1.0)  # type: ignore[arg-type]
+        result = await _remove(replace(stores, removal=removal), Result())
         result.writer_ms = timed.writer_ms
         return result
 
@@ -114,16 +115,18 @@ def _moments(start: int, rows: int) -> Iterator[tuple[int, datetime]]:
         yield number, OLD if number < rows // 2 else NOW
 
 
-def _fill_records(writer: sqlite3.Connection, start: int, rows: int) -> None:
+def fill_records(writer: sqlite3.Connection, tenant: str, start: int, rows: int) -> None:
+    """Write the records from a number on, at most `AT_ONCE`."""
     moments = [(f"aud_{n:026}", to_micros(at) + n) for n, at in _moments(start, rows)]
     pairs = f'[["{BY_AGE[0]}", "{BY_AGE[1]}"]]'
-    writer.executemany(_RECORD, [(ACME, name, at, pairs, b"about") for name, at in moments])
-    writer.executemany(_PLACE, [(ACME, at, name) for name, at in moments])
+    writer.executemany(_RECORD, [(tenant, name, at, pairs, b"about") for name, at in moments])
+    writer.executemany(_PLACE, [(tenant, at, name) for name, at in moments])
 
 
-def _fill_events(writer: sqlite3.Connection, start: int, rows: int) -> None:
+def fill_events(writer: sqlite3.Connection, tenant: str, start: int, rows: int) -> None:
+    """Write the events from a number on, at most `AT_ONCE`."""
     body = build_decision_event().to_bytes()
-    found = [(derive_id("evt", str(n)), ACME, to_millis(at), body) for n, at in _moments(start, rows)]
+    found = [(derive_id("evt", str(n)), tenant, to_millis(at), body) for n, at in _moments(start, rows)]
     writer.executemany(_EVENT, found)
     writer.execute("DELETE FROM events_waiting")
 

@@ -22,6 +22,12 @@ REMOVED_AT_ONCE: Final = 50
 REST: Final = 4
 """Pause after a transaction, in multiples of its duration: a removal takes a fifth of the writer at most."""
 
+SHARE: Final = 0.02
+"""How much of the writer's time a removal takes in the long run (`tests.bench.removal_beside_decisions`)."""
+
+SAVED_S: Final = 0.5
+"""How much of that share may be saved up: a removal of some thousand rows need not be spread over time."""
+
 Answer = TypeVar("Answer")
 
 _UNPLACE: Final = """
@@ -45,8 +51,11 @@ DELETE FROM events WHERE seq IN (
 class SqliteRecordRemoval(RecordRemoval):
     """One transaction removes a record and its places."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, share: float = SHARE) -> None:
         self._engine = engine
+        self._share = share
+        self._paid_until = float("-inf")
+        """When the share of the time since then is as much as removals took."""
 
     @override
     async def remove(self, records: Sequence[Record]) -> None:
@@ -81,7 +90,10 @@ class SqliteRecordRemoval(RecordRemoval):
         clock = asyncio.get_running_loop().time
         begun = clock()
         answer = await self._engine.write(job)
-        await asyncio.sleep((clock() - begun) * REST)
+        now = clock()
+        took = now - begun
+        self._paid_until = max(self._paid_until, now - SAVED_S / self._share) + took / self._share
+        await asyncio.sleep(max(took * REST, self._paid_until - now))
         return answer
 
 
