@@ -15,16 +15,13 @@ from tests.engines.cassandra_tools import NodeTool
 from tests.engines.deployment import Deployment, open_deployment
 from tests.engines.engine_backup import KEYSPACE, restored, take
 from tests.engines.kafka_tools import KafkaTools
-from tests.journeys.people import Person, sign_in
-from tests.journeys.service import hopper, request_for, run_preloaded, small_request
+from tests.journeys.erasing import CANARIES, SUBJECT, erased, send_canaries
+from tests.journeys.people import sign_in
+from tests.journeys.service import run_preloaded, small_request
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio(loop_scope="session")]
 
-SUBJECT: Final = "customer-erased"
-CANARIES: Final = (b"CANARYSURNAME", b"1931-04-09", b"ERIKSSON")
-"""Declared by the tenant, and read on the document."""
 WRAPPED: Final = f"SELECT wrapped FROM subject_keys WHERE subject_id = '{SUBJECT}' ALLOW FILTERING"  # noqa: S608
-DECLARED: Final[Any] = {"extracted_fields": {"surname": "CANARYSURNAME", "date_of_birth": "1931-04-09"}}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -113,16 +110,6 @@ async def test_a_backup_by_the_engines_own_tools_is_restored_beside_the_service(
     assert (await read(deployment, later))[0] == 200
 
 
-async def executed(owner: Person) -> dict[str, Any]:
-    """The proof, as soon as the erasure was carried out and its row is in the chain."""
-    while True:
-        status, proof = await owner.ask("GET", f"/v1/subjects/{SUBJECT}/erasure")
-        assert status == 200, proof
-        if "chain" in proof:
-            return dict(proof)
-        await asyncio.sleep(0.1)
-
-
 def holders(folder: Path, sought: bytes) -> list[str]:
     """The files that hold the bytes."""
     found = []
@@ -136,15 +123,13 @@ def holders(folder: Path, sought: bytes) -> list[str]:
 async def test_an_erased_subject_leaves_nothing_readable_in_the_engines(deployment: Deployment) -> None:
     """In no log or table, before they are compacted and after; then its wrapped key is gone as well."""
     service = deployment.service
-    status, decided, _ = await service.post(request_for(hopper(), subject_id=SUBJECT, **DECLARED))
-    assert (status, decided["document"]["extracted_fields"]["surname"]) == (201, "ERIKSSON"), decided
+    decided = await send_canaries(service)
     ((wrapped,),) = await ask(deployment, WRAPPED)
     node = await asyncio.to_thread(NodeTool.at, deployment.cassandra)
     await node("flush")
     kept = holders(deployment.folder, wrapped)
     owner = await sign_in(service.client, service.url, deployment.command, service.tenant_id)
-    await owner.ask("POST", f"/v1/subjects/{SUBJECT}/erase", json={"reason": "asked"})
-    proof = await asyncio.wait_for(executed(owner), 180)
+    _, proof = await erased(owner)
     raw = {canary: holders(deployment.folder, canary) for canary in CANARIES}
 
     await node("flush")
