@@ -8,6 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]  # ships no types
+
+from schemas.topics import TOPICS, Topic
 from tests.engines.cassandra_server import CassandraServer
 from tests.engines.cassandra_tools import NodeTool
 from tests.engines.deployment import Deployment
@@ -15,6 +18,9 @@ from tests.engines.kafka_server import KafkaServer
 
 KEYSPACE: Final = "veristream"
 NAME: Final = "monday"
+
+LEADS_S: Final = 120.0
+"""How long a broker may take to lead its partitions on a busy machine."""
 
 
 async def take(deployment: Deployment, backup: Path) -> None:
@@ -27,6 +33,19 @@ async def take(deployment: Deployment, backup: Path) -> None:
     await asyncio.to_thread(_copy, deployment, backup, schema)
     await node("clearsnapshot", "-t", NAME, KEYSPACE)
     await deployment.kafka.start()
+    await serving(deployment.kafka)
+
+
+async def serving(kafka: KafkaServer) -> None:
+    """Return once a broker that was started on its old log leads every partition of the decisions."""
+    consumer = AIOKafkaConsumer(bootstrap_servers=kafka.bootstrap)
+    await consumer.start()
+    count = next(spec.partitions for spec in TOPICS if spec.topic is Topic.DECISIONS)
+    try:
+        async with asyncio.timeout(LEADS_S):
+            await consumer.end_offsets([TopicPartition(str(Topic.DECISIONS), n) for n in range(count)])
+    finally:
+        await consumer.stop()
 
 
 def describe(cassandra: CassandraServer) -> list[str]:
@@ -60,6 +79,7 @@ async def restored(deployment: Deployment, backup: Path, folder: Path) -> AsyncI
     async with AsyncExitStack() as stack:
         cassandra = CassandraServer(folder / "cassandra")
         kafka = await stack.enter_async_context(KafkaServer(folder / "kafka"))
+        await serving(kafka)
         await stack.enter_async_context(cassandra)
         await asyncio.to_thread(_define, cassandra, (backup / "schema.cql").read_text())
         await cassandra.stop()
