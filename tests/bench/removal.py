@@ -1,10 +1,10 @@
-"""Removal of a million old rows beside commits: `python -m tests.bench.removal [--share 0.02]`.
+"""Removal of a million old rows beside commits: `python -m tests.bench.removal [--share 0.01]`.
 
 Half of the rows are records with what lists them, half are events; all of them are past their date and lie
 in SQLite among as many that are not. Commits of decisions arrive at a steady rate throughout. The report has
 the longest time that one transaction of the removal took of the writer, what memory it took, and the commits'
 99th percentile with and without it, in turns of a few seconds so that whatever else the machine does falls on
-both. Without `--share` rows are removed as fast as they can be; a service gives a removal a fiftieth of the
+both. Without `--share` rows are removed as fast as they can be; a service gives a removal a hundredth of the
 writer's time, and `removal_beside_decisions` measures what its callers notice of that.
 """
 
