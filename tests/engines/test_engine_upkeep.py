@@ -127,7 +127,7 @@ async def test_an_erased_subject_leaves_nothing_readable_in_the_engines(deployme
     ((wrapped,),) = await ask(deployment, WRAPPED)
     node = await asyncio.to_thread(NodeTool.at, deployment.cassandra)
     await node("flush")
-    kept = holders(deployment.folder, wrapped)
+    before = holders(deployment.folder, wrapped)
     owner = await sign_in(service.client, service.url, deployment.command, service.tenant_id)
     _, proof = await erased(owner)
     raw = {canary: holders(deployment.folder, canary) for canary in CANARIES}
@@ -144,7 +144,7 @@ async def test_an_erased_subject_leaves_nothing_readable_in_the_engines(deployme
 
     assert proof["status"] == "EXECUTED"
     assert raw == compacted == {canary: [] for canary in CANARIES}
-    assert any("subject_keys" in name for name in kept)
+    assert any("subject_keys" in name for name in before)
     assert left == []
     for seen, part in ((SUBJECT, "cassandra/kept/data"), (decided["verification_id"], "kafka/kept/idv.")):
         assert any(part in name for name in holders(deployment.folder, seen.encode())), part
