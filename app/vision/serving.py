@@ -17,7 +17,7 @@ from app.vision import images, jobs, sandbox
 from app.vision.faces.parallax import parallax
 from app.vision.jobs import Gives, Job, Reply, Request, framed, parted
 from app.vision.memory import packed, pixels_in
-from app.vision.ocr import print_rows
+from app.vision.print_rows import print_rows
 from schemas.problems import EngineFailed, ImageNotEvaluable, ImageUndecodable, VeristreamError
 from streams.verification.document_reader import read_findings
 from streams.verification.observations import DocumentFindings
