@@ -90,7 +90,7 @@ async def open_front(
         await stack.enter_async_context(watching_loop(registry))
         asked = probes_of(deployment.stores, access, worker, writer, places_of(settings))
         probes = {**asked, "front": leaving.probe}
-        announcer = await stack.enter_async_context(KafkaEventPublisher(writer, deployment.stores.journal))
+        announcer = await stack.enter_async_context(KafkaEventPublisher(writer, deployment.stores))
         commit = CommitAndPublish(deployment.stores.journal, announcer)
         if forker is None:
             forker = await stack.enter_async_context(open_forker())

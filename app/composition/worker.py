@@ -89,7 +89,7 @@ async def open_worker(
         engines, times = None, job_times()
         if "verification" in chosen:
             engines = await stack.enter_async_context(open_chosen_engines(settings, forker, times))
-        announcer = await stack.enter_async_context(KafkaEventPublisher(writer, deployment.stores.journal))
+        announcer = await stack.enter_async_context(KafkaEventPublisher(writer, deployment.stores))
         keys = deployment.record_keys
         guard = Guard(writer, keys, Replays(access, keys), now=now, uniform=random.SystemRandom().uniform)
         hooks = WebhookPorts(

@@ -142,6 +142,9 @@ class Change:
     events: tuple[DecisionEvent, ...] = ()
     first_body: bytes | None = None
     """Replaces the deciding record's first body, whose content must not be stored any longer."""
+    canonical: tuple[bytes, ...] = ()
+    """The audit rows as their chain takes them (`streams.audit.rules.canonical`), for a store that links
+    rows in their commit; empty: they wait until `AuditLog.seal`."""
 
 
 @dataclass(frozen=True, slots=True)

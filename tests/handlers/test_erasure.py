@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -342,7 +342,7 @@ async def test_whatever_ends_the_process_the_erasure_is_finished_once(
     await stage.request()
     genuine = stage.stores
     breaking = Breaking(getattr(genuine, port), method, StoreUnavailable("killed"), after=moment == "after")
-    stage.stores = replace(genuine, **{port: breaking})
+    stage.stores = replace(genuine, **{port: cast("Any", breaking)})
     with pytest.raises(StoreUnavailable):
         await stage.execute()
     stage.stores = genuine
