@@ -12,13 +12,13 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession
-from rapidocr import EngineType, LangRec
 from rapidocr.ch_ppocr_det import TextDetector
 from rapidocr.ch_ppocr_det.utils import DetPreProcess
-from rapidocr.ch_ppocr_rec import TextRecInput, TextRecognizer
+from rapidocr.ch_ppocr_rec import TextRecInput
 from typing_extensions import override
 
-from app.vision.models import ModelUnusable, read_pinned, session_options
+from app.vision.models import ModelUnusable, read_pinned
+from app.vision.recogniser import COMMON, LINE_HEIGHT_PX, Options, open_recogniser, open_session
 from streams.vision_ports import Detail, Picture, Pixels, Quad, TextLine, TextReader
 
 DETECTOR: Final = "PP-OCRv6_det_small.onnx"
@@ -38,8 +38,6 @@ MAX_ASPECT: Final = 60.0
 _SHORTER_SIDE_PX: Final = {Detail.COARSE: 480, Detail.FINE: 640}
 """Size of the copy searched for text: at 480 both lines of the machine zone are found, at 640 small print."""
 _LONGER_SIDE_MAX_PX: Final = 2000
-_CROP_HEIGHT_PX: Final = 48
-"""What the recogniser reads; taller crops are shrunk to it without aliasing."""
 _CODE_SIDE_MAX_PX: Final = 1600
 MAX_FINDERS: Final = 40
 """Finder patterns searched for QR codes: a code has three, a slip one or two codes, print a few likenesses.
@@ -49,16 +47,6 @@ FINDERS_OF_A_CODE: Final = 3
 _EDGES_MAX: Final = 0.15
 """Share of pixels that differ from their neighbour in black and white: print has 0.05, noise 0.5, and listing
 the outlines of noise takes seconds."""
-_BATCH: Final = 1
-"""Lines recognised at once. All of a batch are padded to its widest: a page of long lines took 900 MiB of
-memory six at a time, and 120 MiB and a quarter less processor time one by one."""
-
-
-class _Options(dict[str, Any]):
-    """Options as rapidocr reads them, by key and by attribute; anything not given is None."""
-
-    def __getattr__(self, name: str) -> Any:
-        return self.get(name)
 
 
 class _Detector(TextDetector):
@@ -95,8 +83,8 @@ class RapidTextReader(TextReader):
             ModelUnusable: A model is missing or not the pinned one; nothing is fetched instead.
         """
         folder = models or _packaged_models()
-        detector = _open(read_pinned(folder / DETECTOR, DETECTOR_SHA256))
-        recogniser = _open(read_pinned(folder / RECOGNISER, RECOGNISER_SHA256))
+        detector = open_session(read_pinned(folder / DETECTOR, DETECTOR_SHA256))
+        recogniser = read_pinned(folder / RECOGNISER, RECOGNISER_SHA256)
         cv2.setNumThreads(1)
         logging.getLogger("RapidOCR").setLevel(logging.ERROR)
         self.model_version = f"ppocrv6-small@{DETECTOR_SHA256[:8]}+{RECOGNISER_SHA256[:8]}"
@@ -126,14 +114,10 @@ class RapidTextReader(TextReader):
 class _Eyes:
     """The detector and the recogniser."""
 
-    def __init__(self, detector: InferenceSession, recogniser: InferenceSession) -> None:
-        common = {"engine_type": EngineType.ONNXRUNTIME, "lang_type": LangRec.CH}
+    def __init__(self, detector: InferenceSession, recogniser: bytes) -> None:
         limits = {"limit_type": "max", "limit_side_len": _LONGER_SIDE_MAX_PX}
-        self._detector = _Detector(_Options(common, **limits, session=detector))
-        shape = [3, _CROP_HEIGHT_PX, 4 * _CROP_HEIGHT_PX]
-        self._recogniser = TextRecognizer(
-            _Options(common, session=recogniser, rec_batch_num=_BATCH, rec_img_shape=shape)
-        )
+        self._detector = _Detector(Options(COMMON, **limits, session=detector))
+        self._recogniser = open_recogniser(recogniser)
         self._codes = cv2.QRCodeDetector()
 
     def find(self, pixels: Pixels, detail: Detail) -> tuple[Quad, ...]:
@@ -212,10 +196,6 @@ def _packaged_models() -> Path:
     return Path(spec.origin).parent / "models"
 
 
-def _open(graph: bytes) -> InferenceSession:
-    return InferenceSession(graph, session_options(), providers=["CPUExecutionProvider"])
-
-
 def _scaled(pixels: Pixels, scale: float) -> Pixels:
     if scale == 1:
         return pixels
@@ -262,7 +242,7 @@ def _crop(pixels: Pixels, quad: Quad) -> Pixels | None:
     crop = cv2.warpPerspective(
         pixels, warp, (length, height), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE
     )
-    if height > _CROP_HEIGHT_PX:
-        size = max(2, round(length * _CROP_HEIGHT_PX / height)), _CROP_HEIGHT_PX
+    if height > LINE_HEIGHT_PX:
+        size = max(2, round(length * LINE_HEIGHT_PX / height)), LINE_HEIGHT_PX
         crop = cv2.resize(crop, size, interpolation=cv2.INTER_AREA)
     return np.asarray(cv2.cvtColor(crop, cv2.COLOR_RGB2BGR), np.uint8)
