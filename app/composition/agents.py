@@ -11,6 +11,8 @@ from app.adapters.faces.search import InMemoryFaceSearch
 from app.adapters.security.crypto import Keys, Purpose
 from app.composition.transactions import TransactionAgents
 from app.composition.webhooks import Delivering
+from schemas.dispositions import CreateDisposition, DispositionCreated, ScreeningCommand
+from schemas.name_screenings import NamesScreened, RescreenNames, ScreenNames
 from schemas.privacy import EraseSubject, RetentionCommand
 from schemas.retention import RedactVerification
 from schemas.sessions import RecordOutcome
@@ -20,12 +22,17 @@ from streams.audit import agent as audit_agent
 from streams.audit.commit import CommitAndPublish
 from streams.audit.handler import SealChain
 from streams.catalog.handler import Catalogue
+from streams.dispositions.handler import CreateDispositions
+from streams.dispositions.records import StoredDispositions
 from streams.flows import agent as flows_agent
 from streams.flows.handler import ChangeFlow
+from streams.lists.screening import ListScreening
+from streams.name_screenings import agent as screenings_agent
+from streams.name_screenings.handler import ScreenNamesOnce
+from streams.name_screenings.monitoring import Rescreen
 from streams.policies import agent as policies_agent
 from streams.policies.handler import ChangePolicy
 from streams.ports.events import EventPublisher
-from streams.ports.screening import Screening
 from streams.ports.stores import Stores
 from streams.retention import agent as retention_agent
 from streams.retention.erasure import EraseSubjects
@@ -39,6 +46,7 @@ from streams.sessions.handler import ChangeSession
 from streams.tenants.settings import read_settings
 from streams.transactions.counters import TransactionCounters
 from streams.transactions.keyed.asking import AskKey
+from streams.transactions.keyed_hashes import KeyedHashes
 from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
 from streams.verification.evaluation_limits import EvaluationAttempts
@@ -66,11 +74,21 @@ class AgentDependencies:
     delivering: Delivering
     tries: EvaluationAttempts | None = None
     """None in a worker that sees no images."""
-    screening: Screening | None = None
-    """None in a worker that decides no transactions, like the lists of wallets."""
+    screening: ListScreening | None = None
+    """None in a worker that screens no names, like the lists of wallets."""
     wallet_lists: WalletLists | None = None
     ask_key: AskKey | None = None
     transaction_counters: TransactionCounters = field(default_factory=TransactionCounters)
+
+    @property
+    def hashes(self) -> KeyedHashes:
+        """Keyed hashes of what records and commands must not name."""
+        return KeyedHashes(self.keys.derive(Purpose.TRANSACTION_HASHES))
+
+    @property
+    def dispositions(self) -> StoredDispositions:
+        """The matches that persons judged to be none."""
+        return StoredDispositions(self.stores.records, self.hashes, self.clock)
 
 
 def _verification(app: faust.App, around: AgentDependencies) -> None:
@@ -95,6 +113,8 @@ def _verification(app: faust.App, around: AgentDependencies) -> None:
             send_outcome=send_outcome,
             tries=around.tries,
             faces=InMemoryFaceSearch(around.stores),
+            screening=around.screening,
+            suppressions=around.dispositions,
         ),
     )
 
@@ -183,8 +203,43 @@ def _transactions(app: faust.App, around: AgentDependencies) -> None:
     agents = TransactionAgents(
         around.stores, around.keys, around.announcer, around.guard, around.writer, around.clock,
         around.ask_key, around.screening, around.wallet_lists, around.transaction_counters,
+        around.dispositions,
     )  # fmt: skip
     agents.register(app)
+
+
+def _screenings(app: faust.App, around: AgentDependencies) -> None:
+    if around.screening is None:
+        raise ValueError("name screenings need lists")
+    stores, dispositions = around.stores, around.dispositions
+    screen = ScreenNamesOnce(stores, around.screening, dispositions, around.clock, around.announcer)
+    dispose = CreateDispositions(
+        stores,
+        around.screening,
+        around.hashes,
+        CommitAndPublish(stores.journal, around.announcer),
+        around.clock,
+    )
+
+    rescreen = Rescreen(
+        stores,
+        around.screening,
+        dispositions,
+        CommitAndPublish(stores.journal, around.announcer),
+        around.clock,
+    )
+
+    async def carry(message: ScreeningCommand) -> NamesScreened | DispositionCreated | None:
+        match message.root:
+            case ScreenNames() as asked:
+                return await screen(asked)
+            case CreateDisposition() as judged:
+                return await dispose(judged)
+            case RescreenNames() as again:
+                await rescreen(again)
+                return None
+
+    screenings_agent.register(app, around.guard, carry)
 
 
 def _webhooks(app: faust.App, around: AgentDependencies) -> None:
@@ -214,6 +269,7 @@ AGENTS: Final[Mapping[str, Callable[[faust.App, AgentDependencies], None]]] = {
     "sessions": _sessions,
     "reviews": _reviews,
     "transactions": _transactions,
+    "screenings": _screenings,
     "audit": _audit,
     "retention": _retention,
     "webhooks": _webhooks,

@@ -9,7 +9,7 @@ import faust
 
 from app.adapters.security.crypto import Keys, Purpose
 from streams.ports.events import EventPublisher
-from streams.ports.screening import Screening
+from streams.ports.screening import Screening, Suppressions
 from streams.ports.stores import Stores, WorkingState
 from streams.runtime.guard import Guard
 from streams.runtime.producer import LogWriter
@@ -45,6 +45,7 @@ class TransactionAgents:
     screening: Screening
     wallet_lists: WalletLists
     counters: TransactionCounters
+    suppressions: Suppressions
 
     def register(self, app: faust.App) -> None:
         """Attach the agents to an app."""
@@ -63,7 +64,7 @@ class TransactionAgents:
             self.stores,
             hashes,
             StoredPolicies(records),
-            Checks(name_checks(self.screening) | contacts),
+            Checks(name_checks(self.screening, self.suppressions) | contacts),
             TransactionWallets(self.wallet_lists, JudgeWallets(records, names)),
             lambda tenant_id: read_settings(records, tenant_id),
             self.clock,

@@ -35,7 +35,9 @@ from app.vision.forker import Forker
 from app.vision.pool import job_times
 from schemas.topics import Topic
 from streams.audit.commit import CommitAndPublish
+from streams.lists.loaded import LoadedLists
 from streams.lists.screening import ListScreening
+from streams.name_screenings.monitoring import MonitoringSweep
 from streams.retention.expiry import RecordExpiry
 from streams.retention.scheduler import RetentionSweeper, sweeping_evidence
 from streams.runtime.app import StreamSettings, build_app
@@ -58,6 +60,9 @@ from streams.webhooks.removal import DeliveryRemoval
 STREAMS: Final = tuple(AGENTS)
 """Every agent a worker can run."""
 
+
+SCREENING: Final = frozenset({"verification", "transactions", "screenings"})
+"""What compares names with lists."""
 
 SENDING: Final = frozenset({"webhooks", "deliveries"})
 """What the sender of webhooks runs, which needs no root key."""
@@ -84,7 +89,7 @@ async def open_worker(
         engines, times = None, job_times()
         if "verification" in chosen:
             engines = await stack.enter_async_context(open_chosen_engines(settings, forker, times))
-        announcer = await stack.enter_async_context(KafkaEventPublisher(writer, deployment.stores.journal))
+        announcer = await stack.enter_async_context(KafkaEventPublisher(writer, deployment.stores))
         keys = deployment.record_keys
         guard = Guard(writer, keys, Replays(access, keys), now=now, uniform=random.SystemRandom().uniform)
         hooks = WebhookPorts(
@@ -93,7 +98,7 @@ async def open_worker(
         delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
         tries = None if engines is None else FilesystemTries(settings.data_dir / "tries")
         lists = screening = wallet_lists = None
-        if "transactions" in chosen:
+        if not SCREENING.isdisjoint(chosen):
             lists = await stack.enter_async_context(serving_lists(ListSnapshots(settings.data_dir), now))
             screening, wallet_lists = ListScreening(lists, now), LoadedWalletLists(lists)
         around = AgentDependencies(
@@ -119,12 +124,7 @@ async def open_worker(
         worker.figures += disks.figures
         if checkpoints is not None:
             await stack.enter_async_context(upkeep(deployment, access, writer, worker, checkpoints))
-        if "sessions" in chosen:
-            await stack.enter_async_context(
-                SessionScheduler(deployment.stores.records, writer, now).running()
-            )
-        if "transactions" in chosen:
-            await stack.enter_async_context(HoldScheduler(deployment.stores.records, writer, now).running())
+        await _open_sweeps(stack, deployment, writer, chosen, worker, lists)
         if "retention" in chosen:
             sweeper = RetentionSweeper(deployment.stores, writer.write, now)
             is_responsible = partial(worker.is_assigned, Topic.RETENTION_COMMANDS, 0)
@@ -149,6 +149,26 @@ async def open_worker(
         commit = CommitAndPublish(deployment.stores.journal, announcer)
         await stack.enter_async_context(writing_start(commit, "worker", settings))
         yield worker
+
+
+async def _open_sweeps(
+    stack: AsyncExitStack,
+    deployment: Deployment,
+    writer: LogWriter,
+    chosen: Sequence[str],
+    worker: Worker,
+    lists: LoadedLists | None,
+) -> None:
+    """Start what sends commands for work that is due."""
+    records = deployment.stores.records
+    if "sessions" in chosen:
+        await stack.enter_async_context(SessionScheduler(records, writer, now).running())
+    if "transactions" in chosen:
+        await stack.enter_async_context(HoldScheduler(records, writer, now).running())
+    if "screenings" in chosen and lists is not None:
+        monitoring = MonitoringSweep(records, writer.write, lists.versions, now)
+        is_first = partial(worker.is_assigned, Topic.SCREENING_COMMANDS, 0)
+        await stack.enter_async_context(monitoring.running(is_first))
 
 
 def _key_replies(access: LogAccess, writer: LogWriter, keys: RecordKeys) -> RequestReply:

@@ -68,6 +68,9 @@ class RecordKind(StrEnum):
     """That a tenant ever had an endpoint, and how far its events were seen fanned out; the platform's."""
     ERASURE = "erasure"
     WALLET_ASSESSMENT = "wallet_assessment"
+    NAME_SCREENING = "name_screening"
+    DISPOSITION = "disposition"
+    """That a match with a listed entity was judged to be none."""
     TRANSFER = "transfer"
     """A crypto transfer whose money moved, listed under the node it went into (G124)."""
     DELIVERY = "delivery"
@@ -139,6 +142,9 @@ class Change:
     events: tuple[DecisionEvent, ...] = ()
     first_body: bytes | None = None
     """Replaces the deciding record's first body, whose content must not be stored any longer."""
+    canonical: tuple[bytes, ...] = ()
+    """The audit rows as their chain takes them (`streams.audit.rules.canonical`), for a store that links
+    rows in their commit; empty: they wait until `AuditLog.seal`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,9 @@ from app.http.rate_limits import RateLimiter
 from app.http.server import create_app, make_runner
 from app.intake.admission import Admission
 from app.intake.capture import CaptureTokens, build_capture_intake
+from app.intake.dispositions import DispositionIntake
 from app.intake.history import HistoryIntake
+from app.intake.name_screenings import NameScreeningIntake
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake
 from app.lists.serving import sandbox_list
@@ -50,6 +52,7 @@ from schemas.ids import (
     encode_id,
 )
 from schemas.keyed_features import ComputeFeatures, FeaturesComputed, KeyedCommand
+from schemas.name_screenings import ScreenNames
 from schemas.people import OpenSession, Reviewer, ReviewerSession, Role
 from schemas.policy_records import PolicyCommand
 from schemas.problems import Refused, Unauthenticated
@@ -60,9 +63,12 @@ from schemas.transaction_decisions import TransactionCommand
 from schemas.verifications import SubmitVerification
 from streams.audit.commit import CommitAndPublish
 from streams.catalog.handler import Catalogue
+from streams.dispositions.handler import CreateDispositions
+from streams.dispositions.records import StoredDispositions
 from streams.flows.handler import ChangeFlow
 from streams.lists.loaded import LoadedLists
 from streams.lists.screening import ListScreening
+from streams.name_screenings.handler import ScreenNamesOnce
 from streams.policies.handler import ChangePolicy
 from streams.ports.records import Change, Records
 from streams.ports.stores import Stores, WorkingState
@@ -501,16 +507,23 @@ def _handlers(
         now,
     )
     flows = ChangeFlow(stores, catalogue, now, Memory(), Silence())
+    dispositions = StoredDispositions(stores.records, HASHES, clock)
     screen = ScreenTransactions(
         stores, HASHES, StoredPolicies(stores.records),
         Checks(
-            name_checks(SCREENING) | dict.fromkeys(CONTACT_CHECKS, ContactChecks(stores.records, HASHES))
+            name_checks(SCREENING, dispositions)
+            | dict.fromkeys(CONTACT_CHECKS, ContactChecks(stores.records, HASHES))
         ),
         wallets_over(stores.records),
         lambda tenant_id: read_settings(stores.records, tenant_id), clock, Memory(), Silence(),
         keyed_features(stores, HASHES, clock),
     )  # fmt: skip
+    names = ScreenNamesOnce(stores, SCREENING, dispositions, clock, Silence())
+    dispose = CreateDispositions(stores, SCREENING, HASHES, stores.journal.commit, clock)
     return {
+        Topic.SCREENING_COMMANDS: lambda command: (
+            names(command) if isinstance(command, ScreenNames) else dispose(command)
+        ),
         Topic.TRANSACTION_COMMANDS: lambda command: screen(TransactionCommand(command)),
         Topic.VERIFICATION_COMMANDS: evaluate,
         Topic.REVIEW_COMMANDS: lambda command: cases(CaseCommand(command)),
@@ -558,6 +571,10 @@ def _ports(
         recognise_capture=tokens.recognise,
         request_reply=gateway,
         intake=intake,
+        name_screenings=NameScreeningIntake(
+            gateway, stores.records, stores.vault, HASHES, people.clock, 20.0
+        ),
+        dispositions=DispositionIntake(gateway, stores.records, stores.vault, HASHES, people.clock, 20.0),
         transactions=TransactionIntake(gateway, stores.records, stores.vault, HASHES, people.clock, 20.0),
         history=HistoryIntake(gateway, stores.records, people.commit, stores.vault, HASHES, people.clock),
         capture=build_capture_intake(stores.evidence, images, now),
