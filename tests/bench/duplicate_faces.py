@@ -134,7 +134,7 @@ def main() -> int:
     given = parser.parse_args()
     good = compare(given.faces)
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(follow(given.stored, Path(folder)))
+        asyncio.run(follow(given.kept, Path(folder)))
     return 0 if good else 1
 
 

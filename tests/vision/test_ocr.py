@@ -102,7 +102,7 @@ async def test_the_last_layer_in_pieces_reads_to_the_bit_what_the_whole_model_re
         ours.resize_norm_img(crop, crop.shape[1] / crop.shape[0])[None] for crop in crops if crop is not None
     ]
     read = [ours.postprocess_op(ours.session(line))[0] for line in inputs]
-    assert read == [theirs(whole.run(None, {"x": line})[0])[0] for line in inputs]
+    assert read == [theirs(np.asarray(whole.run(None, {"x": line})[0]))[0] for line in inputs]
     assert max(len(text) for ((text, _),) in read) == LENGTH
 
 
