@@ -122,7 +122,7 @@ async def follow(stored: int, folder: Path) -> None:
             found = await search.nearest(query)
             costs.append((time.process_time() - begun) * 1_000)
             assert found.compared == stored
-    say(f"reading {stored} kept faces at the first question: {costs[0] / stored:.2f} ms of processor each")
+    say(f"reading {stored} stored faces at the first question: {costs[0] / stored:.2f} ms of processor each")
     say(f"a further question, with all that follows the store: {statistics.median(costs[1:]):.1f} ms")
 
 
@@ -130,11 +130,11 @@ def main() -> int:
     """Measure, print, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faces", type=int, default=100_000)
-    parser.add_argument("--kept", type=int, default=3_000)
+    parser.add_argument("--stored", type=int, default=3_000)
     given = parser.parse_args()
     good = compare(given.faces)
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(follow(given.kept, Path(folder)))
+        asyncio.run(follow(given.stored, Path(folder)))
     return 0 if good else 1
 
 
