@@ -39,6 +39,7 @@ from app.http.routes.review_cases.routes import CaseRoutes, case_endpoints
 from app.http.routes.sessions.list import SessionListRoutes, session_list_endpoints
 from app.http.routes.sessions.routes import SessionRoutes, session_endpoints
 from app.http.routes.settings import SettingsRoutes, changing_settings, settings_endpoints
+from app.http.routes.shadow_policies import ShadowPolicyRoutes, shadow_policy_endpoints
 from app.http.routes.subject_export import SubjectExportRoutes, subject_export_endpoints
 from app.http.routes.subjects import SubjectRoutes, subject_endpoints
 from app.http.routes.tenants import TenantRoutes, tenant_endpoints
@@ -121,6 +122,7 @@ def endpoints_of(
         *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),
         *flow_endpoints(FlowRoutes(ports, bodies, cursors)),
         *policy_endpoints(PolicyRoutes(ports, bodies, cursors, any_list)),
+        *shadow_policy_endpoints(ShadowPolicyRoutes(ports, bodies)),
         *case_endpoints(CaseRoutes(ports, bodies, cursors, CaseTexts(ports.stores.vault))),
         *evidence_endpoints(EvidenceRoutes(ports)),
         *subject_export_endpoints(SubjectExportRoutes(ports, standing_headers(settings.base_url))),

@@ -49,6 +49,8 @@ class RecordKind(StrEnum):
     """Which revision of a transaction policy is published, and what is drafted."""
     POLICY_DRAFT = "policy_draft"
     POLICY_REVISION = "policy_revision"
+    POLICY_SHADOW = "policy_shadow"
+    """The text that runs beside the published one."""
     CAPABILITY = "capability"
     REVIEWER = "reviewer"
     REVIEWER_SESSION = "reviewer_session"

@@ -9,9 +9,11 @@ from pydantic import ValidationError
 
 from schemas.base import to_milliseconds
 from schemas.ids import SubjectId, TenantId
+from schemas.policies import FieldValue
 from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.tenant_settings import Enforcement, TenantSettings
 from schemas.transaction_decisions import (
+    Circumstances,
     ForgetSubject,
     ScreenTransaction,
     StoredTransaction,
@@ -30,6 +32,14 @@ from streams.privacy.subject_ids import open_subject_id
 from streams.transactions import events
 from streams.transactions.change import Outcome, Standing, change_of, stored_transaction
 from streams.transactions.checks import CheckContext, Checks
+from streams.transactions.comparing import (
+    AskedList,
+    Judged,
+    Past,
+    decide_again,
+    features_beside,
+    outcome_of,
+)
 from streams.transactions.contact_checks import ContactChecks
 from streams.transactions.features import values
 from streams.transactions.fields import fields_of
@@ -39,7 +49,7 @@ from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.published import PublishedPolicies, PublishedPolicy
 from streams.transactions.records import parts_label, request_label
 from streams.transactions.row import VelocityRow
-from streams.transactions.rules import Decided, SubjectState, decide
+from streams.transactions.rules import SubjectState, decide
 from streams.transactions.scenarios import scenario_for
 from streams.transactions.standing import Standings
 from streams.transactions.velocity import VelocityRows, event_of, open_parts
@@ -159,9 +169,10 @@ class ScreenTransactions:
         standing = await self._standings.read(command, request, now)
         policy = await self._policies(command.tenant_id)
         context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now)
-        decided = await self._judge(context, request, policy, row, standing, scenario)
+        judged = await self._judge(context, request, policy, row, standing, scenario)
+        decided = judged.decided
         transfers = self._wallets.transfers_of(command.tenant_id, subject_id, request)
-        outcome = Outcome(command, subject_id, request, decided, policy.applied, now, tuple(transfers))
+        outcome = Outcome(command, subject_id, request, judged, policy.applied, now, tuple(transfers))
         label = parts_label(command.transaction_id)
         sealed = await self._stores.vault.seal(command.tenant_id, subject_id, label, outcome.parts.to_bytes())
         stored = stored_transaction(outcome, sealed)
@@ -187,7 +198,7 @@ class ScreenTransactions:
         row: VelocityRow,
         standing: Standing,
         scenario: Scenario | None,
-    ) -> Decided:
+    ) -> Judged:
         tenant_id, compiled = context.tenant_id, policy.compiled
         settings = await self._settings(tenant_id)
         state = SubjectState(
@@ -197,20 +208,30 @@ class ScreenTransactions:
             scenario=scenario,
         )
         if compiled is None or scenario is not None:
-            return decide(compiled, fields_of(request, ()), {}, (), state)
+            return Judged(decide(compiled, fields_of(request, ()), {}, (), state))
         checks = await self._checks(compiled.document, request, context)
         wallet = None
         if request.wallet is not None:
             wallet = await self._wallets.assess(request.wallet, compiled.document.wallets, context)
             checks = (*checks, wallet.shown)
-        features = values(compiled.features, row, event_of(self._hashes, tenant_id, request))
-        fields = fields_of(request, checks)
-        if wallet is not None:
-            fields |= wallet.fields
-        if not IDENTITY_FIELDS.isdisjoint(compiled.names):
+        event = event_of(self._hashes, tenant_id, request)
+        features = values(compiled.features, row, event)
+        read: dict[str, FieldValue] = {} if wallet is None else dict(wallet.fields)
+        if not IDENTITY_FIELDS.isdisjoint(policy.names):
             at, livemode = context.at, context.livemode
-            fields |= await self._identities.read(tenant_id, request.subject_id, at, livemode=livemode)
-        return decide(compiled, fields, features, checks, state, policy.lists)
+            read |= await self._identities.read(tenant_id, request.subject_id, at, livemode=livemode)
+        lists = {name: AskedList(members) for name, members in policy.lists.items()}
+        decided = decide(compiled, fields_of(request, checks) | read, features, checks, state, lists)
+        circumstances = Circumstances(
+            suspended=state.suspended, stream_ended=state.stream_ended, advisory=state.advisory, fields=read
+        )
+        shadow = None
+        if policy.shadow is not None:
+            past = Past(request, checks, circumstances)
+            beside = features_beside(policy.shadow, compiled, features, row, event)
+            shadow = outcome_of(policy.shadow, decide_again(policy.shadow, past, beside, lists))
+        asked = {name: one.answers for name, one in lists.items()}
+        return Judged(decided, circumstances.model_copy(update={"lists": asked}), shadow)
 
     async def _wait(self, command: ScreenTransaction, scenario: Scenario | None) -> None:
         """Wait as long as a magic subject asks, counted from its request."""

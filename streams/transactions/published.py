@@ -24,6 +24,14 @@ class PublishedPolicy:
     compiled: CompiledPolicy | None
     """None: the text does not load any more; then money waits (G111)."""
     lists: Mapping[str, Container[str]] = field(default_factory=dict)
+    shadow: CompiledPolicy | None = None
+    """What runs beside it and decides nothing (G115)."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What the rules of it and of its shadow read."""
+        texts = (self.compiled, self.shadow)
+        return frozenset(name for text in texts if text is not None for name in text.names)
 
     @property
     def applied(self) -> AppliedPolicy:
@@ -53,8 +61,8 @@ class StoredPolicies(PublishedPolicies):
     @override
     async def __call__(self, tenant_id: TenantId) -> PublishedPolicy:
         try:
-            compiled = await self._policies.current(tenant_id)
+            compiled, shadow = await self._policies.with_shadow(tenant_id)
         except policies.PolicyUnavailable:
             published = (await load_policy(self._records, tenant_id, POLICY)).stored.published
             return PublishedPolicy(published.revision, published.sha256, None)
-        return PublishedPolicy(compiled.revision, compiled.sha256, compiled)
+        return PublishedPolicy(compiled.revision, compiled.sha256, compiled, shadow=shadow)

@@ -119,12 +119,13 @@ async def publish_again(owner: SignedIn, flow_id: str) -> None:
 
 
 async def publish_policy(owner: SignedIn) -> None:
-    """Give the tenant's policy a second revision, which names the canary, and a draft."""
+    """Give the tenant's policy a second revision, which names the canary, a draft, and a shadow."""
     path, headers = f"{BY_NAME}/transactions", {"Content-Type": "application/yaml"}
     for number in range(2):
         text = first_text().replace(b"description: ", f"description: {NAME} {number}. ".encode(), 1)
         assert (await owner.ask("PUT", f"{path}/draft", data=text, headers=headers)).status == 200
         assert number or (await owner.ask("POST", f"{path}/publish", json={})).status == 200
+    assert (await owner.ask("PUT", f"{path}/shadow", json={"draft": True})).status == 200
 
 
 @asynccontextmanager

@@ -239,6 +239,8 @@ async def use_policies(owner: SignedIn) -> None:
     await did(owner, "PATCH", f"{CONTROL}/settings", json={"policy_four_eyes": True})
     await did(owner, "PUT", f"{path}/draft", data=first_text(), headers=headers)
     await did(owner, "POST", f"{path}/publish", json={})
+    await did(owner, "PUT", f"{path}/shadow", json={"draft": True})
+    await did(owner, "DELETE", f"{path}/shadow")
 
 
 async def use_members(front: Front, owner: SignedIn) -> None:
