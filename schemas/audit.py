@@ -23,6 +23,7 @@ class AuditAction(StrEnum):
     POLICY_PUBLISHED = "policy.published"
     POLICY_SHADOWED = "policy.shadowed"
     """Another text runs beside the published one, or none any more."""
+    POLICY_BACKTESTED = "policy.backtested"
     SESSION_CREATED = "session.created"
     SESSION_STARTED = "session.started"
     SESSION_SUBMITTED = "session.submitted"

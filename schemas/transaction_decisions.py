@@ -112,7 +112,7 @@ class ShadowOutcome(Frozen):
     decision: DecisionOutcome
     risk_score: int
     rules: tuple[str, ...]
-    """The active rules that hit."""
+    """The rules that hit, those of mode SHADOW among them."""
 
 
 class Transaction(Frozen):
@@ -182,6 +182,8 @@ class Circumstances(Frozen):
     """What was read of the wallet and of the subject's verifications, by the names of rules."""
     lists: dict[str, dict[str, bool]] = Field(default_factory=dict)
     """The loaded lists of values: whether each value that was looked for stood on them."""
+    after: str = ""
+    """What stands for the subject's transaction before it, hexadecimal: two may have one time."""
 
 
 class SealedParts(Frozen):

@@ -15,9 +15,10 @@ from app.adapters.files.list_snapshots import ListSnapshots
 from app.adapters.security.crypto import RootKey
 from app.composition.agents import AGENTS, AgentDependencies
 from app.composition.audit_checkpoints import open_checkpoint_writer, upkeep
+from app.composition.backtest_process import ChildProcess, backtest_figures
 from app.composition.engines import open_chosen_engines
 from app.composition.start_audit import writing_start
-from app.composition.stores import Deployment, now
+from app.composition.stores import Deployment, new_id, now
 from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from app.http.routes.health import serving_health
 from app.lists.serving import list_figures, serving_lists
@@ -31,7 +32,9 @@ from app.vision.forker import Forker
 from app.vision.pool import job_times
 from schemas.topics import Topic
 from streams.audit.commit import CommitAndPublish
+from streams.backtests.runner import BacktestRunner
 from streams.lists.screening import ListScreening
+from streams.ports.events import EventPublisher
 from streams.retention.expiry import RecordExpiry
 from streams.retention.scheduler import RetentionSweeper, sweeping_evidence
 from streams.runtime.app import StreamSettings, build_app
@@ -112,12 +115,7 @@ async def open_worker(
         worker.figures += disks.figures
         if checkpoints is not None:
             await stack.enter_async_context(upkeep(deployment, access, writer, worker, checkpoints))
-        if "sessions" in chosen:
-            await stack.enter_async_context(
-                SessionScheduler(deployment.stores.records, writer, now).running()
-            )
-        if "transactions" in chosen:
-            await stack.enter_async_context(HoldScheduler(deployment.stores.records, writer, now).running())
+        await stack.enter_async_context(_scheduling(settings, deployment, announcer, writer, worker, chosen))
         if "retention" in chosen:
             sweeper = RetentionSweeper(deployment.stores, writer.write, now)
             is_responsible = partial(worker.is_assigned, Topic.RETENTION_COMMANDS, 0)
@@ -140,6 +138,31 @@ async def open_worker(
         commit = CommitAndPublish(deployment.stores.journal, announcer)
         await stack.enter_async_context(writing_start(commit, "worker", settings))
         yield worker
+
+
+@asynccontextmanager
+async def _scheduling(
+    settings: Settings,
+    deployment: Deployment,
+    announcer: EventPublisher,
+    writer: LogWriter,
+    worker: Worker,
+    chosen: Sequence[str],
+) -> AsyncIterator[None]:
+    """Send the commands of what is due, and run the backtests that wait, for the length of the context."""
+    records = deployment.stores.records
+    async with AsyncExitStack() as stack:
+        if "sessions" in chosen:
+            await stack.enter_async_context(SessionScheduler(records, writer, now).running())
+        if "transactions" in chosen:
+            await stack.enter_async_context(HoldScheduler(records, writer, now).running())
+        if "policies" in chosen:
+            commit = CommitAndPublish(deployment.stores.journal, announcer)
+            process = ChildProcess(settings.data_dir)
+            backtests = BacktestRunner(records, commit, process, new_id("wrk"), now)
+            await stack.enter_async_context(backtests.looking())
+            worker.figures += backtest_figures(backtests)
+        yield
 
 
 def _build_app(

@@ -95,7 +95,7 @@ async def _rules(records: Records, tenant_id: TenantId, policy: str) -> list[str
         document = load(await load_shadow(records, tenant_id, policy))
     except Refused:
         return []
-    return [rule.id for rule in document.rules if rule.mode is RuleMode.ACTIVE]
+    return [rule.id for rule in document.rules if rule.mode is not RuleMode.DISABLED]
 
 
 async def _newest(

@@ -1,9 +1,9 @@
 """Decide by another text what was decided: beside the decision, or from what was stored; pure (G115)."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from schemas.policies import Feature, FeatureKey, FeatureValue, RuleMode, RuleOutcome
+from schemas.policies import Feature, FeatureKey, FeatureValue, RuleOutcome
 from schemas.policy_documents import PolicyDocument
 from schemas.transaction_decisions import (
     CheckOutcome,
@@ -12,11 +12,13 @@ from schemas.transaction_decisions import (
     SealedParts,
     ShadowOutcome,
     ShownCheck,
+    ShownRule,
 )
 from schemas.transactions import TransactionRequest
 from streams.policies.compiling import CompiledPolicy, ValueLists
 from streams.transactions.features import values
 from streams.transactions.fields import fields_of
+from streams.transactions.identity import IDENTITY_FIELDS
 from streams.transactions.row import VelocityEvent, VelocityRow
 from streams.transactions.rules import Decided, SubjectState, decide
 from streams.verification.sandbox import Scenario
@@ -115,14 +117,34 @@ def outcome_of(policy: CompiledPolicy, decided: Decided) -> ShadowOutcome:
         sha256=policy.sha256,
         decision=decided.decision,
         risk_score=decided.risk_score,
-        rules=hits_of(decided),
+        rules=hits_of(decided.rules),
     )
 
 
-def hits_of(decided: Decided) -> tuple[str, ...]:
-    """Return the active rules that hit."""
-    hit = (rule for rule in decided.rules if rule.result is RuleOutcome.HIT)
-    return tuple(rule.id for rule in hit if rule.mode is RuleMode.ACTIVE)
+def hits_of(rules: Iterable[ShownRule]) -> tuple[str, ...]:
+    """Return the rules that hit, those of mode SHADOW among them."""
+    return tuple(rule.id for rule in rules if rule.result is RuleOutcome.HIT)
+
+
+def is_unknown(policy: CompiledPolicy, past: Past, decided: Decided, before: Sequence[ShownRule]) -> bool:
+    """Return whether the text named a check, field or list that was not looked at then."""
+    if past.scenario is not None:
+        return False
+    request, made = past.request, {(one.check, one.target) for one in past.checks}
+    for check in policy.document.checks:
+        for target in check.targets:
+            is_made = (check.check, ScreenedTarget(target)) in made
+            if getattr(request, target) is not None and not is_made:
+                return True
+    if request.wallet is not None and all(target is not ScreenedTarget.WALLET for _, target in made):
+        return True
+    if not past.circumstances.fields.keys() >= IDENTITY_FIELDS.intersection(policy.names):
+        return True
+    return not _unloaded(decided.rules) <= _unloaded(before)
+
+
+def _unloaded(rules: Iterable[ShownRule]) -> set[str]:
+    return {name for rule in rules if rule.result is RuleOutcome.ERROR for name in rule.missing}
 
 
 def checks_for(document: PolicyDocument, made: Sequence[ShownCheck]) -> tuple[ShownCheck, ...]:

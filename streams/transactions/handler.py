@@ -48,7 +48,7 @@ from streams.transactions.identity import IDENTITY_FIELDS, Identities
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.published import PublishedPolicies, PublishedPolicy
 from streams.transactions.records import parts_label, request_label
-from streams.transactions.row import VelocityRow
+from streams.transactions.row import VelocityRow, newest_id
 from streams.transactions.rules import SubjectState, decide
 from streams.transactions.scenarios import scenario_for
 from streams.transactions.standing import Standings
@@ -223,7 +223,11 @@ class ScreenTransactions:
         lists = {name: AskedList(members) for name, members in policy.lists.items()}
         decided = decide(compiled, fields_of(request, checks) | read, features, checks, state, lists)
         circumstances = Circumstances(
-            suspended=state.suspended, stream_ended=state.stream_ended, advisory=state.advisory, fields=read
+            suspended=state.suspended,
+            stream_ended=state.stream_ended,
+            advisory=state.advisory,
+            fields=read,
+            after=newest_id(row).hex(),
         )
         shadow = None
         if policy.shadow is not None:
