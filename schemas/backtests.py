@@ -69,7 +69,7 @@ class BacktestProgress(Frozen):
     """How many transactions of the span are decided again."""
 
     done: Annotated[int, Field(ge=0)] = 0
-    total: int | None = None
+    total: int | None
     """Null until they are counted."""
 
 
@@ -106,7 +106,7 @@ class Backtest(NullsWritten):
     result: BacktestResult | None
 
 
-class StoredBacktest(Frozen):
+class StoredBacktest(NullsWritten):
     """A backtest as it is stored; the tested text is in a record of its own."""
 
     backtest_id: BacktestId
@@ -119,7 +119,7 @@ class StoredBacktest(Frozen):
     subject_id: SubjectId | None = None
     livemode: bool
     status: BacktestStatus = BacktestStatus.QUEUED
-    progress: BacktestProgress = BacktestProgress()
+    progress: BacktestProgress = BacktestProgress(total=None)
     created_at: Timestamp
     finished_at: Timestamp | None = None
     failure: str | None = None

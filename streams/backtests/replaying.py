@@ -52,7 +52,7 @@ class Replay:
         tally = Tally(rule.id for rule in rules if rule.mode is not RuleMode.DISABLED)
         job = self.job
         span = StoredSpan(self.stores, job.tenant_id, self._index(), job.since - REBUILT_FROM, job.until)
-        self.tell(BacktestProgress())
+        self.tell(BacktestProgress(total=None))
         starts, total = await span.pages(job.since)
         done, told_at = 0, time.monotonic()
         async for one in span.oldest_first(starts):

@@ -74,7 +74,7 @@ class BacktestRunner:
     running: int = 0
     decided: int = 0
     """Transactions that backtests decided again, ever."""
-    _progress: BacktestProgress = field(default_factory=BacktestProgress)
+    _progress: BacktestProgress = field(default_factory=lambda: BacktestProgress(total=None))
 
     async def run_next(self) -> bool:
         """Run the backtest that waits longest to its end; return False when none waits.
@@ -120,12 +120,12 @@ class BacktestRunner:
             record, stored = await load_backtest(self.records, tenant_id, backtest_id)
             if not stored.is_free(now):
                 return None
-            return await self._write(record, stored, BacktestProgress())
+            return await self._write(record, stored, BacktestProgress(total=None))
         except (NotFound, Conflict):
             return None
 
     async def _run(self, record: Record, stored: StoredBacktest) -> None:
-        self._progress, self.running = BacktestProgress(), 1
+        self._progress, self.running = BacktestProgress(total=None), 1
         task = asyncio.create_task(self.process(stored, self._tell), name="backtest")
         try:
             while not task.done():
