@@ -54,7 +54,7 @@ class Replay:
         span = StoredSpan(self.stores, job.tenant_id, self._index(), job.since - REBUILT_FROM, job.until)
         self.tell(BacktestProgress(total=None))
         starts, total = await span.pages(job.since)
-        done, told_at = 0, time.monotonic()
+        done, reported_at = 0, time.monotonic()
         async for one in span.oldest_first(starts):
             event = self._event(one)
             if one.record.created_at >= job.since:
@@ -63,9 +63,9 @@ class Replay:
                     self._decide(one, event, tally)
             for key in self._keys(one.parts.request):
                 self._rows.add(key, one.record.id, event)
-            if time.monotonic() - told_at >= EVERY_S:
+            if time.monotonic() - reported_at >= EVERY_S:
                 self.tell(BacktestProgress(done=done, total=total))
-                told_at = time.monotonic()
+                reported_at = time.monotonic()
         self.tell(BacktestProgress(done=done, total=total))
         return tally.result
 

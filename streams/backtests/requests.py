@@ -90,7 +90,7 @@ class RequestBacktests:
             row, after = _row(stored, actor, now, "was cancelled"), stored.model_copy(update=update)
             try:
                 return await finish(self.records, self.commit, record, after, row)
-            except Conflict:  # its worker told its progress meanwhile
+            except Conflict:  # its worker wrote its progress meanwhile
                 record, stored = await load_backtest(self.records, stored.tenant_id, stored.backtest_id)
         return stored
 
