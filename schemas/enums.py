@@ -206,6 +206,7 @@ class CaseKind(StrEnum):
     VERIFICATION = "VERIFICATION"
     TRANSACTION = "TRANSACTION"
     WALLET = "WALLET"
+    SCREENING = "SCREENING"
     APPEAL = "APPEAL"
 
 
@@ -232,6 +233,8 @@ class Scope(StrEnum):
     WALLETS_READ = "wallets:read"
     POLICIES_READ = "policies:read"
     POLICIES_WRITE = "policies:write"
+    SCREENINGS_READ = "screenings:read"
+    SCREENINGS_WRITE = "screenings:write"
     WEBHOOKS_MANAGE = "webhooks:manage"
     EVENTS_READ = "events:read"
     AUDIT_READ = "audit:read"

@@ -25,6 +25,8 @@ DeliveryId = NewType("DeliveryId", str)
 AssessmentId = NewType("AssessmentId", str)
 TransactionId = NewType("TransactionId", str)
 BacktestId = NewType("BacktestId", str)
+ScreeningId = NewType("ScreeningId", str)
+DispositionId = NewType("DispositionId", str)
 
 PLATFORM: Final = TenantId("platform")
 """The chain and the records that belong to no tenant (G93): tenants themselves, keys by look-up prefix."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import secrets
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -19,8 +20,11 @@ from app.composition.backtest_process import ChildProcess, backtest_figures
 from app.composition.engines import open_chosen_engines
 from app.composition.start_audit import writing_start
 from app.composition.stores import Deployment, new_id, now
+from app.composition.transactions import transaction_figures
 from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from app.http.routes.health import serving_health
+from app.kafka.key_requests import KeyRequests
+from app.kafka.request_reply import RequestReply
 from app.lists.serving import list_figures, serving_lists
 from app.observability.backlog import DiskUsage, measuring
 from app.observability.disk_space import places_of
@@ -33,11 +37,14 @@ from app.vision.pool import job_times
 from schemas.topics import Topic
 from streams.audit.commit import CommitAndPublish
 from streams.backtests.runner import BacktestRunner
+from streams.lists.loaded import LoadedLists
 from streams.lists.screening import ListScreening
+from streams.name_screenings.monitoring import MonitoringSweep
 from streams.ports.events import EventPublisher
 from streams.retention.expiry import RecordExpiry
 from streams.retention.scheduler import RetentionSweeper, sweeping_evidence
 from streams.runtime.app import StreamSettings, build_app
+from streams.runtime.authentication import RecordKeys
 from streams.runtime.event_publisher import KafkaEventPublisher
 from streams.runtime.guard import Guard
 from streams.runtime.kafka_client_config import LogAccess
@@ -45,6 +52,7 @@ from streams.runtime.producer import LogWriter
 from streams.runtime.record_removal import Removal, removing_records
 from streams.runtime.replays import Replays
 from streams.runtime.supervisor import Figure, Worker, running_worker
+from streams.runtime.tables import partitions_of
 from streams.sessions.removal import SessionRemoval
 from streams.sessions.scheduler import SessionScheduler
 from streams.transactions.scheduler import HoldScheduler
@@ -55,6 +63,9 @@ from streams.webhooks.removal import DeliveryRemoval
 STREAMS: Final = tuple(AGENTS)
 """Every agent a worker can run."""
 
+
+SCREENING: Final = frozenset({"verification", "transactions", "screenings"})
+"""What compares names with lists."""
 
 SENDING: Final = frozenset({"webhooks", "deliveries"})
 """What the sender of webhooks runs, which needs no root key."""
@@ -81,7 +92,7 @@ async def open_worker(
         engines, times = None, job_times()
         if "verification" in chosen:
             engines = await stack.enter_async_context(open_chosen_engines(settings, forker, times))
-        announcer = await stack.enter_async_context(KafkaEventPublisher(writer, deployment.stores.journal))
+        announcer = await stack.enter_async_context(KafkaEventPublisher(writer, deployment.stores))
         keys = deployment.record_keys
         guard = Guard(writer, keys, Replays(access, keys), now=now, uniform=random.SystemRandom().uniform)
         hooks = WebhookPorts(
@@ -90,12 +101,13 @@ async def open_worker(
         delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
         tries = None if engines is None else FilesystemTries(settings.data_dir / "tries")
         lists = screening = wallet_lists = None
-        if "transactions" in chosen:
+        if not SCREENING.isdisjoint(chosen):
             lists = await stack.enter_async_context(serving_lists(ListSnapshots(settings.data_dir), now))
             screening, wallet_lists = ListScreening(lists, now), LoadedWalletLists(lists)
         around = AgentDependencies(
             deployment.stores, deployment.keys, announcer, guard, writer, now, engines, delivering, tries,
             screening, wallet_lists,
+            await stack.enter_async_context(KeyRequests(partial(_key_replies, access, writer, keys))),
         )  # fmt: skip
 
         checkpoints = None
@@ -115,7 +127,9 @@ async def open_worker(
         worker.figures += disks.figures
         if checkpoints is not None:
             await stack.enter_async_context(upkeep(deployment, access, writer, worker, checkpoints))
-        await stack.enter_async_context(_scheduling(settings, deployment, announcer, writer, worker, chosen))
+        await _open_sweeps(stack, deployment, writer, chosen, worker, lists)
+        if "policies" in chosen:
+            await _open_backtests(stack, settings, deployment, announcer, worker)
         if "retention" in chosen:
             sweeper = RetentionSweeper(deployment.stores, writer.write, now)
             is_responsible = partial(worker.is_assigned, Topic.RETENTION_COMMANDS, 0)
@@ -130,7 +144,9 @@ async def open_worker(
         await stack.enter_async_context(delivering.looked_after())
         worker.figures += [*delivering.figures, guard_figure(guard)]
         if lists is not None:
-            worker.figures += list_figures(lists, now)
+            worker.figures += [
+                *list_figures(lists, now), *transaction_figures(around.transaction_counters)
+            ]  # fmt: skip
         if engines is not None and engines.load is not None:
             worker.figures.append(times)
             worker.probes["engines"] = engines.load.probe
@@ -140,29 +156,47 @@ async def open_worker(
         yield worker
 
 
-@asynccontextmanager
-async def _scheduling(
+async def _open_sweeps(
+    stack: AsyncExitStack,
+    deployment: Deployment,
+    writer: LogWriter,
+    chosen: Sequence[str],
+    worker: Worker,
+    lists: LoadedLists | None,
+) -> None:
+    """Start what sends commands for work that is due."""
+    records = deployment.stores.records
+    if "sessions" in chosen:
+        await stack.enter_async_context(SessionScheduler(records, writer, now).running())
+    if "transactions" in chosen:
+        await stack.enter_async_context(HoldScheduler(records, writer, now).running())
+    if "screenings" in chosen and lists is not None:
+        monitoring = MonitoringSweep(records, writer.write, lists.versions, now)
+        is_first = partial(worker.is_assigned, Topic.SCREENING_COMMANDS, 0)
+        await stack.enter_async_context(monitoring.running(is_first))
+
+
+async def _open_backtests(
+    stack: AsyncExitStack,
     settings: Settings,
     deployment: Deployment,
     announcer: EventPublisher,
-    writer: LogWriter,
     worker: Worker,
-    chosen: Sequence[str],
-) -> AsyncIterator[None]:
-    """Send the commands of what is due, and run the backtests that wait, for the length of the context."""
-    records = deployment.stores.records
-    async with AsyncExitStack() as stack:
-        if "sessions" in chosen:
-            await stack.enter_async_context(SessionScheduler(records, writer, now).running())
-        if "transactions" in chosen:
-            await stack.enter_async_context(HoldScheduler(records, writer, now).running())
-        if "policies" in chosen:
-            commit = CommitAndPublish(deployment.stores.journal, announcer)
-            process = ChildProcess(settings.data_dir)
-            backtests = BacktestRunner(records, commit, process, new_id("wrk"), now)
-            await stack.enter_async_context(backtests.looking())
-            worker.figures += backtest_figures(backtests)
-        yield
+) -> None:
+    """Run the backtests that wait, one at a time."""
+    commit = CommitAndPublish(deployment.stores.journal, announcer)
+    process = ChildProcess(settings.data_dir)
+    backtests = BacktestRunner(deployment.stores.records, commit, process, new_id("wrk"), now)
+    await stack.enter_async_context(backtests.looking())
+    worker.figures += backtest_figures(backtests)
+
+
+def _key_replies(access: LogAccess, writer: LogWriter, keys: RecordKeys) -> RequestReply:
+    """Return what reads the answers of keys, under a name of its own and in any partition of answers."""
+    partition = secrets.randbelow(partitions_of(Topic.REPLIES))
+    return RequestReply(
+        access, writer, keys, name=f"worker-{secrets.token_hex(6)}", now=now, instance=partition
+    )
 
 
 def _build_app(

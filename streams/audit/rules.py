@@ -75,9 +75,14 @@ def canonical(event: AuditEvent) -> bytes:
 
 def link(previous: ChainLink | None, event: AuditEvent, key: bytes) -> ChainLink:
     """Return the link that joins the row to the chain of `key` (see `chain_key`)."""
+    return link_canonical(previous, canonical(event), key)
+
+
+def link_canonical(previous: ChainLink | None, row: bytes, key: bytes) -> ChainLink:
+    """Return the link that joins a row in its canonical form to the chain of `key`."""
     position = 1 if previous is None else previous.position + 1
     before = FIRST_PREVIOUS if previous is None else previous.hash
-    return ChainLink(position=position, prev_hash=before, hash=_hash(position, before, event, key))
+    return ChainLink(position=position, prev_hash=before, hash=_hash(position, before, row, key))
 
 
 def seal_head(head: ChainLink, key: bytes) -> str:
@@ -124,13 +129,14 @@ def classify(
 
 def _belongs_at(other: ChainLink, own: ChainLink, event: AuditEvent, key: bytes) -> bool:
     """Return whether the row was sealed at the place of `other`, with that link or its own."""
-    sealed_there = _hash(other.position, other.prev_hash, event, key) == other.hash
-    return sealed_there or _hash(other.position, own.prev_hash, event, key) == own.hash
+    row = canonical(event)
+    sealed_there = _hash(other.position, other.prev_hash, row, key) == other.hash
+    return sealed_there or _hash(other.position, own.prev_hash, row, key) == own.hash
 
 
-def _hash(position: int, before: str, event: AuditEvent, key: bytes) -> str:
-    text = f"row\0{position}\0{before}\0".encode() + canonical(event)
-    return hmac.new(key, text, hashlib.sha256).hexdigest()
+def _hash(position: int, before: str, row: bytes, key: bytes) -> str:
+    text = f"row\0{position}\0{before}\0".encode() + row
+    return hmac.digest(key, text, "sha256").hex()
 
 
 def _same(found: ChainLink, genuine: ChainLink) -> bool:

@@ -38,33 +38,29 @@ class PublishedPolicies:
             NotFound: There is no policy of this name.
             StoreUnavailable: The store cannot be read for now.
         """
-        found = await load_policy(self._records, tenant_id, policy)
-        return await self._published(tenant_id, found, policy)
+        return await self.compiled(tenant_id, policy, await load_policy(self._records, tenant_id, policy))
 
-    async def with_shadow(
-        self, tenant_id: TenantId, policy: str = POLICY
-    ) -> tuple[CompiledPolicy, CompiledPolicy | None]:
-        """Return what `current` returns, and what runs beside it; a shadow that does not load is none."""
-        found = await load_policy(self._records, tenant_id, policy)
-        current, shadow = await self._published(tenant_id, found, policy), found.stored.shadow
+    async def shadow(self, tenant_id: TenantId, policy: str, found: VersionedPolicy) -> CompiledPolicy | None:
+        """Return what runs beside the published revision; a text that does not load any more is none."""
+        shadow = found.stored.shadow
         if shadow is None:
-            return current, None
-        number = shadow.revision or 0
+            return None
         read = partial(load_shadow, self._records, tenant_id, policy)
         try:
-            return current, await self._of(number, shadow.sha256, read)
+            return await self._of(shadow.revision or 0, shadow.sha256, read)
         except PolicyUnavailable:
-            return current, None
+            return None
+
+    async def compiled(self, tenant_id: TenantId, policy: str, found: VersionedPolicy) -> CompiledPolicy:
+        """Return the published revision of a policy that was read; raises as `current` does."""
+        published = found.stored.published
+        if published.revision == FIRST_REVISION and found.version == 0:
+            return first_policy()
+        return await self._revision(tenant_id, policy, published)
 
     async def revision(self, tenant_id: TenantId, revision: int, policy: str = POLICY) -> CompiledPolicy:
         """Return any published revision, current or not; raises as `current` does."""
         published, _ = await load_revision(self._records, tenant_id, policy, revision)
-        return await self._revision(tenant_id, policy, published)
-
-    async def _published(self, tenant_id: TenantId, found: VersionedPolicy, policy: str) -> CompiledPolicy:
-        published = found.stored.published
-        if published.revision == FIRST_REVISION and found.version == 0:
-            return first_policy()
         return await self._revision(tenant_id, policy, published)
 
     async def _revision(

@@ -35,6 +35,10 @@ class RecordKind(StrEnum):
     PICTURE = "picture"
     """The subject a picture was first stored for, by mode and digest of its pixels."""
     TRANSACTION = "transaction"
+    HISTORIC_TRANSACTION = "historic_transaction"
+    """A transaction that was imported, not decided (G119)."""
+    HISTORY_IMPORT = "history_import"
+    """The answer to an import, for its repetition."""
     CONTACT_USE = "contact_use"
     """That a subject used a telephone number or an e-mail address on a day; both are keyed hashes."""
     SUBJECT_STANDING = "subject_standing"
@@ -71,6 +75,9 @@ class RecordKind(StrEnum):
     """That a tenant ever had an endpoint, and how far its events were seen fanned out; the platform's."""
     ERASURE = "erasure"
     WALLET_ASSESSMENT = "wallet_assessment"
+    NAME_SCREENING = "name_screening"
+    DISPOSITION = "disposition"
+    """That a match with a listed entity was judged to be none."""
     TRANSFER = "transfer"
     """A crypto transfer whose money moved, listed under the node it went into (G124)."""
     DELIVERY = "delivery"
@@ -142,6 +149,9 @@ class Change:
     events: tuple[DecisionEvent, ...] = ()
     first_body: bytes | None = None
     """Replaces the deciding record's first body, whose content must not be stored any longer."""
+    canonical: tuple[bytes, ...] = ()
+    """The audit rows as their chain takes them (`streams.audit.rules.canonical`), for a store that links
+    rows in their commit; empty: they wait until `AuditLog.seal`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,3 +36,5 @@ class Stores:
     feed: EventFeed
     ages: EvidenceAges
     removal: RecordRemoval
+    links_in_commit: bool = False
+    """Whether the journal links audit rows to their chain in their commit, given `Change.canonical`."""

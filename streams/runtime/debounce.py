@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from contextvars import Context
 from typing import Generic, TypeVar
 
@@ -18,6 +19,7 @@ class Debouncer(Generic[Item]):
         self._window_s = window_s
         self._flush = flush
         self._items: list[Item] = []
+        self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def add(self, items: Iterable[Item]) -> None:
@@ -28,12 +30,14 @@ class Debouncer(Generic[Item]):
 
     async def aclose(self) -> None:
         """Flush what is left without waiting for the window."""
-        self._window_s = 0.0
+        self._closing.set()
         if self._task is not None:
             await self._task
 
     async def _pass_on(self) -> None:
         while self._items:
-            await asyncio.sleep(self._window_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._window_s):
+                    await self._closing.wait()
             items, self._items = self._items, []
             await self._flush(items)

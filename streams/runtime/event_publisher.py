@@ -14,14 +14,14 @@ from schemas.ids import AuditEventId, EventId, SubjectId, TenantId
 from schemas.problems import StoreUnavailable
 from schemas.topics import Topic, decision_key
 from streams.ports.events import EventPublisher
-from streams.ports.records import Journal
+from streams.ports.stores import Stores
 from streams.runtime.debounce import Debouncer
 from streams.runtime.producer import LogWriter, Outgoing
 
 log = structlog.get_logger(__name__)
 
-SEAL_WINDOW_S: Final = 0.05
-"""Rows of one tenant within this window are sealed by one command."""
+SEAL_WINDOW_S: Final = 0.5
+"""Rows of one tenant within this window are sealed by one command, of some ten statements on Cassandra."""
 
 EMITTED_WINDOW_S: Final = 0.1
 """Marks within this window are one write to the store."""
@@ -34,11 +34,16 @@ MOST_IDS: Final = 500
 
 
 class KafkaEventPublisher(EventPublisher):
-    """Publish over Kafka; an async context manager that flushes pending batches on exit."""
+    """Publish over Kafka; an async context manager that flushes pending batches on exit.
 
-    def __init__(self, writer: LogWriter, journal: Journal) -> None:
+    Seals are requested unless the journal links rows in their commit; the outbox relay requests those of
+    rows that had to wait.
+    """
+
+    def __init__(self, writer: LogWriter, stores: Stores) -> None:
         self._writer = writer
-        self._journal = journal
+        self._journal = stores.journal
+        self._links_in_commit = stores.links_in_commit
         self._seals = Debouncer(SEAL_WINDOW_S, self._request_seals)
         self._emitted = Debouncer(EMITTED_WINDOW_S, self._mark)
 
@@ -57,7 +62,8 @@ class KafkaEventPublisher(EventPublisher):
     async def announce(
         self, tenant_id: TenantId, events: Sequence[DecisionEvent], audit_ids: Sequence[AuditEventId]
     ) -> None:
-        self._seals.add((tenant_id, audit_id) for audit_id in audit_ids)
+        if not self._links_in_commit:
+            self._seals.add((tenant_id, audit_id) for audit_id in audit_ids)
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await self._writer.write(*map(decision_record, events))

@@ -7,6 +7,7 @@ from typing import Protocol
 from typing_extensions import override
 
 from schemas.ids import TenantId
+from schemas.policies import FeatureKey
 from schemas.transaction_decisions import AppliedPolicy
 from streams.policies import published as policies
 from streams.policies.compiling import CompiledPolicy
@@ -24,6 +25,8 @@ class PublishedPolicy:
     compiled: CompiledPolicy | None
     """None: the text does not load any more; then money waits (G111)."""
     lists: Mapping[str, Container[str]] = field(default_factory=dict)
+    counted_since: Mapping[FeatureKey, int] = field(default_factory=dict)
+    """The keys beside the subject that are counted by (`CountedKeys.since`)."""
     shadow: CompiledPolicy | None = None
     """What runs beside it and decides nothing (G115)."""
 
@@ -60,9 +63,13 @@ class StoredPolicies(PublishedPolicies):
 
     @override
     async def __call__(self, tenant_id: TenantId) -> PublishedPolicy:
+        found = await load_policy(self._records, tenant_id, POLICY)
+        published, since = found.stored.published, found.stored.counted.since
         try:
-            compiled, shadow = await self._policies.with_shadow(tenant_id)
+            compiled = await self._policies.compiled(tenant_id, POLICY, found)
         except policies.PolicyUnavailable:
-            published = (await load_policy(self._records, tenant_id, POLICY)).stored.published
-            return PublishedPolicy(published.revision, published.sha256, None)
-        return PublishedPolicy(compiled.revision, compiled.sha256, compiled, shadow=shadow)
+            compiled = None
+        shadow = await self._policies.shadow(tenant_id, POLICY, found)
+        return PublishedPolicy(
+            published.revision, published.sha256, compiled, counted_since=since, shadow=shadow
+        )

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import cast
 
@@ -75,7 +76,7 @@ async def test_events_are_published_under_their_subject_and_marked(
 ) -> None:
     await commit(stores, "ada", "grace")
 
-    async with KafkaEventPublisher(writer, stores.journal) as announcer:
+    async with KafkaEventPublisher(writer, stores) as announcer:
         await announcer.announce(ACME, [event("ada"), event("grace")], [])
 
     published = {record.key: record.value for record in await everything_in(broker.address, Topic.DECISIONS)}
@@ -91,7 +92,7 @@ async def test_commands_of_one_tenant_become_one_command(
 ) -> None:
     ids = {name: row(name).event_id for name in ("ada", "grace", "mary")}
 
-    async with KafkaEventPublisher(writer, stores.journal) as announcer:
+    async with KafkaEventPublisher(writer, stores) as announcer:
         await announcer.announce(ACME, [], [ids["ada"]])
         await announcer.announce(GLOBEX, [], [ids["mary"]])
         await announcer.announce(ACME, [], [ids["grace"]])
@@ -100,6 +101,15 @@ async def test_commands_of_one_tenant_become_one_command(
         SealAudit(tenant_id=ACME, event_ids=(ids["ada"], ids["grace"])),
         SealAudit(tenant_id=GLOBEX, event_ids=(ids["mary"],)),
     ]
+
+
+async def test_rows_that_are_linked_in_their_commit_need_no_command(
+    broker: Broker, writer: LogWriter, stores: Stores
+) -> None:
+    async with KafkaEventPublisher(writer, replace(stores, links_in_commit=True)) as announcer:
+        await announcer.announce(ACME, [], [row("ada").event_id])
+
+    assert await seals(broker) == []
 
 
 async def test_the_reconciler_tells_what_was_forgotten_once(

@@ -137,7 +137,7 @@ async def deployment(broker: Broker, writer: LogWriter, tmp_path: Path) -> Async
     access = LogAccess(broker.address)
     await ensure_topics(access, GROUP, TABLES)
     stores = open_memory_stores(RootKey(b"r" * 32))
-    async with KafkaEventPublisher(writer, stores.journal) as announcer:
+    async with KafkaEventPublisher(writer, stores) as announcer:
         yield Deployment(stores, writer, access, tmp_path, announcer)
 
 

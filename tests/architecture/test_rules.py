@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,14 @@ MAY_BE_LONGER = {
 def modules(*rooms: str) -> Iterator[tuple[str, ast.Module]]:
     """Every module of the rooms with its path from the root."""
     for room in rooms:
-        for path in sorted((ROOT / room).rglob("*.py")):
-            yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+        yield from parsed(room)
+
+
+@cache
+def parsed(room: str) -> tuple[tuple[str, ast.Module], ...]:
+    """The modules of a room, read once for all tests."""
+    paths = sorted((ROOT / room).rglob("*.py"))
+    return tuple((str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))) for path in paths)
 
 
 def imported(tree: ast.AST) -> set[str]:

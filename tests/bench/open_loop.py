@@ -51,7 +51,7 @@ class OpenLoad:
     async def _one(self, number: int, due: float) -> None:
         try:
             status = await self.send(number)
-        except (ClientError, TimeoutError):
+        except (ClientError, TimeoutError, ConnectionError):
             status = 0
         self.answers[status] += 1
         self.latencies_s.append(time.perf_counter() - due)

@@ -17,6 +17,7 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._transport: asyncio.WriteTransport
+        self.ended = False
         self._received = b""
         self._waiting: asyncio.Future[int] | None = None
 
@@ -26,6 +27,7 @@ class _Connection(asyncio.Protocol):
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
+        self.ended = True
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(ConnectionError("the connection ended"))
 
@@ -59,12 +61,18 @@ class RawClient:
     _free: deque[_Connection] = field(default_factory=deque)
 
     async def post(self, body: bytes) -> int:
-        """Post the body and return the status."""
+        """Post the body and return the status.
+
+        Raises:
+            ConnectionError: The server ended the connection without an answer.
+        """
         parts = urlsplit(self.url)
         head = (
             f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer {self.token}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         )
+        while self._free and self._free[0].ended:
+            self._free.popleft()
         connection = self._free.popleft() if self._free else await self._connect()
         status = await connection.ask(head.encode() + body)
         self._free.append(connection)

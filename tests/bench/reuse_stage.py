@@ -9,7 +9,8 @@ from typing_extensions import override
 
 from app.vision import images
 from app.vision.faces.engine import CoreFaceEngine, build_face_engine
-from app.vision.ocr import RapidTextReader, print_rows
+from app.vision.ocr import RapidTextReader
+from app.vision.print_rows import print_rows
 from schemas.ids import EvidenceId, SessionId, SubjectId, VerificationId, derive_id
 from schemas.problems import Refused
 from schemas.tenant_settings import USUAL_CHECKS

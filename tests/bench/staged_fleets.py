@@ -146,9 +146,10 @@ async def running_fleet(folder: Path, layout: str) -> AsyncIterator[StagedFleet]
     """Run the roles of a layout with a tenant of its own."""
     async with AsyncExitStack() as stack:
         engines: dict[str, int] = {}
-        given: dict[str, str] = {}
+        given = {"SERVICE_CONNECTIONS_PER_ADDRESS": "5000"}  # an open load comes from one address
         if layout == ENGINES:
-            engines, given = await _engines(stack, folder)
+            engines, of_engines = await _engines(stack, folder)
+            given |= of_engines
         members = []
         for number, role in enumerate(LAYOUTS[layout]):
             member = await _start(folder, number, role, given)

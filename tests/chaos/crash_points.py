@@ -27,6 +27,8 @@ class Point(StrEnum):
     """What the evaluation made is kept; nothing is committed."""
     RECORD_WRITTEN = "record-written"
     """The record is written, its audit rows are not: within SQLite's transaction, after Cassandra's LWT."""
+    ROWS_LINKED = "rows-linked"
+    """On SQLite: the audit rows are written and linked to their chain; the transaction is not committed."""
     BATCH_WRITTEN = "batch-written"
     """On Cassandra: a batch of what follows a record is written; the journal does not know it yet."""
     COMMITTED = "committed"
@@ -40,9 +42,9 @@ class Point(StrEnum):
     BEFORE_MARK = "before-mark"
     """The events are in the log; the store still counts them as waiting."""
     BEFORE_SEAL = "before-seal"
-    """The links are made, and not in the chain."""
+    """On Cassandra: the links are made, and not in the chain."""
     SEALED = "sealed"
-    """The links are in the chain; the command to seal is not acknowledged."""
+    """On Cassandra: the links are in the chain; the command to seal is not acknowledged."""
 
 
 class Crash:
@@ -127,7 +129,13 @@ def crashing_stores(stores: Stores, point: Point, crash: Crash) -> Stores:
     match point:
         case Point.EVIDENCE_STORED:
             return replace(stores, evidence=_around(stores.evidence, "put", crash))
-        case Point.RECORD_WRITTEN | Point.BATCH_WRITTEN | Point.COMMITTED | Point.BEFORE_MARK:
+        case (
+            Point.RECORD_WRITTEN
+            | Point.ROWS_LINKED
+            | Point.BATCH_WRITTEN
+            | Point.COMMITTED
+            | Point.BEFORE_MARK
+        ):
             return replace(stores, journal=_crashing_journal(stores.journal, point, crash))
         case Point.BEFORE_SEAL | Point.SEALED:
             before = point is Point.BEFORE_SEAL
@@ -147,7 +155,7 @@ def _crashing_journal(journal: Journal, point: Point, crash: Crash) -> Any:
             request = "lwt" if point is Point.RECORD_WRITTEN else "batch"
             inner._session = CrashingPort(inner._session, request, crash)
         case _:
-            _die_within_transactions(crash)
+            _die_within_transactions(crash, before=point is Point.RECORD_WRITTEN)
     return journal
 
 
@@ -178,12 +186,21 @@ def failing_stores(stores: Stores, *errors: Exception, calls: Sequence[tuple[str
     return stores
 
 
-def _die_within_transactions(crash: Crash) -> None:
+ON_SQLITE: Final = tuple(
+    point for point in Point if point not in {Point.BATCH_WRITTEN, Point.BEFORE_SEAL, Point.SEALED}
+)
+ON_CASSANDRA: Final = tuple(point for point in Point if point is not Point.ROWS_LINKED)
+
+
+def _die_within_transactions(crash: Crash, *, before: bool) -> None:
     module = cast("Any", sqlite_journal)
     append = module.append_audit
 
-    def meet_and_append(connection: Any, rows: Sequence[Any]) -> None:
-        crash.meet()
-        append(connection, rows)
+    def meet_and_append(connection: Any, rows: Sequence[Any], key: bytes) -> None:
+        if before:
+            crash.meet()
+        append(connection, rows, key)
+        if not before:
+            crash.meet()
 
     module.append_audit = meet_and_append

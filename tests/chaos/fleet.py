@@ -17,7 +17,7 @@ from app.settings import read_settings
 from streams.runtime.authentication import RecordKeys
 from streams.runtime.kafka_client_config import LogAccess
 from tests.chaos import faulty_worker
-from tests.chaos.crash_points import Point
+from tests.chaos.crash_points import ON_SQLITE, Point
 from tests.chaos.store_lock import nobody_reads_or_writes, nobody_writes
 from tests.journeys.service import (
     Role,
@@ -88,7 +88,7 @@ class Embedded:
     """The embedded broker as a process of its own, and SQLite in the data folder."""
 
     settings: Mapping[str, str] = {}
-    deaths = tuple(point for point in Point if point is not Point.BATCH_WRITTEN)
+    deaths = ON_SQLITE
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir

@@ -96,7 +96,7 @@ async def test_what_is_published_again_late_is_the_same_event_byte_for_byte(tmp_
     async with open_broker(tmp_path) as broker, LogWriter(LogAccess(broker.address), KEYS) as writer:
         relay = OutboxRelay(stores.journal, stores.audit_log, writer, lambda: NOON + SETTLED_AFTER)
         await writer.write(decision_record(event("ada")))  # reported, and died before it was marked
-        async with KafkaEventPublisher(writer, stores.journal) as announcer:
+        async with KafkaEventPublisher(writer, stores) as announcer:
             await announcer.announce(ACME, [event("grace")], [])
         await relay.relay_pending()
         published = [record.value for record in await everything_in(broker.address, Topic.DECISIONS)]

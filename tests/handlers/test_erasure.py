@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -203,6 +203,22 @@ async def test_a_second_person_is_needed_as_the_tenant_says(
     assert (await stage.request()).status is expected
 
 
+@pytest.mark.parametrize(("risk", "expected"), [(RiskLevel.CRITICAL, REQUESTED), (RiskLevel.HIGH, APPROVED)])
+async def test_the_risk_of_a_transaction_counts_as_that_of_a_verification(
+    risk: RiskLevel, expected: ErasureStatus
+) -> None:
+    stage = ErasureStage()
+    paying = transactions.Stage(stores=stage.stores)
+    stored = await paying.pay("k1", SUBJECT)
+    about = stored.transaction.transaction_id
+    record = await stage.stores.records.get(ACME, RecordKind.TRANSACTION, about)
+    risky = stored.transaction.model_copy(update={"risk_level": risk})
+    body = stored.model_copy(update={"transaction": risky}).to_bytes()
+    await stage.stores.journal.commit(Change(ACME, (replace(record, body=body, version=2),)))
+
+    assert (await stage.request()).status is expected
+
+
 async def test_nothing_happens_before_the_second_person_agrees(stage: ErasureStage) -> None:
     await stage.choose(four_eyes=FourEyes.ALWAYS)
     await stage.request()
@@ -326,7 +342,7 @@ async def test_whatever_ends_the_process_the_erasure_is_finished_once(
     await stage.request()
     genuine = stage.stores
     breaking = Breaking(getattr(genuine, port), method, StoreUnavailable("killed"), after=moment == "after")
-    stage.stores = replace(genuine, **{port: breaking})
+    stage.stores = replace(genuine, **{port: cast("Any", breaking)})
     with pytest.raises(StoreUnavailable):
         await stage.execute()
     stage.stores = genuine

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -283,7 +283,7 @@ async def test_whatever_ends_the_process_the_work_is_finished_once(
     genuine = stage.stores
     await stage.new_sweeper().sweep()
     breaking = Breaking(getattr(genuine, port), method, StoreUnavailable("killed"), after=moment == "after")
-    stage.stage.stores = replace(genuine, **{port: breaking})
+    stage.stage.stores = replace(genuine, **{port: cast("Any", breaking)})
     with pytest.raises(StoreUnavailable):
         await stage.give(stage.written)
     stage.stage.stores = genuine

@@ -28,7 +28,7 @@ async def worker_of_audit(
     """Run the agent that seals, and yield what commits a change and says so to the log."""
     async with (
         LogWriter(access, deployment.record_keys) as writer,
-        KafkaEventPublisher(writer, deployment.stores.journal) as announcer,
+        KafkaEventPublisher(writer, deployment.stores) as announcer,
         open_worker(settings, deployment, writer, access, streams=("audit",)),
     ):
         yield CommitAndPublish(deployment.stores.journal, announcer)

@@ -18,12 +18,15 @@ import pytest_asyncio
 from aiohttp import ClientSession
 
 from schemas.base import rfc3339
+from schemas.ids import TenantId
 from schemas.reviews import CaseCommand, ConcludeCase
 from schemas.topics import Topic
 from streams.runtime.authentication import AUTHENTICATION, FAILED, Unauthentic, require_fresh
 from streams.runtime.dead_letters import dead_letter, list_dead_letters
+from streams.runtime.event_publisher import seal_record
 from streams.runtime.kafka_client_config import LogAccess
 from streams.runtime.message import Delivery
+from streams.runtime.producer import LogWriter
 from streams.runtime.tables import partitions_of
 from tests.chaos.engines_profile import Engines
 from tests.chaos.fleet import Embedded, Fleet, Profile, running_fleet
@@ -196,6 +199,8 @@ async def furnish(scene: Scene) -> None:
         "POST", f"/v1/webhooks/endpoints/{scene.endpoint_id}/replay", json=again
     )
     assert status == 202, answer
+    async with LogWriter(scene.access, scene.fleet.record_keys) as writer:
+        await writer.write(seal_record(TenantId(scene.fleet.tenant)))  # as after an act of a webhook sender
     await scene.quiet()
     await settled(scene)
 

@@ -24,6 +24,7 @@ from schemas.audit import AuditEvent, AuditFilter, ChainLink
 from schemas.checkpoints import ChainHead
 from schemas.events import DecisionEvent
 from schemas.ids import AuditEventId, EventId, TenantId
+from streams.audit.rules import canonical
 from streams.ports.audit import AuditLog, SealedRow
 from streams.ports.errors import Damaged
 from streams.ports.records import Change, Committed, Found, Journal, Position, Record, RecordKind, Records
@@ -191,15 +192,18 @@ def _with_ip(row: AuditEvent, ip: bytes) -> AuditEvent:
 
 
 class SealingJournal(Journal):
-    """Commits what it sealed."""
+    """Commits what it sealed; the chain is computed over audit rows as they were before."""
 
-    def __init__(self, inner: Journal, at_rest: AtRest) -> None:
+    def __init__(self, inner: Journal, at_rest: AtRest, *, links_in_commit: bool = False) -> None:
         self.inner = inner
         self._at_rest = at_rest
+        self._links_in_commit = links_in_commit
 
     @override
     async def commit(self, change: Change) -> Committed:
         sealed = self._at_rest.seal_change(change)
+        if self._links_in_commit:
+            sealed = replace(sealed, canonical=tuple(map(canonical, change.audit)))
         committed = await self.inner.commit(sealed)
         record = self._at_rest.open_record(committed.record)
         if committed.won and sealed.records[0] is not change.records[0]:
@@ -315,7 +319,7 @@ def seal_stores(
     at_rest = AtRest(derive, kinds)
     return replace(
         stores,
-        journal=SealingJournal(stores.journal, at_rest),
+        journal=SealingJournal(stores.journal, at_rest, links_in_commit=stores.links_in_commit),
         records=OpeningRecords(stores.records, at_rest),
         audit_log=OpeningAuditLog(stores.audit_log, at_rest),
     )

@@ -9,6 +9,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from app.adapters.shared.columns import BEYOND, to_millis
+from app.adapters.sqlite.audit_appending import SET_HEADS
 from app.adapters.sqlite.audit_rows import COLUMNS, LINK, to_event, to_event_or_none, to_link
 from app.adapters.sqlite.batching import write_rows
 from app.adapters.sqlite.engine import Engine
@@ -36,9 +37,6 @@ SELECT {COLUMNS} FROM audit_waiting w CROSS JOIN audit a ON a.seq = w.seq
 WHERE w.tenant = ? ORDER BY w.seq LIMIT ?"""  # noqa: S608 - constants only
 _HEAD: Final = f"SELECT {LINK}, c.seal FROM audit_heads c WHERE c.tenant = ?"  # noqa: S608 - constants only
 _HEADS: Final = "SELECT position, prev_hash, hash, seal, tenant FROM audit_heads"
-_SET_HEAD: Final = (
-    "INSERT OR REPLACE INTO audit_heads (tenant, position, prev_hash, hash, seal) VALUES (?, ?, ?, ?, ?)"
-)
 _LINK: Final = """
 INSERT INTO audit_chain (seq, tenant, position, prev_hash, hash)
 SELECT a.seq, a.tenant, asked.column3, asked.column4, asked.column5
@@ -126,7 +124,7 @@ class _Seal:
             raise Damaged("a row is not in the log")
         connection.execute(_SEALED, (self._tenant_id, self._tenant_id, first.position, last.position))
         seal = seal_head(last, self._key)
-        connection.execute(_SET_HEAD, (self._tenant_id, last.position, last.prev_hash, last.hash, seal))
+        connection.execute(SET_HEADS, (self._tenant_id, last.position, last.prev_hash, last.hash, seal))
         return True
 
     def _to_row(self, event_id: AuditEventId, link: ChainLink) -> tuple[str, str, int, str, str]:

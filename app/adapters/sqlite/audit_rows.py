@@ -1,14 +1,12 @@
 """Convert audit rows to columns and back; no value is stored twice, so altered columns are altered rows."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
 from app.adapters.shared.columns import from_millis, to_millis
-from app.adapters.sqlite.batching import write_rows
 from schemas.audit import AuditEvent, ChainLink
 from schemas.ids import TenantId
 from streams.audit.rules import CHAIN
@@ -25,25 +23,11 @@ COLUMNS: Final = (
 LINK: Final = "c.position, c.prev_hash, c.hash"
 """What makes a link, in the order `to_link` reads it."""
 
-_INSERT: Final = """
-INSERT OR IGNORE INTO audit (tenant, event_id, action, actor_type, actor_id, subject_id, correlation_id,
-    decision_id, context, detail, created_at, livemode)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_WAIT: Final = """
-INSERT INTO audit_waiting SELECT tenant, seq FROM audit WHERE seq > (SELECT max(seq) FROM audit) - ?"""
-
 _MODES: Final = {0: False, 1: True}
 
 
-def append_audit(connection: sqlite3.Connection, rows: Sequence[AuditColumns]) -> None:
-    """Append what is new to the log and to what waits; rows never go, so the new ones are the last."""
-    written = write_rows(connection, _INSERT, rows)
-    if written:
-        connection.execute(_WAIT, (written,))
-
-
 def to_columns(tenant_id: TenantId, event: AuditEvent) -> AuditColumns:
-    """Return the row for `append_audit`."""
+    """Return the columns of a row, as they are inserted."""
     return (
         tenant_id,
         event.event_id,

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from typing_extensions import override
 
 from app.adapters.shared.columns import BEYOND, from_micros, from_pairs_text, to_micros, to_pairs_text
-from app.adapters.sqlite.audit_rows import append_audit, to_columns
+from app.adapters.sqlite.audit_appending import append_audit, rows_of
 from app.adapters.sqlite.batching import BatchJob, each, read_rows, write_rows
 from app.adapters.sqlite.change_set import Ledger, RecordKey, key_of
 from app.adapters.sqlite.engine import Engine
@@ -84,13 +84,14 @@ class _Commit(BatchJob[Committed]):
 
     touches = "journal"
 
-    def __init__(self, change: Change, millis: Callable[[], int]) -> None:
+    def __init__(self, change: Change, millis: Callable[[], int], chain_key: bytes) -> None:
         if any(record.tenant_id not in (change.tenant_id, PLATFORM) for record in change.records):
             raise ValueError("a record of a change is this tenant's or the platform's")
         self.change = change
-        self.audit = [to_columns(change.tenant_id, event) for event in change.audit]
+        self.audit = rows_of(change)
         self.events = [(one.id, one.tenant_id, one.livemode, one.to_bytes()) for one in change.events]
         self.millis = millis
+        self.chain_key = chain_key
 
     @override
     @classmethod
@@ -102,7 +103,7 @@ class _Commit(BatchJob[Committed]):
         pairs = zip(jobs, answers, strict=True)
         won = [job for job, answer in pairs if isinstance(answer, Committed) and answer.won]
         _write(connection, ledger)
-        append_audit(connection, [row for job in won for row in job.audit])
+        append_audit(connection, [row for job in won for row in job.audit], jobs[0].chain_key)
         append_events(connection, [row for job in won for row in job.events], jobs[0].millis())
         return answers
 
@@ -176,17 +177,25 @@ class _Touch(BatchJob[None]):
 
 
 class SqliteJournal(Journal):
-    """Changes that wait at the same time share one transaction, its statements and one flush to the disk."""
+    """Changes that wait at the same time share one transaction, its statements and one flush to the disk.
+
+    With the key of the chains, audit rows that come in their canonical form are linked in it as well.
+    """
 
     def __init__(
-        self, engine: Engine, millis: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+        self,
+        engine: Engine,
+        millis: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        *,
+        chain_key: bytes = b"",
     ) -> None:
         self._engine = engine
         self._millis = millis
+        self._chain_key = chain_key
 
     @override
     async def commit(self, change: Change) -> Committed:
-        return await self._engine.write(_Commit(change, self._millis))
+        return await self._engine.write(_Commit(change, self._millis, self._chain_key))
 
     @override
     async def pending_events(self, limit: int) -> Sequence[DecisionEvent]:

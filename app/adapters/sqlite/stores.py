@@ -39,18 +39,19 @@ async def open_sqlite_stores(
         RootKeyRefused: The data was sealed under another root key.
     """
     engine = await asyncio.to_thread(_open, data_dir, keys, asyncio.get_running_loop())
-    ring = KeyRing(keys)
+    ring, chain_key = KeyRing(keys), chain_key_of(keys)
     blobs = BlobFiles(blobs_dir or data_dir / BLOBS_FOLDER, durable=durable)
     try:
         yield Stores(
-            journal=SqliteJournal(engine),
+            journal=SqliteJournal(engine, chain_key=chain_key),
             records=SqliteRecords(engine),
-            audit_log=SqliteAuditLog(engine, chain_key_of(keys)),
+            audit_log=SqliteAuditLog(engine, chain_key),
             evidence=SqliteEvidenceStore(engine, ring, blobs),
             vault=SqliteVault(engine, ring),
             feed=SqliteEventFeed(engine),
             ages=SqliteEvidenceAges(engine, blobs),
             removal=SqliteRecordRemoval(engine),
+            links_in_commit=bool(chain_key),
         )
     finally:
         await engine.aclose()
