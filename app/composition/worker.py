@@ -16,9 +16,10 @@ from app.adapters.files.list_snapshots import ListSnapshots
 from app.adapters.security.crypto import RootKey
 from app.composition.agents import AGENTS, AgentDependencies
 from app.composition.audit_checkpoints import open_checkpoint_writer, upkeep
+from app.composition.backtest_process import ChildProcess, backtest_figures
 from app.composition.engines import open_chosen_engines
 from app.composition.start_audit import writing_start
-from app.composition.stores import Deployment, now
+from app.composition.stores import Deployment, new_id, now
 from app.composition.transactions import transaction_figures
 from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from app.http.routes.health import serving_health
@@ -35,9 +36,11 @@ from app.vision.forker import Forker
 from app.vision.pool import job_times
 from schemas.topics import Topic
 from streams.audit.commit import CommitAndPublish
+from streams.backtests.runner import BacktestRunner
 from streams.lists.loaded import LoadedLists
 from streams.lists.screening import ListScreening
 from streams.name_screenings.monitoring import MonitoringSweep
+from streams.ports.events import EventPublisher
 from streams.retention.expiry import RecordExpiry
 from streams.retention.scheduler import RetentionSweeper, sweeping_evidence
 from streams.runtime.app import StreamSettings, build_app
@@ -125,6 +128,8 @@ async def open_worker(
         if checkpoints is not None:
             await stack.enter_async_context(upkeep(deployment, access, writer, worker, checkpoints))
         await _open_sweeps(stack, deployment, writer, chosen, worker, lists)
+        if "policies" in chosen:
+            await _open_backtests(stack, settings, deployment, announcer, worker)
         if "retention" in chosen:
             sweeper = RetentionSweeper(deployment.stores, writer.write, now)
             is_responsible = partial(worker.is_assigned, Topic.RETENTION_COMMANDS, 0)
@@ -169,6 +174,21 @@ async def _open_sweeps(
         monitoring = MonitoringSweep(records, writer.write, lists.versions, now)
         is_first = partial(worker.is_assigned, Topic.SCREENING_COMMANDS, 0)
         await stack.enter_async_context(monitoring.running(is_first))
+
+
+async def _open_backtests(
+    stack: AsyncExitStack,
+    settings: Settings,
+    deployment: Deployment,
+    announcer: EventPublisher,
+    worker: Worker,
+) -> None:
+    """Run the backtests that wait, one at a time."""
+    commit = CommitAndPublish(deployment.stores.journal, announcer)
+    process = ChildProcess(settings.data_dir)
+    backtests = BacktestRunner(deployment.stores.records, commit, process, new_id("wrk"), now)
+    await stack.enter_async_context(backtests.looking())
+    worker.figures += backtest_figures(backtests)
 
 
 def _key_replies(access: LogAccess, writer: LogWriter, keys: RecordKeys) -> RequestReply:

@@ -20,6 +20,7 @@ from app.http.rate_limits import RateLimiter
 from app.http.responses import standing_headers
 from app.http.routes.api_keys import KeyRoutes, key_endpoints
 from app.http.routes.audit import AuditRoutes, audit_endpoints
+from app.http.routes.backtests import BacktestRoutes, backtest_endpoints
 from app.http.routes.capture.endpoints import capture_endpoints
 from app.http.routes.capture.routes import CaptureRoutes
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
@@ -41,6 +42,7 @@ from app.http.routes.review_cases.routes import CaseRoutes, case_endpoints
 from app.http.routes.sessions.list import SessionListRoutes, session_list_endpoints
 from app.http.routes.sessions.routes import SessionRoutes, session_endpoints
 from app.http.routes.settings import SettingsRoutes, changing_settings, settings_endpoints
+from app.http.routes.shadow_policies import ShadowPolicyRoutes, shadow_policy_endpoints
 from app.http.routes.subject_export import SubjectExportRoutes, subject_export_endpoints
 from app.http.routes.subjects import SubjectRoutes, subject_endpoints
 from app.http.routes.tenants import TenantRoutes, tenant_endpoints
@@ -127,6 +129,8 @@ def endpoints_of(
         *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),
         *flow_endpoints(FlowRoutes(ports, bodies, cursors)),
         *policy_endpoints(PolicyRoutes(ports, bodies, cursors, any_list)),
+        *shadow_policy_endpoints(ShadowPolicyRoutes(ports, bodies)),
+        *backtest_endpoints(BacktestRoutes(ports, bodies, cursors, any_list)),
         *case_endpoints(CaseRoutes(ports, bodies, cursors, CaseTexts(ports.stores.vault))),
         *evidence_endpoints(EvidenceRoutes(ports)),
         *subject_export_endpoints(SubjectExportRoutes(ports, standing_headers(settings.base_url))),

@@ -9,9 +9,11 @@ from pydantic import ValidationError
 
 from schemas.base import to_milliseconds
 from schemas.ids import SubjectId, TenantId
+from schemas.policies import FieldValue
 from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.tenant_settings import Enforcement, TenantSettings
 from schemas.transaction_decisions import (
+    Circumstances,
     ExpireHold,
     ForgetSubject,
     ImportHistory,
@@ -33,6 +35,14 @@ from streams.privacy.subject_ids import open_subject_id
 from streams.transactions import events
 from streams.transactions.change import Outcome, Standing, change_of, stored_transaction
 from streams.transactions.checks import CheckContext, Checks
+from streams.transactions.comparing import (
+    AskedList,
+    Judged,
+    Past,
+    decide_again,
+    features_beside,
+    outcome_of,
+)
 from streams.transactions.contact_checks import ContactChecks
 from streams.transactions.counters import TransactionCounters
 from streams.transactions.earlier import Earlier
@@ -45,7 +55,8 @@ from streams.transactions.keyed.keys import keys_of
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.published import PublishedPolicies, PublishedPolicy
 from streams.transactions.records import parts_label, request_label
-from streams.transactions.rules import Decided, SubjectState, decide
+from streams.transactions.row import newest_id
+from streams.transactions.rules import SubjectState, decide
 from streams.transactions.scenarios import scenario_for
 from streams.transactions.standing import Standings
 from streams.transactions.velocity import VelocityRows, event_of, open_parts
@@ -179,10 +190,11 @@ class ScreenTransactions:
         features = () if policy.compiled is None or scenario is not None else policy.compiled.features
         since = policy.counted_since
         earlier = Earlier(row, await self._keyed.compute(command, request, features, since))
-        decided = await self._judge(context, request, policy, earlier, standing, scenario)
+        judged = await self._judge(context, request, policy, earlier, standing, scenario)
+        decided = judged.decided
         transfers = self._wallets.transfers_of(command.tenant_id, subject_id, request)
         keys = keys_of(self._hashes, command.tenant_id, request, livemode=command.livemode)
-        outcome = Outcome(command, subject_id, request, decided, policy.applied, now, tuple(transfers), keys)
+        outcome = Outcome(command, subject_id, request, judged, policy.applied, now, tuple(transfers), keys)
         label = parts_label(command.transaction_id)
         sealed = await self._stores.vault.seal(command.tenant_id, subject_id, label, outcome.parts.to_bytes())
         stored = stored_transaction(outcome, sealed)
@@ -211,7 +223,7 @@ class ScreenTransactions:
         earlier: Earlier,
         standing: Standing,
         scenario: Scenario | None,
-    ) -> Decided:
+    ) -> Judged:
         tenant_id, compiled = context.tenant_id, policy.compiled
         settings = await self._settings(tenant_id)
         state = SubjectState(
@@ -221,20 +233,34 @@ class ScreenTransactions:
             scenario=scenario,
         )
         if compiled is None or scenario is not None:
-            return decide(compiled, fields_of(request, ()), {}, (), state)
+            return Judged(decide(compiled, fields_of(request, ()), {}, (), state))
         checks = await self._checks(compiled.document, request, context)
         wallet = None
         if request.wallet is not None:
             wallet = await self._wallets.assess(request.wallet, compiled.document.wallets, context)
             checks = (*checks, wallet.shown)
-        features = earlier.features(compiled.features, event_of(self._hashes, tenant_id, request))
-        fields = fields_of(request, checks)
-        if wallet is not None:
-            fields |= wallet.fields
-        if not IDENTITY_FIELDS.isdisjoint(compiled.names):
+        event = event_of(self._hashes, tenant_id, request)
+        features = earlier.features(compiled.features, event)
+        read: dict[str, FieldValue] = {} if wallet is None else dict(wallet.fields)
+        if not IDENTITY_FIELDS.isdisjoint(policy.names):
             at, livemode = context.at, context.livemode
-            fields |= await self._identities.read(tenant_id, request.subject_id, at, livemode=livemode)
-        return decide(compiled, fields, features, checks, state, policy.lists)
+            read |= await self._identities.read(tenant_id, request.subject_id, at, livemode=livemode)
+        lists = {name: AskedList(members) for name, members in policy.lists.items()}
+        decided = decide(compiled, fields_of(request, checks) | read, features, checks, state, lists)
+        circumstances = Circumstances(
+            suspended=state.suspended,
+            stream_ended=state.stream_ended,
+            advisory=state.advisory,
+            fields=read,
+            after=newest_id(earlier.row).hex(),
+        )
+        shadow = None
+        if policy.shadow is not None:
+            past = Past(request, checks, circumstances)
+            beside = features_beside(policy.shadow, compiled, features, earlier.row, event)
+            shadow = outcome_of(policy.shadow, decide_again(policy.shadow, past, beside, lists))
+        asked = {name: one.answers for name, one in lists.items()}
+        return Judged(decided, circumstances.model_copy(update={"lists": asked}), shadow)
 
     async def _wait(self, command: ScreenTransaction, scenario: Scenario | None) -> None:
         """Wait as long as a magic subject asks, counted from its request."""

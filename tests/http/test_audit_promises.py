@@ -249,6 +249,11 @@ async def use_policies(owner: SignedIn) -> None:
     await did(owner, "PATCH", f"{CONTROL}/settings", json={"policy_four_eyes": True})
     await did(owner, "PUT", f"{path}/draft", data=first_text(), headers=headers)
     await did(owner, "POST", f"{path}/publish", json={})
+    await did(owner, "PUT", f"{path}/shadow", json={"draft": True})
+    await did(owner, "DELETE", f"{path}/shadow")
+    whole = {"revision": 1, "from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}
+    backtest = await did(owner, "POST", f"{path}/backtests", json=whole)
+    await did(owner, "POST", f"{path}/backtests/{backtest['backtest_id']}/cancel")
 
 
 async def use_members(front: Front, owner: SignedIn) -> None:

@@ -30,6 +30,7 @@ IDS: Final = {
             "verification_id": "ver",
             "flow_id": "vf",
             "transaction_id": "txn",
+            "backtest_id": "bt",
             "review_case_id": "rc",
             "evidence_id": "evd",
             "decision_id": "dec",
@@ -89,6 +90,13 @@ GET    /v1/policies/{name}/draft                                key:policies:rea
 PUT    /v1/policies/{name}/draft                                key:policies:write person:POLICIES_MANAGE                    422
 POST   /v1/policies/{name}/validate                             key:policies:write person:POLICIES_MANAGE                    422
 POST   /v1/policies/{name}/publish                              key:policies:write person:POLICIES_MANAGE                    404
+GET    /v1/policies/{name}/shadow                               key:policies:read person:POLICIES_READ                       404
+PUT    /v1/policies/{name}/shadow                               key:policies:write person:POLICIES_MANAGE                    422
+DELETE /v1/policies/{name}/shadow                               key:policies:write person:POLICIES_MANAGE                    204
+POST   /v1/policies/{name}/backtests                            key:policies:write person:POLICIES_MANAGE                    422
+GET    /v1/policies/{name}/backtests                            key:policies:read person:POLICIES_READ                       200
+GET    /v1/policies/{name}/backtests/{backtest_id}              key:policies:read person:POLICIES_READ                       404
+POST   /v1/policies/{name}/backtests/{backtest_id}/cancel       key:policies:write person:POLICIES_MANAGE                    404
 GET    /v1/policies/{name}/revisions                            key:policies:read person:POLICIES_READ                       200
 GET    /v1/policies/{name}/revisions/{revision}                 key:policies:read person:POLICIES_READ                       200
 POST   /v1/verification-sessions                                key:sessions:write                                           422

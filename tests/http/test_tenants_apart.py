@@ -82,7 +82,7 @@ async def test_s1_under_the_name_of_a_policy_each_tenant_finds_its_own(furnished
     assert {row for row, answer in own.items() if NAME.encode() in answer.body} == {
         f"GET {BY_NAME}/{{name}}/draft"
     }
-    assert len(rows) == 4
+    assert len(rows) == 7
     assert {row: found for row, found in shown.items() if found} == {}
 
 
