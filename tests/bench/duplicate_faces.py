@@ -1,6 +1,6 @@
 """What the search among approved faces costs: beside a bare matrix product, and over a store of one node.
 
-    python -m tests.bench.duplicate_faces [--faces 100000] [--kept 3000]
+    python -m tests.bench.duplicate_faces [--faces 100000] [--stored 3000]
 
 Processor time is taken in pairs, one search and one bare product in turn, printed as medians and as their
 ratio: on a busy machine the ratio holds. Memory is what the process grew by. It ends with 1 when a search
