@@ -21,6 +21,8 @@ class AuditAction(StrEnum):
     POLICY_PROPOSED = "policy.proposed"
     """A second member must agree before it is published."""
     POLICY_PUBLISHED = "policy.published"
+    LIST_UPDATED = "list.updated"
+    LIST_DELETED = "list.deleted"
     SESSION_CREATED = "session.created"
     SESSION_STARTED = "session.started"
     SESSION_SUBMITTED = "session.submitted"

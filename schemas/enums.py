@@ -232,6 +232,8 @@ class Scope(StrEnum):
     WALLETS_READ = "wallets:read"
     POLICIES_READ = "policies:read"
     POLICIES_WRITE = "policies:write"
+    LISTS_READ = "lists:read"
+    LISTS_WRITE = "lists:write"
     WEBHOOKS_MANAGE = "webhooks:manage"
     EVENTS_READ = "events:read"
     AUDIT_READ = "audit:read"

@@ -21,10 +21,13 @@ from streams.audit.handler import SealChain
 from streams.catalog.handler import Catalogue
 from streams.flows import agent as flows_agent
 from streams.flows.handler import ChangeFlow
+from streams.lists.loaded import ListStates
+from streams.lists.screening import ListScreening
+from streams.lists.storage import ListStorage
 from streams.policies import agent as policies_agent
 from streams.policies.handler import ChangePolicy
+from streams.policies.list_names import KnownListNames
 from streams.ports.events import EventPublisher
-from streams.ports.screening import Screening
 from streams.ports.stores import Stores
 from streams.retention import agent as retention_agent
 from streams.retention.erasure import EraseSubjects
@@ -50,8 +53,8 @@ from streams.verification.evaluation_limits import EvaluationAttempts
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
 from streams.wallets.judging import JudgeWallets
+from streams.wallets.listed import LoadedWalletLists
 from streams.wallets.nodes import NodeNames
-from streams.wallets.ports import WalletLists
 from streams.webhooks import agent as webhooks_agent
 from streams.webhooks.handler import HandleDelivery
 from streams.webhooks.health import UpdateHealth
@@ -73,9 +76,8 @@ class AgentDependencies:
     delivering: Delivering
     tries: EvaluationAttempts | None = None
     """None in a worker that sees no images."""
-    screening: Screening | None = None
-    """None in a worker that decides no transactions, like the lists of wallets."""
-    wallet_lists: WalletLists | None = None
+    lists: ListStates | None = None
+    """None in a worker that decides no transactions."""
 
 
 def _verification(app: faust.App, around: AgentDependencies) -> None:
@@ -121,6 +123,7 @@ def _policies(app: faust.App, around: AgentDependencies) -> None:
         CommitAndPublish(around.stores.journal, around.announcer),
         lambda tenant_id: read_settings(records, tenant_id),
         around.clock,
+        KnownListNames(ListStorage(records, around.stores.journal, around.stores.vault)),
     )
     policies_agent.register(app, around.guard, change)
 
@@ -183,12 +186,13 @@ def _retention(app: faust.App, around: AgentDependencies) -> None:
 
 
 def _transactions(app: faust.App, around: AgentDependencies) -> None:
-    if around.screening is None or around.wallet_lists is None:
+    lists = around.lists
+    if lists is None:
         raise ValueError("transactions need lists")
-    checks = name_checks(around.screening)
+    checks = name_checks(ListScreening(lists, around.clock))
     records = around.stores.records
     names = NodeNames(around.keys.derive(Purpose.WALLET_LEDGER))
-    wallets = TransactionWallets(around.wallet_lists, JudgeWallets(records, names))
+    wallets = TransactionWallets(LoadedWalletLists(lists, around.clock), JudgeWallets(records, names))
     hashes = KeyedHashes(around.keys.derive(Purpose.TRANSACTION_HASHES))
     transactions_agent.register(
         app,
@@ -203,6 +207,7 @@ def _transactions(app: faust.App, around: AgentDependencies) -> None:
             around.clock,
             table,
             around.announcer,
+            lists=lists,
         ),
     )
 

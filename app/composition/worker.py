@@ -11,16 +11,16 @@ import faust
 
 from app.adapters.files.data_dir import STREAMS_FOLDER
 from app.adapters.files.evaluation_attempts import FilesystemTries
-from app.adapters.files.list_snapshots import ListSnapshots
 from app.adapters.security.crypto import RootKey
 from app.composition.agents import AGENTS, AgentDependencies
 from app.composition.audit_checkpoints import open_checkpoint_writer, upkeep
 from app.composition.engines import open_chosen_engines
+from app.composition.lists import ProcessLists, open_lists
 from app.composition.start_audit import writing_start
 from app.composition.stores import Deployment, now
 from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from app.http.routes.health import serving_health
-from app.lists.serving import list_figures, serving_lists
+from app.lists.serving import list_figures
 from app.observability.backlog import DiskUsage, measuring
 from app.observability.disk_space import places_of
 from app.observability.health_probes import probes_of
@@ -31,8 +31,8 @@ from app.vision.forker import Forker
 from app.vision.pool import job_times
 from schemas.topics import Topic
 from streams.audit.commit import CommitAndPublish
-from streams.lists.screening import ListScreening
 from streams.retention.expiry import RecordExpiry
+from streams.retention.list_entries import ListEntryRemoval
 from streams.retention.scheduler import RetentionSweeper, sweeping_evidence
 from streams.runtime.app import StreamSettings, build_app
 from streams.runtime.event_publisher import KafkaEventPublisher
@@ -46,7 +46,6 @@ from streams.sessions.removal import SessionRemoval
 from streams.sessions.scheduler import SessionScheduler
 from streams.transactions.scheduler import HoldScheduler
 from streams.verification.removal import PictureRemoval
-from streams.wallets.listed import LoadedWalletLists
 from streams.webhooks.removal import DeliveryRemoval
 
 STREAMS: Final = tuple(AGENTS)
@@ -66,6 +65,7 @@ async def open_worker(
     streams: Iterable[str] = STREAMS,
     pace: WebhookPace = FULL_PACE,
     forker: Forker | None = None,
+    lists: ProcessLists | None = None,
 ) -> AsyncIterator[Worker]:
     """Run the agents; models are loaded and warm, and partitions assigned, when the context is entered.
 
@@ -86,13 +86,12 @@ async def open_worker(
         )
         delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
         tries = None if engines is None else FilesystemTries(settings.data_dir / "tries")
-        lists = screening = wallet_lists = None
-        if "transactions" in chosen:
-            lists = await stack.enter_async_context(serving_lists(ListSnapshots(settings.data_dir), now))
-            screening, wallet_lists = ListScreening(lists, now), LoadedWalletLists(lists)
+        if lists is None and "transactions" in chosen:
+            opening = open_lists(settings, deployment, writer, access, whole=True)
+            lists = await stack.enter_async_context(opening)
         around = AgentDependencies(
             deployment.stores, deployment.keys, announcer, guard, writer, now, engines, delivering, tries,
-            screening, wallet_lists,
+            None if lists is None else lists.current,
         )  # fmt: skip
 
         checkpoints = None
@@ -125,6 +124,7 @@ async def open_worker(
             removals: dict[str, Removal] = {
                 "deliveries": DeliveryRemoval(deployment.stores, now),
                 "sessions": SessionRemoval(deployment.stores, now),
+                "lists": ListEntryRemoval(deployment.stores, now),
                 "pictures": PictureRemoval(deployment.stores, now),
                 "records": RecordExpiry(deployment.stores, now),
             }
@@ -132,7 +132,8 @@ async def open_worker(
         await stack.enter_async_context(delivering.looked_after())
         worker.figures += [*delivering.figures, guard_figure(guard)]
         if lists is not None:
-            worker.figures += list_figures(lists, now)
+            worker.figures += list_figures(lists.deployment.lists, now)
+            worker.probes["lists"] = lists.deployment.probe
         if engines is not None and engines.load is not None:
             worker.figures.append(times)
             worker.probes["engines"] = engines.load.probe

@@ -30,6 +30,8 @@ from app.http.routes.evidence import EvidenceRoutes, evidence_endpoints
 from app.http.routes.explanations import ExplanationRoutes, explanation_endpoints
 from app.http.routes.flows.routes import FlowRoutes, flow_endpoints
 from app.http.routes.health import HealthRoutes, health_endpoints
+from app.http.routes.lists.platform import PlatformListRoutes, platform_list_endpoints
+from app.http.routes.lists.routes import ListRoutes, list_endpoints
 from app.http.routes.members import MemberRoutes, member_endpoints
 from app.http.routes.pages import page_endpoints
 from app.http.routes.policies import PolicyRoutes, policy_endpoints
@@ -49,7 +51,7 @@ from app.http.routes.webhooks.deliveries import webhook_endpoints
 from app.http.tenant_limits import TenantLimits
 from schemas.problems import ProblemCode, Refused
 from streams.catalog.handler import Catalogue
-from streams.policies.handler import any_list
+from streams.policies.list_names import KnownListNames
 from streams.retention.erasure_requests import ErasureRequests
 from streams.transactions.reinstating import Reinstate
 
@@ -120,7 +122,9 @@ def endpoints_of(
         *explanation_endpoints(ExplanationRoutes(ports)),
         *audit_endpoints(AuditRoutes(ports, cursors, standing_headers(settings.base_url))),
         *flow_endpoints(FlowRoutes(ports, bodies, cursors)),
-        *policy_endpoints(PolicyRoutes(ports, bodies, cursors, any_list)),
+        *policy_endpoints(PolicyRoutes(ports, bodies, cursors, KnownListNames(ports.lists.storage))),
+        *list_endpoints(ListRoutes(ports, bodies, cursors)),
+        *platform_list_endpoints(PlatformListRoutes(ports, bodies)),
         *case_endpoints(CaseRoutes(ports, bodies, cursors, CaseTexts(ports.stores.vault))),
         *evidence_endpoints(EvidenceRoutes(ports)),
         *subject_export_endpoints(SubjectExportRoutes(ports, standing_headers(settings.base_url))),

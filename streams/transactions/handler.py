@@ -21,6 +21,7 @@ from schemas.transaction_decisions import (
 from schemas.transactions import OUTCOME_CLASS, TransactionRequest
 from streams.aggregate import Pause, key_reused, retry_conflicts
 from streams.audit.commit import CommitAndPublish
+from streams.lists.loaded import ListStates, LoadedLists
 from streams.ports.errors import Damaged, Erased
 from streams.ports.events import EventPublisher
 from streams.ports.records import Record, RecordKind
@@ -69,7 +70,9 @@ class ScreenTransactions:
         table: WorkingState[bytes],
         announcer: EventPublisher,
         pause: Pause = asyncio.sleep,
+        lists: ListStates | None = None,
     ) -> None:
+        self._lists = lists or LoadedLists()
         self._stores = stores
         self._hashes = hashes
         self._policies = policies
@@ -158,7 +161,8 @@ class ScreenTransactions:
         row = await self._rows.load(command, subject_id, now)
         standing = await self._standings.read(command, request, now)
         policy = await self._policies(command.tenant_id)
-        context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now)
+        lists = await self._lists.state_of(command.tenant_id)
+        context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now, lists)
         decided = await self._judge(context, request, policy, row, standing, scenario)
         transfers = self._wallets.transfers_of(command.tenant_id, subject_id, request)
         outcome = Outcome(command, subject_id, request, decided, policy.applied, now, tuple(transfers))
@@ -210,7 +214,7 @@ class ScreenTransactions:
         if not IDENTITY_FIELDS.isdisjoint(compiled.names):
             at, livemode = context.at, context.livemode
             fields |= await self._identities.read(tenant_id, request.subject_id, at, livemode=livemode)
-        return decide(compiled, fields, features, checks, state, policy.lists)
+        return decide(compiled, fields, features, checks, state, _values_of(context))
 
     async def _wait(self, command: ScreenTransaction, scenario: Scenario | None) -> None:
         """Wait as long as a magic subject asks, counted from its request."""
@@ -226,3 +230,9 @@ class ScreenTransactions:
             await self._announcer.announce(tenant_id, events.decision_events(tenant_id, first), rows)
         except StoreUnavailable:
             log.warning("transaction.publish_failed", transaction_id=command.transaction_id)
+
+
+def _values_of(context: CheckContext) -> dict[str, frozenset[str]]:
+    """Return the values of each of the tenant's loaded lists of values."""
+    lists = {} if context.lists is None else context.lists.values
+    return {name: loaded.at(context.at) for name, loaded in lists.items()}

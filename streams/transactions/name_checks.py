@@ -26,7 +26,12 @@ class NameCheck(CheckProvider):
     ) -> ShownCheck:
         tenant_id, livemode = context.tenant_id, context.livemode
         answer = await self._screening(
-            check.check, _asked(party), _options(check), tenant_id=tenant_id, livemode=livemode
+            check.check,
+            _asked(party),
+            _options(check),
+            tenant_id=tenant_id,
+            livemode=livemode,
+            state=context.lists,
         )
         return ShownCheck(
             check=check.check,

@@ -1,7 +1,6 @@
 """The port by which a transaction finds its tenant's published policy, and what finds it in the store."""
 
-from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from typing_extensions import override
@@ -17,13 +16,12 @@ from streams.ports.records import Records
 
 @dataclass(frozen=True, slots=True)
 class PublishedPolicy:
-    """The published revision of a tenant's policy, and the lists of values it names."""
+    """The published revision of a tenant's policy."""
 
     revision: int
     sha256: str
     compiled: CompiledPolicy | None
     """None: the text does not load any more; then money waits (G111)."""
-    lists: Mapping[str, Container[str]] = field(default_factory=dict)
 
     @property
     def applied(self) -> AppliedPolicy:

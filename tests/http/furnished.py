@@ -91,14 +91,13 @@ class Furnished:
 
 
 BY_NAME: Final = "/v1/policies"
-"""Policies have names instead of ids: every tenant finds its own under the same path."""
+"""Policies have names instead of ids, as lists have: every tenant finds its own under the same path."""
 
 
 def has_id(row: Row) -> bool:
     """Tell a route that leads to one thing a tenant has."""
-    return (
-        "{" in row.path and not row.path.startswith(BY_NAME) and not {"operator", "anyone"} & row.who.keys()
-    )
+    by_name = row.path.startswith((BY_NAME, "/v1/lists"))
+    return "{" in row.path and not by_name and not {"operator", "anyone"} & row.who.keys()
 
 
 def lists(row: Row) -> bool:
