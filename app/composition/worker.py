@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
@@ -20,7 +21,9 @@ from app.composition.start_audit import writing_start
 from app.composition.stores import Deployment, now
 from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from app.http.routes.health import serving_health
+from app.lists.publishers import fetch
 from app.lists.serving import list_figures
+from app.lists.updating import ListUpdates, updating_lists
 from app.observability.backlog import DiskUsage, measuring
 from app.observability.disk_space import places_of
 from app.observability.health_probes import probes_of
@@ -30,7 +33,7 @@ from app.settings import Settings
 from app.vision.forker import Forker
 from app.vision.pool import job_times
 from schemas.topics import Topic
-from streams.audit.commit import CommitAndPublish
+from streams.audit.commit import Commit, CommitAndPublish
 from streams.retention.expiry import RecordExpiry
 from streams.retention.list_entries import ListEntryRemoval
 from streams.retention.scheduler import RetentionSweeper, sweeping_evidence
@@ -118,17 +121,9 @@ async def open_worker(
         if "transactions" in chosen:
             await stack.enter_async_context(HoldScheduler(deployment.stores.records, writer, now).running())
         if "retention" in chosen:
-            sweeper = RetentionSweeper(deployment.stores, writer.write, now)
-            is_responsible = partial(worker.is_assigned, Topic.RETENTION_COMMANDS, 0)
-            await stack.enter_async_context(sweeping_evidence(sweeper, is_responsible))
-            removals: dict[str, Removal] = {
-                "deliveries": DeliveryRemoval(deployment.stores, now),
-                "sessions": SessionRemoval(deployment.stores, now),
-                "lists": ListEntryRemoval(deployment.stores, now),
-                "pictures": PictureRemoval(deployment.stores, now),
-                "records": RecordExpiry(deployment.stores, now),
-            }
-            await stack.enter_async_context(removing_records(removals, is_responsible))
+            commit = CommitAndPublish(deployment.stores.journal, announcer)
+            maintaining = _maintaining(settings, deployment, writer, worker, commit, lists)
+            await stack.enter_async_context(maintaining)
         await stack.enter_async_context(delivering.looked_after())
         worker.figures += [*delivering.figures, guard_figure(guard)]
         if lists is not None:
@@ -141,6 +136,35 @@ async def open_worker(
         commit = CommitAndPublish(deployment.stores.journal, announcer)
         await stack.enter_async_context(writing_start(commit, "worker", settings))
         yield worker
+
+
+@asynccontextmanager
+async def _maintaining(
+    settings: Settings,
+    deployment: Deployment,
+    writer: LogWriter,
+    worker: Worker,
+    commit: Commit,
+    lists: ProcessLists | None,
+) -> AsyncIterator[None]:
+    """Remove what is past its period, and update lists where that is asked for, while responsible for it."""
+    sweeper = RetentionSweeper(deployment.stores, writer.write, now)
+    is_responsible = partial(worker.is_assigned, Topic.RETENTION_COMMANDS, 0)
+    removals: dict[str, Removal] = {
+        "deliveries": DeliveryRemoval(deployment.stores, now),
+        "sessions": SessionRemoval(deployment.stores, now),
+        "lists": ListEntryRemoval(deployment.stores, now),
+        "pictures": PictureRemoval(deployment.stores, now),
+        "records": RecordExpiry(deployment.stores, now),
+    }
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(sweeping_evidence(sweeper, is_responsible))
+        await stack.enter_async_context(removing_records(removals, is_responsible))
+        if lists is not None and settings.lists_update is not None:
+            period = timedelta(hours=int(settings.lists_update.removesuffix("h")))
+            updates = ListUpdates(lists.publishing(commit), fetch, period, is_responsible, now)
+            await stack.enter_async_context(updating_lists(updates))
+        yield
 
 
 def _build_app(

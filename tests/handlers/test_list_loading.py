@@ -19,7 +19,9 @@ from app.composition.stores import new_id
 from app.lists import serving
 from app.lists.downloading import download
 from app.lists.loading import GuardRefused, LoadRefused, load_list
+from app.lists.publishers import ADDRESSES
 from app.lists.publishing import PublishList
+from app.lists.updating import ListUpdates
 from schemas.audit import Actor
 from schemas.enums import ActorType, CheckKind
 from schemas.ids import PLATFORM, TenantId
@@ -234,3 +236,41 @@ async def test_nobody_is_clear_of_a_list_that_is_damaged_on_this_machine(tmp_pat
 
     assert (answer.result, answer.causes) == (CheckResultKind.ERROR, (ErrorCause.LIST_MISSING,))
     assert set(answer.list_versions) == {"eu_fsf"}
+
+
+async def test_lists_that_are_due_are_updated_and_a_refused_one_keeps_no_other_back(tmp_path: Path) -> None:
+    stores, moment = open_memory_stores(RootKey(b"r" * 32), Shelves()), NOW
+    storage = ListStorage(stores.records, stores.journal, stores.vault)
+    asked: list[str] = []
+    body = await asyncio.to_thread(published(tmp_path, 30).read_bytes)
+
+    async def announce(_: ListChanged) -> None:
+        pass
+
+    async def serve() -> None:
+        pass
+
+    async def fetch(name: str, path: Path) -> None:
+        asked.append(name)
+        if name == "eu_fsf":
+            raise LoadRefused("it answered with status 503")
+        await asyncio.to_thread(path.write_bytes, body)
+
+    publish = PublishList(
+        ListSnapshots(tmp_path), storage, stores.journal.commit, lambda: moment, new_id, announce, serve
+    )
+    updates = ListUpdates(publish, fetch, timedelta(hours=12), lambda: True, lambda: moment)
+    await updates.update_due()
+    first = list(asked)
+    moment += timedelta(hours=2)
+    await updates.update_due()
+    again = asked[len(first) :]
+    moment += timedelta(hours=10)
+    await updates.update_due()
+
+    assert sorted(first) == sorted(ADDRESSES)
+    assert again == ["eu_fsf"]
+    assert sorted(asked[len(first) + 1 :]) == sorted(ADDRESSES)
+    lists, _ = await storage.load(PLATFORM)
+    assert {one.name for one in lists.lists} == ADDRESSES.keys() - {"eu_fsf"}
+    assert {one.loaded_at for one in lists.lists} == {NOW + timedelta(hours=12)}
