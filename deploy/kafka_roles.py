@@ -81,7 +81,7 @@ GRANTS: Final[Mapping[str, tuple[Grant, ...]]] = {
         *_topics(
             Operation.WRITE,
             Topic.VERIFICATION_COMMANDS, Topic.FLOW_COMMANDS, Topic.SESSION_COMMANDS, Topic.REVIEW_COMMANDS,
-            Topic.TRANSACTION_COMMANDS, Topic.POLICY_COMMANDS,
+            Topic.TRANSACTION_COMMANDS, Topic.POLICY_COMMANDS, Topic.SCREENING_COMMANDS,
             Topic.RETENTION_COMMANDS, Topic.WEBHOOK_DELIVERIES, Topic.DECISIONS, Topic.AUDIT, Topic.REPLIES,
             Topic.RATE_LIMITS, Topic.LIST_CHANGES,
         ),

@@ -206,6 +206,7 @@ class CaseKind(StrEnum):
     VERIFICATION = "VERIFICATION"
     TRANSACTION = "TRANSACTION"
     WALLET = "WALLET"
+    SCREENING = "SCREENING"
     APPEAL = "APPEAL"
 
 
@@ -234,6 +235,8 @@ class Scope(StrEnum):
     POLICIES_WRITE = "policies:write"
     LISTS_READ = "lists:read"
     LISTS_WRITE = "lists:write"
+    SCREENINGS_READ = "screenings:read"
+    SCREENINGS_WRITE = "screenings:write"
     WEBHOOKS_MANAGE = "webhooks:manage"
     EVENTS_READ = "events:read"
     AUDIT_READ = "audit:read"

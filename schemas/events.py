@@ -36,6 +36,7 @@ class EventType(StrEnum):
     TRANSACTION_SCREENED = "transaction.screened"
     TRANSACTION_DECISION_CHANGED = "transaction.decision_changed"
     WALLET_ASSESSED = "wallet.assessed"
+    SCREENING_MATCH_FOUND = "screening.match_found"
     DOCUMENT_EXPIRING = "document.expiring"
     SUBJECT_SUSPENDED = "subject.suspended"
     SUBJECT_REINSTATED = "subject.reinstated"
@@ -55,6 +56,7 @@ class EventData(Frozen):
     flow_id: str | None = None
     transaction_id: str | None = None
     assessment_id: str | None = None
+    screening_id: str | None = None
     endpoint_id: str | None = None
     policy: str | None = None
     policy_revision: int | None = None

@@ -24,6 +24,8 @@ EndpointId = NewType("EndpointId", str)
 DeliveryId = NewType("DeliveryId", str)
 AssessmentId = NewType("AssessmentId", str)
 TransactionId = NewType("TransactionId", str)
+ScreeningId = NewType("ScreeningId", str)
+DispositionId = NewType("DispositionId", str)
 
 PLATFORM: Final = TenantId("platform")
 """The chain and the records that belong to no tenant (G93): tenants themselves, keys by look-up prefix."""

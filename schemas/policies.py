@@ -122,6 +122,8 @@ class FeatureValue:
     """A count or seconds as int, money as Decimal."""
     exact: bool = True
     """Whether every transaction of the window was known one by one."""
+    available: bool = True
+    """False: what knows the earlier transactions did not answer, and nothing is known of the value."""
 
 
 FieldValue = str | int | Decimal | bool | tuple[str, ...] | None

@@ -8,6 +8,7 @@ from typing_extensions import override
 from schemas.base import Command, Event, Frozen, Timestamp
 from schemas.ids import TenantId
 from schemas.people import SentActor
+from schemas.policies import FeatureKey
 
 
 class PublishedRevision(Frozen):
@@ -64,6 +65,15 @@ class _Stored(Frozen):
         return self.model_dump_json().encode()
 
 
+class CountedKeys(Frozen):
+    """The kinds of keys beside the subject by which a tenant's transactions are counted."""
+
+    changes: int = 0
+    """How often a kind was added."""
+    since: dict[FeatureKey, int] = Field(default_factory=dict)
+    """Each kind with the number of the change that added it last: from then on there is no gap."""
+
+
 class StoredPolicy(_Stored):
     """The small record of a policy; texts are in records of their own."""
 
@@ -72,6 +82,7 @@ class StoredPolicy(_Stored):
     draft_version: int = 0
     """The version of the record with the draft's text; 0: there is none."""
     proposal: PolicyProposal | None = None
+    counted: CountedKeys = CountedKeys()
     requests: tuple[str, ...] = ()
     """The requests that changed it last, so that a command delivered again changes nothing."""
 

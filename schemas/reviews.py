@@ -74,6 +74,7 @@ class ReviewCase(Frozen):
     subject_id: SubjectId
     verification_id: VerificationId | None = None
     transaction_id: str | None = None
+    screening_id: str | None = None
     status: CaseStatus
     risk_level: RiskLevel
     recommendation: Recommendation

@@ -10,7 +10,7 @@ from schemas.lists import Country, EntityKind, Gender, Identifier, Name, Note, P
 
 
 class CheckResultKind(StrEnum):
-    """What a check of a screening found (G39, G117)."""
+    """What a check of a screening found."""
 
     CLEAR = "CLEAR"
     POSSIBLE = "POSSIBLE"

@@ -16,7 +16,7 @@ MOST_LISTS: Final = 100
 MOST_LIST_ENTRIES: Final = 250_000
 MOST_LIST_BYTES: Final = 28 * 1024 * 1024
 MOST_PATCHED: Final = 1_000
-"""Entries that one request adds and removes, together."""
+"""Entries that one request adds and removes."""
 
 DISPOSABLE_DOMAINS: Final = "disposable_domains"
 """A tenant's list of values of this name stands in for the domains of throw-away mail that come along."""

@@ -18,6 +18,9 @@ class Topic(StrEnum):
     SESSION_COMMANDS = "idv.sessions.commands.v1"
     REVIEW_COMMANDS = "idv.reviews.commands.v1"
     TRANSACTION_COMMANDS = "idv.transactions.commands.v1"
+    SCREENING_COMMANDS = "idv.screenings.commands.v1"
+    TRANSACTION_KEYS = "idv.transactions.keyed.v1"
+    """Within the service: a subject's actor asks those of accounts, devices and the like for features."""
     RETENTION_COMMANDS = "idv.retention.commands.v1"
     """Within the service: the sweeper asks for what is past its date."""
     DECISIONS = "idv.decisions.v1"
@@ -53,6 +56,8 @@ TOPICS: Final = (
     TopicSpec(topic=Topic.SESSION_COMMANDS, partitions=4, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.REVIEW_COMMANDS, partitions=4, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.TRANSACTION_COMMANDS, partitions=8, retention_ms=7 * _DAY_MS),
+    TopicSpec(topic=Topic.SCREENING_COMMANDS, partitions=4, retention_ms=7 * _DAY_MS),
+    TopicSpec(topic=Topic.TRANSACTION_KEYS, partitions=8, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.RETENTION_COMMANDS, partitions=2, retention_ms=7 * _DAY_MS),
     TopicSpec(topic=Topic.DECISIONS, partitions=8, retention_ms=30 * _DAY_MS),
     TopicSpec(topic=Topic.WEBHOOK_DELIVERIES, partitions=8, retention_ms=7 * _DAY_MS),

@@ -16,7 +16,7 @@ from schemas.enums import (
 )
 from schemas.ids import DecisionId, KeyId, ReviewCaseId, SubjectId, TenantId, TransactionId
 from schemas.money import Money
-from schemas.policies import RuleMode, RuleOutcome
+from schemas.policies import FeatureKey, RuleMode, RuleOutcome
 from schemas.reasons import ReasonCode
 from schemas.transactions import (
     Device,
@@ -186,6 +186,8 @@ class StoredTransaction(Frozen):
     on_expiry: DecisionOutcome | None = None
     """What a hold becomes at its end, by the policy that decided it."""
     transfers: tuple[StoredTransfer, ...] = ()
+    keys: dict[FeatureKey, str] = Field(default_factory=dict)
+    """Keyed hashes of the account, device and other keys it has, by which it is found (G113)."""
     subject_key: str
     request_id: str
     key_id: KeyId
@@ -228,9 +230,23 @@ class ForgetSubject(TransactionCommandBase):
     kind: Literal["forget"] = "forget"
 
 
-class TransactionCommand(
-    RootModel[Annotated[ScreenTransaction | ExpireHold | ForgetSubject, Field(discriminator="kind")]]
-):
+class ImportHistory(TransactionCommandBase):
+    """Store and count transactions of the past (G119)."""
+
+    kind: Literal["import"] = "import"
+    import_id: str
+    subject_id: SubjectId
+    """Sealed (`streams.privacy.subject_ids`)."""
+    sealed_history: str
+    """`SealedHistory`, sealed under the subject's key, base64."""
+    part: int
+    """Which of the commands of one import and subject it is, from 0."""
+
+
+AnyTransactionCommand = ScreenTransaction | ExpireHold | ForgetSubject | ImportHistory
+
+
+class TransactionCommand(RootModel[Annotated[AnyTransactionCommand, Field(discriminator="kind")]]):
     """Any command about a subject's transactions."""
 
 

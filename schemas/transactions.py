@@ -44,7 +44,7 @@ class Direction(StrEnum):
 
 
 class OutcomeClass(StrEnum):
-    """What a decision does with the money: it moves, it waits, it does not move (G40)."""
+    """What a decision does with the money: it moves, it waits, it does not move."""
 
     GO = "GO"
     WAIT = "WAIT"

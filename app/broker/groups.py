@@ -7,17 +7,23 @@ import asyncio
 import math
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import TypeVar
 
 import structlog
 from kio.schema.errors import ErrorCode
 
 from app.broker.errors import Refused
-from app.broker.members import Joined, JoinRequest, Member, MemberIdRequired, Subscription
+from app.broker.members import (
+    Joined,
+    JoinRequest,
+    Member,
+    MemberIdRequired,
+    Subscription,
+    answered,
+    elect_protocol,
+    longest_rebalance_s,
+)
 
 log = structlog.get_logger()
-
-T = TypeVar("T")
 
 
 class GroupState(StrEnum):
@@ -78,7 +84,7 @@ class Group:
         member.request = request
         member.seen(now)
         if settled:
-            return _answered(self._joined(member))
+            return answered(self._joined(member))
         waiting = self._wait_to_join(member)
         self._rebalance()
         return waiting
@@ -86,7 +92,7 @@ class Group:
     def _check_protocols(self, request: JoinRequest) -> None:
         if not request.protocols or not request.protocol_type:
             raise Refused(ErrorCode.inconsistent_group_protocol)
-        others = [member for member in self.members.values() if not _same(member, request)]
+        others = [member for member in self.members.values() if not member.is_author_of(request)]
         if not others:
             return
         common = set.intersection(*(set(member.protocols) for member in others))
@@ -134,7 +140,7 @@ class Group:
         if self.state is GroupState.STABLE and twin.protocols == request.protocols:
             member.known = True
             # Named as leader it would assign anew; under its former name it asks for what it had.
-            return _answered(self._joined(member)._replace(leader=former_leader, members=()))
+            return answered(self._joined(member)._replace(leader=former_leader, members=()))
         waiting = self._wait_to_join(member)
         self._rebalance()
         return waiting
@@ -176,8 +182,8 @@ class Group:
         for member in self.members.values():
             if member.syncing is not None:
                 member.fail(Refused(ErrorCode.rebalance_in_progress))
-        longest = max(member.request.rebalance_timeout_s for member in self.members.values())
-        self._start_timer(self._initial_delay_s if self._awaiting_members else longest, self._complete)
+        longest_s = longest_rebalance_s(self.members.values())
+        self._start_timer(self._initial_delay_s if self._awaiting_members else longest_s, self._complete)
         self._complete_if_ready()
 
     def _complete_if_ready(self) -> None:
@@ -190,10 +196,8 @@ class Group:
         """Begin the next generation with all members that joined in time."""
         self._stop_timer()
         self._awaiting_members = False
-        late = [member for member in self.members.values() if member.joining is None]
-        for member in late:
-            if member.instance_id is None:
-                del self.members[member.id]
+        for member in [m for m in self.members.values() if m.joining is None and m.instance_id is None]:
+            del self.members[member.id]
         self.generation += 1
         if not self.members:
             self._become_empty()
@@ -202,12 +206,12 @@ class Group:
             joined = (member.id for member in self.members.values() if member.joining is not None)
             self._leader = next(joined, "")
         if not self._leader:
-            self._start_timer(self._longest_rebalance(), self._complete)
+            self._start_timer(longest_rebalance_s(self.members.values()), self._complete)
             return
-        self.protocol = self._choose_protocol()
+        self.protocol = elect_protocol(self.members.values())
         self.state = GroupState.COMPLETING
         self._answer_joins()
-        self._start_timer(self._longest_rebalance(), self._drop_unsynced)
+        self._start_timer(longest_rebalance_s(self.members.values()), self._drop_unsynced)
 
     def _answer_joins(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -220,15 +224,6 @@ class Group:
                 member.generation = self.generation
                 waiting.set_result(self._joined(member))
         log.debug("broker.generation_started", group=self.name, generation=self.generation)
-
-    def _longest_rebalance(self) -> float:
-        return max(member.request.rebalance_timeout_s for member in self.members.values())
-
-    def _choose_protocol(self) -> str:
-        """Each member votes for its best protocol that all can do."""
-        common = set.intersection(*(set(member.protocols) for member in self.members.values()))
-        votes = [next(name for name in m.protocols if name in common) for m in self.members.values()]
-        return max(votes, key=votes.count)
 
     def _joined(self, member: Member) -> Joined:
         leading = member.id == self._leader
@@ -252,7 +247,7 @@ class Group:
         if self.state is GroupState.PREPARING:
             raise Refused(ErrorCode.rebalance_in_progress)
         if self.state is GroupState.STABLE:
-            return _answered(member.assignment)
+            return answered(member.assignment)
         if member.syncing is not None:
             member.fail(Refused(ErrorCode.rebalance_in_progress))
         waiting: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -353,15 +348,3 @@ class Group:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def _same(member: Member, request: JoinRequest) -> bool:
-    if request.instance_id is not None and member.instance_id == request.instance_id:
-        return True
-    return member.id == request.member_id
-
-
-def _answered(value: T) -> asyncio.Future[T]:
-    answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-    answered.set_result(value)
-    return answered

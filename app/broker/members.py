@@ -1,13 +1,15 @@
 """Members of a consumer group and their pending responses."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kio.schema.errors import ErrorCode
 
 from app.broker.errors import Refused
+
+T = TypeVar("T")
 
 
 class Joined(NamedTuple):
@@ -91,6 +93,12 @@ class Member:
         """Start its session again."""
         self.deadline = now + self.request.session_timeout_s
 
+    def is_author_of(self, request: JoinRequest) -> bool:
+        """Return whether a request to join is its own, perhaps after a restart (KIP-345)."""
+        if request.instance_id is not None and self.instance_id == request.instance_id:
+            return True
+        return self.id == request.member_id
+
     def fail(self, error: Exception) -> None:
         """Answer whatever it waits for with an error."""
         for waiting in (self.joining, self.syncing):
@@ -105,3 +113,22 @@ class MemberIdRequired(Refused):
     def __init__(self, member_id: str) -> None:
         super().__init__(ErrorCode.member_id_required)
         self.member_id = member_id
+
+
+def elect_protocol(members: Collection[Member]) -> str:
+    """Return the protocol that most members prefer among those that all of them support."""
+    common = set.intersection(*(set(member.protocols) for member in members))
+    votes = [next(name for name in member.protocols if name in common) for member in members]
+    return max(votes, key=votes.count)
+
+
+def longest_rebalance_s(members: Collection[Member]) -> float:
+    """Return how long the most patient member lets the others rejoin, in seconds."""
+    return max(member.request.rebalance_timeout_s for member in members)
+
+
+def answered(value: T) -> asyncio.Future[T]:
+    """Return a future that has its result."""
+    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    future.set_result(value)
+    return future

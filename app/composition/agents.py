@@ -1,7 +1,7 @@
 """Registry of the stream agents, with their tables and dependencies."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -9,7 +9,10 @@ import faust
 
 from app.adapters.faces.search import InMemoryFaceSearch
 from app.adapters.security.crypto import Keys, Purpose
+from app.composition.transactions import TransactionAgents
 from app.composition.webhooks import Delivering
+from schemas.dispositions import CreateDisposition, DispositionCreated, ScreeningCommand
+from schemas.name_screenings import NamesScreened, RescreenNames, ScreenNames
 from schemas.privacy import EraseSubject, RetentionCommand
 from schemas.retention import RedactVerification
 from schemas.sessions import RecordOutcome
@@ -19,11 +22,16 @@ from streams.audit import agent as audit_agent
 from streams.audit.commit import CommitAndPublish
 from streams.audit.handler import SealChain
 from streams.catalog.handler import Catalogue
+from streams.dispositions.handler import CreateDispositions
+from streams.dispositions.records import StoredDispositions
 from streams.flows import agent as flows_agent
 from streams.flows.handler import ChangeFlow
 from streams.lists.loaded import ListStates
 from streams.lists.screening import ListScreening
 from streams.lists.storage import ListStorage
+from streams.name_screenings import agent as screenings_agent
+from streams.name_screenings.handler import ScreenNamesOnce
+from streams.name_screenings.monitoring import Rescreen
 from streams.policies import agent as policies_agent
 from streams.policies.handler import ChangePolicy
 from streams.policies.list_names import KnownListNames
@@ -39,22 +47,15 @@ from streams.runtime.producer import LogWriter, Outgoing
 from streams.sessions import agent as sessions_agent
 from streams.sessions.handler import ChangeSession
 from streams.tenants.settings import read_settings
-from streams.transactions import agent as transactions_agent
-from streams.transactions.checks import Checks
-from streams.transactions.contact_checks import CONTACT_CHECKS, ContactChecks
-from streams.transactions.handler import ScreenTransactions
+from streams.transactions.counters import TransactionCounters
+from streams.transactions.keyed.asking import AskKey
 from streams.transactions.keyed_hashes import KeyedHashes
-from streams.transactions.name_checks import name_checks
-from streams.transactions.published import StoredPolicies
-from streams.transactions.wallets import TransactionWallets
 from streams.verification import agent as verification_agent
 from streams.verification.checks import Engines
 from streams.verification.evaluation_limits import EvaluationAttempts
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
-from streams.wallets.judging import JudgeWallets
-from streams.wallets.listed import LoadedWalletLists
-from streams.wallets.nodes import NodeNames
+from streams.wallets.ports import WalletLists
 from streams.webhooks import agent as webhooks_agent
 from streams.webhooks.handler import HandleDelivery
 from streams.webhooks.health import UpdateHealth
@@ -76,8 +77,22 @@ class AgentDependencies:
     delivering: Delivering
     tries: EvaluationAttempts | None = None
     """None in a worker that sees no images."""
+    screening: ListScreening | None = None
+    """None in a worker that screens no names, like the lists of wallets."""
+    wallet_lists: WalletLists | None = None
     lists: ListStates | None = None
-    """None in a worker that decides no transactions."""
+    ask_key: AskKey | None = None
+    transaction_counters: TransactionCounters = field(default_factory=TransactionCounters)
+
+    @property
+    def hashes(self) -> KeyedHashes:
+        """Keyed hashes of what records and commands must not name."""
+        return KeyedHashes(self.keys.derive(Purpose.TRANSACTION_HASHES))
+
+    @property
+    def dispositions(self) -> StoredDispositions:
+        """The matches that persons judged to be none."""
+        return StoredDispositions(self.stores.records, self.hashes, self.clock)
 
 
 def _verification(app: faust.App, around: AgentDependencies) -> None:
@@ -102,6 +117,8 @@ def _verification(app: faust.App, around: AgentDependencies) -> None:
             send_outcome=send_outcome,
             tries=around.tries,
             faces=InMemoryFaceSearch(around.stores),
+            screening=around.screening,
+            suppressions=around.dispositions,
         ),
     )
 
@@ -186,30 +203,53 @@ def _retention(app: faust.App, around: AgentDependencies) -> None:
 
 
 def _transactions(app: faust.App, around: AgentDependencies) -> None:
-    lists = around.lists
-    if lists is None:
-        raise ValueError("transactions need lists")
-    checks = name_checks(ListScreening(lists, around.clock))
-    records = around.stores.records
-    names = NodeNames(around.keys.derive(Purpose.WALLET_LEDGER))
-    wallets = TransactionWallets(LoadedWalletLists(lists, around.clock), JudgeWallets(records, names))
-    hashes = KeyedHashes(around.keys.derive(Purpose.TRANSACTION_HASHES))
-    transactions_agent.register(
-        app,
-        around.guard,
-        lambda table: ScreenTransactions(
-            around.stores,
-            hashes,
-            StoredPolicies(records),
-            Checks(checks | dict.fromkeys(CONTACT_CHECKS, ContactChecks(records, hashes))),
-            wallets,
-            lambda tenant_id: read_settings(records, tenant_id),
-            around.clock,
-            table,
-            around.announcer,
-            lists=lists,
-        ),
+    if (
+        around.screening is None
+        or around.wallet_lists is None
+        or around.ask_key is None
+        or around.lists is None
+    ):
+        raise ValueError("transactions need lists, and a way to ask about keys")
+    agents = TransactionAgents(
+        around.stores, around.keys, around.announcer, around.guard, around.writer, around.clock,
+        around.ask_key, around.screening, around.wallet_lists, around.transaction_counters,
+        around.dispositions, around.lists,
+    )  # fmt: skip
+    agents.register(app)
+
+
+def _screenings(app: faust.App, around: AgentDependencies) -> None:
+    if around.screening is None:
+        raise ValueError("name screenings need lists")
+    stores, dispositions = around.stores, around.dispositions
+    screen = ScreenNamesOnce(stores, around.screening, dispositions, around.clock, around.announcer)
+    dispose = CreateDispositions(
+        stores,
+        around.screening,
+        around.hashes,
+        CommitAndPublish(stores.journal, around.announcer),
+        around.clock,
     )
+
+    rescreen = Rescreen(
+        stores,
+        around.screening,
+        dispositions,
+        CommitAndPublish(stores.journal, around.announcer),
+        around.clock,
+    )
+
+    async def carry(message: ScreeningCommand) -> NamesScreened | DispositionCreated | None:
+        match message.root:
+            case ScreenNames() as asked:
+                return await screen(asked)
+            case CreateDisposition() as judged:
+                return await dispose(judged)
+            case RescreenNames() as again:
+                await rescreen(again)
+                return None
+
+    screenings_agent.register(app, around.guard, carry)
 
 
 def _webhooks(app: faust.App, around: AgentDependencies) -> None:
@@ -239,6 +279,7 @@ AGENTS: Final[Mapping[str, Callable[[faust.App, AgentDependencies], None]]] = {
     "sessions": _sessions,
     "reviews": _reviews,
     "transactions": _transactions,
+    "screenings": _screenings,
     "audit": _audit,
     "retention": _retention,
     "webhooks": _webhooks,

@@ -25,6 +25,9 @@ from app.http.routes.health import serving_health
 from app.http.server import create_app, make_runner
 from app.intake.admission import Admission, open_admission
 from app.intake.capture import CaptureTokens, build_capture_intake, open_image_pool
+from app.intake.dispositions import DispositionIntake
+from app.intake.history import HistoryIntake
+from app.intake.name_screenings import NameScreeningIntake
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake
 from app.kafka.request_reply import RequestReply
@@ -217,12 +220,19 @@ def _front_ports(
         admission=admission,
         answer_timeout_s=settings.answer_timeout_s,
     )
+    hashes = KeyedHashes(deployment.root_key.derive(Purpose.TRANSACTION_HASHES))
     transactions = TransactionIntake(
         request_reply=request_reply,
         records=stores.records,
         vault=stores.vault,
-        hashes=KeyedHashes(deployment.root_key.derive(Purpose.TRANSACTION_HASHES)),
+        hashes=hashes,
         clock=now,
+    )
+    name_screenings = NameScreeningIntake(
+        request_reply, stores.records, stores.vault, hashes, now, settings.answer_timeout_s
+    )
+    history = HistoryIntake(
+        request_reply, stores.records, people.commit, stores.vault, transactions.hashes, now
     )
     tokens = CaptureTokens(deployment.root_key.derive(Purpose.CAPTURE_TOKENS), now)
     return FrontPorts(
@@ -234,6 +244,11 @@ def _front_ports(
         request_reply=request_reply,
         intake=intake,
         transactions=transactions,
+        name_screenings=name_screenings,
+        dispositions=DispositionIntake(
+            request_reply, stores.records, stores.vault, hashes, now, settings.answer_timeout_s
+        ),
+        history=history,
         capture=build_capture_intake(stores.evidence, images, now),
         capture_tokens=tokens,
         stores=stores,

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import secrets
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -19,8 +20,11 @@ from app.composition.engines import open_chosen_engines
 from app.composition.lists import ProcessLists, open_lists
 from app.composition.start_audit import writing_start
 from app.composition.stores import Deployment, now
+from app.composition.transactions import transaction_figures
 from app.composition.webhooks import FULL_PACE, WebhookPace, WebhookPorts, open_delivering
 from app.http.routes.health import serving_health
+from app.kafka.key_requests import KeyRequests
+from app.kafka.request_reply import RequestReply
 from app.lists.publishers import fetch
 from app.lists.serving import list_figures
 from app.lists.updating import ListUpdates, updating_lists
@@ -34,10 +38,13 @@ from app.vision.forker import Forker
 from app.vision.pool import job_times
 from schemas.topics import Topic
 from streams.audit.commit import Commit, CommitAndPublish
+from streams.lists.screening import ListScreening
+from streams.name_screenings.monitoring import MonitoringSweep
 from streams.retention.expiry import RecordExpiry
 from streams.retention.list_entries import ListEntryRemoval
 from streams.retention.scheduler import RetentionSweeper, sweeping_evidence
 from streams.runtime.app import StreamSettings, build_app
+from streams.runtime.authentication import RecordKeys
 from streams.runtime.event_publisher import KafkaEventPublisher
 from streams.runtime.guard import Guard
 from streams.runtime.kafka_client_config import LogAccess
@@ -45,15 +52,20 @@ from streams.runtime.producer import LogWriter
 from streams.runtime.record_removal import Removal, removing_records
 from streams.runtime.replays import Replays
 from streams.runtime.supervisor import Figure, Worker, running_worker
+from streams.runtime.tables import partitions_of
 from streams.sessions.removal import SessionRemoval
 from streams.sessions.scheduler import SessionScheduler
 from streams.transactions.scheduler import HoldScheduler
 from streams.verification.removal import PictureRemoval
+from streams.wallets.listed import LoadedWalletLists
 from streams.webhooks.removal import DeliveryRemoval
 
 STREAMS: Final = tuple(AGENTS)
 """Every agent a worker can run."""
 
+
+SCREENING: Final = frozenset({"verification", "transactions", "screenings"})
+"""What compares names with lists."""
 
 SENDING: Final = frozenset({"webhooks", "deliveries"})
 """What the sender of webhooks runs, which needs no root key."""
@@ -89,12 +101,17 @@ async def open_worker(
         )
         delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
         tries = None if engines is None else FilesystemTries(settings.data_dir / "tries")
-        if lists is None and "transactions" in chosen:
+        if SCREENING.isdisjoint(chosen):
+            lists = None
+        elif lists is None:
             opening = open_lists(settings, deployment, writer, access, whole=True)
             lists = await stack.enter_async_context(opening)
+        screening = None if lists is None else ListScreening(lists.current, now)
+        wallet_lists = None if lists is None else LoadedWalletLists(lists.current, now)
         around = AgentDependencies(
             deployment.stores, deployment.keys, announcer, guard, writer, now, engines, delivering, tries,
-            None if lists is None else lists.current,
+            screening, wallet_lists, None if lists is None else lists.current,
+            await stack.enter_async_context(KeyRequests(partial(_key_replies, access, writer, keys))),
         )  # fmt: skip
 
         checkpoints = None
@@ -114,12 +131,7 @@ async def open_worker(
         worker.figures += disks.figures
         if checkpoints is not None:
             await stack.enter_async_context(upkeep(deployment, access, writer, worker, checkpoints))
-        if "sessions" in chosen:
-            await stack.enter_async_context(
-                SessionScheduler(deployment.stores.records, writer, now).running()
-            )
-        if "transactions" in chosen:
-            await stack.enter_async_context(HoldScheduler(deployment.stores.records, writer, now).running())
+        await _open_sweeps(stack, deployment, writer, chosen, worker, lists)
         if "retention" in chosen:
             commit = CommitAndPublish(deployment.stores.journal, announcer)
             maintaining = _maintaining(settings, deployment, writer, worker, commit, lists)
@@ -127,7 +139,9 @@ async def open_worker(
         await stack.enter_async_context(delivering.looked_after())
         worker.figures += [*delivering.figures, guard_figure(guard)]
         if lists is not None:
-            worker.figures += list_figures(lists.deployment.lists, now)
+            worker.figures += [
+                *list_figures(lists.deployment.lists, now), *transaction_figures(around.transaction_counters)
+            ]  # fmt: skip
             worker.probes["lists"] = lists.deployment.probe
         if engines is not None and engines.load is not None:
             worker.figures.append(times)
@@ -165,6 +179,34 @@ async def _maintaining(
             updates = ListUpdates(lists.publishing(commit), fetch, period, is_responsible, now)
             await stack.enter_async_context(updating_lists(updates))
         yield
+
+
+async def _open_sweeps(
+    stack: AsyncExitStack,
+    deployment: Deployment,
+    writer: LogWriter,
+    chosen: Sequence[str],
+    worker: Worker,
+    lists: ProcessLists | None,
+) -> None:
+    """Start what sends commands for work that is due."""
+    records = deployment.stores.records
+    if "sessions" in chosen:
+        await stack.enter_async_context(SessionScheduler(records, writer, now).running())
+    if "transactions" in chosen:
+        await stack.enter_async_context(HoldScheduler(records, writer, now).running())
+    if "screenings" in chosen and lists is not None:
+        monitoring = MonitoringSweep(records, writer.write, lists.current.versions, now)
+        is_first = partial(worker.is_assigned, Topic.SCREENING_COMMANDS, 0)
+        await stack.enter_async_context(monitoring.running(is_first))
+
+
+def _key_replies(access: LogAccess, writer: LogWriter, keys: RecordKeys) -> RequestReply:
+    """Return what reads the answers of keys, under a name of its own and in any partition of answers."""
+    partition = secrets.randbelow(partitions_of(Topic.REPLIES))
+    return RequestReply(
+        access, writer, keys, name=f"worker-{secrets.token_hex(6)}", now=now, instance=partition
+    )
 
 
 def _build_app(

@@ -86,9 +86,10 @@ class BodyReader:
             return model()
         _require_json(call.request)
         raw = await self._receive(call)
+        scale = call.endpoint.body_scale if call.endpoint else 1
         if len(raw) < THREAD_BYTES:
-            return _validated(raw, model)
-        return await asyncio.to_thread(_validated, raw, model)
+            return _validated(raw, model, scale)
+        return await asyncio.to_thread(_validated, raw, model, scale)
 
     async def read_bytes(self, call: Call) -> bytes:
         """Return a body of whatever type as it arrives.
@@ -165,8 +166,8 @@ def _too_large(limit: int) -> Refused:
     return Refused.because(ProblemCode.PAYLOAD_TOO_LARGE, f"The body has more than {limit} bytes.")
 
 
-def _validated(raw: bytes, model: type[Body]) -> Body:
-    value = strict_json.parse(raw)
+def _validated(raw: bytes, model: type[Body], scale: int = 1) -> Body:
+    value = strict_json.parse(raw, scale)
     try:
         return model.model_validate(value)
     except ValidationError as error:

@@ -203,6 +203,8 @@ class Endpoint:
     text_body: tuple[str, ...] = ()
     """Media types of a body that is read as it arrives, where no model is its form."""
     body_limit: int = BODY_LIMIT
+    body_scale: int = 1
+    """How many times as many keys and strings as usual a body may have (`app.http.strict_json`)."""
     problems: tuple[ProblemCode, ...] = ()
     """Beyond those that follow from access, parameters and body."""
     store_failure: ProblemCode = ProblemCode.STORE_UNAVAILABLE

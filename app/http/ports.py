@@ -12,6 +12,9 @@ from pydantic import SecretStr
 
 from app.configuration.rate_limits import RateLimits
 from app.intake.capture import CaptureIntake, CaptureTokens
+from app.intake.dispositions import DispositionIntake
+from app.intake.history import HistoryIntake
+from app.intake.name_screenings import NameScreeningIntake
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake, RequestReply
 from app.lists.publishing import PublishList
@@ -69,6 +72,9 @@ class FrontPorts:
     request_reply: RequestReply
     intake: Intake
     transactions: TransactionIntake
+    name_screenings: NameScreeningIntake
+    dispositions: DispositionIntake
+    history: HistoryIntake
     capture: CaptureIntake
     capture_tokens: CaptureTokens
     stores: Stores

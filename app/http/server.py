@@ -25,6 +25,7 @@ from app.http.routes.capture.routes import CaptureRoutes
 from app.http.routes.catalog import CatalogRoutes, catalog_endpoints
 from app.http.routes.control import sign_in_endpoints
 from app.http.routes.description import asyncapi_endpoints, with_description
+from app.http.routes.dispositions import DispositionRoutes, disposition_endpoints
 from app.http.routes.events import EventRoutes, event_endpoints
 from app.http.routes.evidence import EvidenceRoutes, evidence_endpoints
 from app.http.routes.explanations import ExplanationRoutes, explanation_endpoints
@@ -33,6 +34,7 @@ from app.http.routes.health import HealthRoutes, health_endpoints
 from app.http.routes.lists.platform import PlatformListRoutes, platform_list_endpoints
 from app.http.routes.lists.routes import ListRoutes, list_endpoints
 from app.http.routes.members import MemberRoutes, member_endpoints
+from app.http.routes.name_screenings import NameScreeningRoutes, name_screening_endpoints
 from app.http.routes.pages import page_endpoints
 from app.http.routes.policies import PolicyRoutes, policy_endpoints
 from app.http.routes.privacy import PrivacyRoutes, privacy_endpoints
@@ -44,6 +46,7 @@ from app.http.routes.settings import SettingsRoutes, changing_settings, settings
 from app.http.routes.subject_export import SubjectExportRoutes, subject_export_endpoints
 from app.http.routes.subjects import SubjectRoutes, subject_endpoints
 from app.http.routes.tenants import TenantRoutes, tenant_endpoints
+from app.http.routes.transaction_history import HistoryRoutes, history_endpoints
 from app.http.routes.transactions import TransactionRoutes, transaction_endpoints
 from app.http.routes.verifications import VerificationRoutes, verification_endpoints
 from app.http.routes.wallets.routes import WalletRoutes, wallet_endpoints
@@ -103,9 +106,12 @@ def endpoints_of(
     endpoints = (
         *verification_endpoints(VerificationRoutes(ports, bodies, cursors, presenter)),
         *wallet_endpoints(WalletRoutes(ports, bodies, cursors, settings.base_url)),
+        *name_screening_endpoints(NameScreeningRoutes(ports, bodies, cursors)),
+        *disposition_endpoints(DispositionRoutes(ports, bodies, cursors)),
         *transaction_endpoints(
             TransactionRoutes(ports, bodies, cursors, PresentedTransactions(ports.stores))
         ),
+        *history_endpoints(HistoryRoutes(ports, bodies)),
         *subject_endpoints(
             SubjectRoutes(
                 ports,

@@ -33,21 +33,22 @@ class _Refusing(ValueError):
     """The text breaks one of the rules beyond the grammar."""
 
 
-def parse(raw: bytes) -> Any:
+def parse(raw: bytes, scale: int = 1) -> Any:
     """Return the value of a JSON text.
 
-    A long string without escapes is not searched for control characters: nothing accepts one that has any.
+    `scale` multiplies the limits of what it may consist of, for routes that take many things at once. A long
+    string without escapes is not searched for control characters: nothing accepts one that has any.
 
     Raises:
         Refused: MALFORMED_JSON; not UTF-8, not JSON, a duplicate key, NaN or Infinity or a number too large,
             a lone surrogate, too deep or too many keys.
     """
     try:
-        text, aside = _set_aside(raw) if len(raw) > MAX_STRUCTURE_BYTES else (raw, {})
+        text, aside = _set_aside(raw, scale) if len(raw) > MAX_STRUCTURE_BYTES else (raw, {})
         found = json.loads(
             text.decode(), object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite
         )
-        return _checked(found, aside, escaped=b"\\u" in raw)
+        return _checked(found, aside, scale, escaped=b"\\u" in raw)
     except _Refusing as error:
         raise _malformed(str(error)) from None
     except RecursionError:
@@ -60,7 +61,7 @@ def _malformed(detail: str) -> Refused:
     return Refused.because(ProblemCode.MALFORMED_JSON, detail)
 
 
-def _set_aside(raw: bytes) -> tuple[bytes, dict[str, str]]:
+def _set_aside(raw: bytes, scale: int) -> tuple[bytes, dict[str, str]]:
     """Return the text with a place for each long string, and the strings by their places."""
     parts: list[bytes] = []
     aside: dict[str, str] = {}
@@ -69,7 +70,7 @@ def _set_aside(raw: bytes) -> tuple[bytes, dict[str, str]]:
         end, quotes = _end_of_string(raw, start + 1)
         strings += quotes
         outside += start - position
-        if strings > MAX_STRINGS or outside > MAX_STRUCTURE_BYTES:
+        if strings > MAX_STRINGS * scale or outside > MAX_STRUCTURE_BYTES * scale:
             raise _Refusing("The body has too many parts.")
         if end - start > LONG_STRING_BYTES and raw.find(b"\\", start, end) < 0:
             place = f"{_PLACE}{len(aside)}"
@@ -78,7 +79,7 @@ def _set_aside(raw: bytes) -> tuple[bytes, dict[str, str]]:
         else:
             parts.append(raw[position : end + 1])
         position = end + 1
-    if outside + len(raw) - position > MAX_STRUCTURE_BYTES:
+    if outside + len(raw) - position > MAX_STRUCTURE_BYTES * scale:
         raise _Refusing("The body has too many parts.")
     return b"".join((*parts, raw[position:])), aside
 
@@ -117,7 +118,7 @@ def _finite(text: str) -> float:
     return value
 
 
-def _checked(found: Any, aside: Mapping[str, str], *, escaped: bool) -> Any:
+def _checked(found: Any, aside: Mapping[str, str], scale: int, *, escaped: bool) -> Any:
     """Check every part, level by level, and insert the long strings again.
 
     UTF-8 holds no surrogates: without `escaped` characters there are none to look for.
@@ -130,8 +131,8 @@ def _checked(found: Any, aside: Mapping[str, str], *, escaped: bool) -> Any:
         keys += sum(len(part) for part in level if isinstance(part, dict))
         if depth > MAX_DEPTH:
             raise _Refusing(f"The body is nested deeper than {MAX_DEPTH} levels.")
-        if keys > MAX_KEYS:
-            raise _Refusing(f"The body has more than {MAX_KEYS} keys.")
+        if keys > MAX_KEYS * scale:
+            raise _Refusing(f"The body has more than {MAX_KEYS * scale} keys.")
     return root[0]
 
 

@@ -15,11 +15,13 @@ from app.http.presenters import Presenter
 from schemas.audit import Actor, AuditAction, AuditEvent, AuditFilter
 from schemas.base import Frozen, Timestamp
 from schemas.ids import EvidenceId, SubjectId, TenantId, derive_id
+from schemas.name_screenings import NameScreening
 from schemas.problems import NotFound
 from schemas.sessions import VerificationSession, row_of
 from schemas.transaction_decisions import StoredTransaction, TransactionDetail
 from schemas.verifications import StoredVerification, Verification
 from streams.audit.rows import write_row
+from streams.name_screenings.records import shown as shown_screening
 from streams.ports.errors import Damaged, Erased
 from streams.ports.records import Position, Record, RecordKind
 from streams.ports.stores import Stores
@@ -129,7 +131,7 @@ class SubjectExport:
 
     async def require_known(self) -> None:
         """Raise `NotFound` unless something is stored of the subject."""
-        for pages in (self._verifications(), self._transactions(), self._sessions()):
+        for pages in (self._verifications(), self._transactions(), self._screenings(), self._sessions()):
             async for _ in pages:
                 return
         if not await self._audit_page(None, 1):
@@ -144,6 +146,8 @@ class SubjectExport:
                 yield chunk
         async for record in self._transactions():
             yield await self._transaction(archive, StoredTransaction.from_bytes(record.body))
+        async for record in self._screenings():
+            yield await self._screening(archive, record)
         async for session in self._sessions():
             yield archive.add(f"sessions/{session.session_id}.json", session.to_bytes())
         async for chunk in archive.add_lines("audit.jsonl", self._audit_lines()):
@@ -193,6 +197,20 @@ class SubjectExport:
             archive.left_out.append(LeftOut(id=about, reason="DAMAGED"))
             return b""
         return archive.add(f"transactions/{about}.json", shown)
+
+    async def _screening(self, archive: _Archive, record: Record) -> bytes:
+        try:
+            screening = await shown_screening(self.stores.vault, self.tenant_id, record.body)
+        except Damaged:
+            archive.left_out.append(LeftOut(id=record.id, reason="DAMAGED"))
+            return b""
+        return archive.add(f"name-screenings/{record.id}.json", screening.to_bytes())
+
+    async def _screenings(self) -> AsyncIterator[Record]:
+        for livemode in self.modes:
+            index = by_subject(livemode, self.subject_id)
+            async for record in self._records(RecordKind.NAME_SCREENING, index):
+                yield record
 
     async def _transactions(self) -> AsyncIterator[Record]:
         for livemode in self.modes:
@@ -271,6 +289,7 @@ def schema() -> bytes:
         "manifest": ExportManifest,
         "verification": Verification,
         "transaction": TransactionDetail,
+        "name_screening": NameScreening,
         "session": VerificationSession,
         "audit_event": AuditEvent,
     }

@@ -106,7 +106,7 @@ class TransactionIntake:
         )
 
 
-def refuse_impossible(body: TransactionRequest, now: datetime) -> None:
+def refuse_impossible(body: TransactionRequest, now: datetime, oldest: timedelta = OLDEST) -> None:
     """Refuse a request whose parts do not fit each other, or its time the clock.
 
     Raises:
@@ -114,15 +114,16 @@ def refuse_impossible(body: TransactionRequest, now: datetime) -> None:
     """
     errors = tuple(
         FieldProblem(code=ProblemCode.VALIDATION_FAILED, message=message, pointer=pointer)
-        for pointer, message in _problems(body, now)
+        for pointer, message in _problems(body, now, oldest)
     )
     if errors:
         raise Refused.because(ProblemCode.VALIDATION_FAILED, errors[0].message, *errors)
 
 
-def _problems(body: TransactionRequest, now: datetime) -> Iterator[tuple[str, str]]:
-    if body.occurred_at < now - OLDEST:
-        yield "/occurred_at", "The time lies more than 24 hours back; import it as history instead."
+def _problems(body: TransactionRequest, now: datetime, oldest: timedelta) -> Iterator[tuple[str, str]]:
+    if body.occurred_at < now - oldest:
+        instead = "; import it as history instead" if oldest == OLDEST else ""
+        yield "/occurred_at", f"The time lies more than {oldest // timedelta(hours=1)} hours back{instead}."
     if body.occurred_at > now + EARLIEST:
         yield "/occurred_at", "The time lies more than 5 minutes ahead."
     if body.type is TransactionType.CRYPTO_TRANSFER and body.wallet is None:

@@ -212,6 +212,7 @@ TABLES: Final[Mapping[str, Topic]] = {
     sessions_agent.TABLE: Topic.SESSION_COMMANDS,
     reviews_agent.TABLE: Topic.REVIEW_COMMANDS,
     transactions_agent.TABLE: Topic.TRANSACTION_COMMANDS,
+    transactions_agent.KEYED_TABLE: Topic.TRANSACTION_KEYS,
     webhooks_agent.TABLE: Topic.WEBHOOK_DELIVERIES,
 }
 """Each table with the topic whose partitions its changelog shares."""

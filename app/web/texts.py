@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from schemas.base import Frozen
 
-CODES: Final = ("en", "fr", "pt", "es", "de")
+CODES: Final = ("en", "fr", "pt", "ha", "yo", "ig", "sw", "ar", "es", "de")
 """The languages of the pages, the one of last resort first."""
 
 

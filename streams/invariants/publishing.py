@@ -1,25 +1,23 @@
 """Check invariant I4: every decision is published and delivered to each endpoint. Pure."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from pydantic import ValidationError
 
 from schemas.events import DecisionEvent
-from schemas.ids import EventId, TenantId
-from schemas.verifications import StoredVerification
+from schemas.ids import EventId
 from schemas.webhooks import DeliveryStatus, StoredDelivery, StoredEndpoint
 from streams.invariants.rules import Invariant, Violation, violation
-from streams.verification import events
 
 
 def judge_events(
-    tenant_id: TenantId, stored: StoredVerification, published: Mapping[EventId, Collection[bytes]]
+    expected: Iterable[DecisionEvent], decided_id: str, published: Mapping[EventId, Collection[bytes]]
 ) -> Iterator[Violation]:
-    """Yield the events of a decision that were not published, or published with other content."""
-    for event in events.events(tenant_id, stored):
+    """Yield the events of what was decided that were not published, or published with other content."""
+    for event in expected:
         bodies = published.get(event.id, ())
-        about = f"{event.id} ({event.type} of {stored.verification.verification_id})"
+        about = f"{event.id} ({event.type} of {decided_id})"
         if not bodies:
             yield violation(Invariant.I4, about, "is not in the decision topic")
         elif any(_read_event(body) != event for body in bodies):

@@ -1,12 +1,11 @@
-"""Check invariants I3 to I6 of transactions between records, events and audit rows. Pure."""
+"""Check invariants I3, I5 and I6 of transactions between records and audit rows. Pure."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from pydantic import ValidationError
 
 from schemas.audit import AuditEvent
-from schemas.events import DecisionEvent
-from schemas.ids import AuditEventId, EventId, TenantId
+from schemas.ids import AuditEventId, TenantId
 from schemas.transaction_decisions import StoredTransaction
 from streams.invariants.rules import Invariant, Violation, judge_tenant, violation
 from streams.ports.records import Record
@@ -33,19 +32,6 @@ def judge_record(tenant_id: TenantId, record: Record) -> Iterator[Violation]:
         yield violation(Invariant.I5, record.id, "its decision is not the last of its decisions")
 
 
-def judge_events(
-    tenant_id: TenantId, first: StoredTransaction, published: Mapping[EventId, Collection[bytes]]
-) -> Iterator[Violation]:
-    """Yield the events of a first decision that were not published, or published with other content."""
-    for event in events.decision_events(tenant_id, first):
-        bodies = published.get(event.id, ())
-        about = f"{event.id} ({event.type} of {first.transaction.transaction_id})"
-        if not bodies:
-            yield violation(Invariant.I4, about, "is not in the decision topic")
-        elif any(_read_event(body) != event for body in bodies):
-            yield violation(Invariant.I4, about, "was published otherwise than the record says")
-
-
 def judge_audit(
     tenant_id: TenantId, first: StoredTransaction, rows: Mapping[AuditEventId, AuditEvent]
 ) -> Iterator[Violation]:
@@ -61,10 +47,3 @@ def judge_audit(
             expected.subject_id,
         ):
             yield violation(Invariant.I3, about, "names another action, decision or subject")
-
-
-def _read_event(body: bytes) -> DecisionEvent | None:
-    try:
-        return DecisionEvent.from_bytes(body)
-    except ValidationError:
-        return None

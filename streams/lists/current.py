@@ -7,7 +7,7 @@ or after a second: the notice makes it quick, the second makes it sure.
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -75,6 +75,11 @@ class CurrentLists(ListStates):
             await asyncio.wait({one.building}, timeout=PATIENCE_S)
         deployment = await self._deployment.state_of(tenant_id)
         return _joined(deployment, tenant_id, one)
+
+    async def versions(self, tenant_id: TenantId, livemode: bool) -> Mapping[str, str]:  # noqa: FBT001
+        """Return the versions of the lists that the tenant's screenings of the mode use unasked."""
+        names = (await self.state_of(tenant_id)).names
+        return {one.name: one.version for one in names if one.belongs_to(tenant_id, livemode=livemode)}
 
     def forget(self, tenant_id: TenantId) -> None:
         """Let the next question about the tenant read its lists again."""

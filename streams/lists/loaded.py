@@ -137,6 +137,11 @@ class LoadedLists(ListStates):
         if (None, name) not in self.current:
             self.missing = MappingProxyType({**self.missing, name: MissingList(name, check)})
 
+    async def versions(self, tenant_id: TenantId, livemode: bool) -> Mapping[str, str]:  # noqa: FBT001
+        """Return the versions of the lists that the tenant's screenings of the mode use unasked."""
+        lists = self.current.values()
+        return {one.name: one.version for one in lists if one.belongs_to(tenant_id, livemode=livemode)}
+
     def replace(self, loaded: LoadedList) -> None:
         """Replace a list by its new version, or add it, at once for every screening that begins now."""
         self.current = MappingProxyType({**self.current, (loaded.owner, loaded.name): loaded})

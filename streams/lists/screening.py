@@ -13,7 +13,7 @@ from schemas.lists import SANDBOX
 from schemas.screenings import CheckAnswer, CheckResultKind, ErrorCause, ScreeningTarget
 from streams.lists.loaded import ListState, ListStates, LoadedList
 from streams.names.matching import Found, Thresholds, amount_to, find_matches
-from streams.ports.screening import Screening, ScreeningOptions, ScreeningState
+from streams.ports.screening import ListedEntries, Screening, ScreeningOptions, ScreeningState
 
 
 class _Choice(NamedTuple):
@@ -23,7 +23,7 @@ class _Choice(NamedTuple):
     causes: tuple[ErrorCause, ...]
 
 
-class ListScreening(Screening):
+class ListScreening(Screening, ListedEntries):
     """Screens against the lists that this process has loaded; each answer is of one state of all of them."""
 
     def __init__(self, lists: ListStates, clock: Callable[[], datetime]) -> None:
@@ -47,6 +47,21 @@ class ListScreening(Screening):
             state = await self._lists.state_of(tenant_id)
         choice = _choose(state, check, options, tenant_id, livemode=livemode, now=self._clock())
         return await asyncio.to_thread(_screen, check, target, options, choice)
+
+    @override
+    async def entry_digest(
+        self, tenant_id: TenantId, list_name: str, entity_id: str, *, livemode: bool
+    ) -> str | None:
+        named = [
+            one
+            for one in (await self._lists.state_of(tenant_id)).names
+            if one.name == list_name and one.may_be_named(tenant_id, livemode=livemode)
+        ]
+        if not named:
+            return None
+        own = max(named, key=lambda one: one.owner is not None)
+        entry = await asyncio.to_thread(own.index.find, entity_id)
+        return None if entry is None else entry.digest()
 
 
 def _choose(

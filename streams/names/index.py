@@ -1,6 +1,7 @@
 """Find the listed entities whose names are near a name, among millions, without comparing with each."""
 
 import hashlib
+import json
 from array import array
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -75,6 +76,14 @@ class NameIndex:
     def with_identifier(self, value: str) -> tuple[int, ...]:
         """Return the entities that have the identifier, whatever its type."""
         return tuple(self._identifiers.get(normal_identifier(value), ()))
+
+    def find(self, entity_id: str) -> NameEntry | None:
+        """Return the entry of an entity, found by reading the list from its beginning."""
+        quoted = json.dumps(entity_id, ensure_ascii=False).encode()
+        for raw in self._raw:
+            if quoted in raw and (entry := NameEntry.from_bytes(raw)).entity_id == entity_id:
+                return entry
+        return None
 
     def candidates(self, query: AnalysedName, limit: int) -> list[Candidate]:
         """Return the names that are worth comparing, the most promising first; persons only with persons."""

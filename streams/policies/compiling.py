@@ -80,7 +80,8 @@ class CompiledPolicy:
         """Evaluate every rule that is not DISABLED, in the policy's order.
 
         `fields` holds the fields of `schemas.policy_fields` by name; one that is missing is null, and so is
-        metadata of another type than the policy declares. `lists` holds the values of every loaded list.
+        metadata of another type than the policy declares. `lists` holds the values of every loaded list. A
+        rule that reads a list that is not there, or a feature that is not available, is an ERROR.
         """
         values: dict[str, FieldValue] = dict(fields)
         for key, declared in self.document.metadata.items():
@@ -90,8 +91,9 @@ class CompiledPolicy:
         for name, feature in features.items():
             values[name] = feature.value
         inexact = {name for name, feature in features.items() if not feature.exact}
+        lost = {name for name in inexact if not features[name].available}
         inputs = {name: RuleInput(values.get(name), name not in inexact) for name in self.names}
-        return tuple([_evaluate(rule, values, inputs, lists) for rule in self._rules])
+        return tuple([_evaluate(rule, values, inputs, lists, lost) for rule in self._rules])
 
 
 def compile_policy(document: PolicyDocument, revision: int, sha256: str) -> CompiledPolicy:
@@ -105,16 +107,21 @@ def _is_of(value: FieldValue, declared: MetadataType) -> bool:
 
 
 def _evaluate(
-    compiled: _CompiledRule, values: _Values, known: Mapping[str, RuleInput], lists: ValueLists
+    compiled: _CompiledRule,
+    values: _Values,
+    known: Mapping[str, RuleInput],
+    lists: ValueLists,
+    lost: Container[str],
 ) -> RuleResult:
     rule = compiled.rule
     get = values.get
     if compiled.types and get("type") not in compiled.types:
         return RuleResult(rule.id, rule.mode, RuleOutcome.MISS, {"type": RuleInput(get("type"))})
     inputs = {name: known[name] for name in compiled.names}
-    unloaded = tuple([name for name in compiled.lists if name not in lists])
-    if unloaded:
-        return RuleResult(rule.id, rule.mode, RuleOutcome.ERROR, inputs, missing=unloaded)
+    unread = tuple([name for name in compiled.lists if name not in lists])
+    unread += tuple([name for name in compiled.names if name in lost])
+    if unread:
+        return RuleResult(rule.id, rule.mode, RuleOutcome.ERROR, inputs, missing=unread)
     missing = tuple([name for name in compiled.required if get(name) is None])
     if missing:
         return RuleResult(rule.id, rule.mode, RuleOutcome.SKIPPED, inputs, missing=missing)

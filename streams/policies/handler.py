@@ -27,6 +27,7 @@ from streams.aggregate import Pause, not_found, retry_conflicts, with_request
 from streams.audit.actors import open_actor
 from streams.audit.commit import Commit
 from streams.audit.rows import write_row
+from streams.policies.counted_keys import counting
 from streams.policies.loading import FIRST_REVISION, digest, first_text, load
 from streams.policies.storage import (
     VersionedPolicy,
@@ -122,7 +123,7 @@ class ChangePolicy:
         sha256 = digest(text)
         if sha256 == stored.published.sha256:
             return None
-        await asyncio.to_thread(load, text, await self._known_lists(tenant_id))
+        document = await asyncio.to_thread(load, text, await self._known_lists(tenant_id))
         by = command.actor.actor_id or ""
         if (await self._settings(tenant_id)).policy_four_eyes and not _is_second(command, stored, sha256):
             proposal = PolicyProposal(sha256=sha256, proposed_by=by, proposed_at=now)
@@ -131,7 +132,9 @@ class ChangePolicy:
         revision = PublishedRevision(
             revision=stored.published.revision + 1, sha256=sha256, published_at=now, published_by=by
         )
-        after = stored.model_copy(update={"published": revision, "proposal": None})
+        counted = counting(stored.counted, document.features)
+        update = {"published": revision, "proposal": None, "counted": counted}
+        after = stored.model_copy(update=update)
         texts = [_revision_record(tenant_id, policy, revision, text, now)]
         if revision.revision == FIRST_REVISION + 1:
             # The first policy may be another in a later release; what was in force stays readable.

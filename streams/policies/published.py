@@ -10,7 +10,7 @@ from schemas.problems import NotFound, Refused, VeristreamError
 from streams.policies.compiling import CompiledPolicy, compile_policy
 from streams.policies.loading import FIRST_REVISION, first_policy, load
 from streams.policies.reading.document import POLICY
-from streams.policies.storage import load_policy, load_revision
+from streams.policies.storage import VersionedPolicy, load_policy, load_revision
 from streams.ports.records import Records
 
 MOST_COMPILED: Final = 256
@@ -36,7 +36,10 @@ class PublishedPolicies:
             NotFound: There is no policy of this name.
             StoreUnavailable: The store cannot be read for now.
         """
-        found = await load_policy(self._records, tenant_id, policy)
+        return await self.compiled(tenant_id, policy, await load_policy(self._records, tenant_id, policy))
+
+    async def compiled(self, tenant_id: TenantId, policy: str, found: VersionedPolicy) -> CompiledPolicy:
+        """Return the published revision of a policy that was read; raises as `current` does."""
         published = found.stored.published
         if published.revision == FIRST_REVISION and found.version == 0:
             return first_policy()

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import NamedTuple, Protocol
 
 from schemas.enums import CheckKind
-from schemas.ids import TenantId
+from schemas.ids import SubjectId, TenantId
 from schemas.screenings import CheckAnswer, ScreeningTarget
 
 
@@ -57,4 +57,36 @@ class Screening(Protocol):
         ERROR, never CLEAR. A target without a name or an identifier is NOT_EVALUATED. Never another
         tenant's list.
         """
+        ...
+
+
+class Suppressions(Protocol):
+    """Looks up the matches that persons judged to be none; by list and entity id."""
+
+    async def of_subject(
+        self, tenant_id: TenantId, subject_id: SubjectId, *, livemode: bool
+    ) -> Mapping[tuple[str, str], Suppression]:
+        """Return those about a subject that count now; raises `StoreUnavailable`."""
+        ...
+
+    async def of_subject_key(
+        self, tenant_id: TenantId, subject_key: str
+    ) -> Mapping[tuple[str, str], Suppression]:
+        """Return those about the subject of such commands; raises `StoreUnavailable`."""
+        ...
+
+    async def of_counterparty(
+        self, tenant_id: TenantId, counterparty_id: str, *, livemode: bool
+    ) -> Mapping[tuple[str, str], Suppression]:
+        """Return those about a counterparty that count now; raises `StoreUnavailable`."""
+        ...
+
+
+class ListedEntries(Protocol):
+    """The entries of the lists as they are now."""
+
+    async def entry_digest(
+        self, tenant_id: TenantId, list_name: str, entity_id: str, *, livemode: bool
+    ) -> str | None:
+        """Return the SHA-256 of an entry, or None when no list of that name, for this tenant, has it."""
         ...

@@ -22,6 +22,7 @@ from schemas.sessions import CancelSession, row_of, stored_of
 from schemas.tenant_settings import TenantSettings
 from schemas.topics import Topic
 from schemas.transaction_decisions import ForgetSubject, StoredTransaction
+from schemas.transaction_history import StoredHistory
 from schemas.verifications import StoredVerification
 from streams.aggregate import Pause, retry_conflicts
 from streams.audit.actors import NOBODY
@@ -33,7 +34,7 @@ from streams.retention.erasure_records import erased_event, erasure_record, eras
 from streams.retention.erasure_requests import verifications_of
 from streams.retention.handler import redaction
 from streams.runtime.producer import Outgoing
-from streams.transactions.queries import transactions_of
+from streams.transactions.queries import history_of, transactions_of
 from streams.verification.records import by_status, folded
 
 log = structlog.get_logger(__name__)
@@ -101,15 +102,17 @@ class EraseSubjects:
         for livemode in (True, False):
             every = transactions_of(self.stores.records, tenant_id, subject_id, livemode=livemode)
             records = [record async for record in every]
-            if records:
+            imported = history_of(self.stores.records, tenant_id, subject_id, livemode=livemode)
+            keys = [StoredTransaction.from_bytes(record.body).subject_key for record in records[:1]]
+            keys += [StoredHistory.from_bytes(record.body).subject_key async for record in imported][:1]
+            if keys:
                 found[livemode] = len(records)
-                await self.write(self._forget(records[0], livemode=livemode))
+                await self.write(self._forget(tenant_id, keys[0], livemode=livemode))
         return found
 
-    def _forget(self, record: Record, *, livemode: bool) -> Outgoing:
-        key = StoredTransaction.from_bytes(record.body).subject_key
+    def _forget(self, tenant_id: TenantId, key: str, *, livemode: bool) -> Outgoing:
         forget = ForgetSubject(
-            tenant_id=record.tenant_id, subject_key=key, livemode=livemode, requested_at=self.clock()
+            tenant_id=tenant_id, subject_key=key, livemode=livemode, requested_at=self.clock()
         )
         return Outgoing(Topic.TRANSACTION_COMMANDS, key.encode(), forget.to_bytes())
 

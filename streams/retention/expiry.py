@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from schemas.dispositions import StoredDisposition
 from schemas.ids import PLATFORM, TenantId
 from schemas.people import OneTimeToken, ReviewerSession
 from schemas.transaction_decisions import HoldWatch
@@ -47,8 +48,15 @@ def _is_old_hold(record: Record, now: datetime) -> bool:
     return HoldWatch.from_bytes(record.body).due <= now - REMOVED_AFTER
 
 
+def _is_old_disposition(record: Record, now: datetime) -> bool:
+    one = StoredDisposition.from_bytes(record.body).disposition
+    return (one.ended_at or one.expires_at) <= now - REMOVED_AFTER
+
+
 EXPIRING: Final = (
+    Expiring(RecordKind.DISPOSITION, REMOVED_AFTER, _is_old_disposition, changes=True),
     Expiring(RecordKind.ACT, REMOVED_AFTER),
+    Expiring(RecordKind.HISTORY_IMPORT, REMOVED_AFTER),
     Expiring(RecordKind.HOLD_WATCH, REMOVED_AFTER, _is_old_hold),
     Expiring(RecordKind.CONTACT_USE, SHARED_WINDOW + ENDED_REMOVED_AFTER),
     Expiring(RecordKind.TRANSFER, LOOKED_BACK + ENDED_REMOVED_AFTER),

@@ -25,6 +25,8 @@ CONSUMED: Final = (
     Topic.SESSION_COMMANDS,
     Topic.REVIEW_COMMANDS,
     Topic.TRANSACTION_COMMANDS,
+    Topic.SCREENING_COMMANDS,
+    Topic.TRANSACTION_KEYS,
     Topic.RETENTION_COMMANDS,
     Topic.DECISIONS,
     Topic.WEBHOOK_DELIVERIES,
@@ -39,6 +41,7 @@ COMMANDS: Final = (
     Topic.SESSION_COMMANDS,
     Topic.REVIEW_COMMANDS,
     Topic.TRANSACTION_COMMANDS,
+    Topic.SCREENING_COMMANDS,
 )
 """What somebody waits for the decision of."""
 

@@ -1,12 +1,14 @@
-"""Wire the agent of transactions to its topic and its table; the use cases are in `handler`."""
+"""Wire the agents of transactions to their topics and tables; the use cases are in the handlers."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import faust
 
+from schemas.keyed_features import FeaturesComputed, KeyedCommand
 from schemas.topics import Topic
 from schemas.transaction_decisions import TransactionCommand, TransactionScreened
+from schemas.transaction_history import HistoryImported
 from streams.ports.stores import WorkingState
 from streams.runtime.agents import attach
 from streams.runtime.guard import Contract, Guard
@@ -14,10 +16,13 @@ from streams.runtime.tables import BytesTable
 
 TABLE: Final = "velocity"
 
+KEYED_TABLE: Final = "keyed-velocity"
+
 MOST_PER_PARTITION: Final = 4_000
 """Rows remembered per partition, at most some 6 KB each; the store rebuilds the others."""
 
-Carry = Callable[[TransactionCommand], Awaitable[TransactionScreened | None]]
+Carry = Callable[[TransactionCommand], Awaitable[TransactionScreened | HistoryImported | None]]
+CarryKeyed = Callable[[KeyedCommand], Awaitable[FeaturesComputed | None]]
 
 
 def register(app: faust.App, guard: Guard, build: Callable[[WorkingState[bytes]], Carry]) -> None:
@@ -25,3 +30,10 @@ def register(app: faust.App, guard: Guard, build: Callable[[WorkingState[bytes]]
     rows = BytesTable(app, TABLE, Topic.TRANSACTION_COMMANDS, guard.keys, MOST_PER_PARTITION)
     contract = Contract(TransactionCommand, lambda command: command.root.subject_key)
     attach(app, guard, Topic.TRANSACTION_COMMANDS, "transactions", contract, build(rows))
+
+
+def register_keyed(app: faust.App, guard: Guard, build: Callable[[WorkingState[bytes]], CarryKeyed]) -> None:
+    """Attach the agent of the keys beside the subject; one actor sees a key's transactions in turn."""
+    rows = BytesTable(app, KEYED_TABLE, Topic.TRANSACTION_KEYS, guard.keys, MOST_PER_PARTITION)
+    contract = Contract(KeyedCommand, lambda command: command.root.key)
+    attach(app, guard, Topic.TRANSACTION_KEYS, "transaction-keys", contract, build(rows))

@@ -1,10 +1,12 @@
 """Build everything that a decided transaction changes; pure, with ids derived from the command."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from schemas.enums import DecisionOutcome, ReviewStatus
 from schemas.ids import SubjectId
+from schemas.policies import FeatureKey
 from schemas.transaction_decisions import (
     AppliedPolicy,
     DecisionBy,
@@ -35,6 +37,8 @@ class Outcome:
     policy: AppliedPolicy
     at: datetime
     transfers: tuple[StoredTransfer, ...] = ()
+    keys: Mapping[FeatureKey, str] = field(default_factory=dict)
+    """By keyed hash (`keyed.keys_of`)."""
 
     @property
     def parts(self) -> SealedParts:
@@ -92,6 +96,7 @@ def stored_transaction(outcome: Outcome, sealed_parts: str) -> StoredTransaction
         recommendation=decided.recommendation,
         on_expiry=decided.on_expiry,
         transfers=outcome.transfers,
+        keys=dict(outcome.keys),
         subject_key=command.subject_key,
         request_id=command.request_id,
         key_id=command.key_id,

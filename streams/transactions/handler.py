@@ -12,12 +12,15 @@ from schemas.ids import SubjectId, TenantId
 from schemas.problems import NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.tenant_settings import Enforcement, TenantSettings
 from schemas.transaction_decisions import (
+    ExpireHold,
     ForgetSubject,
+    ImportHistory,
     ScreenTransaction,
     StoredTransaction,
     TransactionCommand,
     TransactionScreened,
 )
+from schemas.transaction_history import HistoryImported
 from schemas.transactions import OUTCOME_CLASS, TransactionRequest
 from streams.aggregate import Pause, key_reused, retry_conflicts
 from streams.audit.commit import CommitAndPublish
@@ -32,14 +35,17 @@ from streams.transactions import events
 from streams.transactions.change import Outcome, Standing, change_of, stored_transaction
 from streams.transactions.checks import CheckContext, Checks
 from streams.transactions.contact_checks import ContactChecks
-from streams.transactions.features import values
+from streams.transactions.counters import TransactionCounters
+from streams.transactions.earlier import Earlier
 from streams.transactions.fields import fields_of
 from streams.transactions.holds import ExpireHolds
 from streams.transactions.identity import IDENTITY_FIELDS, Identities
+from streams.transactions.importing import ImportTransactions
+from streams.transactions.keyed.asking import KeyedFeatures
+from streams.transactions.keyed.keys import keys_of
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.published import PublishedPolicies, PublishedPolicy
 from streams.transactions.records import parts_label, request_label
-from streams.transactions.row import VelocityRow
 from streams.transactions.rules import Decided, SubjectState, decide
 from streams.transactions.scenarios import scenario_for
 from streams.transactions.standing import Standings
@@ -54,8 +60,9 @@ class ScreenTransactions:
     """Execute each command about a subject's transactions once; the same command again changes nothing.
 
     Writes happen in this order: the record with everything that lasts of the decision, its audit rows and
-    events in one commit, then the subject's row, then Kafka. A process killed in between leaves a whole
-    commit; the command comes again, finds the decision, and counts it in the row if it is not there yet.
+    events in one commit, then the subject's row, then Kafka, then the rows of its other keys. A process
+    killed in between leaves a whole commit; the command comes again, finds the decision, and counts it where
+    it is not counted yet.
     """
 
     def __init__(
@@ -69,10 +76,13 @@ class ScreenTransactions:
         clock: Callable[[], datetime],
         table: WorkingState[bytes],
         announcer: EventPublisher,
+        keyed: KeyedFeatures,
         pause: Pause = asyncio.sleep,
+        counters: TransactionCounters | None = None,
         lists: ListStates | None = None,
     ) -> None:
         self._lists = lists or LoadedLists()
+        self._counters = counters or TransactionCounters()
         self._stores = stores
         self._hashes = hashes
         self._policies = policies
@@ -82,15 +92,17 @@ class ScreenTransactions:
         self._identities = Identities(stores)
         self._settings = settings
         self._clock = clock
-        self._rows = VelocityRows(stores, hashes, table)
+        self._rows = VelocityRows(stores, hashes, table, self._counters.rows)
         self._standings = Standings(stores, hashes)
         self._announcer = announcer
+        self._keyed = keyed
         self._commit = CommitAndPublish(stores.journal, announcer)
         self._expire = ExpireHolds(stores.records, self._commit, clock)
+        self._import = ImportTransactions(stores, hashes, self._rows, wallets, keyed, policies, clock)
         self._pause = pause
 
-    async def __call__(self, message: TransactionCommand) -> TransactionScreened | None:
-        """Decide, end a hold or forget a subject; `replayed` when another request had the same decision.
+    async def __call__(self, message: TransactionCommand) -> TransactionScreened | HistoryImported | None:
+        """Decide, import, end a hold or forget a subject; `replayed`: another request had the same decision.
 
         Raises:
             Refused: The key was used for another body, a tick of a stream is out of order, or the subject
@@ -99,12 +111,15 @@ class ScreenTransactions:
             Conflict: What lasts of the subject changed at every attempt.
         """
         command = message.root
-        if isinstance(command, ScreenTransaction):
-            return await retry_conflicts(lambda: self._screen(command), self._pause)
-        if isinstance(command, ForgetSubject):
-            self._rows.forget(command)
-        else:
-            await retry_conflicts(lambda: self._expire(command), self._pause)
+        match command:
+            case ScreenTransaction():
+                return await retry_conflicts(lambda: self._screen(command), self._pause)
+            case ImportHistory():
+                return await self._import(command)
+            case ForgetSubject():
+                self._rows.forget(command)
+            case ExpireHold():
+                await retry_conflicts(lambda: self._expire(command), self._pause)
         return None
 
     async def _screen(self, command: ScreenTransaction) -> TransactionScreened:
@@ -147,6 +162,8 @@ class ScreenTransactions:
         parts = await open_parts(self._stores, command.tenant_id, first)
         outcome = OUTCOME_CLASS[first.transaction.decision]
         self._rows.add(command, row, command.transaction_id, parts.request, outcome)
+        policy = await self._policies(command.tenant_id)
+        await self._keyed.count(command, command.transaction_id, parts.request, outcome, policy.counted_since)
         replayed = first.request_id != command.request_id
         if not replayed:
             await self._announce(command, first)
@@ -163,9 +180,13 @@ class ScreenTransactions:
         policy = await self._policies(command.tenant_id)
         lists = await self._lists.state_of(command.tenant_id)
         context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now, lists)
-        decided = await self._judge(context, request, policy, row, standing, scenario)
+        features = () if policy.compiled is None or scenario is not None else policy.compiled.features
+        since = policy.counted_since
+        earlier = Earlier(row, await self._keyed.compute(command, request, features, since))
+        decided = await self._judge(context, request, policy, earlier, standing, scenario)
         transfers = self._wallets.transfers_of(command.tenant_id, subject_id, request)
-        outcome = Outcome(command, subject_id, request, decided, policy.applied, now, tuple(transfers))
+        keys = keys_of(self._hashes, command.tenant_id, request, livemode=command.livemode)
+        outcome = Outcome(command, subject_id, request, decided, policy.applied, now, tuple(transfers), keys)
         label = parts_label(command.transaction_id)
         sealed = await self._stores.vault.seal(command.tenant_id, subject_id, label, outcome.parts.to_bytes())
         stored = stored_transaction(outcome, sealed)
@@ -173,7 +194,10 @@ class ScreenTransactions:
         committed = await self._commit(change_of(outcome, stored, standing, tuple(uses)))
         if not committed.won:
             return await self._again(command, subject_id, committed.record)
-        self._rows.add(command, row, command.transaction_id, request, OUTCOME_CLASS[decided.decision])
+        self._counters.note(decided)
+        outcome_class = OUTCOME_CLASS[decided.decision]
+        self._rows.add(command, row, command.transaction_id, request, outcome_class)
+        await self._keyed.count(command, command.transaction_id, request, outcome_class, since)
         log.info(
             "transaction.decided",
             tenant_id=command.tenant_id,
@@ -188,7 +212,7 @@ class ScreenTransactions:
         context: CheckContext,
         request: TransactionRequest,
         policy: PublishedPolicy,
-        row: VelocityRow,
+        earlier: Earlier,
         standing: Standing,
         scenario: Scenario | None,
     ) -> Decided:
@@ -207,7 +231,7 @@ class ScreenTransactions:
         if request.wallet is not None:
             wallet = await self._wallets.assess(request.wallet, compiled.document.wallets, context)
             checks = (*checks, wallet.shown)
-        features = values(compiled.features, row, event_of(self._hashes, tenant_id, request))
+        features = earlier.features(compiled.features, event_of(self._hashes, tenant_id, request))
         fields = fields_of(request, checks)
         if wallet is not None:
             fields |= wallet.fields

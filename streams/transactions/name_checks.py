@@ -1,5 +1,8 @@
 """Carry out SANCTIONS, PEP and ADVERSE_MEDIA for a party of a transaction (G117)."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from typing_extensions import override
 
 from schemas.enums import CheckKind
@@ -10,15 +13,16 @@ from schemas.reasons import ReasonCode
 from schemas.screenings import CheckAnswer, ScreeningTarget
 from schemas.transaction_decisions import CheckOutcome, ScreenedTarget, ShownCheck
 from schemas.transactions import Party
-from streams.ports.screening import Screening, ScreeningOptions
+from streams.ports.screening import Screening, ScreeningOptions, Suppression, Suppressions
 from streams.transactions.checks import CheckContext, CheckProvider
 
 
 class NameCheck(CheckProvider):
     """Screens the name of a party against the lists of a check; what the lists lack is among the findings."""
 
-    def __init__(self, screening: Screening) -> None:
+    def __init__(self, screening: Screening, suppressions: Suppressions) -> None:
         self._screening = screening
+        self._suppressions = suppressions
 
     @override
     async def __call__(
@@ -33,6 +37,11 @@ class NameCheck(CheckProvider):
             livemode=livemode,
             state=context.lists,
         )
+        if answer.matches and (suppressed := await self._suppressed(target, party, context)):
+            options = replace(_options(check), suppressed=suppressed)
+            answer = await self._screening(
+                check.check, _asked(party), options, tenant_id=tenant_id, livemode=livemode
+            )
         return ShownCheck(
             check=check.check,
             target=target,
@@ -43,10 +52,21 @@ class NameCheck(CheckProvider):
             findings=_findings(answer),
         )
 
+    async def _suppressed(
+        self, target: ScreenedTarget, party: Party, context: CheckContext
+    ) -> Mapping[tuple[str, str], Suppression]:
+        """Return the matches that were judged to be none; a counterparty without an id has none."""
+        if target is ScreenedTarget.SUBJECT:
+            return await self._suppressions.of_subject_key(context.tenant_id, context.subject_key)
+        if party.id is None:
+            return {}
+        tenant_id, livemode = context.tenant_id, context.livemode
+        return await self._suppressions.of_counterparty(tenant_id, party.id, livemode=livemode)
 
-def name_checks(screening: Screening) -> dict[CheckKind, CheckProvider]:
+
+def name_checks(screening: Screening, suppressions: Suppressions) -> dict[CheckKind, CheckProvider]:
     """Return the provider of every check that compares names with lists."""
-    return dict.fromkeys(NAME_CHECKS, NameCheck(screening))
+    return dict.fromkeys(NAME_CHECKS, NameCheck(screening, suppressions))
 
 
 def _asked(party: Party) -> ScreeningTarget:

@@ -112,7 +112,7 @@ class Panes(msgspec.Struct, array_like=True):
     def add(self, cell: Cell, newest_ms: int) -> None:
         """Put the cell into the pane of the finest resolution that reaches back to it."""
         for (size_ms, reach_ms), panes in self._resolutions():
-            number = cell.first_ms // size_ms
+            number = cell.last_ms // size_ms  # of merged panes the younger
             if (number + 1) * size_ms > newest_ms - reach_ms:
                 _put(panes.setdefault(number, []), cell)
                 return
@@ -124,6 +124,21 @@ class Panes(msgspec.Struct, array_like=True):
             for number in [one for one in panes if (one + 1) * size_ms <= newest_ms - reach_ms]:
                 for cell in panes.pop(number):
                     self.add(cell, newest_ms)
+
+    def merge_finest(self) -> bool:
+        """Merge neighbours of the finest resolution that has several panes; return False when none has.
+
+        A pane moves to the number of the younger one, so that nothing is dropped before its time. Counts and
+        sums of a window then take in more at its edge, never less.
+        """
+        for _, panes in self._resolutions():
+            if len(panes) > 1:
+                numbers = sorted(panes)
+                for older, younger in zip(numbers[::2], numbers[1::2], strict=False):
+                    for cell in panes.pop(older):
+                        _put(panes[younger], cell)
+                return True
+        return False
 
     def cells(self) -> Iterator[Cell]:
         """Yield every cell."""

@@ -1,11 +1,13 @@
 """The port by which a transaction finds its tenant's published policy, and what finds it in the store."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from typing_extensions import override
 
 from schemas.ids import TenantId
+from schemas.policies import FeatureKey
 from schemas.transaction_decisions import AppliedPolicy
 from streams.policies import published as policies
 from streams.policies.compiling import CompiledPolicy
@@ -22,6 +24,8 @@ class PublishedPolicy:
     sha256: str
     compiled: CompiledPolicy | None
     """None: the text does not load any more; then money waits (G111)."""
+    counted_since: Mapping[FeatureKey, int] = field(default_factory=dict)
+    """The keys beside the subject that are counted by (`CountedKeys.since`)."""
 
     @property
     def applied(self) -> AppliedPolicy:
@@ -50,9 +54,10 @@ class StoredPolicies(PublishedPolicies):
 
     @override
     async def __call__(self, tenant_id: TenantId) -> PublishedPolicy:
+        found = await load_policy(self._records, tenant_id, POLICY)
+        published, since = found.stored.published, found.stored.counted.since
         try:
-            compiled = await self._policies.current(tenant_id)
+            compiled = await self._policies.compiled(tenant_id, POLICY, found)
         except policies.PolicyUnavailable:
-            published = (await load_policy(self._records, tenant_id, POLICY)).stored.published
-            return PublishedPolicy(published.revision, published.sha256, None)
-        return PublishedPolicy(compiled.revision, compiled.sha256, compiled)
+            compiled = None
+        return PublishedPolicy(published.revision, published.sha256, compiled, counted_since=since)

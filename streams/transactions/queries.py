@@ -1,22 +1,36 @@
-"""Read the transactions of a subject."""
+"""Read the transactions of a subject, or of another key."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 from schemas.ids import SubjectId, TenantId
 from streams.ports.records import Position, Record, RecordKind, Records
-from streams.verification.records import by_subject
+from streams.verification.records import Index, by_subject
 
 PAGE: Final = 200
 
 
-async def transactions_of(
+def transactions_of(
     records: Records, tenant_id: TenantId, subject_id: SubjectId, *, livemode: bool
 ) -> AsyncIterator[Record]:
     """Yield the subject's transactions of a mode, the newest first."""
-    index, before = by_subject(livemode, subject_id), None
+    return listed(records, tenant_id, RecordKind.TRANSACTION, by_subject(livemode, subject_id))
+
+
+def history_of(
+    records: Records, tenant_id: TenantId, subject_id: SubjectId, *, livemode: bool
+) -> AsyncIterator[Record]:
+    """Yield the subject's imported transactions of a mode, those imported last first."""
+    return listed(records, tenant_id, RecordKind.HISTORIC_TRANSACTION, by_subject(livemode, subject_id))
+
+
+async def listed(
+    records: Records, tenant_id: TenantId, kind: RecordKind, index: Index
+) -> AsyncIterator[Record]:
+    """Yield the transactions, decided or imported, that are listed under the index, the newest first."""
+    before = None
     page: Sequence[Record]
-    while page := await records.page(tenant_id, RecordKind.TRANSACTION, index, limit=PAGE, before=before):
+    while page := await records.page(tenant_id, kind, index, limit=PAGE, before=before):
         for record in page:
             yield record
         if len(page) < PAGE:

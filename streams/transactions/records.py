@@ -1,20 +1,37 @@
 """How transactions are named, sealed and listed in the store; pure."""
 
+from datetime import datetime
 from typing import Final
 
 from schemas.enums import DecisionOutcome
 from schemas.ids import PLATFORM, DecisionId, ReviewCaseId, TenantId, TransactionId, derive_id
-from schemas.transaction_decisions import HoldWatch, StoredTransaction, Transaction
+from schemas.transaction_decisions import HoldWatch, StoredTransaction
+from schemas.transaction_history import StoredHistory
 from streams.ports.records import BY_AGE, Record, RecordKind, due_index
+from streams.transactions.keyed.keys import by_key
 from streams.verification.records import Index, by_mode, by_subject, mode
 
 ROUTE: Final = "POST /v1/transactions"
 """Part of what a transaction id is derived from (G2); it can never change."""
 
 
+HISTORY_ROUTE: Final = "POST /v1/transactions/history"
+"""Part of what the ids of imported transactions are derived from; it can never change."""
+
+
 def transaction_id(tenant_id: TenantId, key: str, *, livemode: bool) -> TransactionId:
     """Return the id of the transaction that a request with this Idempotency-Key asks about."""
     return TransactionId(derive_id("txn", tenant_id, mode(livemode), ROUTE, key))
+
+
+def history_id(tenant_id: TenantId, reference: str, *, livemode: bool) -> TransactionId:
+    """Return the id of the transaction that was imported with the tenant's own id."""
+    return TransactionId(derive_id("txn", tenant_id, mode(livemode), HISTORY_ROUTE, reference))
+
+
+def import_id(tenant_id: TenantId, key: str, *, livemode: bool) -> str:
+    """Return the id of the import of a request with this Idempotency-Key."""
+    return derive_id("imp", tenant_id, mode(livemode), HISTORY_ROUTE, key)
 
 
 def first_decision_id(tenant_id: TenantId, about: TransactionId) -> DecisionId:
@@ -57,8 +74,9 @@ def by_reference(livemode: bool, reference: str) -> Index:  # noqa: FBT001
     return "reference", f"{mode(livemode)}|{reference}"
 
 
-def indexes(transaction: Transaction) -> tuple[Index, ...]:
+def indexes(stored: StoredTransaction) -> tuple[Index, ...]:
     """Return all indexes of a transaction."""
+    transaction = stored.transaction
     livemode = transaction.livemode
     own = () if transaction.reference is None else (by_reference(livemode, transaction.reference),)
     return (
@@ -66,6 +84,7 @@ def indexes(transaction: Transaction) -> tuple[Index, ...]:
         by_subject(livemode, transaction.subject_id),
         by_decision(livemode, transaction.decision),
         *own,
+        *(by_key(livemode, kind, hashed) for kind, hashed in stored.keys.items()),
     )
 
 
@@ -79,7 +98,25 @@ def transaction_record(tenant_id: TenantId, stored: StoredTransaction, fingerpri
         stored.to_bytes(),
         transaction.created_at,
         fingerprint=fingerprint,
-        indexes=indexes(transaction),
+        indexes=indexes(stored),
+    )
+
+
+def history_record(tenant_id: TenantId, stored: StoredHistory, reference: str, now: datetime) -> Record:
+    """Return the record of an imported transaction."""
+    livemode = stored.livemode
+    return Record(
+        tenant_id,
+        RecordKind.HISTORIC_TRANSACTION,
+        stored.transaction_id,
+        stored.to_bytes(),
+        now,
+        indexes=(
+            by_mode(livemode),
+            by_subject(livemode, stored.subject_id),
+            by_reference(livemode, reference),
+            *(by_key(livemode, kind, hashed) for kind, hashed in stored.keys.items()),
+        ),
     )
 
 

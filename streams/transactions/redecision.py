@@ -68,7 +68,7 @@ def next_record(current: Record, after: StoredTransaction) -> Record:
         current,
         body=after.to_bytes(),
         version=current.version + 1,
-        indexes=records.indexes(after.transaction),
+        indexes=records.indexes(after),
     )
 
 

@@ -20,8 +20,12 @@ from streams.transactions.panes import Cell, Panes, Totals, Whole, stored
 
 MAX_EVENTS: Final = 64
 """So many events are stored one by one."""
-MAX_IDS: Final = 128
-"""So many transactions are known again when a command is repeated."""
+MAX_IDS: Final = 1_024
+"""So many transactions are known again when a command is repeated: after a crash all those of a key come
+again that were decided since offsets were committed last, at least every half a second."""
+MAX_BYTES: Final = 512 * 1024
+"""From so many bytes on, neighbouring panes of a row are merged: the log takes no record of a megabyte. An
+ordinary row has some 6 KB, one of a thousand transactions of many kinds some 100 KB."""
 _MAX_KINDS: Final = 256
 """From so many kinds on, those that nothing refers to any more are looked for and forgotten."""
 _ID_BYTES: Final = 8
@@ -109,8 +113,11 @@ _DECODER: Final = msgspec.msgpack.Decoder(VelocityRow)
 
 
 def encode(row: VelocityRow) -> bytes:
-    """Return the row as the table stores it."""
-    return _ENCODER.encode(row)
+    """Return the row as the table stores it; panes of one above `MAX_BYTES` become coarser."""
+    encoded = _ENCODER.encode(row)
+    while len(encoded) > MAX_BYTES and row.panes.merge_finest():
+        encoded = _ENCODER.encode(row)
+    return encoded
 
 
 def decode(stored_row: bytes) -> VelocityRow:
@@ -121,7 +128,10 @@ def decode(stored_row: bytes) -> VelocityRow:
 def is_added(row: VelocityRow, transaction_id: str) -> bool:
     """Return whether the transaction is one of the last `MAX_IDS` that were added."""
     digest = _digest(transaction_id)
-    return any(row.ids[at : at + _ID_BYTES] == digest for at in range(0, len(row.ids), _ID_BYTES))
+    at = row.ids.find(digest)
+    while at % _ID_BYTES and at >= 0:  # the bytes of two neighbours
+        at = row.ids.find(digest, at + 1)
+    return at >= 0
 
 
 def add(row: VelocityRow, transaction_id: str, event: VelocityEvent) -> bool:

@@ -248,10 +248,16 @@ def _claims_of_rules(results: Iterable[RuleResult]) -> Iterator[_Claim]:
         if result.mode is not RuleMode.ACTIVE:
             continue
         if result.result is RuleOutcome.ERROR:
-            yield _Claim(DecisionOutcome.HOLD, (reason_of(ReasonCode.LIST_MISSING),))
+            yield _Claim(DecisionOutcome.HOLD, (reason_of(_cause(result)),))
         elif result.result is RuleOutcome.HIT and result.reason is not None:
             reason = TransactionReason(code=result.reason.code, message=result.reason.message)
             yield _Claim(result.decision or DecisionOutcome.ALLOW, (reason,))
+
+
+def _cause(result: RuleResult) -> ReasonCode:
+    """Return why a rule is an ERROR: a list is not loaded, or a feature it reads is not available."""
+    features_alone = all(name in result.inputs for name in result.missing)
+    return ReasonCode.CHECK_UNAVAILABLE if features_alone else ReasonCode.LIST_MISSING
 
 
 def _claims_of_score(policy: CompiledPolicy, score: int) -> Iterator[_Claim]:

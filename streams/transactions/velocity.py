@@ -1,21 +1,24 @@
 """The velocity row of a subject: from the table, or rebuilt from the stored transactions after a miss."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from schemas.ids import SubjectId, TenantId
 from schemas.policies import DistinctField
 from schemas.transaction_decisions import SealedParts, StoredTransaction, TransactionCommandBase
+from schemas.transaction_history import HistoricTransaction, StoredHistory
 from schemas.transactions import OUTCOME_CLASS, OutcomeClass, TransactionRequest
 from streams.ports.errors import Erased
-from streams.ports.records import Record
+from streams.ports.records import Record, RecordKind
 from streams.ports.stores import Stores, WorkingState
 from streams.transactions import row as velocity_row
 from streams.transactions.keyed_hashes import KeyedHashes
-from streams.transactions.queries import transactions_of
-from streams.transactions.records import parts_label
+from streams.transactions.queries import listed
+from streams.transactions.records import parts_label, request_label
 from streams.transactions.row import Amount, VelocityEvent, VelocityRow
+from streams.verification.records import Index, by_subject
 
 REBUILT_FROM: Final = timedelta(days=92)
 """How far back a rebuilt row reads: the longest window, and the most a transaction may arrive late."""
@@ -30,24 +33,19 @@ class VelocityRows:
     stores: Stores
     hashes: KeyedHashes
     table: WorkingState[bytes]
+    counts: Counter[str] = field(default_factory=Counter)
+    """How often a row was in the table, or rebuilt."""
 
     async def load(
         self, command: TransactionCommandBase, subject_id: SubjectId, now: datetime
     ) -> VelocityRow:
         """Return the subject's row with everything that was decided of it before."""
         stored = self.table.get(command.subject_key)
+        self.counts["subject_rebuilt" if stored is None else "subject_table"] += 1
         if stored is not None:
             return velocity_row.decode(stored)
-        decided = list[Record]()
-        records, tenant_id, livemode = self.stores.records, command.tenant_id, command.livemode
-        async for record in transactions_of(records, tenant_id, subject_id, livemode=livemode):
-            if record.created_at < now - REBUILT_FROM:
-                break
-            decided.append(record)
-        row = VelocityRow()
-        for record in reversed(decided):
-            await self._add_stored(row, tenant_id, record)
-        return row
+        index = by_subject(command.livemode, subject_id)
+        return await rebuilt_row(self.stores, self.hashes, command.tenant_id, index, now)
 
     def forget(self, command: TransactionCommandBase) -> None:
         """Replace the row by one that knows of nothing."""
@@ -65,14 +63,44 @@ class VelocityRows:
         if velocity_row.add(row, about, event_of(self.hashes, command.tenant_id, request, outcome)):
             self.table.put(command.subject_key, velocity_row.encode(row))
 
-    async def _add_stored(self, row: VelocityRow, tenant_id: TenantId, record: Record) -> None:
-        stored = StoredTransaction.from_bytes(record.body)
+
+async def rebuilt_row(
+    stores: Stores, hashes: KeyedHashes, tenant_id: TenantId, index: Index, now: datetime
+) -> VelocityRow:
+    """Return the row of a key from the transactions, decided and imported, that are listed under it."""
+    found = list[Record]()
+    for kind in (RecordKind.TRANSACTION, RecordKind.HISTORIC_TRANSACTION):
+        async for record in listed(stores.records, tenant_id, kind, index):
+            if record.created_at < now - REBUILT_FROM:
+                break
+            found.append(record)
+    row = VelocityRow()
+    for record in sorted(found, key=lambda one: (one.created_at, one.id)):
         try:
-            parts = await open_parts(self.stores, tenant_id, stored)
+            request, outcome = await _open(stores, tenant_id, record)
         except Erased:
-            return
-        outcome = OUTCOME_CLASS[stored.decisions[0].decision]
-        velocity_row.add(row, record.id, event_of(self.hashes, tenant_id, parts.request, outcome))
+            continue
+        velocity_row.add(row, record.id, event_of(hashes, tenant_id, request, outcome))
+    return row
+
+
+async def _open(
+    stores: Stores, tenant_id: TenantId, record: Record
+) -> tuple[TransactionRequest, OutcomeClass]:
+    """Return what was sent about a transaction, and the class of its first outcome."""
+    if record.kind is RecordKind.HISTORIC_TRANSACTION:
+        imported = StoredHistory.from_bytes(record.body)
+        return await open_history(stores, tenant_id, imported), imported.outcome
+    stored = StoredTransaction.from_bytes(record.body)
+    parts = await open_parts(stores, tenant_id, stored)
+    return parts.request, OUTCOME_CLASS[stored.decisions[0].decision]
+
+
+async def open_history(stores: Stores, tenant_id: TenantId, stored: StoredHistory) -> HistoricTransaction:
+    """Return an imported transaction; raises as `open_parts` does."""
+    label = request_label(stored.transaction_id)
+    opened = await stores.vault.open(tenant_id, stored.subject_id, label, stored.sealed_request)
+    return HistoricTransaction.from_bytes(opened)
 
 
 async def open_parts(stores: Stores, tenant_id: TenantId, stored: StoredTransaction) -> SealedParts:

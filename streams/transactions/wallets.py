@@ -1,11 +1,12 @@
 """Assess the wallet of a transaction, and write the transfers of money that moved to the ledger (G124)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from schemas.enums import CheckKind, DecisionOutcome
-from schemas.ids import SubjectId, TenantId
+from schemas.ids import SubjectId, TenantId, TransactionId
 from schemas.policies import FieldValue
 from schemas.policy_documents import WalletShares
 from schemas.problems import FieldProblem, ProblemCode, Refused
@@ -126,17 +127,29 @@ def address_of(wallet: TransactionWallet) -> WalletAddress:
 def transfer_records(tenant_id: TenantId, stored: StoredTransaction) -> Iterator[Record]:
     """Yield the ledger's records of a transaction whose money moves by its decision, else none."""
     transaction = stored.transaction
-    if OUTCOME_CLASS[transaction.decision] is not OutcomeClass.GO:
-        return
-    for number, transfer in enumerate(stored.transfers):
+    if OUTCOME_CLASS[transaction.decision] is OutcomeClass.GO:
+        about, at = transaction.transaction_id, transaction.occurred_at
+        yield from moved(tenant_id, about, stored.transfers, at, livemode=transaction.livemode)
+
+
+def moved(
+    tenant_id: TenantId,
+    about: TransactionId,
+    transfers: Iterable[StoredTransfer],
+    occurred_at: datetime,
+    *,
+    livemode: bool,
+) -> Iterator[Record]:
+    """Yield the ledger's records of a transaction whose money has moved."""
+    for number, transfer in enumerate(transfers):
         yield transfer_record(
             tenant_id,
-            f"{transaction.transaction_id}.{number}",
+            f"{about}.{number}",
             Node(transfer.source),
             Node(transfer.destination),
             transfer.base_amount,
-            transaction.occurred_at,
-            livemode=transaction.livemode,
+            occurred_at,
+            livemode=livemode,
         )
 
 

@@ -52,6 +52,10 @@ DOCUMENT_TYPE_OF: Final = {
 """The document type of each reader; any other document is OTHER."""
 
 
+MADE: Final = (EvidenceKind.EXTRACTION, EvidenceKind.PORTRAIT, EvidenceKind.SCREENING_RESULT)
+"""The kinds of evidence that an evaluation creates."""
+
+
 @dataclass(frozen=True, slots=True)
 class Decided:
     """A judgement about a command, and its time."""
@@ -106,12 +110,14 @@ def _kinds_made(evaluation: Evaluation) -> tuple[EvidenceKind, ...]:
         made.append(EvidenceKind.EXTRACTION)
     if evaluation.portrait is not None:
         made.append(EvidenceKind.PORTRAIT)
+    if evaluation.screenings:
+        made.append(EvidenceKind.SCREENING_RESULT)
     return tuple(made)
 
 
 def brought_and_made(command: SubmitVerification) -> tuple[EvidenceId, ...]:
     """Return every evidence id that this or an earlier attempt of the command may have stored."""
-    made = (_made_id(command, kind) for kind in (EvidenceKind.EXTRACTION, EvidenceKind.PORTRAIT))
+    made = (_made_id(command, kind) for kind in MADE)
     brought = (command.document_evidence_id, command.selfie_evidence_id)
     # a portrait that was compared with is another verification's
     return (*(brought[1:] if command.flow_type is FlowType.BIOMETRIC else brought), *made)
@@ -125,7 +131,6 @@ def _made_id(command: SubmitVerification, kind: EvidenceKind) -> EvidenceId:
 
 def _draft(decided: Decided, kind: EvidenceKind) -> EvidenceDraft:
     command, evaluation = decided.command, decided.evaluation
-    read = kind is EvidenceKind.EXTRACTION
     row = EvidenceRow(
         tenant_id=command.tenant_id,
         subject_id=command.subject_id,
@@ -133,10 +138,16 @@ def _draft(decided: Decided, kind: EvidenceKind) -> EvidenceDraft:
         evidence_id=_made_id(command, kind),
         kind=kind,
         retention_policy=verification_records.RETENTION_OF[kind],
-        media_type="application/json" if read else "image/jpeg",
+        media_type="image/jpeg" if kind is EvidenceKind.PORTRAIT else "application/json",
         created_at=decided.at,
     )
-    return EvidenceDraft(row, to_json(evaluation.findings) if read else evaluation.portrait or b"")
+    return EvidenceDraft(row, _content(evaluation, kind))
+
+
+def _content(evaluation: Evaluation, kind: EvidenceKind) -> bytes:
+    if kind is EvidenceKind.PORTRAIT:
+        return evaluation.portrait or b""
+    return to_json(evaluation.findings if kind is EvidenceKind.EXTRACTION else evaluation.screenings)
 
 
 def stored_verification(

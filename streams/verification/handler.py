@@ -24,6 +24,7 @@ from streams.aggregate import key_reused
 from streams.ports.errors import Damaged, Erased
 from streams.ports.events import EventPublisher
 from streams.ports.records import RecordKind
+from streams.ports.screening import Screening, Suppressions
 from streams.ports.stores import Stores, WorkingState
 from streams.privacy.errors import no_longer_stored
 from streams.privacy.subject_ids import open_subject_id
@@ -37,6 +38,7 @@ from streams.verification.evaluation_limits import EngineSlots, EvaluationAttemp
 from streams.verification.face_search import FaceSearch
 from streams.verification.known_faces import KnownFaces
 from streams.verification.known_images import KnownPictures
+from streams.verification.name_checks import ScreenedNames
 from streams.verification.observations import Evaluation
 from streams.verification.policy import VerificationPolicy
 from streams.verification.policy_lookup import policy_for, without_policy
@@ -70,6 +72,8 @@ class EvaluateVerification:
         send_outcome: SendOutcome | None = None,
         tries: EvaluationAttempts | None = None,
         faces: FaceSearch | None = None,
+        screening: Screening | None = None,
+        suppressions: Suppressions | None = None,
     ) -> None:
         self._stores = stores
         self._policy = policy
@@ -85,6 +89,7 @@ class EvaluateVerification:
         self._images = CommandImages(
             stores.evidence, engines.decoder, RequiredChecks(engines, policy), self._slots
         )
+        self._names = ScreenedNames(screening, suppressions)
         self._known_faces = KnownFaces(faces, engines.faces, stores.vault)
 
     async def __call__(self, command: SubmitVerification) -> VerificationDecided:
@@ -215,7 +220,8 @@ class EvaluateVerification:
         if pictures is None:
             return checks.unseen()
         if scenario is None:
-            return await self._see(command, checks, pictures, submission.declared, today)
+            evaluation = await self._see(command, checks, pictures, submission.declared, today)
+            return await self._names.screened(command, evaluation, policy)
         waited_s = (self._clock() - command.requested_at).total_seconds()
         await self._pause(max(0.0, scenario.delay_s - max(0.0, waited_s)))
         return session_attempts.fitted(command, simulate(scenario, policy, today))

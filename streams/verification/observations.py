@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from schemas.enums import ExtractionStatus, ReaderClass
+from schemas.screenings import CheckAnswer
 from schemas.verifications import CheckResult, PersonalFields
 from streams.vision_ports import Embedding, Quad, Sharpness
 
@@ -127,6 +128,8 @@ class Evaluation:
     """Whether reused pictures are allowed: a specimen in test mode (R2)."""
     face: Embedding | None = field(default=None, repr=False, compare=False)
     """The vector of the face on the selfie, or else on the document; None when none was measured."""
+    screenings: tuple[CheckAnswer, ...] = field(default=(), repr=False)
+    """What the lists say about the name that was read, check by check."""
     portrait: bytes | None = field(default=None, repr=False)
     """The face cut from the document as a JPEG."""
     bands: Mapping[str, Any] = field(default_factory=dict)

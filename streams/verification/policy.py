@@ -17,6 +17,9 @@ PROVIDED: Final = frozenset(
         CheckKind.DOCUMENT_CONSISTENCY,
         CheckKind.FACE_MATCH,
         CheckKind.LIVENESS,
+        CheckKind.SANCTIONS,
+        CheckKind.PEP,
+        CheckKind.ADVERSE_MEDIA,
     }
 )
 """The implemented checks. LIVENESS without an engine answers NOT_EVALUATED (G70)."""

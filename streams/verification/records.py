@@ -26,6 +26,7 @@ RETENTION_OF: Final[Mapping[EvidenceKind, RetentionPolicy]] = MappingProxyType(
     {
         EvidenceKind.IMAGE: RetentionPolicy.DOCUMENT_P90D,
         EvidenceKind.EXTRACTION: RetentionPolicy.DOCUMENT_P90D,
+        EvidenceKind.SCREENING_RESULT: RetentionPolicy.DOCUMENT_P90D,
         EvidenceKind.PORTRAIT: RetentionPolicy.BIOMETRIC_P30D,
         EvidenceKind.SELFIE: RetentionPolicy.BIOMETRIC_P30D,
         EvidenceKind.LIVENESS_TRACE: RetentionPolicy.BIOMETRIC_P30D,

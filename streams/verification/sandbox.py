@@ -84,6 +84,13 @@ _CHECK_OF: Final = {
 """The check that reports a reason of each category, as in a real evaluation."""
 
 
+_LIST_CHECK_OF: Final = {
+    ReasonCode.PEP_MATCH: CheckKind.PEP,
+    ReasonCode.ADVERSE_MEDIA_MATCH: CheckKind.ADVERSE_MEDIA,
+}
+"""Reasons of SCREENING that another check than SANCTIONS reports."""
+
+
 def parse_scenario(subject_id: str) -> Scenario | None:
     """Return the scenario of a magic subject, or None for an ordinary subject.
 
@@ -128,7 +135,7 @@ def _results(scenario: Scenario, policy: VerificationPolicy) -> tuple[CheckResul
     """Return the results: all required checks pass, but the one that reports the scenario's reason."""
     results = {kind: found(kind, ()) for kind in policy.required_checks}
     if scenario.reason is not None:
-        kind = _CHECK_OF[CATALOGUE[scenario.reason].category]
+        kind = _LIST_CHECK_OF.get(scenario.reason) or _CHECK_OF[CATALOGUE[scenario.reason].category]
         finding = (scenario.reason, _VERDICT_OF[scenario.name])
         results[kind] = found(kind, (finding,), detail="The sandbox was asked for this reason.")
     return tuple(results.values())

@@ -30,6 +30,9 @@ CARRIES_ISSUER: Final = (
     CheckKind.DOCUMENT_EXTRACTION,
     CheckKind.FACE_MATCH,
     CheckKind.LIVENESS,
+    CheckKind.SANCTIONS,
+    CheckKind.PEP,
+    CheckKind.ADVERSE_MEDIA,
 )
 """The check that reports a document that is not accepted: the first of these that was run."""
 

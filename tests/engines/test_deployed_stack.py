@@ -169,6 +169,7 @@ COMMANDS = frozenset(
         Topic.SESSION_COMMANDS,
         Topic.REVIEW_COMMANDS,
         Topic.TRANSACTION_COMMANDS,
+        Topic.SCREENING_COMMANDS,
     }
 )
 EVENT_TOPICS = frozenset({Topic.DECISIONS, Topic.WEBHOOK_DELIVERIES, Topic.AUDIT})

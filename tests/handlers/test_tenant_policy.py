@@ -54,7 +54,7 @@ async def test_another_tenants_choice_is_its_own() -> None:
 
 async def test_s75_a_policy_that_does_not_load_holds_and_never_approves() -> None:
     stage = Stage()
-    await settle(stage, CheckKind.SANCTIONS)
+    await settle(stage, CheckKind.DOCUMENT_AUTHORITY)
 
     await stage.submit()
 
@@ -65,7 +65,7 @@ async def test_s75_a_policy_that_does_not_load_holds_and_never_approves() -> Non
 
 async def test_a_sessions_checks_are_its_revisions_whatever_the_tenant_chose() -> None:
     stage = Stage()
-    await settle(stage, CheckKind.SANCTIONS)
+    await settle(stage, CheckKind.DOCUMENT_AUTHORITY)
 
     await stage.submit(required_checks=(CheckKind.AUTHENTICITY,))
 

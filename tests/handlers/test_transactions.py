@@ -33,7 +33,7 @@ from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.published import PublishedPolicy
 from streams.transactions.records import request_label, transaction_id
 from tests.builders import ACME
-from tests.http.support import Memory, Silence, wallets_over
+from tests.http.support import Memory, Silence, keyed_features, wallets_over
 
 START: Final = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 HASHES: Final = KeyedHashes(b"h" * 32)
@@ -71,6 +71,7 @@ class Stage:
     settings: TenantSettings = field(default_factory=TenantSettings)
     stores: Stores = field(default_factory=lambda: open_memory_stores(RootKey(b"r" * 32), Shelves()))
     table: Memory = field(default_factory=Memory)
+    keyed_table: Memory = field(default_factory=Memory)
     at: datetime = START
 
     def handler(self) -> ScreenTransactions:
@@ -96,6 +97,7 @@ class Stage:
             lambda: self.at,
             self.table,
             Silence(),
+            keyed_features(self.stores, HASHES, lambda: self.at, self.keyed_table),
         )
 
     async def command(self, key: str, subject: str = "user-1", **changes: Any) -> ScreenTransaction:

@@ -26,6 +26,7 @@ from schemas.reviews import ReviewCase, StoredCase
 from schemas.verifications import CheckResult, StoredVerification, SubmitVerification, VerificationDecided
 from streams.ports.events import EventPublisher
 from streams.ports.records import RecordKind
+from streams.ports.screening import Screening
 from streams.ports.stores import Stores, WorkingState
 from streams.verification import records
 from streams.verification.change import Remembered
@@ -296,6 +297,7 @@ class Stage:
         policy: VerificationPolicy | None = None,
         *,
         with_liveness: bool = True,
+        screening: Screening | None = None,
     ) -> None:
         self.scene = scene or Scene()
         self.policy = policy or VerificationPolicy()
@@ -307,6 +309,7 @@ class Stage:
         self.now = NOW
         self.faces: FaceSearch = InMemoryFaceSearch(self.stores)
         self._with_liveness = with_liveness
+        self._screening = screening
 
     @property
     def handler(self) -> EvaluateVerification:
@@ -329,6 +332,7 @@ class Stage:
             self.announcer,
             self._pause,
             faces=self.faces,
+            screening=self._screening,
         )
 
     def _clock(self) -> datetime:

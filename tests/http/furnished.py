@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Final
 
 from pydantic import SecretStr
@@ -164,4 +165,13 @@ async def open_furnished(**settings: Any) -> AsyncIterator[Furnished]:
         wallet = {"address": WALLET, "subject_id": ids["subject_id"]}
         assessed = [await front.ask("POST", "/v1/wallet-assessments", TEST, json=wallet) for _ in range(2)]
         ids["assessment_id"] = assessed[0].json["assessment_id"]
+        query = {"queries": [{"kind": "PERSON", "name": NAME}], "subject_id": ids["subject_id"]}
+        screened = [await front.ask("POST", "/v1/name-screenings", TEST, json=query) for _ in range(2)]
+        ids["screening_id"] = screened[0].json["screening_id"]
+        judged = {
+            "kind": "LIST_MATCH", "counterparty_id": NAME, "list": "sandbox", "entity_id": "sandbox-1",
+            "expires_at": rfc3339(now() + timedelta(days=1)), "note": NAME, "livemode": False,
+        }  # fmt: skip
+        dispositions = [(await owner.ask("POST", "/v1/control/dispositions", json=judged)) for _ in range(2)]
+        ids["disposition_id"] = dispositions[0].json["disposition_id"]
         yield Furnished(front, owner, colleague, await front.sign_in(tenant_id=GLOBEX), page, ids)

@@ -31,6 +31,9 @@ from app.http.rate_limits import RateLimiter
 from app.http.server import create_app, make_runner
 from app.intake.admission import Admission
 from app.intake.capture import CaptureTokens, build_capture_intake
+from app.intake.dispositions import DispositionIntake
+from app.intake.history import HistoryIntake
+from app.intake.name_screenings import NameScreeningIntake
 from app.intake.transactions import TransactionIntake
 from app.intake.verifications import Intake
 from app.lists.publishing import PublishList
@@ -53,6 +56,8 @@ from schemas.ids import (
     derive_id,
     encode_id,
 )
+from schemas.keyed_features import ComputeFeatures, FeaturesComputed, KeyedCommand
+from schemas.name_screenings import ScreenNames
 from schemas.people import OpenSession, Reviewer, ReviewerSession, Role
 from schemas.policy_records import PolicyCommand
 from schemas.problems import Refused, Unauthenticated
@@ -64,17 +69,20 @@ from schemas.transaction_decisions import TransactionCommand
 from schemas.verifications import SubmitVerification
 from streams.audit.commit import CommitAndPublish
 from streams.catalog.handler import Catalogue
+from streams.dispositions.handler import CreateDispositions
+from streams.dispositions.records import StoredDispositions
 from streams.flows.handler import ChangeFlow
 from streams.lists.current import CurrentLists
 from streams.lists.handler import ChangeLists
 from streams.lists.loaded import ListStates, LoadedLists
 from streams.lists.screening import ListScreening
 from streams.lists.storage import ListStorage
+from streams.name_screenings.handler import ScreenNamesOnce
 from streams.policies.handler import ChangePolicy
 from streams.policies.list_names import KnownListNames, ListsInUse
 from streams.policies.published import PublishedPolicies
 from streams.ports.records import Change, Records
-from streams.ports.stores import Stores
+from streams.ports.stores import Stores, WorkingState
 from streams.reviewers.addresses import email_record
 from streams.reviewers.context import ABSOLUTE, Passwords, People
 from streams.reviewers.members import reviewer_record
@@ -95,6 +103,8 @@ from streams.tenants.settings import read_settings
 from streams.transactions.checks import Checks
 from streams.transactions.contact_checks import CONTACT_CHECKS, ContactChecks
 from streams.transactions.handler import ScreenTransactions
+from streams.transactions.keyed.asking import KeyedFeatures
+from streams.transactions.keyed.handler import KeyedVelocity
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.name_checks import name_checks
 from streams.transactions.published import StoredPolicies
@@ -461,6 +471,10 @@ class Sending:
 SANDBOX_LIST: Final = sandbox_list(datetime.now(UTC))
 
 
+SCREENING: Final = ListScreening(LoadedLists([SANDBOX_LIST]), now)
+"""Live keys have no list; test keys the invented entries of the sandbox."""
+
+
 def storage_over(stores: Stores) -> ListStorage:
     """Where lists are stored."""
     return ListStorage(stores.records, stores.journal, stores.vault)
@@ -501,6 +515,27 @@ def publishing_lists(stores: Stores, people: People, folder: Path) -> PublishLis
     return PublishList(snapshots, storage, people.commit, people.clock, people.new_id, announce, serve)
 
 
+def keyed_features(
+    stores: Stores,
+    hashes: KeyedHashes,
+    clock: Callable[[], datetime],
+    table: WorkingState[bytes] | None = None,
+) -> KeyedFeatures:
+    """Features by keys whose actor is called without a log between."""
+    actor = KeyedVelocity(stores, hashes, clock, table or Memory())
+
+    async def ask(command: ComputeFeatures, _timeout_s: float) -> FeaturesComputed:
+        answer = await actor(KeyedCommand(command))
+        assert answer is not None
+        return answer
+
+    async def write(*records: Outgoing) -> None:
+        for record in records:
+            await actor(KeyedCommand.model_validate_json(record.value or b""))
+
+    return KeyedFeatures(hashes, ask, write, clock)
+
+
 def _handlers(
     stores: Stores, pool: VisionPool, sending: Sending, clock: Callable[[], datetime], lists: CurrentLists
 ) -> dict[Topic, Callable[[Any], Awaitable[Event | None]]]:
@@ -523,17 +558,25 @@ def _handlers(
         KnownListNames(storage_over(stores)),
     )
     flows = ChangeFlow(stores, catalogue, now, Memory(), Silence())
+    dispositions = StoredDispositions(stores.records, HASHES, clock)
+    screening = ListScreening(lists, clock)
     screen = ScreenTransactions(
         stores, HASHES, StoredPolicies(stores.records),
         Checks(
-            name_checks(ListScreening(lists, clock))
+            name_checks(screening, dispositions)
             | dict.fromkeys(CONTACT_CHECKS, ContactChecks(stores.records, HASHES))
         ),
         wallets_over(stores.records, lists),
         lambda tenant_id: read_settings(stores.records, tenant_id), clock, Memory(), Silence(),
+        keyed_features(stores, HASHES, clock),
         lists=lists,
     )  # fmt: skip
+    names = ScreenNamesOnce(stores, screening, dispositions, clock, Silence())
+    dispose = CreateDispositions(stores, screening, HASHES, stores.journal.commit, clock)
     return {
+        Topic.SCREENING_COMMANDS: lambda command: (
+            names(command) if isinstance(command, ScreenNames) else dispose(command)
+        ),
         Topic.TRANSACTION_COMMANDS: lambda command: screen(TransactionCommand(command)),
         Topic.VERIFICATION_COMMANDS: evaluate,
         Topic.REVIEW_COMMANDS: lambda command: cases(CaseCommand(command)),
@@ -583,7 +626,12 @@ def _ports(
         recognise_capture=tokens.recognise,
         request_reply=gateway,
         intake=intake,
+        name_screenings=NameScreeningIntake(
+            gateway, stores.records, stores.vault, HASHES, people.clock, 20.0
+        ),
+        dispositions=DispositionIntake(gateway, stores.records, stores.vault, HASHES, people.clock, 20.0),
         transactions=TransactionIntake(gateway, stores.records, stores.vault, HASHES, people.clock, 20.0),
+        history=HistoryIntake(gateway, stores.records, people.commit, stores.vault, HASHES, people.clock),
         capture=build_capture_intake(stores.evidence, images, now),
         capture_tokens=tokens,
         stores=stores,

@@ -80,6 +80,14 @@ async def use_every_operation(office: Office) -> None:
     await use_keys_and_settings(owner)
     await use_webhooks(front)
     await use_wallets(front)
+    query = {"queries": [{"kind": "PERSON", "name": "Ada Okafor"}]}
+    await done(front, "POST", "/v1/name-screenings", json=query)
+    judged = {
+        "kind": "LIST_MATCH", "counterparty_id": "x", "list": "sandbox", "entity_id": "sandbox-1",
+        "expires_at": rfc3339(now() + timedelta(days=1)), "note": "x", "livemode": False,
+    }  # fmt: skip
+    made = await did(owner, "POST", f"{CONTROL}/dispositions", json=judged)
+    await did(owner, "DELETE", f"{CONTROL}/dispositions/{made['disposition_id']}")
     await use_erasures(front, owner)
 
 
@@ -227,6 +235,8 @@ async def use_transactions(front: Front, owner: SignedIn) -> None:
         assert made["decision"] == "SUSPEND"
         return f"{CONTROL}/review-cases/{made['review_case_id']}"
 
+    past: Json = {"transactions": [pay | {"reference": "old", "metadata": {}}]}
+    await done(front, "POST", "/v1/transactions/history", json=past, headers={"Idempotency-Key": "old"})
     await did(owner, "POST", f"{await suspend('1')}/conclude", json={"outcome": "APPROVE", "note": "x"})
     await suspend("2")
     lifted = {"note": "x", "livemode": False}

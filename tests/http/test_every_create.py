@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ SHOWN_ONCE: Final = frozenset(
 APPEAL: Final = "/v1/control/verifications/{verification_id}/appeal"
 WALLET: Final = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 PAID_AT: Final = rfc3339(now())
+TOMORROW: Final = rfc3339(now() + timedelta(days=1))
 """When the transaction of these tests occurred; the same in each request."""
 
 INVITED: Final = {"email": "bo@acme.example", "name": "Bo"}
@@ -86,6 +88,16 @@ class Stage:
                 "occurred_at": PAID_AT,
             },
             "/v1/verification-sessions": {"flow_id": flow, "subject_id": "sim:approved@created"},
+            "/v1/name-screenings": {"queries": [{"kind": "PERSON", "name": "Ada Okafor"}]},
+            "/v1/control/dispositions": {
+                "kind": "LIST_MATCH",
+                "subject_id": "sim:approved@created",
+                "list": "sandbox",
+                "entity_id": "sandbox-1",
+                "expires_at": TOMORROW,
+                "note": "x",
+                "livemode": False,
+            },
             "/v1/wallet-assessments": {"address": WALLET},
             "/v1/wallet-assessments/batch": {"assessments": [{"address": WALLET}]},
             "/v1/verification-flows": {"name": "x", "flow_type": "BIOMETRIC", "documents": []},

@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import unicodedata
 from urllib.parse import urlsplit
 
 import pytest
@@ -82,7 +83,8 @@ def test_the_scripts_are_small() -> None:
 @pytest.mark.parametrize(
     ("wanted", "given"),
     [
-        (None, "en"), ("fr", "fr"), ("fr-CA, en;q=0.5", "fr"), ("en;q=0.2, de-AT;q=0.9", "de"),
+        (None, "en"), ("fr", "fr"), ("ar-EG", "ar"), ("yo-NG, en;q=0.9", "yo"),
+        ("fr-CA, en;q=0.5", "fr"), ("en;q=0.2, de-AT;q=0.9", "de"),
         ("xx, pt;q=0.1", "pt"), ("xx", "en"), ("es;q=0", "en"), ("*", "en"), (";;q=x,,", "en"),
     ],
 )  # fmt: skip
@@ -94,7 +96,8 @@ async def test_the_page_is_in_the_browsers_language_and_says_so(
 
     assert response.headers["Content-Language"] == given
     assert response.headers["Vary"] == "Accept-Language, Accept-Encoding"
-    assert f'<html lang="{given}" dir="ltr">' in response.body.decode()
+    direction = languages()[given].dir
+    assert f'<html lang="{given}" dir="{direction}">' in response.body.decode()
 
 
 async def test_only_get_and_head_are_known(front: Front) -> None:
@@ -151,3 +154,23 @@ def test_a_language_says_everything_with_the_same_names_in_it(code: str) -> None
     assert {key: sorted(re.findall(r"\{\w+\}", text)) for key, text in texts.items()} == names
     assert all(text.strip() == text != "" for text in texts.values())
     assert languages()[code].state
+
+
+LINE = 40
+"""Characters of a line on a screen of 320 px."""
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_no_text_needs_more_room_than_a_fifth_above_the_english_one(code: str) -> None:
+    english, texts = languages()["en"].texts, languages()[code].texts
+
+    over_long = [
+        key for key, text in texts.items() if _letters(text) > max(LINE, 1.2 * _letters(english[key]))
+    ]
+
+    assert over_long == []
+
+
+def _letters(text: str) -> int:
+    """Return how many letters wide a text is; marks above and below a letter take no room."""
+    return sum(not unicodedata.combining(one) for one in unicodedata.normalize("NFD", text))

@@ -34,6 +34,8 @@ IDS: Final = {
             "evidence_id": "evd",
             "decision_id": "dec",
             "assessment_id": "wa",
+            "screening_id": "ns",
+            "disposition_id": "dsp",
             "reviewer_id": "usr",
             "key_id": "key",
             "endpoint_id": "whe",
@@ -48,11 +50,18 @@ ROWS: Final = """
 POST   /v1/verifications                                        key:verifications:write                                      422
 GET    /v1/verifications                                        key:verifications:read person:VERIFICATIONS_READ             200
 POST   /v1/transactions                                         key:transactions:write                                       400
+POST   /v1/transactions/history                                 key:transactions:write                                       400
 GET    /v1/transactions                                         key:transactions:read person:TRANSACTIONS_READ               200
 GET    /v1/transactions/{transaction_id}                        key:transactions:read person:TRANSACTIONS_READ               404
 GET    /v1/control/subjects/{subject_id}                        person:TRANSACTIONS_READ                                     404
 POST   /v1/control/subjects/{subject_id}/reinstate              person:CASES_CONCLUDE                                        422
 GET    /v1/verifications/{verification_id}                      key:verifications:read person:VERIFICATIONS_READ             404
+POST   /v1/name-screenings                                      key:screenings:write person:SCREENINGS_READ                  422
+GET    /v1/name-screenings                                      key:screenings:read person:SCREENINGS_READ                   200
+GET    /v1/name-screenings/{screening_id}                       key:screenings:read person:SCREENINGS_READ                   404
+POST   /v1/control/dispositions                                 person:CASES_CONCLUDE                                        422
+GET    /v1/control/dispositions                                 person:SCREENINGS_READ                                       200
+DELETE /v1/control/dispositions/{disposition_id}                person:CASES_CONCLUDE                                        404
 POST   /v1/wallet-assessments                                   key:wallets:write                                            422
 POST   /v1/wallet-assessments/batch                             key:wallets:write                                            422
 GET    /v1/wallet-assessments                                   key:wallets:read person:WALLETS_READ                         200

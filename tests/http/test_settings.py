@@ -126,7 +126,10 @@ async def test_changes_at_once_all_count(front: Front) -> None:
             "/verification_policy/required_checks",
         ),
         ({"verification_policy": {"required_checks": []}}, "/verification_policy/required_checks"),
-        ({"verification_policy": {"required_checks": ["SANCTIONS"]}}, "/verification_policy/required_checks"),
+        (
+            {"verification_policy": {"required_checks": ["DOCUMENT_AUTHORITY"]}},
+            "/verification_policy/required_checks",
+        ),
         ({"verification_policy": {"required_checks": ["MAGIC"]}}, "/verification_policy/required_checks/0"),
         (
             {"verification_policy": {"required_checks": ["LIVENESS", "LIVENESS"]}},

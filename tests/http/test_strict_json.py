@@ -144,3 +144,12 @@ def test_a_damaged_text_is_read_or_refused(value: Any, place: int, damage: bytes
         strict_json.parse(raw[:place] + damage + raw[place:])
     except Refused as refused:
         assert refused.refusal.code is ProblemCode.MALFORMED_JSON  # noqa: PT017 - either end is good
+
+
+def test_a_route_of_many_things_takes_as_many_times_the_keys_and_no_more() -> None:
+    rows = [{str(n): "x" for n in range(MAX_KEYS // 2)}] * 8
+
+    assert strict_json.parse(json.dumps(rows).encode(), 4) == rows
+    for scale in (1, 3):
+        with pytest.raises(Refused):
+            strict_json.parse(json.dumps(rows).encode(), scale)

@@ -89,7 +89,14 @@ async def test_every_file_has_a_schema(front: Front) -> None:
     archive = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
     schemas = json.loads(archive.read("schema.json"))
 
-    assert set(schemas) == {"manifest", "verification", "transaction", "session", "audit_event"}
+    assert set(schemas) == {
+        "manifest",
+        "verification",
+        "transaction",
+        "name_screening",
+        "session",
+        "audit_event",
+    }
     assert set(manifest_of(archive)) == set(schemas["manifest"]["properties"])
 
 

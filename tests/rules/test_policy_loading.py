@@ -247,9 +247,3 @@ def test_the_first_policy_warns_holds_and_flags() -> None:
         ("many_outbound_in_an_hour", "HIT", "HOLD"),
         ("far_above_average", "HIT", "FLAG"),
     ]
-
-
-def test_a_feature_of_a_key_that_is_not_counted_by_is_refused_at_its_place() -> None:
-    found = problems(policy(USES_N, COUNT.replace("subject_id", "device.id")))
-
-    assert ("FIELD_UNKNOWN", "/features/0/key") in [(one.rule, one.pointer) for one in found]

@@ -15,6 +15,7 @@ from schemas.policies import (
     DistinctField,
     Feature,
     FeatureFilter,
+    FeatureKey,
     FeatureValue,
     FieldValue,
     Metric,
@@ -44,7 +45,7 @@ from streams.policies.examples import GRAVITY, decide_test
 from streams.policies.loading import load
 from streams.policies.printing import print_policy
 from streams.policies.reading.conditions import OF_WORDS, OPERATORS_OF
-from streams.policies.reading.features import COUNTED_BY, type_of
+from streams.policies.reading.features import type_of
 
 METADATA = {"tier": MetadataType.STRING, "score": MetadataType.NUMBER, "vip": MetadataType.BOOLEAN}
 CHECKED = "checks.SANCTIONS.counterparty"
@@ -128,7 +129,7 @@ def drawn_features(draw: Callable[..., Any]) -> tuple[Feature, ...]:
             currency=draw(st.none() | st.sampled_from(["EUR", "BTC"])),
             outcome=draw(st.none() | st.sampled_from(OutcomeClass)),
         )
-        window, key = draw(st.sampled_from(Window)), draw(st.sampled_from(sorted(COUNTED_BY)))
+        window, key = draw(st.sampled_from(Window)), draw(st.sampled_from(FeatureKey))
         made.append(
             Feature(name=f"f{number}", metric=metric, window=window, key=key, field=field, where=where)
         )

@@ -9,7 +9,8 @@ from streams.verification.policy import PROVIDED, FaceBands, VerificationPolicy
 
 
 def test_the_default_policy_asks_for_no_liveness() -> None:
-    assert set(VerificationPolicy().required_checks) == PROVIDED - {CheckKind.LIVENESS}
+    by_choice = {CheckKind.LIVENESS, CheckKind.SANCTIONS, CheckKind.PEP, CheckKind.ADVERSE_MEDIA}
+    assert set(VerificationPolicy().required_checks) == PROVIDED - by_choice
 
 
 @pytest.mark.parametrize("kind", sorted(set(CheckKind) - PROVIDED))

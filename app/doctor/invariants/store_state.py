@@ -27,6 +27,7 @@ from streams.ports.records import Position, Record, RecordKind
 from streams.ports.stores import Stores
 from streams.verification import records as verification_records
 from streams.verification.change import first_stored
+from streams.verification.events import events
 
 PAGE: Final = 100
 AT_ONCE: Final = 10
@@ -219,7 +220,9 @@ class StoreState:
             created_at = stored.verification.created_at
             if self.retained_since <= created_at <= self.due_before:
                 self.looked_at[Invariant.I4] += 1
-                self.violations += publishing.judge_events(tenant_id, stored, log_state.events)
+                self.violations += publishing.judge_events(
+                    events(tenant_id, stored), stored.verification.verification_id, log_state.events
+                )
         self.violations += publishing.judge_repeats(log_state.events)
         for verification_id, tenant_id in log_state.decided.items():
             if (tenant_id, verification_id) not in self.decided and not await self._is_there(

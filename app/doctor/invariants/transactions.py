@@ -14,10 +14,11 @@ from schemas.ids import AuditEventId, TenantId, TransactionId
 from schemas.problems import NotFound
 from schemas.topics import TOPICS, Topic
 from schemas.transaction_decisions import StoredTransaction
-from streams.invariants import rules, transactions
+from streams.invariants import publishing, rules, transactions
 from streams.invariants.rules import Invariant, Violation
 from streams.ports.records import Position, Record, RecordKind
 from streams.ports.stores import Stores
+from streams.transactions.events import decision_events
 from streams.verification.records import by_mode
 
 PAGE: Final = 100
@@ -94,7 +95,9 @@ class TransactionState:
         for (tenant_id, _), first in self.decided.items():
             if self.retained_since <= first.transaction.created_at <= self.due_before:
                 self.looked_at[Invariant.I4] += 1
-                self.violations += transactions.judge_events(tenant_id, first, log_state.events)
+                self.violations += publishing.judge_events(
+                    decision_events(tenant_id, first), first.transaction.transaction_id, log_state.events
+                )
 
     def compare_with_audit(self, tenant_id: TenantId, rows: Mapping[AuditEventId, AuditEvent]) -> None:
         """Find decisions whose audit rows are missing or wrong."""

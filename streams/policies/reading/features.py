@@ -17,9 +17,6 @@ MOST_FEATURES: Final = 100
 NAME_FORM: Final = re.compile(r"[a-z][a-z0-9_]{0,47}")
 CURRENCY_FORM: Final = re.compile(r"[A-Z0-9]{2,12}")
 
-COUNTED_BY: Final = frozenset({FeatureKey.SUBJECT_ID})
-"""The keys whose earlier transactions are known when a transaction is decided."""
-
 _KEYS: Final = Keys(("name", "metric", "window", "key"), ("field", "where"))
 _FILTER_KEYS: Final = Keys((), ("direction", "type", "currency", "outcome"))
 _WITHOUT_FIELD: Final = frozenset({Metric.COUNT, Metric.SECONDS_SINCE_LAST, Metric.SECONDS_SINCE_FIRST})
@@ -78,16 +75,6 @@ def _metric(values: Values, entries: Mapping[str, Node]) -> Metric | None:
     return values.word(entries["metric"], Metric, "metric", PolicyFault.METRIC_UNKNOWN)
 
 
-def _key(values: Values, node: Node) -> FeatureKey | None:
-    """Return the key; one that transactions are not counted by yet is refused, not computed as nothing."""
-    key = values.word(node, FeatureKey, "key of a feature", PolicyFault.FIELD_UNKNOWN)
-    if key is None or key in COUNTED_BY:
-        return key
-    known = ", ".join(sorted(COUNTED_BY))
-    values.problems.add(PolicyFault.FIELD_UNKNOWN, node, f"No feature looks at `{key}` yet; use {known}.")
-    return None
-
-
 def _feature(
     values: Values, item: Node, entries: Mapping[str, Node], name: str | None, metric: Metric | None
 ) -> Feature | None:
@@ -95,7 +82,7 @@ def _feature(
     if "window" in entries:
         window = values.word(entries["window"], Window, "window", PolicyFault.WINDOW_UNKNOWN)
     if "key" in entries:
-        key = _key(values, entries["key"])
+        key = values.word(entries["key"], FeatureKey, "key of a feature", PolicyFault.FIELD_UNKNOWN)
     field = _field(values, item, entries.get("field"), metric)
     where = _filter(values, entries["where"]) if "where" in entries else FeatureFilter()
     if name is None or metric is None or window is None or key is None or where is None:

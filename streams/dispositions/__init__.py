@@ -1,0 +1,1 @@
+"""Dispositions: matches that a person judged to be none, as long as the listed entry stays the same."""

@@ -1,0 +1,1 @@
+"""Name screenings: names asked about, compared with the lists, and stored sealed."""

@@ -1,0 +1,118 @@
+"""Screen the queries of a request against one state of the lists, and merge the checks of each (G118)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from schemas.ids import TenantId
+from schemas.name_screenings import NameQuery, NameScreeningRequest, QueryResult
+from schemas.problems import StoreUnavailable
+from schemas.screenings import CheckAnswer, CheckResultKind, Match, ScreeningTarget
+from streams.ports.screening import Screening, ScreeningOptions, Suppression
+
+SEVERITY: Final = (
+    CheckResultKind.NOT_EVALUATED,
+    CheckResultKind.CLEAR,
+    CheckResultKind.ERROR,
+    CheckResultKind.POSSIBLE,
+    CheckResultKind.MATCH,
+)
+"""Results of the checks of one query, the most severe last: what lacks a list is never CLEAR."""
+
+MOST_MATCHES: Final = 50
+"""Matches of a query that are remembered as reported, however few are shown."""
+
+_ATTEMPTS: Final = 4
+"""How often a request is screened anew because a list was replaced meanwhile."""
+
+
+class Screened(NamedTuple):
+    """The results of a request, in its order, and the versions of the lists they are of."""
+
+    results: tuple[QueryResult, ...]
+    answers: tuple[tuple[CheckAnswer, ...], ...]
+    """Of each query the answers of its checks, with more matches than are shown."""
+    list_versions: Mapping[str, str]
+
+    @property
+    def counted(self) -> tuple[tuple[str, str], ...]:
+        """List and entity of every match that counts, each once."""
+        matches = (match for found in self.answers for answer in found for match in answer.matches)
+        return tuple(dict.fromkeys((one.list, one.entity_id) for one in matches if one.suppressed_by is None))
+
+
+async def screen_all(
+    screening: Screening,
+    request: NameScreeningRequest,
+    tenant_id: TenantId,
+    suppressed: Mapping[tuple[str, str], Suppression],
+    *,
+    livemode: bool,
+) -> Screened:
+    """Return the results of all queries, all of one version of each list.
+
+    Raises:
+        StoreUnavailable: The lists changed during every attempt.
+    """
+    options = options_of(request, suppressed)
+    for _ in range(_ATTEMPTS):
+        answers = [
+            [
+                await screening(check, target_of(query), options, tenant_id=tenant_id, livemode=livemode)
+                for check in dict.fromkeys(request.checks)
+            ]
+            for query in request.queries
+        ]
+        versions = _versions([one for answered in answers for one in answered])
+        if versions is not None:
+            pairs = zip(request.queries, answers, strict=True)
+            results = tuple(merge(query, found, request.limit) for query, found in pairs)
+            return Screened(results, tuple(tuple(found) for found in answers), versions)
+    raise StoreUnavailable("the lists change all the time")
+
+
+def target_of(query: NameQuery) -> ScreeningTarget:
+    """Return whom a query asks about."""
+    return ScreeningTarget(**query.model_dump(exclude={"ref"}))
+
+
+def options_of(
+    request: NameScreeningRequest, suppressed: Mapping[tuple[str, str], Suppression]
+) -> ScreeningOptions:
+    """Return what counts as a match of a request."""
+    usual = ScreeningOptions()
+    return ScreeningOptions(
+        match=max(usual.match, request.threshold),
+        possible=request.threshold,
+        lists=request.lists,
+        limit=MOST_MATCHES,
+        suppressed=suppressed,
+    )
+
+
+def merge(query: NameQuery, answers: Sequence[CheckAnswer], limit: int) -> QueryResult:
+    """Return the result of a query: the most severe of its checks, each match once."""
+    found: dict[tuple[str, str], Match] = {}
+    for match in (match for answer in answers for match in answer.matches):
+        found.setdefault((match.list, match.entity_id), match)
+    best = sorted(found.values(), key=lambda match: -match.score)
+    return QueryResult(
+        ref=query.ref,
+        result=max((answer.result for answer in answers), key=SEVERITY.index),
+        causes=tuple(dict.fromkeys(cause for answer in answers for cause in answer.causes)),
+        matches=tuple(best[:limit]),
+    )
+
+
+def without_matches(results: Sequence[QueryResult]) -> tuple[QueryResult, ...]:
+    """Return the results without anything that was asked or found about a person."""
+    return tuple(one.model_copy(update={"ref": None, "matches": ()}) for one in results)
+
+
+def _versions(answers: Sequence[CheckAnswer]) -> Mapping[str, str] | None:
+    """Return the version of each list, or None when one has two."""
+    versions: dict[str, str] = {}
+    for answer in answers:
+        for name, version in answer.list_versions.items():
+            if versions.setdefault(name, version) != version:
+                return None
+    return versions
