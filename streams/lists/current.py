@@ -102,7 +102,7 @@ class CurrentLists(ListStates):
         one.read_at = began  # a notice that comes from here on is newer than what is read
         try:
             one.wanted, _ = await self._storage.load(tenant_id)
-        except BaseException:
+        except StoreUnavailable:
             one.read_at = float("-inf")
             raise
         one.built = {name: built for name, built in one.built.items() if one.wanted.named(name) is not None}

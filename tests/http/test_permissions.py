@@ -98,7 +98,7 @@ PUT    /v1/lists/{name}                                         key:lists:write 
 PATCH  /v1/lists/{name}                                         key:lists:write person:LISTS_MANAGE                          404
 DELETE /v1/lists/{name}                                         key:lists:write person:LISTS_MANAGE                          404
 GET    /v1/platform/lists                                       operator                                                     200
-PUT    /v1/platform/lists/{name}                                operator                                                     422
+PUT    /v1/platform/lists/{name}                                operator                                                     409
 POST   /v1/verification-sessions                                key:sessions:write                                           422
 GET    /v1/verification-sessions/{session_id}                   key:sessions:write person:VERIFICATIONS_READ                 404
 POST   /v1/verification-sessions/{session_id}/cancel            key:sessions:write                                           404

@@ -74,10 +74,10 @@ async def test_a_listed_payee_is_blocked_from_the_answer_on_and_free_after_the_d
     lead = await front.sign_in(Role.COMPLIANCE_LEAD)
     audited = (await lead.ask("GET", "/v1/audit?action=list.")).json["events"]
     assert [row["action"] for row in audited] == ["list.deleted", "list.updated", "list.updated"]
-    told = [
+    events = [
         one for one in await front.stores.journal.pending_events(50) if one.type is EventType.LIST_UPDATED
     ]
-    assert [(one.data.list, one.data.list_version) for one in told] == [
+    assert [(one.data.list, one.data.list_version) for one in events] == [
         ("watched", made.json["version"]),
         ("watched", replaced.json["version"]),
     ]
@@ -152,11 +152,11 @@ hold:"""
     for account in ("ACC-1", "ACC-2", "ACC-3"):
         sent = payment(counterparty={"kind": "PERSON", "account": account})
         decisions.append((await screen(front, account, sent, LIVE)).json["decision"])
-    kept = await front.ask("DELETE", f"{PATH}/our_accounts")
+    refused = await front.ask("DELETE", f"{PATH}/our_accounts")
 
     assert (unknown.status, unknown.json["errors"][0]["rule"]) == (422, "LIST_UNKNOWN")
     assert decisions == ["BLOCK", "ALLOW", "ALLOW"]
-    assert (kept.status, kept.code) == (409, "LIST_IN_USE")
+    assert (refused.status, refused.code) == (409, "LIST_IN_USE")
 
 
 async def test_a_listed_wallet_counts_in_assessments_of_both_modes_until_it_ends(front: Front) -> None:
@@ -221,7 +221,7 @@ ENTRIES: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("entry", "pointer"), ENTRIES)
-async def test_a_bad_entry_is_told_at_its_place_and_changes_nothing(
+async def test_a_bad_entry_is_named_at_its_place_and_changes_nothing(
     front: Front, entry: Any, pointer: str
 ) -> None:
     await put(front, "watched", PERSON)
@@ -332,7 +332,7 @@ async def test_nobody_is_clear_while_a_list_cannot_be_read(front: Front) -> None
     answer = await payment_to(front, "order-1", name="Nobody Anywhere")
     listed = await front.ask("GET", f"{PATH}/watched/entries")
     patched = await front.ask("PATCH", f"{PATH}/watched", json={})
-    mended = await put(front, "watched", PERSON)
+    replaced = await put(front, "watched", PERSON)
 
     assert answer["decision"] == "HOLD"
     check = next(one for one in answer["checks"] if one["target"] == "counterparty")
@@ -342,7 +342,7 @@ async def test_nobody_is_clear_while_a_list_cannot_be_read(front: Front) -> None
         {"others"},
     )
     assert (listed.code, patched.code) == ("STORE_FAILED", "STORE_FAILED")
-    assert mended.status == 200
+    assert replaced.status == 200
     assert (await payment_to(front, "order-2", name="Nobody Anywhere"))["decision"] == "ALLOW"
 
 

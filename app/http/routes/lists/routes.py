@@ -112,12 +112,11 @@ class ListRoutes:
 
     async def patch(self, call: Call) -> web.Response:
         """Add and remove entries."""
-        name = call.path_value("name")
+        name, body = call.path_value("name"), await read_patch(call, self.bodies)
         lists, _ = await self.ports.lists.storage.load(call.tenant_id)
         stored = lists.named(name)
         if stored is None:
             raise NotFound(name)
-        body = await read_patch(call, self.bodies)
         entries = added_entries(body, stored.kind)
         changed = await self.ports.lists.patch(
             call.tenant_id, name, entries, frozenset(body.remove), call.actor
@@ -257,7 +256,7 @@ def list_endpoints(routes: ListRoutes) -> tuple[Endpoint, ...]:
             path=one,
             handler=routes.delete,
             summary="Delete a list",
-            answers={HTTPStatus.NO_CONTENT: Answer("Deleted.")},
+            answers={HTTPStatus.NO_CONTENT: Answer("Deleted.", media_type="")},
             family=FAMILY,
             access=MANAGES,
             path_forms=forms,
