@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from schemas.ids import TenantId
-from schemas.problems import ProblemCode, Refused
+from schemas.problems import StoreUnavailable
 from schemas.tenant_lists import StoredList
 from streams.lists.storage import EntriesDamaged, ListStorage
 from streams.ports.records import Position
@@ -41,7 +41,7 @@ async def page_of_entries(
     """Return the entries behind a position whose id, name, value or address contains the fragment.
 
     Raises:
-        Refused: STORE_FAILED; the entries are damaged. CURSOR_INVALID.
+        StoreUnavailable: The entries are damaged, or cannot be read for now.
     """
     part, line = _place(before)
     rows: list[bytes] = []
@@ -55,8 +55,7 @@ async def page_of_entries(
                 return EntryPage(rows, _position(stored, part, found.stopped_at))
             part, line = part + 1, 0
     except EntriesDamaged:
-        message = "The list's entries are damaged; replace the whole list."
-        raise Refused.because(ProblemCode.STORE_FAILED, message) from None
+        raise StoreUnavailable("the entries of the list are damaged; replace the whole list") from None
     return EntryPage(rows, None)
 
 

@@ -280,5 +280,4 @@ def _reads(
         access=READS,
         path_forms={"name": NAME_FORM} if named else {},
         parameters=parameters,
-        problems=(ProblemCode.STORE_FAILED,) if path.endswith("/entries") else (),
     )
