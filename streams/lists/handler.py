@@ -17,7 +17,7 @@ from schemas.lists import (
     ListKind,
     entry_key,
 )
-from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused
+from schemas.problems import FieldProblem, NotFound, ProblemCode, Refused, StoreUnavailable
 from schemas.tenant_lists import (
     DISPOSABLE_DOMAINS,
     MOST_LIST_ENTRIES,
@@ -97,7 +97,7 @@ class ChangeLists:
 
         Raises:
             NotFound: The tenant has no such list.
-            Refused: LIST_INVALID, STORE_FAILED.
+            Refused: LIST_INVALID.
             StoreUnavailable: The outcome is unknown; the same request may be sent again.
         """
         return await retry_conflicts(lambda: self._patch(tenant_id, name, add, remove, actor))
@@ -149,8 +149,7 @@ class ChangeLists:
         try:
             lines = await self.storage.lines(tenant_id, found)
         except EntriesDamaged:
-            message = "The list's entries are damaged; replace the whole list."
-            raise Refused.because(ProblemCode.STORE_FAILED, message) from None
+            raise StoreUnavailable("the entries of the list are damaged; replace the whole list") from None
         merged = _merged(found.kind, lines, add, remove)
         if len(merged) > MOST_LIST_ENTRIES:
             message = f"There would be more than {MOST_LIST_ENTRIES} entries."

@@ -248,7 +248,7 @@ def list_endpoints(routes: ListRoutes) -> tuple[Endpoint, ...]:
             path_forms=forms,
             body=PatchListBody,
             body_limit=MOST_PATCH_BYTES,
-            problems=(ProblemCode.NOT_FOUND, ProblemCode.LIST_INVALID, ProblemCode.STORE_FAILED, *_WAITS),
+            problems=(ProblemCode.NOT_FOUND, ProblemCode.LIST_INVALID, *_WAITS),
             audits=(AuditAction.LIST_UPDATED,),
         ),
         Endpoint(
