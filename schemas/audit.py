@@ -24,6 +24,8 @@ class AuditAction(StrEnum):
     POLICY_SHADOWED = "policy.shadowed"
     """Another text runs beside the published one, or none any more."""
     POLICY_BACKTESTED = "policy.backtested"
+    LIST_UPDATED = "list.updated"
+    LIST_DELETED = "list.deleted"
     SESSION_CREATED = "session.created"
     SESSION_STARTED = "session.started"
     SESSION_SUBMITTED = "session.submitted"

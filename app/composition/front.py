@@ -12,6 +12,7 @@ from uuid_utils.compat import uuid7
 
 from app.adapters.security.crypto import Purpose
 from app.adapters.security.passwords import open_passwords
+from app.composition.lists import ProcessLists, open_lists
 from app.composition.start_audit import SettingMarks, write_front_start
 from app.composition.stores import Deployment, new_id, now, people_of
 from app.configuration.public_url import is_secure
@@ -41,6 +42,9 @@ from app.vision.pooled import PooledImageDecoder
 from schemas.topics import Topic
 from streams.audit.commit import CommitAndPublish
 from streams.catalog.handler import Catalogue
+from streams.lists.handler import ChangeLists
+from streams.policies.list_names import ListsInUse
+from streams.policies.published import PublishedPolicies
 from streams.reviewers.context import People
 from streams.runtime.event_publisher import KafkaEventPublisher
 from streams.runtime.kafka_client_config import LogAccess
@@ -53,8 +57,8 @@ from streams.tenants.handler import Authenticate
 from streams.tenants.key_usage import NoteKeyUse
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.wallets.handler import AssessWallets
+from streams.wallets.listed import LoadedWalletLists
 from streams.wallets.nodes import NodeNames
-from streams.wallets.sandbox import SandboxWalletLists
 
 log = structlog.get_logger("veristream")
 
@@ -69,6 +73,7 @@ async def open_front(
     worker: Worker | None = None,
     drain_s: float = 0.0,
     forker: Forker | None = None,
+    lists: ProcessLists | None = None,
 ) -> AsyncIterator[str]:
     """Serve HTTP on a bound socket; yields the address callers use.
 
@@ -100,9 +105,13 @@ async def open_front(
         stack.push_async_callback(noting.aclose)
         places = settings.verifications_at_once or settings.vision_workers + 1
         admission = await stack.enter_async_context(open_admission(places, settings.answer_timeout_s))
+        if lists is None:
+            opening = open_lists(settings, deployment, writer, access, whole=False)
+            lists = await stack.enter_async_context(opening)
         ports = _front_ports(
-            settings, deployment, request_reply, people, noting, probes, registry, images, writer, admission
-        )
+            settings, deployment, request_reply, people, noting, probes, registry, images, writer, admission,
+            lists,
+        )  # fmt: skip
         await Catalogue(ports.stores.records, ports.commit, now).install_first()
         marks, address = SettingMarks.under(deployment.root_key), listening_url(*listening.getsockname()[:2])
         start_id = await write_front_start(ports.commit, settings, marks, address)
@@ -198,6 +207,7 @@ def _front_ports(
     images: PooledImageDecoder,
     writer: LogWriter,
     admission: Admission,
+    lists: ProcessLists,
 ) -> FrontPorts:
     stores, pepper = deployment.stores, deployment.root_key.derive(Purpose.API_KEY_PEPPER)
     intake = Intake(
@@ -248,10 +258,19 @@ def _front_ports(
         wallets=AssessWallets(
             stores,
             people.commit,
-            SandboxWalletLists(),
+            LoadedWalletLists(lists.current, now),
             NodeNames(deployment.root_key.derive(Purpose.WALLET_LEDGER)),
             now,
         ),
+        lists=ChangeLists(
+            lists.storage,
+            people.commit,
+            now,
+            new_id,
+            ListsInUse(PublishedPolicies(stores.records)),
+            lists.announce,
+        ),
+        publish_list=lists.publishing(people.commit),
         hand=writer.write,
         probes=probes,
         clock=now,

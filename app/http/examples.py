@@ -37,6 +37,7 @@ _PLACES: Final[Mapping[ProblemCode, Json]] = {
         "line": 3,
         "column": 24,
     },
+    ProblemCode.LIST_INVALID: {"pointer": "/entries/3/names", "line": 4},
     ProblemCode.VALIDATION_FAILED: {"pointer": "/name"},
 }
 """What the entry in `errors` names; the whole body where nothing stands here."""

@@ -26,6 +26,7 @@ from schemas.transaction_history import HistoryImported
 from schemas.transactions import OUTCOME_CLASS, TransactionRequest
 from streams.aggregate import Pause, key_reused, retry_conflicts
 from streams.audit.commit import CommitAndPublish
+from streams.lists.loaded import ListStates, LoadedLists, ValuesAt
 from streams.ports.errors import Damaged, Erased
 from streams.ports.events import EventPublisher
 from streams.ports.records import Record, RecordKind
@@ -89,7 +90,9 @@ class ScreenTransactions:
         keyed: KeyedFeatures,
         pause: Pause = asyncio.sleep,
         counters: TransactionCounters | None = None,
+        lists: ListStates | None = None,
     ) -> None:
+        self._lists = lists or LoadedLists()
         self._counters = counters or TransactionCounters()
         self._stores = stores
         self._hashes = hashes
@@ -186,7 +189,8 @@ class ScreenTransactions:
         row = await self._rows.load(command, subject_id, now)
         standing = await self._standings.read(command, request, now)
         policy = await self._policies(command.tenant_id)
-        context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now)
+        lists = await self._lists.state_of(command.tenant_id)
+        context = CheckContext(command.tenant_id, command.livemode, command.subject_key, now, lists)
         features = () if policy.compiled is None or scenario is not None else policy.compiled.features
         since = policy.counted_since
         earlier = Earlier(row, await self._keyed.compute(command, request, features, since))
@@ -245,7 +249,7 @@ class ScreenTransactions:
         if not IDENTITY_FIELDS.isdisjoint(policy.names):
             at, livemode = context.at, context.livemode
             read |= await self._identities.read(tenant_id, request.subject_id, at, livemode=livemode)
-        lists = {name: AskedList(members) for name, members in policy.lists.items()}
+        lists = {name: AskedList(members) for name, members in _values_of(context).items()}
         decided = decide(compiled, fields_of(request, checks) | read, features, checks, state, lists)
         circumstances = Circumstances(
             suspended=state.suspended,
@@ -276,3 +280,9 @@ class ScreenTransactions:
             await self._announcer.announce(tenant_id, events.decision_events(tenant_id, first), rows)
         except StoreUnavailable:
             log.warning("transaction.publish_failed", transaction_id=command.transaction_id)
+
+
+def _values_of(context: CheckContext) -> dict[str, ValuesAt]:
+    """Return the values of each of the tenant's loaded lists of values."""
+    lists = {} if context.lists is None else context.lists.values
+    return {name: loaded.at(context.at) for name, loaded in lists.items()}

@@ -30,7 +30,12 @@ class NameCheck(CheckProvider):
     ) -> ShownCheck:
         tenant_id, livemode = context.tenant_id, context.livemode
         answer = await self._screening(
-            check.check, _asked(party), _options(check), tenant_id=tenant_id, livemode=livemode
+            check.check,
+            _asked(party),
+            _options(check),
+            tenant_id=tenant_id,
+            livemode=livemode,
+            state=context.lists,
         )
         if answer.matches and (suppressed := await self._suppressed(target, party, context)):
             options = replace(_options(check), suppressed=suppressed)

@@ -1,6 +1,6 @@
 """The port by which a transaction finds its tenant's published policy, and what finds it in the store."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,13 +18,12 @@ from streams.ports.records import Records
 
 @dataclass(frozen=True, slots=True)
 class PublishedPolicy:
-    """The published revision of a tenant's policy, and the lists of values it names."""
+    """The published revision of a tenant's policy."""
 
     revision: int
     sha256: str
     compiled: CompiledPolicy | None
     """None: the text does not load any more; then money waits (G111)."""
-    lists: Mapping[str, Container[str]] = field(default_factory=dict)
     counted_since: Mapping[FeatureKey, int] = field(default_factory=dict)
     """The keys beside the subject that are counted by (`CountedKeys.since`)."""
     shadow: CompiledPolicy | None = None

@@ -92,13 +92,14 @@ class Furnished:
 
 
 BY_NAME: Final = "/v1/policies"
-"""Policies have names instead of ids: every tenant finds its own under the same path, but for backtests."""
+"""Policies, but not their backtests, and lists have names: every tenant has its own under the same path."""
 
 
 def has_id(row: Row) -> bool:
     """Tell a route that leads to one thing a tenant has."""
     return (
         "{" in row.path.removeprefix(f"{BY_NAME}/{{name}}")
+        and not row.path.startswith("/v1/lists")
         and not (row.path.startswith(BY_NAME) and "{backtest_id}" not in row.path)
         and not {"operator", "anyone"} & row.who.keys()
     )

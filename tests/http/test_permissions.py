@@ -99,6 +99,14 @@ GET    /v1/policies/{name}/backtests/{backtest_id}              key:policies:rea
 POST   /v1/policies/{name}/backtests/{backtest_id}/cancel       key:policies:write person:POLICIES_MANAGE                    404
 GET    /v1/policies/{name}/revisions                            key:policies:read person:POLICIES_READ                       200
 GET    /v1/policies/{name}/revisions/{revision}                 key:policies:read person:POLICIES_READ                       200
+GET    /v1/lists                                                key:lists:read person:LISTS_READ                             200
+GET    /v1/lists/{name}                                         key:lists:read person:LISTS_READ                             404
+GET    /v1/lists/{name}/entries                                 key:lists:read person:LISTS_READ                             404
+PUT    /v1/lists/{name}                                         key:lists:write person:LISTS_MANAGE                          422
+PATCH  /v1/lists/{name}                                         key:lists:write person:LISTS_MANAGE                          404
+DELETE /v1/lists/{name}                                         key:lists:write person:LISTS_MANAGE                          404
+GET    /v1/platform/lists                                       operator                                                     200
+PUT    /v1/platform/lists/{name}                                operator                                                     409
 POST   /v1/verification-sessions                                key:sessions:write                                           422
 GET    /v1/verification-sessions/{session_id}                   key:sessions:write person:VERIFICATIONS_READ                 404
 POST   /v1/verification-sessions/{session_id}/cancel            key:sessions:write                                           404
