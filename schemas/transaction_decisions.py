@@ -104,7 +104,7 @@ class ShownCheck(Frozen):
 
 
 class ShadowOutcome(Frozen):
-    """What the text that runs beside the published policy would have decided (G115)."""
+    """What the text that runs beside the published policy would have decided."""
 
     revision: int | None = None
     """None: the text was a draft."""
