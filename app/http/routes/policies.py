@@ -14,7 +14,7 @@ from app.http.endpoints import Access, Answer, Call, Credential, Endpoint, Handl
 from app.http.headers import wanted
 from app.http.listing import Page, Paging
 from app.http.ports import FrontPorts
-from app.http.responses import JSON, json_answer, json_list
+from app.http.responses import JSON, YAML, json_answer, json_list
 from schemas.audit import AuditAction
 from schemas.base import Frozen, Timestamp
 from schemas.enums import Scope
@@ -45,7 +45,6 @@ from streams.policies.storage import (
 from streams.ports.records import Position, RecordKind
 
 PATH: Final = "/v1/policies"
-YAML: Final = "application/yaml"
 PAGING: Final = Paging(usual=25, most=100)
 ANSWER_S: Final = 10.0
 """How long a request waits for the policy's actor before 503 DECISION_PENDING."""
