@@ -51,7 +51,7 @@ from streams.transactions.counters import TransactionCounters
 from streams.transactions.keyed.asking import AskKey
 from streams.transactions.keyed_hashes import KeyedHashes
 from streams.verification import agent as verification_agent
-from streams.verification.checks import Engines
+from streams.verification.engines import Engines
 from streams.verification.evaluation_limits import EvaluationAttempts
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy

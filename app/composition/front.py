@@ -80,12 +80,16 @@ async def open_front(
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         await stack.enter_async_context(_health_port(settings, ports.probes, ports.registry))
-        try:
-            await web.SockSite(runner, listening).start()
-        except OSError as error:  # another process took the port between our two steps
-            raise taken(settings.port, settings.host, "--port", error) from error
+        await _listen(settings, runner, listening)
         stack.push_async_callback(leaving, runner, listening, drain_s)
         yield url
+
+
+async def _listen(settings: Settings, runner: web.AppRunner, listening: socket.socket) -> None:
+    try:
+        await web.SockSite(runner, listening).start()
+    except OSError as error:  # another process took the port between our two steps
+        raise taken(settings.port, settings.host, "--port", error) from error
 
 
 def _public_url(settings: Settings, listening: socket.socket) -> str:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 import faust
+from prometheus_client import Histogram
 
 from app.adapters.files.data_dir import STREAMS_FOLDER
 from app.adapters.files.evaluation_attempts import FilesystemTries
@@ -58,6 +59,7 @@ from streams.runtime.tables import partitions_of
 from streams.sessions.removal import SessionRemoval
 from streams.sessions.scheduler import SessionScheduler
 from streams.transactions.scheduler import HoldScheduler
+from streams.verification.engines import Engines
 from streams.verification.removal import PictureRemoval
 from streams.wallets.listed import LoadedWalletLists
 from streams.webhooks.removal import DeliveryRemoval
@@ -95,28 +97,14 @@ async def open_worker(
         engines, times = None, job_times()
         if "verification" in chosen:
             engines = await stack.enter_async_context(open_chosen_engines(settings, forker, times))
-        announcer = await stack.enter_async_context(KafkaEventPublisher(writer, deployment.stores))
-        keys = deployment.record_keys
-        guard = Guard(writer, keys, Replays(access, keys), now=now, uniform=random.SystemRandom().uniform)
-        hooks = WebhookPorts(
-            deployment.stores, writer, now, settings.webhooks_allow_insecure, pace, settings.webhooks_ports
-        )
-        delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
-        tries = None if engines is None else FilesystemTries(settings.data_dir / "tries")
         if SCREENING.isdisjoint(chosen):
             lists = None
         elif lists is None:
-            lists = await stack.enter_async_context(
-                open_lists(settings, deployment, writer, access, whole=True)
-            )
-        screening = None if lists is None else ListScreening(lists.current, now)
-        wallet_lists = None if lists is None else LoadedWalletLists(lists.current, now)
-        around = AgentDependencies(
-            deployment.stores, deployment.keys, announcer, guard, writer, now, engines, delivering, tries,
-            screening, wallet_lists, None if lists is None else lists.current,
-            await stack.enter_async_context(KeyRequests(partial(_key_replies, access, writer, keys))),
-        )  # fmt: skip
-
+            opening = open_lists(settings, deployment, writer, access, whole=True)
+            lists = await stack.enter_async_context(opening)
+        around = await _open_dependencies(
+            stack, settings, deployment, writer, access, chosen, pace, engines, lists
+        )
         checkpoints = None
         if "audit" in chosen:
             checkpoints = open_checkpoint_writer(settings, deployment, access, writer)
@@ -124,25 +112,59 @@ async def open_worker(
         worker = await stack.enter_async_context(_running(settings, access, chosen, around))
         if checkpoints is not None:
             await stack.enter_async_context(upkeep(deployment, access, writer, worker, checkpoints))
-        await _open_sweeps(stack, deployment, writer, chosen, worker, lists)
-        commit = CommitAndPublish(deployment.stores.journal, announcer)
-        if "policies" in chosen:
-            await _open_backtests(stack, settings, deployment, commit, worker)
-        if "retention" in chosen:
-            maintaining = _maintaining(settings, deployment, writer, worker, commit, lists)
-            await stack.enter_async_context(maintaining)
-        await stack.enter_async_context(delivering.looked_after())
-        worker.figures += [*delivering.figures, guard_figure(guard)]
-        if lists is not None:
-            worker.figures += list_figures(lists.deployment.lists, now)
-            worker.figures += transaction_figures(around.transaction_counters)
-            worker.probes["lists"] = lists.deployment.probe
-        if engines is not None and engines.load is not None:
-            worker.figures.append(times)
-            worker.probes["engines"] = engines.load.probe
+        commit = CommitAndPublish(deployment.stores.journal, around.announcer)
+        await _open_sweeps(stack, settings, deployment, writer, chosen, worker, commit, lists)
+        await stack.enter_async_context(around.delivering.looked_after())
+        _show(worker, around, lists, times)
         await _require_ready(worker)
         await stack.enter_async_context(writing_start(commit, "worker", settings))
         yield worker
+
+
+async def _open_dependencies(
+    stack: AsyncExitStack,
+    settings: Settings,
+    deployment: Deployment,
+    writer: LogWriter,
+    access: LogAccess,
+    chosen: Sequence[str],
+    pace: WebhookPace,
+    engines: Engines | None,
+    lists: ProcessLists | None,
+) -> AgentDependencies:
+    """Open what the agents work with."""
+    stores, keys = deployment.stores, deployment.record_keys
+    announcer = await stack.enter_async_context(KafkaEventPublisher(writer, stores))
+    guard = Guard(writer, keys, Replays(access, keys), now=now, uniform=random.SystemRandom().uniform)
+    hooks = WebhookPorts(stores, writer, now, settings.webhooks_allow_insecure, pace, settings.webhooks_ports)
+    delivering = await stack.enter_async_context(open_delivering(hooks, chosen))
+    return AgentDependencies(
+        stores,
+        deployment.keys,
+        announcer,
+        guard,
+        writer,
+        now,
+        engines,
+        delivering,
+        tries=None if engines is None else FilesystemTries(settings.data_dir / "tries"),
+        screening=None if lists is None else ListScreening(lists.current, now),
+        wallet_lists=None if lists is None else LoadedWalletLists(lists.current, now),
+        lists=None if lists is None else lists.current,
+        ask_key=await stack.enter_async_context(KeyRequests(partial(_key_replies, access, writer, keys))),
+    )
+
+
+def _show(worker: Worker, around: AgentDependencies, lists: ProcessLists | None, times: Histogram) -> None:
+    """Add to the worker's metrics and probes what its agents work with."""
+    worker.figures += [*around.delivering.figures, guard_figure(around.guard)]
+    if lists is not None:
+        worker.figures += list_figures(lists.deployment.lists, now)
+        worker.figures += transaction_figures(around.transaction_counters)
+        worker.probes["lists"] = lists.deployment.probe
+    if around.engines is not None and around.engines.load is not None:
+        worker.figures.append(times)
+        worker.probes["engines"] = around.engines.load.probe
 
 
 @asynccontextmanager
@@ -193,13 +215,15 @@ async def _maintaining(
 
 async def _open_sweeps(
     stack: AsyncExitStack,
+    settings: Settings,
     deployment: Deployment,
     writer: LogWriter,
     chosen: Sequence[str],
     worker: Worker,
+    commit: Commit,
     lists: ProcessLists | None,
 ) -> None:
-    """Start what sends commands for work that is due."""
+    """Start what looks for work that is due."""
     records = deployment.stores.records
     if "sessions" in chosen:
         await stack.enter_async_context(SessionScheduler(records, writer, now).running())
@@ -209,20 +233,13 @@ async def _open_sweeps(
         monitoring = MonitoringSweep(records, writer.write, lists.current.versions, now)
         is_first = partial(worker.is_assigned, Topic.SCREENING_COMMANDS, 0)
         await stack.enter_async_context(monitoring.running(is_first))
-
-
-async def _open_backtests(
-    stack: AsyncExitStack,
-    settings: Settings,
-    deployment: Deployment,
-    commit: Commit,
-    worker: Worker,
-) -> None:
-    """Run the backtests that wait, one at a time."""
-    process = ChildProcess(settings.data_dir)
-    backtests = BacktestRunner(deployment.stores.records, commit, process, new_id("wrk"), now)
-    await stack.enter_async_context(backtests.looking())
-    worker.figures += backtest_figures(backtests)
+    if "policies" in chosen:
+        backtests = BacktestRunner(records, commit, ChildProcess(settings.data_dir), new_id("wrk"), now)
+        await stack.enter_async_context(backtests.looking())
+        worker.figures += backtest_figures(backtests)
+    if "retention" in chosen:
+        maintaining = _maintaining(settings, deployment, writer, worker, commit, lists)
+        await stack.enter_async_context(maintaining)
 
 
 def _key_replies(access: LogAccess, writer: LogWriter, keys: RecordKeys) -> RequestReply:

@@ -18,6 +18,7 @@ from schemas.transaction_decisions import (
     ForgetSubject,
     ImportHistory,
     ScreenTransaction,
+    ShownCheck,
     StoredTransaction,
     TransactionCommand,
     TransactionScreened,
@@ -27,6 +28,7 @@ from schemas.transactions import OUTCOME_CLASS, TransactionRequest
 from streams.aggregate import Pause, key_reused, retry_conflicts
 from streams.audit.commit import CommitAndPublish
 from streams.lists.loaded import ListStates, LoadedLists, ValuesAt
+from streams.policies.compiling import CompiledPolicy
 from streams.ports.errors import Damaged, Erased
 from streams.ports.events import EventPublisher
 from streams.ports.records import Record, RecordKind
@@ -238,14 +240,9 @@ class ScreenTransactions:
         )
         if compiled is None or scenario is not None:
             return Judged(decide(compiled, fields_of(request, ()), {}, (), state))
-        checks = await self._checks(compiled.document, request, context)
-        wallet = None
-        if request.wallet is not None:
-            wallet = await self._wallets.assess(request.wallet, compiled.document.wallets, context)
-            checks = (*checks, wallet.shown)
+        checks, read = await self._examine(compiled, request, context)
         event = event_of(self._hashes, tenant_id, request)
         features = earlier.features(compiled.features, event)
-        read: dict[str, FieldValue] = {} if wallet is None else dict(wallet.fields)
         if not IDENTITY_FIELDS.isdisjoint(policy.names):
             at, livemode = context.at, context.livemode
             read |= await self._identities.read(tenant_id, request.subject_id, at, livemode=livemode)
@@ -265,6 +262,16 @@ class ScreenTransactions:
             shadow = outcome_of(policy.shadow, decide_again(policy.shadow, past, beside, lists))
         asked = {name: one.answers for name, one in lists.items()}
         return Judged(decided, circumstances.model_copy(update={"lists": asked}), shadow)
+
+    async def _examine(
+        self, compiled: CompiledPolicy, request: TransactionRequest, context: CheckContext
+    ) -> tuple[tuple[ShownCheck, ...], dict[str, FieldValue]]:
+        """Return the results of the checks, that of the wallet among them, and the fields of the wallet."""
+        checks = await self._checks(compiled.document, request, context)
+        if request.wallet is None:
+            return checks, {}
+        wallet = await self._wallets.assess(request.wallet, compiled.document.wallets, context)
+        return (*checks, wallet.shown), dict(wallet.fields)
 
     async def _wait(self, command: ScreenTransaction, scenario: Scenario | None) -> None:
         """Wait as long as a magic subject asks, counted from its request."""

@@ -32,8 +32,9 @@ from app.vision.ocr import RapidTextReader
 from schemas.enums import CheckVerdict
 from schemas.tenant_settings import USUAL_CHECKS
 from schemas.verifications import DeclaredDocument
-from streams.verification.checks import Engines, RequiredChecks
+from streams.verification.checks import RequiredChecks
 from streams.verification.document_reader import read_findings
+from streams.verification.engines import Engines
 from streams.verification.observations import Evaluation
 from streams.verification.policy import VerificationPolicy
 from tests.bench.load import load

@@ -15,8 +15,8 @@ from schemas.ids import EvidenceId, SessionId, SubjectId, VerificationId, derive
 from schemas.problems import Refused
 from schemas.tenant_settings import USUAL_CHECKS
 from schemas.verifications import StoredVerification
-from streams.verification.checks import Engines
 from streams.verification.document_reader import read_findings
+from streams.verification.engines import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.observations import DocumentFindings
 from streams.vision_ports import (

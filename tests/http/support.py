@@ -109,7 +109,7 @@ from streams.transactions.keyed_hashes import KeyedHashes
 from streams.transactions.name_checks import name_checks
 from streams.transactions.published import StoredPolicies
 from streams.transactions.wallets import TransactionWallets
-from streams.verification.checks import Engines
+from streams.verification.engines import Engines
 from streams.verification.handler import EvaluateVerification
 from streams.verification.policy import VerificationPolicy
 from streams.wallets.handler import AssessWallets
