@@ -31,6 +31,10 @@ class ListScreening(Screening, ListedEntries):
         self._clock = clock
 
     @override
+    async def state_of(self, tenant_id: TenantId) -> ListState:
+        return await self._lists.state_of(tenant_id)
+
+    @override
     async def __call__(
         self,
         check: CheckKind,

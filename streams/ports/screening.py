@@ -39,6 +39,14 @@ class ScreeningState:
 class Screening(Protocol):
     """Compares a person or organisation with the lists of a check."""
 
+    async def state_of(self, tenant_id: TenantId) -> ScreeningState:
+        """Return the lists as they are now, for several screenings of one answer.
+
+        Raises:
+            StoreUnavailable: What the tenant's lists are cannot be read for now.
+        """
+        ...
+
     async def __call__(
         self,
         check: CheckKind,
