@@ -11,8 +11,8 @@ from typing import Final
 
 from schemas.backtests import BacktestProgress, BacktestResult, StoredBacktest
 from schemas.policies import FeatureKey, FeatureValue, RuleMode
-from schemas.transactions import OUTCOME_CLASS, TransactionRequest
-from streams.backtests.past import PastTransaction, StoredSpan
+from schemas.transactions import TransactionRequest
+from streams.backtests.past import Decided, StoredSpan
 from streams.backtests.rows import Key, SpanRows
 from streams.backtests.tally import Tally
 from streams.policies.compiling import CompiledPolicy
@@ -56,12 +56,12 @@ class Replay:
         starts, total = await span.pages(job.since)
         done, reported_at = 0, time.monotonic()
         async for one in span.oldest_first(starts):
-            event = self._event(one)
-            if one.record.created_at >= job.since:
+            event = event_of(self.hashes, job.tenant_id, one.request, one.outcome)
+            if one.decided is not None and one.record.created_at >= job.since:
                 done += 1
-                if job.subject_id in (None, one.parts.request.subject_id):
-                    self._decide(one, event, tally)
-            for key in self._keys(one.parts.request):
+                if job.subject_id in (None, one.request.subject_id):
+                    self._decide(one.decided, event, tally)
+            for key in self._keys(one.request):
                 self._rows.add(key, one.record.id, event)
             if time.monotonic() - reported_at >= EVERY_S:
                 self.tell(BacktestProgress(done=done, total=total))
@@ -69,7 +69,7 @@ class Replay:
         self.tell(BacktestProgress(done=done, total=total))
         return tally.result
 
-    def _decide(self, one: PastTransaction, event: VelocityEvent, tally: Tally) -> None:
+    def _decide(self, one: Decided, event: VelocityEvent, tally: Tally) -> None:
         request = one.parts.request
         past = Past.of(one.parts, scenario_for(request.subject_id, livemode=self.job.livemode))
         decided = decide_again(self.policy, past, self._features(request, event))
@@ -89,10 +89,6 @@ class Replay:
             own = [feature for feature in self.policy.features if feature.key is key[0]]
             found |= values(own, self._rows.row(key), event)
         return found
-
-    def _event(self, one: PastTransaction) -> VelocityEvent:
-        outcome = OUTCOME_CLASS[one.stored.decisions[0].decision]
-        return event_of(self.hashes, self.job.tenant_id, one.parts.request, outcome)
 
     def _index(self) -> Index:
         """Return the shortest list that holds every transaction that the text's features count."""

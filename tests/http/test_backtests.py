@@ -22,6 +22,7 @@ from tests.builders import ACME
 from tests.http.support import BARE, FOREIGN, HASHES, LIVE, TEST, Front, SignedIn, now, open_front
 from tests.http.test_policies import PATH, actions, publish, put
 from tests.http.test_policy_shadow import PUBLISHED, STRICTER, pay
+from tests.http.test_transaction_history import past, send
 from tests.http.test_transactions import publish_suspending
 
 BACKTESTS: Final = f"{PATH}/backtests"
@@ -146,6 +147,19 @@ async def test_a_span_is_decided_with_what_came_before_it(front: Front, lead: Si
         "evaluated": 0, "changed": 0, "unknown": 0, "matrix": {}, "examples": [],
         "rules": [{"id": rule, "hits": 0, "hits_before": 0} for rule in ("second", "much")],
     }  # fmt: skip
+
+
+async def test_imported_transactions_count_from_their_import_on(front: Front, lead: SignedIn) -> None:
+    await put(lead, STRICTER)
+    await publish(lead)
+    before = await pay(front, 1, "60", subject_id="user-1")
+    await send(front, "import-1", [past(f"old-{number}", subject_id="user-2") for number in range(3)])
+    after = await pay(front, 2, "60", subject_id="user-2")
+
+    tested = await run(front, revision=2)
+
+    assert (before["decision"], after["decision"]) == ("ALLOW", "BLOCK")
+    assert (tested["progress"], tested["result"]["changed"]) == ({"done": 2, "total": 2}, 0)
 
 
 async def test_transactions_of_one_millisecond_are_decided_in_the_order_they_were(front: Front) -> None:
