@@ -113,7 +113,7 @@ async def walk_chains(
 async def _has_served(deployment: Deployment) -> bool:
     """Return whether a process began to serve so long ago that a checkpoint must have been written since.
 
-    Before, commands of an operator wrote and sealed what there is.
+    Before, only commands of an operator wrote and sealed rows.
     """
     chosen = AuditFilter(action=AuditAction.SERVICE_STARTED, until=now() - timedelta(seconds=EVERY_S))
     return bool(await deployment.stores.audit_log.page(PLATFORM, chosen, limit=1))

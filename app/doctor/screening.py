@@ -19,7 +19,7 @@ NO_LISTS: Final = (
 
 
 async def check_screening(stores: Stores) -> list[Finding]:
-    """Return what there is to say of lists and policies.
+    """Return the findings about lists and policies.
 
     Raises:
         StoreUnavailable: The store cannot be read for now.

@@ -63,7 +63,7 @@ async def checked(stores: Stores) -> dict[str, Finding]:
     return {one.looked_at: one for one in await check_screening(stores)}
 
 
-async def test_a_new_deployment_is_told_that_no_list_is_loaded() -> None:
+async def test_a_new_deployment_reads_that_no_list_is_loaded() -> None:
     stores = open_memory_stores(ROOT_KEY)
     await store_tenants(stores)
 

@@ -96,12 +96,12 @@ async def test_it_has_the_subjects_screenings_wallets_and_imported_transactions(
 
     archive = opened(await (await front.sign_in()).ask("GET", path_of(ADA)))
 
-    def held(folder: str) -> list[Any]:
+    def files_in(folder: str) -> list[Any]:
         return [json.loads(archive.read(name)) for name in archive.namelist() if name.startswith(folder)]
 
-    assert [one["address"] for one in held("wallet-assessments/")] == [wallet["address"]]
-    assert [one["subject_id"] for one in held("name-screenings/")] == [ADA]
-    assert [one["reference"] for one in held("historic-transactions/")] == [f"old-{ADA}"]
+    assert [one["address"] for one in files_in("wallet-assessments/")] == [wallet["address"]]
+    assert [one["subject_id"] for one in files_in("name-screenings/")] == [ADA]
+    assert [one["reference"] for one in files_in("historic-transactions/")] == [f"old-{ADA}"]
 
 
 async def test_every_file_has_a_schema(front: Front) -> None:
