@@ -121,7 +121,7 @@ async def test_a_new_version_is_served_without_a_restart(
 
     assert before.keys() == {"un", SANDBOX}
     assert before["un"] == first.version
-    assert len(lists.current[None, "un"].index) == 101
+    assert len(lists.current[None, "un"].names) == 101
 
 
 def test_the_commands_load_show_and_look_up(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ async def test_a_machine_copies_what_another_one_loaded_and_keeps_it_whole(tmp_p
         assert await served.probe() is None
 
     assert stored.parts > 1
-    assert (loaded.version, len(loaded.index)) == (stored.version, 1_500)
+    assert (loaded.version, len(loaded.names)) == (stored.version, 1_500)
     assert list(second.entries(second.current()["un"])) == list(first.entries(first.current()["un"]))
     lists, _ = await storage.load(PLATFORM)
     assert lists.lists[0].problem is not None

@@ -19,12 +19,12 @@ from schemas.people import SentActor
 from schemas.reviews import StoredCase
 from streams.audit.commit import CommitAndPublish
 from streams.dispositions.records import StoredDispositions
+from streams.lists.listed_names import LocalNames
 from streams.lists.loaded import LoadedList, LoadedLists
 from streams.lists.screening import ListScreening
 from streams.name_screenings.handler import ScreenNamesOnce
 from streams.name_screenings.monitoring import MonitoringSweep, Rescreen
 from streams.name_screenings.records import request_label
-from streams.names.index import NameIndex
 from streams.ports.records import Change, Record, RecordKind
 from streams.ports.screening import Suppression
 from streams.ports.stores import Stores
@@ -85,7 +85,7 @@ class Stage:
     def load(self, version: str, *entries: NameEntry) -> None:
         """Replace the list."""
         index = LoadedList(
-            "us", None, CheckKind.SANCTIONS, version, date(2026, 5, 4), NOW, NameIndex(entries)
+            "us", None, CheckKind.SANCTIONS, version, date(2026, 5, 4), NOW, LocalNames(entries)
         )
         self.lists.replace(index)
 
