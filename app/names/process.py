@@ -140,7 +140,12 @@ class NamesProcess(IndexNames):
         memory = "Resident memory of the names process."
         return [
             Figure("veristream_names_process_ends_total", said, "cause", lambda: dict(self.ends)),
-            Figure("veristream_names_process_memory_bytes", memory, "process", self._memory),
+            Figure(
+                "veristream_names_process_memory_bytes",
+                memory,
+                "process",
+                lambda: {"names": self.memory_bytes},
+            ),
             Figure(
                 "veristream_names_questions_total",
                 "Questions to the names process.",
@@ -155,13 +160,15 @@ class NamesProcess(IndexNames):
         """The process, while there is one."""
         return None if self._child is None else self._child.pid
 
+    @property
+    def memory_bytes(self) -> int:
+        """The resident memory of the process; 0 while there is none."""
+        return 0 if self._child is None else self._child.memory_bytes
+
     async def aclose(self) -> None:
         """End the process."""
         if self._running is not None:
             await self._running.stop()
-
-    def _memory(self) -> dict[str, float]:
-        return {"names": 0 if self._child is None else self._child.memory_bytes}
 
     async def _started(self) -> Child:
         """Return the process that runs; the first who asks starts it."""
