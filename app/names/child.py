@@ -183,7 +183,7 @@ class Child:
         return answer
 
     def _write(self, packed: bytes) -> None:
-        """Send together what is asked at one moment."""
+        """Send in one write what is asked at one moment."""
         if not self._unsent:
             asyncio.get_running_loop().call_soon(self._flush)
         self._unsent.append(packed)

@@ -58,7 +58,7 @@ class IndexNames(Protocol):
     """Indexes the names of a version of a list."""
 
     async def __call__(self, entries: Entries) -> ListedNames:
-        """Return the names; whoever has them no more frees their memory.
+        """Return the names; their memory is freed when nothing refers to them.
 
         Raises:
             EntriesInvalid: A line is no entry.
